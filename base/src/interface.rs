@@ -1,0 +1,80 @@
+//! Network interfaces as components see them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use core::num::NonZeroU32;
+use serde::{Deserialize, Serialize};
+
+/// An interface's number in the forwarding engine (the kernel's ifindex).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct InterfaceIndex(pub NonZeroU32);
+
+impl InterfaceIndex {
+    /// The index `n`; `None` for 0, which no interface has.
+    pub const fn new(n: u32) -> Option<Self> {
+        match NonZeroU32::new(n) {
+            Some(n) => Some(InterfaceIndex(n)),
+            None => None,
+        }
+    }
+
+    /// The number.
+    pub const fn number(self) -> u32 {
+        self.0.get()
+    }
+}
+
+impl core::fmt::Display for InterfaceIndex {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// An address on an interface.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct InterfaceAddress {
+    /// The router's own address.
+    pub addr: IpAddr,
+    /// The length of the subnet's prefix around it (or around `peer`).
+    pub prefix_len: u8,
+    /// The far end's address, where the link is point-to-point.
+    pub peer: Option<IpAddr>,
+}
+
+/// All that is known of an interface.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Interface {
+    /// Its number.
+    pub index: InterfaceIndex,
+    /// Its name.
+    pub name: String,
+    /// Whether the operator wants it up (IFF_UP).
+    pub admin_up: bool,
+    /// Whether it can carry packets now: admin up and carrier present.
+    pub running: bool,
+    /// Whether it is the loopback.
+    pub loopback: bool,
+    /// Whether the link has just two ends.
+    pub point_to_point: bool,
+    /// Whether it takes multicast.
+    pub multicast: bool,
+    /// Largest packet in octets.
+    pub mtu: u32,
+    /// Link-layer address; empty where there is none.
+    pub mac: Vec<u8>,
+    /// Its addresses, both families, sorted.
+    pub addresses: Vec<InterfaceAddress>,
+}
+
+/// A change of the interfaces. The state is always whole: who gets an event needs no other to understand it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum InterfaceEvent {
+    /// The interface appeared or changed; this is all of it as it is now.
+    Changed(Interface),
+    /// The interface is gone.
+    Removed(InterfaceIndex),
+    /// Everything that existed at the subscription has been told.
+    SnapshotEnd,
+}

@@ -1,0 +1,2 @@
+//! Routing tables as networks of stages.
+#![no_std]
