@@ -195,7 +195,10 @@ mod tests {
         t.stop('c');
         assert_eq!(t.next_deadline(), Some(t0 + Duration::from_secs(2)));
         let late = t0 + Duration::from_secs(9);
-        assert_eq!((t.pop_due(t0), t.pop_due(late), t.pop_due(late), t.pop_due(late)), (None, Some('b'), Some('a'), None));
+        assert_eq!(
+            (t.pop_due(t0), t.pop_due(late), t.pop_due(late), t.pop_due(late)),
+            (None, Some('b'), Some('a'), None)
+        );
     }
 
     #[test]

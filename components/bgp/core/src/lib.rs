@@ -1,0 +1,4 @@
+//! BGP-4: the pure core.
+#![no_std]
+
+extern crate alloc;

@@ -1,0 +1,1 @@
+//! The forwarding engine abstraction: the process.

@@ -1,0 +1,4 @@
+//! The router manager: the pure core.
+#![no_std]
+
+extern crate alloc;

@@ -1,0 +1,1 @@
+//! The router manager: the process.

@@ -1,0 +1,1 @@
+//! The routing information base: the process.

@@ -1,0 +1,4 @@
+//! Static routes: the pure core.
+#![no_std]
+
+extern crate alloc;

@@ -1,0 +1,1 @@
+//! Static routes: the process.

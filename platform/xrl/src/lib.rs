@@ -1,0 +1,1 @@
+//! XRL: the way components talk.

@@ -1,0 +1,1 @@
+//! Labs: network namespaces with real routers in them.
