@@ -7,15 +7,21 @@ use crate::LabError;
 use crate::scope::Scope;
 use crate::state::State;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 
+/// As root: what is in the lab's namespaces, then the namespaces. Without root: what is in the holder's user namespace.
 const SCRIPT: &str = r#"cat >/dev/null
 dir=$1; holder=$2; shift 2
 for ns in "$@"; do
     for pid in $(ip netns pids "$ns" 2>/dev/null); do kill -9 "$pid"; done
     ip netns del "$ns" 2>/dev/null
 done
-if [ "$holder" != none ]; then kill -9 "$holder"; fi
+if [ "$holder" != none ]; then
+    for p in /proc/[0-9]*; do
+        if [ "$p/ns/user" -ef "/proc/$holder/ns/user" ]; then pids="$pids ${p#/proc/}"; fi
+    done
+    kill -9 $pids
+fi
 rm -rf "$dir""#;
 
 /// The running guardian.
@@ -25,17 +31,15 @@ pub(crate) struct Guardian(Child);
 impl Guardian {
     /// Sets a guardian over the lab.
     pub(crate) fn watch(state: &State) -> Result<Self, LabError> {
-        let holder = match state.scope {
-            Scope::Host => "none".to_owned(),
-            Scope::Holder(holder) => holder.pid.to_string(),
+        let (holder, namespaces) = match state.scope {
+            Scope::Host => ("none".to_owned(), state.nodes.values().map(|n| &n.namespace).collect()),
+            Scope::Holder(holder) => (holder.pid.to_string(), Vec::new()),
         };
-        let child = state
-            .scope
-            .command("sh")?
+        let child = Command::new("sh")
             .args(["-c", SCRIPT, "sluice-lab-guardian"])
             .arg(state.dir())
             .arg(holder)
-            .args(state.nodes.values().map(|n| &n.namespace))
+            .args(namespaces)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::null())
