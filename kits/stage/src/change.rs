@@ -45,7 +45,7 @@ impl<R> Action<R> {
     }
 
     /// The route before.
-    pub fn old(&self) -> Option<&R> {
+    pub fn before(&self) -> Option<&R> {
         match self {
             Action::Add(_) => None,
             Action::Replace { old, .. } | Action::Delete(old) => Some(old),
@@ -53,7 +53,7 @@ impl<R> Action<R> {
     }
 
     /// The route after.
-    pub fn new(&self) -> Option<&R> {
+    pub fn after(&self) -> Option<&R> {
         match self {
             Action::Add(new) | Action::Replace { new, .. } => Some(new),
             Action::Delete(_) => None,

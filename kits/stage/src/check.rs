@@ -70,20 +70,20 @@ impl<T: Table> CheckStage<T> {
         let key = change.key;
         if self.late
             && !self.sent.contains_key(&key)
-            && let Some(old) = change.action.old()
+            && let Some(old) = change.action.before()
         {
             self.sent.insert(key, old.clone());
         }
         let violation = match (self.sent.get(&key), &change.action) {
             (Some(_), Action::Add(_)) => Some(Violation::AddOfExisting(key)),
             (None, Action::Replace { .. } | Action::Delete(_)) => Some(Violation::NoSuchRoute(key)),
-            (Some(sent), action) if action.old() != Some(sent) => Some(Violation::OldDiffers(key)),
+            (Some(sent), action) if action.before() != Some(sent) => Some(Violation::OldDiffers(key)),
             _ => None,
         };
         if let Some(violation) = violation {
             self.report(violation);
         }
-        match change.action.new() {
+        match change.action.after() {
             Some(new) => self.sent.insert(key, new.clone()),
             None => self.sent.remove(&key),
         };

@@ -99,8 +99,11 @@ struct Network {
     branch: Branch<Numbers>,
     checks: Vec<StageId>,
     late_checks: Vec<StageId>,
-    readers: Vec<(Branch<Numbers>, Vec<StageId>, BTreeMap<u8, u32>)>,
+    readers: Vec<Reader>,
 }
+
+/// A branch, its check stages, and what has come out of it.
+type Reader = (Branch<Numbers>, Vec<StageId>, BTreeMap<u8, u32>);
 
 /// What a reader's branch hangs on: the end of the origin's branch.
 struct Trunk<'a>(&'a Origin, &'a Branch<Numbers>);
@@ -123,7 +126,7 @@ impl Source<Numbers> for Trunk<'_> {
 
 fn apply(table: &mut BTreeMap<u8, u32>, batch: &mut Batch<Numbers>) {
     for change in batch.drain() {
-        match change.action.new() {
+        match change.action.after() {
             Some(new) => table.insert(change.key, *new),
             None => table.remove(&change.key),
         };
@@ -281,7 +284,7 @@ fn the_check_stage_finds_what_is_wrong() {
             out: &mut Batch<Numbers>,
         ) {
             for change in input.drain() {
-                if let Some(new) = change.action.new() {
+                if let Some(new) = change.action.after() {
                     out.push(Change { action: Action::Add(*new), ..change });
                 }
             }
