@@ -67,6 +67,12 @@ impl<E: Engine> Drive<E> {
         &mut self.engine
     }
 
+    /// The same core with another engine, as when the connection to one was lost; the next snapshot says what that holds.
+    pub fn with_engine<F: Engine>(self, engine: F) -> Drive<F> {
+        let Drive { core, out, ops, refused, notices, .. } = self;
+        Drive { core, engine, out, ops, refused, notices }
+    }
+
     /// Hands an input to the core, and returns when the engine has done what follows.
     pub fn handle(&mut self, now: Instant, input: Input, effects: &mut Vec<Effect>) {
         self.core.handle(now, input, &mut self.out);

@@ -80,12 +80,15 @@ pub enum EngineOp {
         /// What it is.
         member: Member,
     },
-    /// The group `id` has these members from now on, whether or not it existed; all its routes follow.
+    /// The group `id` has these members from now on; all its routes follow.
     SetGroup {
         /// Its number.
         id: NextHopId,
         /// Its members; never empty.
         members: Members,
+        /// Whether it may be new. Otherwise a group that is not there, and whose routes therefore are not either, is refused
+        /// as not found.
+        create: bool,
     },
     /// The member or group, which nothing uses, goes.
     DeleteNextHop {

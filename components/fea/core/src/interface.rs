@@ -4,7 +4,7 @@ use crate::engine::{EngineOp, Link};
 use crate::event::Event;
 use crate::machine::Output;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
@@ -38,6 +38,17 @@ struct Known {
     seen_addresses: BTreeSet<InterfaceAddress>,
 }
 
+/// What the change of an interface means for the next hops on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transition {
+    /// It can carry packets and could not before.
+    CameUp,
+    /// It could carry packets and cannot any more.
+    WentDown,
+    /// Neither.
+    None,
+}
+
 /// All interfaces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interfaces {
@@ -48,8 +59,8 @@ pub(crate) struct Interfaces {
 }
 
 impl Interfaces {
-    /// An interface is like this. Whether it can carry packets now and could not before.
-    pub(crate) fn link_is(&mut self, link: Link, out: &mut Outbox<Output>) -> bool {
+    /// An interface is like this.
+    pub(crate) fn link_is(&mut self, link: Link, out: &mut Outbox<Output>) -> Transition {
         let mut interface = Interface {
             index: link.index,
             name: link.name,
@@ -64,27 +75,36 @@ impl Interfaces {
         };
         let index = interface.index;
         let Some(known) = self.known.get_mut(&index) else {
-            let running = interface.running;
+            let transition = if interface.running { Transition::CameUp } else { Transition::None };
             out.push(changed(&interface));
             let seen_addresses = BTreeSet::new();
             self.known.insert(index, Known { interface, seen: true, seen_addresses });
             self.configure_one(index, &BTreeSet::new(), out);
-            return running;
+            return transition;
         };
         known.seen = true;
         interface.addresses.clone_from(&known.interface.addresses);
         if interface == known.interface {
-            return false;
+            return Transition::None;
         }
-        let came_up = interface.running && !known.interface.running;
-        let reconfigure = came_up || interface.name != known.interface.name;
+        let transition = match (known.interface.running, interface.running) {
+            (false, true) => Transition::CameUp,
+            (true, false) => Transition::WentDown,
+            _ => Transition::None,
+        };
+        let reconfigure = transition == Transition::CameUp || interface.name != known.interface.name;
         known.interface = interface;
         out.push(changed(&known.interface));
         if reconfigure {
             // The kernel drops IPv6 addresses when a link goes down.
             self.configure_one(index, &BTreeSet::new(), out);
         }
-        came_up
+        transition
+    }
+
+    /// The name of an interface, for people.
+    pub(crate) fn name(&self, index: InterfaceIndex) -> String {
+        self.known.get(&index).map_or_else(|| index.to_string(), |k| k.interface.name.clone())
     }
 
     pub(crate) fn link_gone(&mut self, index: InterfaceIndex, out: &mut Outbox<Output>) {

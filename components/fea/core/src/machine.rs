@@ -3,7 +3,7 @@
 use crate::engine::{EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, RouteTarget};
 use crate::event::Event;
 use crate::fib::{Fib, RefusedRoute, Side, Sighting, Summary};
-use crate::interface::{Configuration, Interfaces};
+use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::repair::{Damage, Repairs, Verdict};
 use alloc::collections::BTreeMap;
@@ -11,8 +11,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
-    Family, FibBatch, Instant, Interface, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance,
-    TableId,
+    Family, FibBatch, Instant, Interface, InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix,
+    Provenance, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
@@ -220,11 +220,18 @@ impl Fea {
         match notice {
             Notice::LinkIs(link) => {
                 let index = link.index;
-                if self.interfaces.link_is(link, out) {
-                    self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
+                match self.interfaces.link_is(link, out) {
+                    Transition::CameUp => {
+                        self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
+                    }
+                    Transition::WentDown => self.link_down(index, out),
+                    Transition::None => {}
                 }
             }
-            Notice::LinkGone(index) => self.interfaces.link_gone(index, out),
+            Notice::LinkGone(index) => {
+                self.link_down(index, out);
+                self.interfaces.link_gone(index, out);
+            }
             Notice::AddressIs(index, address) => {
                 if self.interfaces.address_is(index, address, out) {
                     self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
@@ -351,6 +358,22 @@ impl Fea {
         }
         if known || group {
             self.damage(now, Damage::NextHop(id), out);
+        }
+    }
+
+    /// The kernel drops the members on a link that cannot carry packets any more, the groups that have no others, and the
+    /// routes of those: without a word.
+    fn link_down(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
+        let reason = alloc::format!("interface {} is down", self.interfaces.name(interface));
+        let refusal = Refusal { kind: RefusalKind::Invalid, reason };
+        self.round += 1;
+        for id in self.pool.living_on(interface) {
+            out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
+            if let Some(n) = self.pool.bury(id, refusal.clone()) {
+                for side in self.tables.values_mut().flat_map(Table::sides) {
+                    side.member_changed(n, self.round, &self.pool, out);
+                }
+            }
         }
     }
 

@@ -6,6 +6,7 @@ use crate::slab::Slab;
 use alloc::vec::Vec;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
+use sluice_base::InterfaceIndex;
 use sluice_machine::Outbox;
 
 /// The first number for next-hop objects: far above what others take, who count from 1.
@@ -200,6 +201,12 @@ impl Pool {
     pub(crate) fn dead(&self, which: impl Fn(&Member) -> bool) -> Vec<u32> {
         let dead = self.members.iter().filter(|(_, m)| m.dead.is_some() && which(&m.member));
         dead.map(|(n, _)| n).collect()
+    }
+
+    /// The members on `interface` that were not refused.
+    pub(crate) fn living_on(&self, interface: InterfaceIndex) -> Vec<NextHopId> {
+        let living = self.members.iter().filter(|(_, m)| m.dead.is_none());
+        living.filter(|(_, m)| m.member.interface() == Some(interface)).map(|(_, m)| m.id).collect()
     }
 
     /// Forgets what was seen: a snapshot begins.

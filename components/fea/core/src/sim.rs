@@ -1,7 +1,7 @@
 //! The simulated engine: what the kernel would do, in memory, with faults to order.
 //!
 //! It has the kernel's rules that matter: a gateway must be on a subnet of an interface that is up; a link that goes down
-//! takes its members along, groups shrink, and a group without members takes its routes along without a word about them.
+//! takes its members along, groups shrink, and a group without members takes its routes along, all without a word.
 
 use crate::engine::{
     Engine, EngineOp, Link, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused, RouteTarget,
@@ -59,7 +59,7 @@ impl SimEngine {
             let on = |(id, m): (&NextHopId, &Member)| (m.interface() == Some(index)).then_some(*id);
             let lost: Vec<NextHopId> = self.members.iter().filter_map(on).collect();
             for id in lost {
-                self.lose_member(id, true);
+                self.lose_member(id, false);
             }
         }
     }
@@ -142,7 +142,10 @@ impl SimEngine {
                 self.check_member(member)?;
                 self.members.insert(*id, *member);
             }
-            EngineOp::SetGroup { id, members } => {
+            EngineOp::SetGroup { id, members, create } => {
+                if !create && !self.groups.contains_key(id) {
+                    return Err(refusal(RefusalKind::NotFound, "Nexthop id does not exist"));
+                }
                 if members.is_empty() || members.iter().any(|(m, _)| !self.members.contains_key(m)) {
                     return Err(refusal(RefusalKind::Invalid, "Nexthop id does not exist"));
                 }

@@ -31,6 +31,8 @@ pub(crate) struct Group {
     pub(crate) refs: u32,
     /// Why no packet can be forwarded by it, if so.
     pub(crate) dead: Option<Refusal>,
+    /// Whether the engine should have it.
+    pub(crate) written: bool,
     /// Its routes are to be looked at again.
     pub(crate) due: bool,
     /// The engine dropped its routes together with the object.
@@ -55,6 +57,7 @@ impl Group {
             owner,
             refs: 0,
             dead: None,
+            written: false,
             due: false,
             lost: false,
             gone: false,
@@ -91,10 +94,12 @@ impl Group {
             return;
         }
         self.seen = true;
+        let create = self.gone || !self.written;
+        self.written = true;
         let gone = core::mem::take(&mut self.gone);
         self.lost |= gone;
         self.due |= gone | self.dead.take().is_some();
-        out.push(Output::Engine(EngineOp::SetGroup { id, members: live }));
+        out.push(Output::Engine(EngineOp::SetGroup { id, members: live, create }));
     }
 
     /// Notes that it cannot forward.
@@ -103,6 +108,7 @@ impl Group {
             out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
         }
         self.dead = Some(reason);
+        self.written = false;
         self.lost = true;
         self.due = true;
     }

@@ -78,7 +78,8 @@ impl<P: Prefix + TryFrom<IpPrefix>> Refusals for Fib<P> {
             return;
         }
         (group.retried, group.rewritten) = (true, round);
-        // A member may have gone unnoticed.
+        // A member may have gone unnoticed, and the group and its routes with it.
+        group.gone = true;
         if let Content::Members(members) = &group.content {
             for (n, _) in members {
                 pool.rewrite(*n, out);

@@ -203,7 +203,8 @@ impl<P: Prefix> Fib<P> {
             pool.share(*n);
         }
         pool.take_id(id);
-        let n = self.groups.insert(Group::new(Content::Members(content), Some(id), None));
+        let found = Group { written: true, ..Group::new(Content::Members(content), Some(id), None) };
+        let n = self.groups.insert(found);
         self.by_object.insert(id, n);
         n
     }
