@@ -1,4 +1,5 @@
 //! Random lives of a RIB against a naive model: whatever happened, in the end the engine has what a plain computation over the
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
 //! origins' routes gives, and every interest answer that was not taken back still holds.
 
 mod bench;

@@ -1,5 +1,6 @@
 //! A RIB on a test bench: two interfaces, an engine that believes what it is told, virtual time.
 #![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use sluice_base::{
     Distance, Duration, FibBatch, Forwarding, GroupId, Instant, Interface, InterfaceAddress, InterfaceEvent,
