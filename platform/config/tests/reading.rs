@@ -1,5 +1,7 @@
 //! Texts against a schema: what is read, and what a refusal says.
 
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
 use serde_json::json;
 use sluice_config::{Impact, Module, Schema};
 
