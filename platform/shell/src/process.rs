@@ -71,11 +71,8 @@ where
         .build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
-        let router = Router::connect(RouterOptions {
-            secret,
-            ..RouterOptions::new(options.run_dir.join("finder.sock"), options.run_dir.join("xrl"))
-        })
-        .await?;
+        let finder = options.run_dir.join("finder.sock");
+        let router = Router::connect(RouterOptions::new(finder, secret, options.run_dir.join("xrl"))).await?;
         let frame = Frame {
             router: router.clone(),
             profile: Profile::default(),
@@ -94,10 +91,8 @@ where
         let mut services = component.services();
         services.push(pb::component_service(Rc::clone(&life)));
         services.push(pb::profile_service(Rc::new(profile)));
-        let handle: TargetHandle = router
-            .register(Target { class: C::CLASS.into(), instance: None, singleton: true, services, families: Vec::new() })
-            .await?;
-        Rc::clone(&component).registered(handle.instance()).await;
+        let handle: TargetHandle = router.register(Target::new(C::CLASS, services).singleton()).await?;
+        Rc::clone(&component).registered(handle.instance().to_string()).await;
         info!(class = C::CLASS, "registered");
         wait_for_end(&life).await;
         component.shutdown().await;

@@ -4,7 +4,7 @@
 use sluice_base::{Distance, Duration, RouteBatch, TableId};
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::routes::PackKey;
-use sluice_xrl::{Life, Router, XrlError};
+use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -62,14 +62,16 @@ impl RibOrigin {
         instance: String,
         announce_all: impl Fn() + 'static,
     ) {
-        let mut lives = router.watch_class("rib");
-        while let Some(life) = lives.next().await {
-            match life {
-                Life::Death { .. } => {
+        let Ok(mut lives) = router.watch_class("rib").await else {
+            return warn!("the Finder does not tell of the RIB; nothing is announced");
+        };
+        while let Some(event) = lives.next().await {
+            match event {
+                LifeEvent::Death(_) => {
                     self.registered.set(false);
                     self.under_way.borrow_mut().clear();
                 }
-                Life::Birth { .. } => match self.register(&instance).await {
+                LifeEvent::Birth(_) => match self.register(&instance).await {
                     Ok(stale) => {
                         info!(origin = self.settings.name, stale, "registered with the RIB");
                         self.registered.set(true);
