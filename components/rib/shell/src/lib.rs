@@ -104,7 +104,7 @@ impl Component for RibShell {
     const CLASS: &'static str = "rib";
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
-        vec![pb::rib_service(Rc::clone(self)), fea_client_service(Rc::clone(self))]
+        vec![pb::rib_service(Rc::new(Rc::clone(self))), fea_client_service(Rc::new(Rc::clone(self)))]
     }
 
     async fn registered(self: Rc<Self>, instance: String) {
