@@ -28,9 +28,12 @@ pub struct Rights {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SocketRights {
-    /// TCP ports to listen on and to connect to.
+    /// TCP ports to listen on.
     #[serde(default)]
-    pub tcp: Vec<u16>,
+    pub tcp_listen: Vec<u16>,
+    /// TCP ports to connect to.
+    #[serde(default)]
+    pub tcp_connect: Vec<u16>,
     /// UDP ports to bind.
     #[serde(default)]
     pub udp: Vec<u16>,
@@ -63,10 +66,10 @@ mod tests {
 
     #[test]
     fn reads_what_components_ship() {
-        let text = "class = \"bgp\"\nneeds = [\"rib\"]\n[calls]\nrib = [\"rib.v1.Rib/*\"]\n[sockets]\ntcp = [179]\n";
+        let text = "class = \"bgp\"\nneeds = [\"rib\"]\n[calls]\nrib = [\"rib.v1.Rib/*\"]\n[sockets]\ntcp_listen = [179]\n";
         let rights = Rights::parse(text).expect("valid");
         assert_eq!(rights.call_patterns(), ["rib/rib.v1.Rib/*"]);
-        assert_eq!(rights.sockets.tcp, [179]);
+        assert_eq!(rights.sockets.tcp_listen, [179]);
         assert!(Rights::parse("class = \"x\"\nevil = true\n").is_err());
     }
 }

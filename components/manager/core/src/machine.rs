@@ -15,7 +15,7 @@ pub enum Input {
     /// These components are wanted, and no others.
     Want(Vec<Spec>),
     /// A component's process from before the manager's own start still runs: it is taken over.
-    Adopt(String),
+    Adopt(Spec),
     /// A process was started.
     Spawned(String),
     /// A component registered with the Finder.
@@ -194,7 +194,11 @@ impl Machine for Manager {
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         match input {
             Input::Want(specs) => self.want(specs, out),
-            Input::Adopt(class) => self.set_phase(now, &class, Phase::Starting, Some(START_TIMEOUT)),
+            Input::Adopt(spec) => {
+                let class = spec.class.clone();
+                self.components.entry(class.clone()).or_insert_with(|| Component::new(spec));
+                self.set_phase(now, &class, Phase::Starting, Some(START_TIMEOUT));
+            }
             Input::Spawned(_) => {}
             Input::Registered(class) if self.phase(&class) == Some(Phase::Starting) => {
                 self.set_phase(now, &class, Phase::Configuring, Some(START_TIMEOUT));
@@ -256,10 +260,10 @@ impl Machine for Manager {
     fn import(&mut self, now: Instant, state: Self::State, out: &mut Outbox<Output>) {
         for component in state {
             let running = component.phase.has_process();
-            let class = component.spec.class.clone();
-            self.components.insert(class.clone(), Component { phase: Phase::Waiting, ..component });
+            let spec = component.spec.clone();
+            self.components.insert(spec.class.clone(), Component { phase: Phase::Waiting, ..component });
             if running {
-                self.handle(now, Input::Adopt(class), out);
+                self.handle(now, Input::Adopt(spec), out);
             }
         }
     }

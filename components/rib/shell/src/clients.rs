@@ -128,7 +128,8 @@ impl RibShell {
         self.clients.known.borrow_mut().remove(name);
         let owned: Vec<(TableId, String)> = {
             let mut origins = self.clients.origins.borrow_mut();
-            let owned = origins.iter().filter(|(_, owner)| *owner == name).map(|(key, _)| key.clone()).collect();
+            let owned =
+                origins.iter().filter(|(_, owner)| *owner == name).map(|(key, _)| key.clone()).collect();
             origins.retain(|_, owner| owner != name);
             owned
         };

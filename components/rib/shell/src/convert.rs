@@ -2,8 +2,8 @@
 
 use sluice_base::{Family, IpPrefix};
 use sluice_rib::view::{IpInterest, RouteView, Summary};
-use sluice_xrl::convert::{forwarding_to_pb, net_from_prefix, prefix_from_net};
 use sluice_xrl::XrlError;
+use sluice_xrl::convert::{forwarding_to_pb, net_from_prefix, prefix_from_net};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as pb;
 

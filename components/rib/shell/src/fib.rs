@@ -177,7 +177,9 @@ async fn idle(shell: &Rc<RibShell>) {
     let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {
         match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
-            Ok(reply) => info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB"),
+            Ok(reply) => {
+                info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")
+            }
             Err(error) => warn!(%error, "the engine's old routes were not swept"),
         }
     }

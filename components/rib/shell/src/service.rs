@@ -1,7 +1,10 @@
 //! The interfaces that the RIB serves.
 
 use crate::{RibShell, convert};
-use sluice_base::{Distance, Duration, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction, RouteBatch, TableId};
+use sluice_base::{
+    Distance, Duration, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction, RouteBatch,
+    TableId,
+};
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
 use sluice_xrl::convert::{addr_from_pb, interface_event_from_pb, prefix_from_net};

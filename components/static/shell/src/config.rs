@@ -51,12 +51,17 @@ fn route(r: Route) -> Result<StaticRoute, String> {
         _ => {
             let gateways = r.next_hop.into_iter().map(|hop| {
                 let gateway = hop.gateway.parse::<IpAddr>().map_err(|_| {
-                    format!("route {prefix}: `{}` is not an address; a zone is named as interface", hop.gateway)
+                    format!(
+                        "route {prefix}: `{}` is not an address; a zone is named as interface",
+                        hop.gateway
+                    )
                 })?;
                 Ok(StaticNextHop { gateway: Some(gateway), interface: hop.interface, weight: hop.weight })
             });
-            let links =
-                r.interface.into_iter().map(|name| Ok(StaticNextHop { gateway: None, interface: Some(name), weight: 1 }));
+            let links = r
+                .interface
+                .into_iter()
+                .map(|name| Ok(StaticNextHop { gateway: None, interface: Some(name), weight: 1 }));
             RouteKind::NextHops(gateways.chain(links).collect::<Result<_, String>>()?)
         }
     };
