@@ -160,13 +160,16 @@ impl Drop for TargetHandle {
 #[derive(Clone)]
 pub struct Router(pub(crate) Rc<Inner>);
 
+/// Target and forced family.
+type ChannelKey = (String, Option<Family>);
+
 pub(crate) struct Inner {
     pub(crate) options: RouterOptions,
     pub(crate) registry: Rc<Registry>,
     pub(crate) link: signal::Sender<LinkState>,
     pub(crate) targets: RefCell<BTreeMap<u64, Registered>>,
     pub(crate) watches: RefCell<Vec<Weak<WatchState>>>,
-    channels: RefCell<HashMap<(String, Option<Family>), Weak<Channel>>>,
+    channels: RefCell<HashMap<ChannelKey, Weak<Channel>>>,
     connections: RefCell<HashMap<(Family, String), Rc<Connection>>>,
     endpoints: RefCell<BTreeMap<Family, wire::Endpoint>>,
     tasks: RefCell<Vec<AbortHandle>>,

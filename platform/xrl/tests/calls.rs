@@ -1,5 +1,5 @@
 //! Calls over every family: replies, errors, order, cancellation, deadlines.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod support;
 

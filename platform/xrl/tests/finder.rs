@@ -1,5 +1,5 @@
 //! The Finder: names, life and death, access, its own restart.
-#![allow(missing_docs)]
+#![allow(missing_docs, clippy::unwrap_used)]
 
 mod support;
 

@@ -1,5 +1,5 @@
 //! A Finder, routers and a target for the tests.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code, missing_docs, clippy::unwrap_used)]
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
