@@ -2,3 +2,7 @@
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod wire;
