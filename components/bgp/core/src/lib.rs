@@ -5,4 +5,6 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod event;
+pub mod session;
 pub mod wire;
