@@ -5,6 +5,10 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod attributes;
+pub mod batch;
 pub mod event;
+pub mod hash;
+pub mod reader;
 pub mod session;
 pub mod wire;
