@@ -39,6 +39,7 @@ impl Display for Family {
 }
 
 /// What a table's key must be: some leading bits of an address. Host bits are always zero.
+#[allow(clippy::len_without_is_empty)] // the length is in bits: a prefix is never empty
 pub trait Prefix:
     Copy + Eq + Ord + Hash + Debug + Display + FromStr<Err = PrefixError> + Into<IpPrefix> + Send + Sync + 'static
 {

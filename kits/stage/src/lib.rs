@@ -1,2 +1,40 @@
-//! Routing tables as networks of stages.
+//! Routing tables as networks of stages (XORP, section 5).
+//!
+//! A table is not an object that everybody pokes at; it is a pipeline through which route changes flow. Changes flow
+//! downstream in batches ([`Batch`]), look-ups go upstream ([`Upstream`]). Two rules hold between any two stages:
+//!
+//! 1. Every delete (and the old half of every replace) matches what was added before.
+//! 2. What a look-up returns agrees with what was sent downstream.
+//!
+//! A stage may rely on both towards its upstream and must keep both towards its downstream. [`CheckStage`] verifies them;
+//! tests put one behind every stage, and an operator can plug one into a live router.
+//!
+//! * [`PrefixTable`] is where routes are stored: only by origins, at the head of a [`Branch`].
+//! * A [`Branch`] is an ordered row of stages, plugged in and out while routes flow.
+//! * [`DeletionStage`] withdraws a dead origin's table in the background; [`DumpStage`] tells a late-comer what is there
+//!   already. Both work in slices and say when they can be unplugged.
+//!
+//! Everything is generic over the key: IPv4 prefix, IPv6 prefix, or what a later architecture routes by.
 #![no_std]
+
+extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+mod branch;
+mod change;
+mod check;
+mod deletion;
+mod dump;
+mod expect;
+mod prefix_table;
+mod stage;
+
+pub use branch::{Branch, StageId};
+pub use change::{Action, Batch, Change, Table};
+pub use check::{CheckStage, Violation};
+pub use deletion::DeletionStage;
+pub use dump::DumpStage;
+pub use expect::ExpectStage;
+pub use prefix_table::{Cursor, PrefixTable, TableKey};
+pub use stage::{Source, Stage, Upstream};

@@ -3,8 +3,6 @@
 //! A decoder says what is there; it never says what it means. Its errors carry the offset and what was expected.
 #![no_std]
 
-extern crate alloc;
-
 mod cursor;
 
 pub use cursor::{Cursor, Truncated};

@@ -1,0 +1,61 @@
+//! The expect stage: is told what must arrive, and finds every surprise and every omission (after XORP's `rt_tab_expect`).
+
+use crate::change::{Action, Batch, Table};
+use crate::stage::{Stage, Upstream};
+use alloc::collections::VecDeque;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+/// Stands behind the stage under test. Changes must arrive in the order in which they were expected.
+pub struct ExpectStage<T: Table> {
+    expected: VecDeque<(T::Key, Action<T::Route>)>,
+    surprises: Vec<String>,
+}
+
+impl<T: Table> Default for ExpectStage<T> {
+    fn default() -> Self {
+        ExpectStage { expected: VecDeque::new(), surprises: Vec::new() }
+    }
+}
+
+impl<T: Table> ExpectStage<T> {
+    /// A stage that expects nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Expects a change after all that were expected before.
+    pub fn expect(&mut self, key: T::Key, action: Action<T::Route>) {
+        self.expected.push_back((key, action));
+    }
+
+    /// Everything that went otherwise than expected, in words; empty when all is well.
+    pub fn differences(&self) -> Vec<String> {
+        let missing = self.expected.iter().map(|(key, action)| format!("never came: {key:?} {action:?}"));
+        self.surprises.iter().cloned().chain(missing).collect()
+    }
+}
+
+impl<T: Table> Stage<T> for ExpectStage<T> {
+    fn name(&self) -> &'static str {
+        "expect"
+    }
+
+    fn process(&mut self, input: &mut Batch<T>, _up: Upstream<'_, T>, out: &mut Batch<T>) {
+        for change in input.as_slice() {
+            match self.expected.pop_front() {
+                Some((key, action)) if key == change.key && action == change.action => {}
+                Some((key, action)) => self
+                    .surprises
+                    .push(format!("expected {key:?} {action:?}, came {:?} {:?}", change.key, change.action)),
+                None => self.surprises.push(format!("unexpected: {:?} {:?}", change.key, change.action)),
+            }
+        }
+        out.append(input);
+    }
+
+    fn lookup(&self, key: T::Key, up: Upstream<'_, T>) -> Option<T::Route> {
+        up.lookup(key)
+    }
+}

@@ -1,0 +1,187 @@
+//! Prefix tables: exact and longest match, covering and covered walks, and iterators that stay valid while routes come
+//! and go.
+//!
+//! The storage is the crate `prefix-trie` (about 13 octets a prefix). A safe iterator ([`Cursor`]) is the last key that was
+//! visited: to go on is to find its successor, which no insertion or removal can make invalid. XORP kept a reference count
+//! in each node for this (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
+
+use prefix_trie::PrefixMap;
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
+
+/// A prefix that can be the key of a [`PrefixTable`].
+pub trait TableKey: Prefix {
+    /// The key as the trie stores it.
+    type Trie: prefix_trie::Prefix + Copy;
+
+    /// The key for the trie.
+    fn to_trie(self) -> Self::Trie;
+
+    /// The prefix of a trie's key.
+    fn from_trie(key: Self::Trie) -> Self;
+}
+
+macro_rules! table_key {
+    ($prefix:ty, $bits:ty) => {
+        impl TableKey for $prefix {
+            type Trie = ($bits, u8);
+
+            fn to_trie(self) -> Self::Trie {
+                self.to_parts()
+            }
+
+            fn from_trie((bits, len): Self::Trie) -> Self {
+                Self::from_parts(bits, len).expect("the trie gives back only lengths that it was given")
+            }
+        }
+    };
+}
+
+table_key!(Ipv4Prefix, u32);
+table_key!(Ipv6Prefix, u128);
+
+/// A place in a table that survives any change of the table: the key that was visited last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Cursor<P> {
+    /// Before the first key.
+    #[default]
+    Start,
+    /// After this key, whether or not it still exists.
+    After(P),
+}
+
+/// A table from prefix to `V`, in the order of addresses, shorter prefixes first.
+pub struct PrefixTable<P: TableKey, V> {
+    map: PrefixMap<P::Trie, V>,
+}
+
+impl<P: TableKey, V> Default for PrefixTable<P, V> {
+    fn default() -> Self {
+        PrefixTable { map: PrefixMap::new() }
+    }
+}
+
+impl<P: TableKey, V: Clone> Clone for PrefixTable<P, V> {
+    fn clone(&self) -> Self {
+        PrefixTable { map: self.map.clone() }
+    }
+}
+
+impl<P: TableKey, V: core::fmt::Debug> core::fmt::Debug for PrefixTable<P, V> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl<P: TableKey, V> PrefixTable<P, V> {
+    /// An empty table.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The number of prefixes.
+    pub fn len(&self) -> usize {
+        self.map.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.map.is_empty()
+    }
+
+    /// The value of exactly this prefix.
+    pub fn get(&self, prefix: P) -> Option<&V> {
+        self.map.get(&prefix.to_trie())
+    }
+
+    /// The value of exactly this prefix, to change.
+    pub fn get_mut(&mut self, prefix: P) -> Option<&mut V> {
+        self.map.get_mut(&prefix.to_trie())
+    }
+
+    /// The value of exactly this prefix, made by `make` if there is none.
+    pub fn get_or_insert_with(&mut self, prefix: P, make: impl FnOnce() -> V) -> &mut V {
+        self.map.entry(prefix.to_trie()).or_insert_with(make)
+    }
+
+    /// Sets the value of a prefix; returns the one that it had.
+    pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
+        self.map.insert(prefix.to_trie(), value)
+    }
+
+    /// Removes a prefix; returns the value that it had.
+    pub fn remove(&mut self, prefix: P) -> Option<V> {
+        self.map.remove(&prefix.to_trie())
+    }
+
+    /// The longest prefix that covers `prefix` (or is it).
+    pub fn longest_match(&self, prefix: P) -> Option<(P, &V)> {
+        self.map.get_lpm(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
+    }
+
+    /// The longest prefix that holds `addr`.
+    pub fn longest_match_addr(&self, addr: P::Addr) -> Option<(P, &V)> {
+        self.longest_match(P::host(addr))
+    }
+
+    /// All prefixes that cover `prefix`, it included, shortest first.
+    pub fn covering(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
+        self.map.cover(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
+    }
+
+    /// All prefixes inside `prefix`, it included, in order.
+    pub fn covered(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
+        self.map.children(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
+    }
+
+    /// All prefixes in order.
+    pub fn iter(&self) -> impl Iterator<Item = (P, &V)> {
+        self.map.iter().map(|(k, v)| (P::from_trie(k), v))
+    }
+
+    /// All prefixes after a cursor, in order: those that exist now.
+    pub fn iter_after(&self, cursor: Cursor<P>) -> impl Iterator<Item = (P, &V)> {
+        match cursor {
+            Cursor::Start => self.map.iter(),
+            Cursor::After(p) => self.map.iter_from(&p.to_trie(), false),
+        }
+        .map(|(k, v)| (P::from_trie(k), v))
+    }
+
+    /// Moves `cursor` to the next prefix and returns it.
+    pub fn advance(&self, cursor: &mut Cursor<P>) -> Option<(P, &V)> {
+        let (p, v) = self.iter_after(*cursor).next()?;
+        *cursor = Cursor::After(p);
+        Some((p, v))
+    }
+
+    /// The largest prefix around `addr` that lies inside `within` and inside which no prefix of the table lies strictly
+    /// (XORP, figure 8): the range for which the longest match of `addr` is the longest match of every address.
+    ///
+    /// `within` is the longest match itself, or the default route when there is none.
+    pub fn largest_enclosing(&self, within: P, addr: P::Addr) -> P {
+        let host = P::host(addr);
+        let mut best = host;
+        let mut len = host.len();
+        // Widen from the address towards `within` for as long as nothing more specific lies inside; stops at the first
+        // overlay, so that the cost is the number of bits, not of routes.
+        while len > within.len() {
+            len -= 1;
+            let wider = host.truncate(len);
+            let overlaid = self.covered(wider).any(|(p, _)| p != within);
+            if overlaid {
+                break;
+            }
+            best = wider;
+        }
+        best
+    }
+
+    /// Octets that the table holds on the heap, values' own heap not counted.
+    pub fn memory_bytes(&self) -> usize {
+        self.map.mem_size()
+    }
+}
+
+#[cfg(test)]
+#[path = "prefix_table_tests.rs"]
+mod tests;

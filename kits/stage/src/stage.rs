@@ -1,0 +1,81 @@
+//! The stage contract.
+
+use crate::change::{Batch, Table};
+use alloc::boxed::Box;
+use core::any::Any;
+use sluice_machine::{Budget, Progress};
+
+/// A part of a routing table: takes route changes, passes them on, changed or not.
+pub trait Stage<T: Table>: Any + Send {
+    /// What it is, for the operator who looks at the plumbing.
+    fn name(&self) -> &'static str;
+
+    /// Consumes `input` (left empty) and adds what goes on to `out`. Both rules hold on both sides.
+    fn process(&mut self, input: &mut Batch<T>, up: Upstream<'_, T>, out: &mut Batch<T>);
+
+    /// What this stage has sent downstream for `key` and not taken back. `up` answers for what lies above.
+    fn lookup(&self, key: T::Key, up: Upstream<'_, T>) -> Option<T::Route>;
+
+    /// The first key after `key` (the first of all for `None`) that may have a route here, and the route that it has. A stage
+    /// that keeps keys which its upstream no longer has must walk them too.
+    fn next_after(&self, key: Option<T::Key>, up: Upstream<'_, T>) -> Option<(T::Key, Option<T::Route>)> {
+        let (next, _) = up.next_after(key)?;
+        Some((next, self.lookup(next, up)))
+    }
+
+    /// Does a bounded piece of background work. Called only when no fresh change waits.
+    fn run_slice(&mut self, _budget: &mut Budget, _up: Upstream<'_, T>, _out: &mut Batch<T>) -> Progress {
+        Progress::Done
+    }
+
+    /// Whether the stage has done what it was plugged in for, so that taking it out changes nothing for its downstream.
+    fn is_finished(&self) -> bool {
+        false
+    }
+}
+
+/// The head of a branch: where routes are stored, or where other branches join.
+pub trait Source<T: Table> {
+    /// The route of `key`, as sent downstream.
+    fn lookup(&self, key: T::Key) -> Option<T::Route>;
+
+    /// The first key after `key` (the first of all for `None`) that has a route, with it.
+    fn next_after(&self, key: Option<T::Key>) -> Option<(T::Key, T::Route)>;
+}
+
+/// What lies above a stage, for look-ups only.
+pub struct Upstream<'a, T: Table> {
+    source: &'a dyn Source<T>,
+    stages: &'a [Box<dyn Stage<T>>],
+}
+
+impl<T: Table> Clone for Upstream<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T: Table> Copy for Upstream<'_, T> {}
+
+impl<'a, T: Table> Upstream<'a, T> {
+    /// The upstream of a stage below `stages`, which hang on `source`.
+    pub fn new(source: &'a dyn Source<T>, stages: &'a [Box<dyn Stage<T>>]) -> Self {
+        Upstream { source, stages }
+    }
+
+    /// What was sent downstream for `key`.
+    pub fn lookup(self, key: T::Key) -> Option<T::Route> {
+        match self.stages.split_last() {
+            Some((last, above)) => last.lookup(key, Upstream { source: self.source, stages: above }),
+            None => self.source.lookup(key),
+        }
+    }
+
+    /// The first key after `key` that may have a route here, and the route that it has.
+    pub fn next_after(self, key: Option<T::Key>) -> Option<(T::Key, Option<T::Route>)> {
+        match self.stages.split_last() {
+            Some((last, above)) => last.next_after(key, Upstream { source: self.source, stages: above }),
+            None => self.source.next_after(key).map(|(key, route)| (key, Some(route))),
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! `sluice lab`: the command line.
+
+use crate::lab::{Lab, LabOptions, take_down_orphans};
+use crate::state::{self, State};
+use crate::topology::{End, Topology};
+use anyhow::{Context, bail};
+use clap::Subcommand;
+use serde::Serialize;
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Network namespaces with real routers in them, from a topology file.
+#[derive(Clone, Debug, Subcommand)]
+pub enum LabCommand {
+    /// Bring a lab up; it stays until it is taken down.
+    Up {
+        /// The topology file.
+        topology: PathBuf,
+        /// The lab's name, if not the one in the file or the file's own.
+        #[arg(long)]
+        name: Option<String>,
+        /// The executable for nodes that run Sluice, if not this one.
+        #[arg(long)]
+        sluice: Option<PathBuf>,
+        /// Use a user namespace even as root.
+        #[arg(long)]
+        rootless: bool,
+    },
+    /// Take a lab down: its processes, its namespaces, its folder.
+    Down {
+        /// The lab; may be left out if there is only one.
+        name: Option<String>,
+        /// All labs.
+        #[arg(long, conflicts_with = "name")]
+        all: bool,
+        /// All labs whose owner has died.
+        #[arg(long, conflicts_with_all = ["name", "all"])]
+        orphans: bool,
+    },
+    /// Show the labs that are up.
+    Status {
+        /// One lab; all if left out.
+        name: Option<String>,
+        /// As JSON, for programs.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Run a command on a node.
+    Exec {
+        /// The lab; may be left out if there is only one.
+        #[arg(long)]
+        lab: Option<String>,
+        /// The node.
+        node: String,
+        /// The command and its arguments.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+        command: Vec<OsString>,
+    },
+    /// Show or record the packets on a link with tcpdump.
+    Capture {
+        /// The lab; may be left out if there is only one.
+        #[arg(long)]
+        lab: Option<String>,
+        /// One end of the link, NODE:INTERFACE.
+        link: End,
+        /// Record into this file instead.
+        #[arg(short, long)]
+        write: Option<PathBuf>,
+        /// More arguments for tcpdump, as a filter.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        filter: Vec<OsString>,
+    },
+}
+
+/// Carries a command out. `exec` and `capture` replace this process.
+pub fn run(command: LabCommand) -> anyhow::Result<ExitCode> {
+    match command {
+        LabCommand::Up { topology, name, sluice, rootless } => {
+            let topology = Topology::read(&topology)?;
+            let lab = Lab::up(&topology, LabOptions { name, sluice, rootless, stays: true })?;
+            println!("lab {} is up", lab.name());
+        }
+        LabCommand::Down { all: true, .. } => {
+            for name in state::names() {
+                down(&name)?;
+            }
+        }
+        LabCommand::Down { orphans: true, .. } => {
+            for name in take_down_orphans() {
+                println!("lab {name} is down");
+            }
+        }
+        LabCommand::Down { name, .. } => down(&the_lab(name)?)?,
+        LabCommand::Status { name, json } => status(name, json)?,
+        LabCommand::Exec { lab, node, command } => {
+            let lab = Lab::attach(&the_lab(lab)?)?;
+            let (program, args) = command.split_first().context("no command")?;
+            let error = lab.command(&node, program)?.args(args).exec();
+            return Err(error).with_context(|| program.to_string_lossy().into_owned());
+        }
+        LabCommand::Capture { lab, link, write, filter } => {
+            let lab = Lab::attach(&the_lab(lab)?)?;
+            if !lab.state().links.iter().any(|l| l.a == link || l.b == link) {
+                bail!("lab {} has no link that ends at {link}", lab.name());
+            }
+            let mut tcpdump = lab.command(&link.node, "tcpdump")?;
+            tcpdump.arg("-n").arg("-i").arg(&link.interface);
+            if let Some(file) = write {
+                // As the caller, not as tcpdump's own user, who may not write here.
+                tcpdump.args(["-Z", "root", "-U", "-w"]).arg(file);
+            } else {
+                tcpdump.arg("-l");
+            }
+            return Err(tcpdump.args(filter).exec()).context("tcpdump");
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn down(name: &str) -> anyhow::Result<()> {
+    Lab::attach(name)?.down()?;
+    println!("lab {name} is down");
+    Ok(())
+}
+
+/// The lab that is meant: the named one, or the only one.
+fn the_lab(name: Option<String>) -> anyhow::Result<String> {
+    if let Some(name) = name {
+        return Ok(name);
+    }
+    let mut names = state::names();
+    match (names.pop(), names.is_empty()) {
+        (Some(name), true) => Ok(name),
+        (None, _) => bail!("no lab is up"),
+        (Some(last), false) => bail!("several labs are up, say which: {} {last}", names.join(" ")),
+    }
+}
+
+/// What `status --json` prints: a list of these. Fields are added, never renamed or removed.
+#[derive(Serialize)]
+struct LabStatus {
+    name: String,
+    dir: PathBuf,
+    rootless: bool,
+    orphan: bool,
+    nodes: Vec<NodeStatus>,
+    links: Vec<LinkStatus>,
+}
+
+#[derive(Serialize)]
+struct NodeStatus {
+    name: String,
+    namespace: String,
+    dir: PathBuf,
+    daemon: crate::topology::Daemon,
+    processes: Vec<ProcessStatus>,
+}
+
+#[derive(Serialize)]
+struct ProcessStatus {
+    name: String,
+    pid: u32,
+    running: bool,
+}
+
+#[derive(Serialize)]
+struct LinkStatus {
+    a: String,
+    b: String,
+}
+
+impl LabStatus {
+    fn of(state: &State) -> Self {
+        let node = |(name, node): (&String, &state::NodeState)| NodeStatus {
+            name: name.clone(),
+            namespace: node.namespace.clone(),
+            dir: state.node_dir(name),
+            daemon: node.daemon,
+            processes: node
+                .processes
+                .iter()
+                .map(|(name, id)| ProcessStatus { name: name.clone(), pid: id.pid, running: id.is_running() })
+                .collect(),
+        };
+        let link = |l: &crate::topology::LinkSpec| LinkStatus { a: l.a.to_string(), b: l.b.to_string() };
+        LabStatus {
+            name: state.name.clone(),
+            dir: state.dir(),
+            rootless: state.scope != crate::scope::Scope::Host,
+            orphan: state.is_orphan(),
+            nodes: state.nodes.iter().map(node).collect(),
+            links: state.links.iter().map(link).collect(),
+        }
+    }
+}
+
+fn status(name: Option<String>, json: bool) -> anyhow::Result<()> {
+    let names = name.map_or_else(state::names, |n| vec![n]);
+    let labs = names.iter().map(|n| State::load(n).map(|s| LabStatus::of(&s)));
+    let labs: Vec<LabStatus> = labs.collect::<Result<_, _>>()?;
+    if json {
+        println!("{}", serde_json::to_string_pretty(&labs)?);
+        return Ok(());
+    }
+    for lab in &labs {
+        let orphan = if lab.orphan { ", its owner has died" } else { "" };
+        println!("lab {} in {}{orphan}", lab.name, lab.dir.display());
+        for node in &lab.nodes {
+            let part = |p: &ProcessStatus| {
+                format!("{} {}", p.name, if p.running { p.pid.to_string() } else { "ended".into() })
+            };
+            let parts: Vec<String> = node.processes.iter().map(part).collect();
+            println!("  {:<16} {:<24} {}", node.name, node.namespace, parts.join(", "));
+        }
+        for link in &lab.links {
+            println!("  {} - {}", link.a, link.b);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,77 @@
+//! What can go wrong with a lab.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a lab could not be read, built, used or taken down.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A file could not be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The topology file is not TOML of the right shape.
+    #[error("{}: {source}", path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// The topology contradicts itself.
+    #[error("topology: {0}")]
+    Topology(String),
+    /// A program could not be started.
+    #[error("cannot run {program}: {source}")]
+    Start {
+        /// The program.
+        program: String,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A program that builds the lab failed.
+    #[error("{program} failed: {message}")]
+    Failed {
+        /// The program and what it was asked to do.
+        program: String,
+        /// What it printed.
+        message: String,
+    },
+    /// A daemon ended, or did not answer in time.
+    #[error("{daemon} on {node} is not ready: {message}")]
+    NotReady {
+        /// The node.
+        node: String,
+        /// The daemon.
+        daemon: String,
+        /// The end of its log, or what its control program said.
+        message: String,
+    },
+    /// A lab of this name is up already.
+    #[error("lab {0} is up already")]
+    Exists(String),
+    /// No lab of this name is up.
+    #[error("there is no lab {0}")]
+    NoLab(String),
+    /// The lab has no such node.
+    #[error("lab {lab} has no node {node}")]
+    NoNode {
+        /// The lab.
+        lab: String,
+        /// What was asked for.
+        node: String,
+    },
+    /// Neither root nor a user namespace is to be had.
+    #[error("no right to make network namespaces: {0}")]
+    NoRights(String),
+}
+
+/// Adds the file's name to an I/O error.
+pub(crate) fn at(path: &std::path::Path) -> impl FnOnce(io::Error) -> LabError {
+    let path = path.to_owned();
+    move |source| LabError::File { path, source }
+}

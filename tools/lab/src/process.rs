@@ -1,0 +1,102 @@
+//! Processes that outlive whoever started them: known by number and start time, so that a number that was given to
+//! another process is never mistaken for ours.
+
+use crate::ffi;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::time::Duration;
+
+/// How long a process may take to end after SIGTERM, before SIGKILL.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// A process on this host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct ProcessId {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in clock ticks since the host did (field 22 of /proc/PID/stat).
+    pub start: u64,
+}
+
+impl ProcessId {
+    /// The process that has the number `pid` now; `None` if there is none.
+    pub fn of(pid: u32) -> Option<Self> {
+        stat(pid).map(|(_, start)| ProcessId { pid, start })
+    }
+
+    /// Whether it runs: neither gone nor a zombie.
+    pub fn is_running(self) -> bool {
+        stat(self.pid).is_some_and(|(state, start)| start == self.start && state != 'Z' && state != 'X')
+    }
+
+    /// Ends it: SIGTERM, and SIGKILL if that is not heard. Returns when it has ended.
+    pub fn stop(self) {
+        self.end(&[(libc::SIGTERM, GRACE), (libc::SIGKILL, GRACE)]);
+    }
+
+    /// Ends it at once.
+    pub fn kill(self) {
+        self.end(&[(libc::SIGKILL, GRACE)]);
+    }
+
+    fn end(self, signals: &[(i32, Duration)]) {
+        // The descriptor is opened before the check: from then on the number cannot change hands unnoticed.
+        let Ok(pidfd) = ffi::pidfd_open(self.pid) else { return };
+        if !self.is_running() {
+            return;
+        }
+        for (signal, patience) in signals {
+            if ffi::pidfd_send_signal(&pidfd, *signal).is_err() {
+                return;
+            }
+            let timeout = PollTimeout::try_from(*patience).unwrap_or(PollTimeout::NONE);
+            if poll(&mut [PollFd::new(pidfd.as_fd(), PollFlags::POLLIN)], timeout).is_ok_and(|n| n > 0) {
+                return;
+            }
+        }
+    }
+}
+
+/// State and start time of a process.
+fn stat(pid: u32) -> Option<(char, u64)> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command's name is in brackets and may hold anything, brackets too.
+    let mut fields = text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace();
+    let state = fields.next()?.chars().next()?;
+    let start = fields.nth(18)?.parse().ok()?;
+    Some((state, start))
+}
+
+/// The processes whose network namespace is the one that the file `namespace` names.
+pub(crate) fn inside(namespace: &Path) -> Vec<ProcessId> {
+    let Ok(wanted) = fs::metadata(namespace).map(|m| (m.dev(), m.ino())) else { return Vec::new() };
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok())
+        .filter(|pid| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| (m.dev(), m.ino()) == wanted))
+        .filter_map(ProcessId::of)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn knows_its_own() {
+        let me = ProcessId::of(std::process::id()).unwrap();
+        assert!(me.is_running());
+        assert!(!ProcessId { start: me.start + 1, ..me }.is_running());
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let id = ProcessId::of(child.id()).unwrap();
+        ProcessId { start: id.start + 1, ..id }.kill();
+        assert!(id.is_running(), "another start time is another process");
+        id.stop();
+        assert!(!id.is_running());
+        child.wait().unwrap();
+    }
+}

@@ -1,0 +1,170 @@
+//! What is written down about a lab that is up: all that is needed to take it down, before it is needed.
+//!
+//! It is `lab.json` in the lab's folder, which is `/run/sluice-lab/NAME` for root and `$XDG_RUNTIME_DIR/sluice-lab/NAME`
+//! (or `/tmp/sluice-lab-UID/NAME`) without root. The folder's existence is the lab's name being taken.
+
+use crate::LabError;
+use crate::error::at;
+use crate::process::ProcessId;
+use crate::scope::Scope;
+use crate::topology::{Daemon, LinkSpec, is_name};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The version of the file's shape; another one is refused.
+const VERSION: u32 = 1;
+
+/// A lab that is up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct State {
+    /// The shape's version.
+    version: u32,
+    /// The lab's name.
+    pub name: String,
+    /// The process whose end is the lab's end; `None` for a lab that stays until it is taken down.
+    pub owner: Option<ProcessId>,
+    /// Where its namespaces live.
+    pub scope: Scope,
+    /// Its nodes by name.
+    pub nodes: BTreeMap<String, NodeState>,
+    /// Its links.
+    pub links: Vec<LinkSpec>,
+}
+
+/// A node of a lab that is up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NodeState {
+    /// The name of its network namespace.
+    pub namespace: String,
+    /// What runs there.
+    pub daemon: Daemon,
+    /// FRR's daemons beside zebra.
+    pub frr_daemons: Vec<String>,
+    /// Whether it has a configuration file.
+    pub configured: bool,
+    /// The Sluice executable, where the daemon is Sluice.
+    pub program: Option<PathBuf>,
+    /// The processes that the lab started there, by name.
+    pub processes: BTreeMap<String, ProcessId>,
+}
+
+/// The folder of all labs of this user.
+pub fn labs_dir() -> PathBuf {
+    if nix::unistd::geteuid().is_root() {
+        return "/run/sluice-lab".into();
+    }
+    match std::env::var_os("XDG_RUNTIME_DIR") {
+        Some(dir) if !dir.is_empty() => Path::new(&dir).join("sluice-lab"),
+        _ => format!("/tmp/sluice-lab-{}", nix::unistd::geteuid()).into(),
+    }
+}
+
+/// The names of all labs that are up, sorted.
+pub fn names() -> Vec<String> {
+    let entries = fs::read_dir(labs_dir()).into_iter().flatten();
+    let mut names: Vec<String> = entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
+    names.retain(|n| is_name(n));
+    names.sort();
+    names
+}
+
+impl State {
+    /// Takes the name: makes the lab's folder, which must not exist.
+    pub(crate) fn claim(name: &str, owner: Option<ProcessId>) -> Result<Self, LabError> {
+        if !is_name(name) {
+            return Err(LabError::Topology(format!("{name:?} cannot be a lab's name")));
+        }
+        let parent = labs_dir();
+        fs::create_dir_all(&parent).map_err(at(&parent))?;
+        let dir = parent.join(name);
+        match fs::create_dir(&dir) {
+            Ok(()) => {}
+            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => return Err(LabError::Exists(name.into())),
+            Err(e) => return Err(at(&dir)(e)),
+        }
+        let state = State {
+            version: VERSION,
+            name: name.into(),
+            owner,
+            scope: Scope::Host,
+            nodes: BTreeMap::new(),
+            links: Vec::new(),
+        };
+        state.save()?;
+        Ok(state)
+    }
+
+    /// What is written about the lab `name`.
+    pub fn load(name: &str) -> Result<Self, LabError> {
+        let path = labs_dir().join(name).join("lab.json");
+        if !is_name(name) || !path.exists() {
+            return Err(LabError::NoLab(name.into()));
+        }
+        let bytes = fs::read(&path).map_err(at(&path))?;
+        let state: State = serde_json::from_slice(&bytes).map_err(|e| at(&path)(e.into()))?;
+        if state.version != VERSION {
+            return Err(at(&path)(io::Error::other(format!("version {} is not {VERSION}", state.version))));
+        }
+        Ok(state)
+    }
+
+    /// Writes it, all or nothing.
+    pub(crate) fn save(&self) -> Result<(), LabError> {
+        let path = self.dir().join("lab.json");
+        let new = self.dir().join("lab.json.new");
+        let text = serde_json::to_vec_pretty(self).map_err(|e| at(&path)(e.into()))?;
+        fs::write(&new, text).map_err(at(&new))?;
+        fs::rename(&new, &path).map_err(at(&path))
+    }
+
+    /// The lab's folder.
+    pub fn dir(&self) -> PathBuf {
+        labs_dir().join(&self.name)
+    }
+
+    /// The folder of the node `node`: configuration, sockets, logs.
+    pub fn node_dir(&self, node: &str) -> PathBuf {
+        self.dir().join(node)
+    }
+
+    /// The node `node`.
+    pub fn node(&self, node: &str) -> Result<&NodeState, LabError> {
+        let missing = || LabError::NoNode { lab: self.name.clone(), node: node.into() };
+        self.nodes.get(node).ok_or_else(missing)
+    }
+
+    /// Whether its owner died and left it behind.
+    pub fn is_orphan(&self) -> bool {
+        self.owner.is_some_and(|o| !o.is_running())
+    }
+
+    /// Takes the lab down: its processes, whatever else runs in its namespaces, the namespaces, the folder. Goes on after a
+    /// failure, and says the first one.
+    pub(crate) fn take_down(&self) -> Result<(), LabError> {
+        let processes: Vec<ProcessId> =
+            self.nodes.values().flat_map(|n| n.processes.values()).copied().collect();
+        std::thread::scope(|threads| {
+            for process in processes {
+                threads.spawn(move || process.stop());
+            }
+        });
+        let mut result = Ok(());
+        for node in self.nodes.values() {
+            let file = self.scope.namespace_file(&node.namespace);
+            for process in crate::process::inside(&file) {
+                process.kill();
+            }
+            if file.exists() {
+                result = result.and(crate::network::delete_namespace(&self.scope, &node.namespace));
+            }
+        }
+        self.scope.release();
+        if result.is_ok() {
+            fs::remove_dir_all(self.dir()).map_err(at(&self.dir()))?;
+        }
+        result
+    }
+}
