@@ -1,7 +1,7 @@
 //! The canonical octets of a set, and reading them again.
 
 use super::scan::{ReceiveRules, Scan};
-use super::{DEFAULT_LOCAL_PREF, Origin, View};
+use super::{DEFAULT_LOCAL_PREF, Origin, Reach, View};
 use crate::wire::as_path::{self, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
@@ -25,12 +25,14 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
         neighbor_as: scan.path.neighbor.unwrap_or(rules.local_as),
         path_length: u16::try_from(scan.path.length).unwrap_or(u16::MAX),
         origin: Origin::Incomplete,
+        reach: Reach::Everybody,
     };
     for attribute in &scan.stored {
         match (attribute.code, attribute.value) {
             (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
             (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
             (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
+            (code::COMMUNITIES, communities) => view.reach = Reach::of(communities),
             (code::AS_PATH, path) if !rules.four_octet_as => {
                 scratch.clear();
                 match scan.as4_path {
@@ -73,6 +75,7 @@ pub fn local(local_as: Asn) -> (Vec<u8>, View) {
         neighbor_as: local_as,
         path_length: 0,
         origin: Origin::Igp,
+        reach: Reach::Everybody,
     };
     (octets, view)
 }

@@ -71,4 +71,30 @@ pub struct View {
     pub path_length: u16,
     /// ORIGIN.
     pub origin: Origin,
+    /// How far its communities let it go.
+    pub reach: Reach,
+}
+
+/// How far a route may be announced, by its well-known communities (RFC 1997).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// To nobody: NO_ADVERTISE.
+    Nobody,
+    /// Within the AS: NO_EXPORT, and NO_EXPORT_SUBCONFED where there is no confederation.
+    OwnAs,
+    /// To everybody.
+    Everybody,
+}
+
+impl Reach {
+    /// The reach by the value of a COMMUNITIES attribute.
+    pub fn of(communities: &[u8]) -> Self {
+        let of_one = |community: &[u8]| match community {
+            [0xff, 0xff, 0xff, 0x02] => Reach::Nobody,
+            [0xff, 0xff, 0xff, 0x01 | 0x03] => Reach::OwnAs,
+            _ => Reach::Everybody,
+        };
+        communities.chunks_exact(4).map(of_one).min().unwrap_or(Reach::Everybody)
+    }
 }

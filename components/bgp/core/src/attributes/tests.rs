@@ -211,6 +211,7 @@ fn the_set_is_canonical() {
         neighbor_as: Asn(65001),
         path_length: 0,
         origin: Origin::Igp,
+        reach: Reach::Everybody,
     };
     assert_eq!(set.view, expected);
 }

@@ -57,7 +57,7 @@ impl<'a> MpUnreach<'a> {
 }
 
 /// Where a route goes next: what its NEXT_HOP attribute or MP_REACH_NLRI says.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct NextHop {
     /// The address; for IPv6 the global one.
     pub address: IpAddr,
