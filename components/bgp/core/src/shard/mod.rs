@@ -209,12 +209,10 @@ impl<P: Unicast> Core<P> {
     }
 }
 
-/// The deletion stage: a walk that goes round once after the last session that went down.
+/// The deletion stage: a walk that goes round and round as long as any path is stale.
 #[derive(Debug, Default)]
 struct Deletion {
     next: u32,
-    /// Entries still to visit.
-    left: u32,
 }
 
 /// A shard.
@@ -269,9 +267,6 @@ impl<P: Unicast> Shard<P> {
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.generation = peer.generation.wrapping_add(1);
             peer.stale = peer.paths;
-            if peer.stale > 0 {
-                self.deletion.left = self.core.entries.end();
-            }
         }
     }
 
@@ -361,7 +356,7 @@ impl<P: Unicast> Shard<P> {
             self.squeeze();
             return Progress::More;
         }
-        if self.deletion.left > 0 {
+        if self.core.peers.iter().any(|p| p.stale > 0) {
             self.delete_slice(limit, out);
             self.squeeze();
             return Progress::More;
@@ -372,7 +367,7 @@ impl<P: Unicast> Shard<P> {
 
     fn delete_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P>>) {
         let core = &mut self.core;
-        for _ in 0..limit.min(self.deletion.left as usize) {
+        for _ in 0..limit.min(core.entries.end() as usize) {
             if self.deletion.next >= core.entries.end() {
                 self.deletion.next = 0;
             }
@@ -384,10 +379,6 @@ impl<P: Unicast> Shard<P> {
                 core.remove_path(id, position, Provenance::NONE, out);
             }
             self.deletion.next += 1;
-            self.deletion.left -= 1;
-        }
-        if core.peers.iter().all(|p| p.stale == 0) {
-            self.deletion.left = 0;
         }
     }
 
