@@ -189,6 +189,14 @@ impl Rib {
         }
     }
 
+    /// Whether a subscription has not been ended.
+    pub fn has_subscription(&self, id: SubscriptionId) -> bool {
+        let of = |t: &Table| {
+            t.v4.subscribers.iter().any(|s| s.id == id) || t.v6.subscribers.iter().any(|s| s.id == id)
+        };
+        self.tables.values().any(of)
+    }
+
     /// Subscriptions that have something to take.
     pub fn ready_subscriptions<P: RibKey>(&self) -> Vec<(TableId, SubscriptionId)> {
         let ready = |t: &Table| -> Vec<(TableId, SubscriptionId)> {
