@@ -59,7 +59,11 @@ fn update(attributes: &[Attr<'_>]) -> Vec<u8> {
 /// The mandatory attributes of a route of AS 65002, or of a route of this AS.
 fn base(internal: bool) -> Vec<Attr<'static>> {
     let path: &[u8] = if internal { &[] } else { &[2, 1, 0, 0, 0xfd, 0xea] };
-    vec![Attr(0x40, code::ORIGIN, &[0]), Attr(0x40, code::AS_PATH, path), Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 2])]
+    vec![
+        Attr(0x40, code::ORIGIN, &[0]),
+        Attr(0x40, code::AS_PATH, path),
+        Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 2]),
+    ]
 }
 
 fn read(body: &[u8], rules: ReceiveRules) -> (Result<crate::reader::Remarks, Notification>, Batches) {
@@ -93,9 +97,8 @@ fn rfc_7606_cases() {
     for line in text.lines().skip(1) {
         let column: Vec<&str> = line.split('\t').collect();
         let (name, hex, next_hop) = (column[0], column[3], column[4]);
-        let value: Vec<u8> = (0..hex.len() / 2)
-            .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
-            .collect();
+        let value: Vec<u8> =
+            (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
         for (internal, expected) in [(false, column[5]), (true, column[7])] {
             if expected == "-" {
                 continue;

@@ -38,9 +38,7 @@ use core::net::IpAddr;
 use peer::Peer;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{
-    Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, Rng, RouteBatch,
-};
+use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, Rng, RouteBatch};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
 /// What can happen to a router's BGP.
@@ -221,7 +219,12 @@ impl Speaker {
     }
 
     /// Reads an UPDATE of an established session; returns what to send if it ends the session.
-    fn update(&mut self, index: PeerIndex, frame: &Frame<'_>, out: &mut Outbox<Output>) -> Option<Notification> {
+    fn update(
+        &mut self,
+        index: PeerIndex,
+        frame: &Frame<'_>,
+        out: &mut Outbox<Output>,
+    ) -> Option<Notification> {
         let provenance = self.draw_provenance();
         let peer = self.peers.get_mut(usize::from(index.0))?.as_deref_mut()?;
         let link = peer.link.as_mut()?;
@@ -296,7 +299,9 @@ impl Speaker {
                     peer.forget(connection);
                     out.push(Output::Close(address, connection));
                 }
-                session::Output::Send(connection, octets) => out.push(Output::Send(address, connection, octets)),
+                session::Output::Send(connection, octets) => {
+                    out.push(Output::Send(address, connection, octets))
+                }
                 session::Output::Up(connection, negotiated) => {
                     let info = peer.info(&negotiated);
                     self.shards.ipv4.peer_up(index, info);
@@ -463,7 +468,9 @@ impl Speaker {
 
     fn reconfigure(&mut self, now: Instant, index: PeerIndex, new: NeighborConfig, out: &mut Outbox<Output>) {
         let identity = self.identity.clone();
-        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else { return };
+        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
+            return;
+        };
         let old = core::mem::replace(&mut peer.config, new);
         let (was, is) = (old.enabled, peer.config.enabled);
         peer.session.configure(peer.config.session(&identity));
@@ -487,7 +494,8 @@ impl Speaker {
 
     fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
         let Some(peer) = self.peer_mut(index) else { return };
-        let (Some(connection), Some(negotiated)) = (peer.session.established(), peer.session.negotiated()) else {
+        let (Some(connection), Some(negotiated)) = (peer.session.established(), peer.session.negotiated())
+        else {
             return;
         };
         if !negotiated.route_refresh {
@@ -506,7 +514,8 @@ impl Speaker {
 
     fn connection_input(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         match input {
-            Input::Connected(address, connection, endpoints) | Input::Accepted(address, connection, endpoints) => {
+            Input::Connected(address, connection, endpoints)
+            | Input::Accepted(address, connection, endpoints) => {
                 let Some(&index) = self.by_address.get(&address) else {
                     return out.push(Output::Close(address, connection));
                 };
