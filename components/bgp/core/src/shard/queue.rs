@@ -114,7 +114,7 @@ mod tests {
         let ids: Vec<u32> =
             (0..4).map(|n| entries.insert(Entry::new(std::format!("10.{n}.0.0/16").parse().unwrap()))).collect();
         let mut queue = Queue::default();
-        let mut push = |queue: &mut Queue, entries: &mut _, list: &[usize]| {
+        let push = |queue: &mut Queue, entries: &mut _, list: &[usize]| {
             for n in list {
                 queue.push(entries, ids[*n], Provenance::new(1, 1 << 40));
             }
