@@ -3,7 +3,6 @@
 
 use crate::clock;
 use sluice_base::{IpPrefix, Provenance};
-use sluice_xrl::convert::net_from_prefix;
 use sluice_xrl::idl::common::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
@@ -123,7 +122,7 @@ impl pb::Profile for Profile {
                     time_ns: r.time_ns,
                     provenance: r.provenance.bits(),
                     event: if r.deleted { "delete".into() } else { "add".into() },
-                    net: Some(net_from_prefix(r.prefix)),
+                    net: Some(r.prefix.into()),
                 });
             }
         }

@@ -75,7 +75,7 @@ impl RibShell {
                 let Some(client) = self.clients.by_watcher(watcher) else { return };
                 let request = pb::InterestInvalidRequest {
                     table: table.0,
-                    valid: ranges.into_iter().map(sluice_xrl::convert::net_from_prefix).collect(),
+                    valid: ranges.into_iter().map(Into::into).collect(),
                 };
                 clients::detach("interest", client.interest_invalid(request));
             }
@@ -90,7 +90,7 @@ impl RibShell {
         }
         let Some(client) = self.clients.by_origin(table, origin) else { return };
         let routes = routes.into_iter().map(|(prefix, provenance, reason)| pb::RejectedRoute {
-            net: Some(sluice_xrl::convert::net_from_prefix(prefix)),
+            net: Some(prefix.into()),
             provenance: provenance.bits(),
             reason,
         });

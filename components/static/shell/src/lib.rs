@@ -127,7 +127,7 @@ impl fea::FeaClient for Rc<StaticShell> {
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
         for event in request.events {
-            let event = sluice_xrl::convert::interface_event_from_pb(event)
+            let event = sluice_base::InterfaceEvent::try_from(&event)
                 .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
             let is_end = event == sluice_base::InterfaceEvent::SnapshotEnd;
             self.driver.input(Input::Interface(event));
@@ -179,7 +179,7 @@ impl rib::RibClient for Rc<StaticShell> {
         request: rib::RoutesRejectedRequest,
     ) -> Result<rib::RoutesRejectedReply, XrlError> {
         for route in request.routes {
-            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_xrl::convert::prefix_from_net) {
+            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_base::IpPrefix::try_from) {
                 warn!(%prefix, reason = route.reason, "static route refused by the forwarding engine");
             }
         }
