@@ -10,8 +10,8 @@ use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast, Update,
-    header,
+    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast,
+    Update, header,
 };
 use sluice_bgp::writer::{Endpoints, put_end_of_rib};
 use sluice_machine::{Budget, Machine, Outbox};
@@ -203,7 +203,8 @@ pub fn updates() -> Vec<Vec<u8>> {
         (0xc0, 32, &[0; 12]),
         (0xc0, 99, &[1, 2, 3]),
     ];
-    let reach: &[u8] = &[0, 2, 1, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 32, 0x20, 1, 0xd, 0xb8];
+    let reach: &[u8] =
+        &[0, 2, 1, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 32, 0x20, 1, 0xd, 0xb8];
     let make = |attributes: &[(u8, u8, &[u8])], withdrawn: &[u8], nlri: &[u8]| {
         let mut field = Vec::new();
         for (flags, code, value) in attributes {

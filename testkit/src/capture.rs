@@ -71,7 +71,9 @@ fn pcapng(capture: &[u8]) -> Vec<(u32, &[u8])> {
         && let Some(block) = rest.get(..len as usize)
     {
         match kind {
-            1 => links.extend(word(block, 8, order).map(|w| if order([1, 0, 0, 0]) == 1 { w & 0xffff } else { w >> 16 })),
+            1 => links.extend(
+                word(block, 8, order).map(|w| if order([1, 0, 0, 0]) == 1 { w & 0xffff } else { w >> 16 }),
+            ),
             6 => {
                 let interface = word(block, 8, order).unwrap_or(0) as usize;
                 let captured = word(block, 20, order).unwrap_or(0) as usize;
@@ -103,7 +105,10 @@ fn segment(link: u32, frame: &[u8], port: u16) -> Option<(Stream, u32, &[u8])> {
         4 => {
             let header = usize::from(packet[0] & 15) * 4;
             let total = usize::from(u16::from_be_bytes(*packet.get(2..)?.first_chunk()?));
-            (packet.get(12..20)?, (packet.get(9)? == &6).then(|| packet.get(header..total.min(packet.len())))??)
+            (
+                packet.get(12..20)?,
+                (packet.get(9)? == &6).then(|| packet.get(header..total.min(packet.len())))??,
+            )
         }
         6 => (packet.get(8..40)?, (packet.get(6)? == &6).then(|| packet.get(40..))??),
         _ => return None,

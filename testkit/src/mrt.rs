@@ -31,7 +31,8 @@ impl<'a> Iterator for Records<'a> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let (header, rest) = self.rest.split_first_chunk::<12>()?;
-        let word = |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let word =
+            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
         let (body, rest) = rest.split_at_checked(word(8) as usize)?;
         self.rest = rest;
         Some((u64::from(word(0)) * 1_000_000, (word(4) >> 16) as u16, word(4) as u16, body))

@@ -8,7 +8,8 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouteBatch, RouterId,
+    Asn, Distance, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouteBatch,
+    RouterId,
 };
 use sluice_bgp::session::{ConnectionId, Direction, Families};
 use sluice_bgp::shard::Interest;
@@ -237,9 +238,11 @@ fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId) {
         let at = header::start(&mut octets, MessageType::Update);
         let path = [&[2u8, 2][..], &FEED_AS.to_be_bytes(), &(n + 1).to_be_bytes()].concat();
         let mut attributes = Vec::new();
-        for (flags, code, value) in
-            [(0x40, code::ORIGIN, &[0][..]), (0x40, code::AS_PATH, &path), (0x40, code::NEXT_HOP, &[10, 0, 0, 2])]
-        {
+        for (flags, code, value) in [
+            (0x40, code::ORIGIN, &[0][..]),
+            (0x40, code::AS_PATH, &path),
+            (0x40, code::NEXT_HOP, &[10, 0, 0, 2]),
+        ] {
             put_header(&mut attributes, flags, code, value.len());
             attributes.extend_from_slice(value);
         }

@@ -66,7 +66,12 @@ impl<P: Copy> Batch<P> {
     pub const FULL: usize = 4096;
 
     /// Adds an attribute set that the next changes refer to; its octets are those that `write` appends.
-    pub fn add_set(&mut self, seed: HashSeed, next_hop: NextHop, write: impl FnOnce(&mut Vec<u8>) -> View) -> u32 {
+    pub fn add_set(
+        &mut self,
+        seed: HashSeed,
+        next_hop: NextHop,
+        write: impl FnOnce(&mut Vec<u8>) -> View,
+    ) -> u32 {
         let start = self.arena.len();
         let view = write(&mut self.arena);
         let hash = seed.attributes(&self.arena[start..], &next_hop);

@@ -10,8 +10,8 @@ use crate::hash::HashSeed;
 use crate::wire::multiprotocol::NextHop;
 use crate::wire::notification::{code, update as subcode};
 use crate::wire::{
-    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Unicast, Update, WireError,
-    header,
+    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Unicast, Update,
+    WireError, header,
 };
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -148,8 +148,8 @@ impl Reader {
     ) -> Result<Remarks, Notification> {
         self.counters.updates += 1;
         self.counters.octets += (HEADER_LEN + body.len()) as u64;
-        let update = Update::decode(body)
-            .map_err(|_| Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST))?;
+        let update =
+            Update::decode(body).map_err(|_| Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST))?;
         if update.is_empty() {
             return Ok(Remarks { end_of_rib: Some(Family::Ipv4), malformed: None });
         }
@@ -206,8 +206,12 @@ impl Reader {
             let good = accepted.map(|scan| (scan, hop));
             let families = self.rules.families;
             match reach.afi {
-                AFI_IPV4 => self.announce(Nlri::new(field, offset), families.ipv4, good, &mut batches.ipv4)?,
-                AFI_IPV6 => self.announce(Nlri::new(field, offset), families.ipv6, good, &mut batches.ipv6)?,
+                AFI_IPV4 => {
+                    self.announce(Nlri::new(field, offset), families.ipv4, good, &mut batches.ipv4)?
+                }
+                AFI_IPV6 => {
+                    self.announce(Nlri::new(field, offset), families.ipv6, good, &mut batches.ipv6)?
+                }
                 _ => {}
             }
         }
@@ -262,7 +266,8 @@ impl Reader {
 
 /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
 fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<Family> {
-    let unreach = scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST && u.withdrawn.is_empty())?;
+    let unreach =
+        scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST && u.withdrawn.is_empty())?;
     let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
     match unreach.afi {
         AFI_IPV4 if alone => Some(Family::Ipv4),

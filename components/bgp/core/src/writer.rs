@@ -10,8 +10,8 @@ use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
+use smallvec::SmallVec;
 
 /// This router's addresses towards a peer, to be next hops of what it announces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -171,7 +171,18 @@ pub fn put_end_of_rib(family: Family, out: &mut Vec<u8>) {
         Family::Ipv4 => out.extend_from_slice(&[0, 0, 0, 0]),
         Family::Ipv6 => {
             let [a, b] = AFI_IPV6.to_be_bytes();
-            out.extend_from_slice(&[0, 0, 0, 6, Flags::OPTIONAL, code::MP_UNREACH_NLRI, 3, a, b, SAFI_UNICAST]);
+            out.extend_from_slice(&[
+                0,
+                0,
+                0,
+                6,
+                Flags::OPTIONAL,
+                code::MP_UNREACH_NLRI,
+                3,
+                a,
+                b,
+                SAFI_UNICAST,
+            ]);
         }
     }
     header::finish(out, at);

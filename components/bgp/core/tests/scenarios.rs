@@ -1,4 +1,5 @@
 //! Whole routers talking to each other in virtual time.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 mod world;
 
@@ -215,7 +216,8 @@ fn the_wrong_as_is_refused_and_the_refusal_gets_rarer() {
     world.configure_all();
     world.pass(600 * SECOND);
     assert_eq!(world.ups(0), 0);
-    let refused = world.routers[0].events.iter().filter(|e| e.to_string().contains("sent NOTIFICATION")).count();
+    let refused =
+        world.routers[0].events.iter().filter(|e| e.to_string().contains("sent NOTIFICATION")).count();
     assert!((10..200).contains(&refused), "{refused}");
     // Mended, it comes up, at the latest when the longest rest is over.
     world.routers[0].config.neighbors[0].peer_as = sluice_base::Asn(65002);

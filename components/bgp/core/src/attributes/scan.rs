@@ -10,8 +10,8 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 use sluice_base::Asn;
+use smallvec::SmallVec;
 
 /// What holds for all UPDATEs of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -254,8 +254,7 @@ impl<'a> Scan<'a> {
         let malformed = |_: WireError| Problem::Value;
         match attribute.code {
             code::AS_PATH => {
-                let path =
-                    Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
+                let path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
                 self.path = Summary { has_loop: path.has_loop | self.path.has_loop, ..path };
                 if path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
             }

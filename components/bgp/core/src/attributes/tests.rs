@@ -11,25 +11,8 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
-use std::path::PathBuf;
-use std::println;
 
-/// The folder of shared test inputs, where there is one.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("SLUICE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join(path);
-    if path.exists() {
-        Some(path)
-    } else {
-        println!("skipped: no shared data");
-        None
-    }
-}
-
-pub(crate) fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
+fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
     ReceiveRules {
         local_as: Asn(65001),
         peer_as: if internal { Asn(65001) } else { Asn(65002) },
@@ -59,7 +42,11 @@ fn update(attributes: &[Attr<'_>]) -> Vec<u8> {
 /// The mandatory attributes of a route of AS 65002, or of a route of this AS.
 fn base(internal: bool) -> Vec<Attr<'static>> {
     let path: &[u8] = if internal { &[] } else { &[2, 1, 0, 0, 0xfd, 0xea] };
-    vec![Attr(0x40, code::ORIGIN, &[0]), Attr(0x40, code::AS_PATH, path), Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 2])]
+    vec![
+        Attr(0x40, code::ORIGIN, &[0]),
+        Attr(0x40, code::AS_PATH, path),
+        Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 2]),
+    ]
 }
 
 fn read(body: &[u8], rules: ReceiveRules) -> (Result<crate::reader::Remarks, Notification>, Batches) {
@@ -87,15 +74,14 @@ fn outcome(attributes: &[Attr<'_>], rules: ReceiveRules, watched: u8) -> (String
 
 #[test]
 fn rfc_7606_cases() {
-    let Some(path) = shared("data/vectors/bgp-rfc7606-cases.tsv") else { return };
-    let text = std::fs::read_to_string(path).unwrap();
+    let Some(text) = sluice_testkit::read("data/vectors/bgp-rfc7606-cases.tsv") else { return };
+    let text = String::from_utf8(text).unwrap();
     let mut cases = 0;
     for line in text.lines().skip(1) {
         let column: Vec<&str> = line.split('\t').collect();
         let (name, hex, next_hop) = (column[0], column[3], column[4]);
-        let value: Vec<u8> = (0..hex.len() / 2)
-            .map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap())
-            .collect();
+        let value: Vec<u8> =
+            (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
         for (internal, expected) in [(false, column[5]), (true, column[7])] {
             if expected == "-" {
                 continue;

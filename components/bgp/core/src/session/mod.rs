@@ -328,8 +328,7 @@ impl Session {
                     return Some(rival);
                 }
                 let (local, remote) = (self.config.router_id, open.router_id);
-                let remote_wins =
-                    (local, self.config.local_as) < (remote, open.asn());
+                let remote_wins = (local, self.config.local_as) < (remote, open.asn());
                 let keep = if remote_wins { Direction::Incoming } else { Direction::Outgoing };
                 Some(if ours == keep { rival } else { which })
             }
@@ -356,7 +355,13 @@ impl Session {
         self.step(now, which, event, out);
     }
 
-    fn received(&mut self, now: Instant, connection: ConnectionId, received: Received, out: &mut Outbox<Output>) {
+    fn received(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        received: Received,
+        out: &mut Outbox<Output>,
+    ) {
         let Some(which) = self.which(connection) else { return };
         let event = match received {
             Received::Open(open) => {

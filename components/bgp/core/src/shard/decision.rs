@@ -8,9 +8,9 @@ use crate::attributes::Origin;
 use core::cmp::Reverse;
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
-use sluice_base::prefix::Prefix;
 use sluice_base::Asn;
+use sluice_base::prefix::Prefix;
+use smallvec::SmallVec;
 
 /// Why a path is not the best one.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
@@ -88,7 +88,9 @@ impl<P: Prefix> Tables<'_, P> {
         match self.resolver.resolution(self.sets[path.set].hop) {
             Resolution::Waiting => Err(Lost::NextHopWaits),
             Resolution::Unreachable => Err(Lost::NextHopUnreachable),
-            Resolution::Reachable { connected: false, .. } if self.peers[usize::from(path.peer.0)].info.direct => {
+            Resolution::Reachable { connected: false, .. }
+                if self.peers[usize::from(path.peer.0)].info.direct =>
+            {
                 Err(Lost::NextHopNotConnected)
             }
             Resolution::Reachable { metric, .. } => Ok(metric.0),
@@ -160,10 +162,8 @@ fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(
     if field.len() < 2 {
         return;
     }
-    let beaten: SmallVec<[bool; 12]> = field
-        .iter()
-        .map(|m| field.iter().any(|n| n.neighbor_as == m.neighbor_as && n.med < m.med))
-        .collect();
+    let beaten: SmallVec<[bool; 12]> =
+        field.iter().map(|m| field.iter().any(|n| n.neighbor_as == m.neighbor_as && n.med < m.med)).collect();
     let mut position = 0;
     field.retain(|c| {
         let stays = !beaten[position];

@@ -131,7 +131,8 @@ impl Exported {
     /// What a 2-octet speaker cannot read but passes on (RFC 6793, section 4.2.2).
     fn put_as4(&mut self, aggregator: Option<&[u8]>) {
         let flags = Flags::OPTIONAL | Flags::TRANSITIVE;
-        let parts = [(code::AS4_PATH, &self.path[..]), (code::AS4_AGGREGATOR, aggregator.unwrap_or_default())];
+        let parts =
+            [(code::AS4_PATH, &self.path[..]), (code::AS4_AGGREGATOR, aggregator.unwrap_or_default())];
         for (code, value) in parts {
             if !value.is_empty() {
                 put_header(&mut self.attributes, flags, code, value.len());

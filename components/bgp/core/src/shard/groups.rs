@@ -264,8 +264,11 @@ impl<P: Unicast> Groups<P> {
     /// A settled group becomes part of another one that is settled too.
     fn merge(&mut self, index: usize, queue_end: u64) {
         let settled = |g: &Group<P>, key: GroupKey| g.key == key && g.is_settled(queue_end);
-        let Some(key) = self.groups[index].as_ref().filter(|g| settled(g, g.key)).map(|g| g.key) else { return };
-        let other = |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(|g| settled(g, key));
+        let Some(key) = self.groups[index].as_ref().filter(|g| settled(g, g.key)).map(|g| g.key) else {
+            return;
+        };
+        let other =
+            |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(|g| settled(g, key));
         let Some(target) = self.groups.iter().enumerate().position(other) else { return };
         let Some(group) = self.groups[index].take() else { return };
         if let Some(target) = &mut self.groups[target] {

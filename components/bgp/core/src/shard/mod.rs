@@ -131,7 +131,13 @@ impl<P: Unicast> Core<P> {
         }
     }
 
-    fn remove_path(&mut self, id: u32, position: usize, provenance: Provenance, out: &mut Outbox<Interest<P>>) {
+    fn remove_path(
+        &mut self,
+        id: u32,
+        position: usize,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
         let entry = &mut self.entries[id];
         let old = entry.best().map(|p| (p.peer, p.set));
         let path = entry.paths.swap_remove(position);
@@ -143,7 +149,13 @@ impl<P: Unicast> Core<P> {
         self.release(path.set, out);
     }
 
-    fn withdraw(&mut self, peer: PeerIndex, prefix: P, provenance: Provenance, out: &mut Outbox<Interest<P>>) {
+    fn withdraw(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
         if let Some((id, _)) = self.find(prefix)
             && let Some(position) = self.entries[id].position(peer)
         {
@@ -152,7 +164,14 @@ impl<P: Unicast> Core<P> {
     }
 
     /// Puts a path of `set` at `prefix`. The caller keeps a reference of its own to the set.
-    fn announce(&mut self, peer: PeerIndex, prefix: P, set: SetId, provenance: Provenance, out: &mut Outbox<Interest<P>>) {
+    fn announce(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        set: SetId,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
         let id = match self.find(prefix) {
             Some((id, _)) => id,
             None => {
@@ -307,7 +326,13 @@ impl<P: Unicast> Shard<P> {
     }
 
     /// Originates `prefix`, or no longer does.
-    pub fn originate(&mut self, prefix: P, wanted: bool, provenance: Provenance, out: &mut Outbox<Interest<P>>) {
+    pub fn originate(
+        &mut self,
+        prefix: P,
+        wanted: bool,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
         if !wanted {
             return self.core.withdraw(PeerIndex::LOCAL, prefix, provenance, out);
         }
@@ -326,7 +351,12 @@ impl<P: Unicast> Shard<P> {
     }
 
     /// The RIB's answer about next hops; what it changes is decided again in slices.
-    pub fn answer(&mut self, answer: &InterestAnswer<P>, provenance: Provenance, out: &mut Outbox<Interest<P>>) {
+    pub fn answer(
+        &mut self,
+        answer: &InterestAnswer<P>,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
         self.core.resolver.answer(answer, provenance, out);
     }
 

@@ -61,7 +61,14 @@ impl Block {
     }
 
     /// Appends a message as `member` is to see it, with its own next hop put in.
-    pub fn copy<P: Unicast>(&self, message: &Message, member: Source, hop: &[u8], out: &mut Vec<u8>, sent: &mut Sent) {
+    pub fn copy<P: Unicast>(
+        &self,
+        message: &Message,
+        member: Source,
+        hop: &[u8],
+        out: &mut Vec<u8>,
+        sent: &mut Sent,
+    ) {
         let start = message.start as usize;
         let octets = &self.octets[start..start + usize::from(message.len)];
         let withdrawal = match (message.source == member, message.kind) {

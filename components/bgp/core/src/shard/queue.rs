@@ -111,8 +111,9 @@ mod tests {
     #[test]
     fn readers_see_the_latest_change_once() {
         let mut entries = Slab::default();
-        let ids: Vec<u32> =
-            (0..4).map(|n| entries.insert(Entry::new(std::format!("10.{n}.0.0/16").parse().unwrap()))).collect();
+        let ids: Vec<u32> = (0..4)
+            .map(|n| entries.insert(Entry::new(std::format!("10.{n}.0.0/16").parse().unwrap())))
+            .collect();
         let mut queue = Queue::default();
         let push = |queue: &mut Queue, entries: &mut _, list: &[usize]| {
             for n in list {

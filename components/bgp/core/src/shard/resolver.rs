@@ -173,7 +173,12 @@ impl<P: Prefix> Resolver<P> {
     }
 
     /// The RIB's answer. Entries that it concerns are decided again by [`Resolver::slice`].
-    pub fn answer(&mut self, answer: &InterestAnswer<P>, provenance: Provenance, out: &mut Outbox<Interest<P>>) {
+    pub fn answer(
+        &mut self,
+        answer: &InterestAnswer<P>,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
         let resolution = match &answer.route {
             None => Resolution::Unreachable,
             Some(route) => Resolution::Reachable { metric: route.metric, connected: route.connected },
@@ -252,8 +257,7 @@ impl<P: Prefix> Resolver<P> {
 
     /// A log that is mostly stale and not in use, for [`Resolver::squeezed`]: `(next hop, log)`.
     pub fn bloated(&mut self) -> Option<(u32, Vec<u32>)> {
-        let is_bloated =
-            |h: &Hop| h.redecide.is_none() && h.log.len() > 2 * h.paths as usize + LOG_SLACK;
+        let is_bloated = |h: &Hop| h.redecide.is_none() && h.log.len() > 2 * h.paths as usize + LOG_SLACK;
         let id = self.hops.iter().position(|h| h.as_ref().is_some_and(is_bloated))?;
         let hop = self.hops[id].as_mut()?;
         Some((id as u32, core::mem::take(&mut hop.log)))

@@ -6,7 +6,9 @@ use super::entry::{Path, PeerIndex};
 use crate::wire::Unicast;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use sluice_base::{Distance, Forwarding, Metric, NextHop, RouteAction, RouteBatch, RouteSet, RouteUpdate, Tag};
+use sluice_base::{
+    Distance, Forwarding, Metric, NextHop, RouteAction, RouteBatch, RouteSet, RouteUpdate, Tag,
+};
 
 #[derive(Debug)]
 pub(super) struct RibBranch {

@@ -38,7 +38,8 @@ impl<P: Unicast> Head<Announced<P>> for Truth<'_, P> {
 
     fn next_after(&self, prefix: Option<P>) -> Option<(P, Source)> {
         let all = (0..self.core.entries.end()).map(|id| &self.core.entries[id]);
-        let next = all.filter(|e| !e.is_vacant() && prefix.is_none_or(|p| e.prefix > p)).map(|e| e.prefix).min()?;
+        let next =
+            all.filter(|e| !e.is_vacant() && prefix.is_none_or(|p| e.prefix > p)).map(|e| e.prefix).min()?;
         self.lookup(next).map(|source| (next, source)).or_else(|| self.next_after(Some(next)))
     }
 }

@@ -187,7 +187,8 @@ pub fn prepended_growth(path: &[u8]) -> usize {
 /// Appends the path that an AS_PATH with 2-octet numbers and an AS4_PATH give together (RFC 6793, section 4.2.3): as much
 /// of the front of the first as makes the second as long as the first. Both must be well-formed.
 pub fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {
-    let length = |path, width| Segments::new(path, width, 0).flatten().map(|s| s.path_length()).sum::<usize>();
+    let length =
+        |path, width| Segments::new(path, width, 0).flatten().map(|s| s.path_length()).sum::<usize>();
     let (long, short) = (length(path, Width::Two), length(as4_path, Width::Four));
     let Some(mut missing) = long.checked_sub(short) else {
         put_widened(path, Width::Two, out);
@@ -198,7 +199,11 @@ pub fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {
             break;
         }
         // A set counts as one AS, so that it is taken whole or not at all.
-        let taken = if segment.kind == AS_SET { segment.octets.len() / 2 } else { segment.path_length().min(missing) };
+        let taken = if segment.kind == AS_SET {
+            segment.octets.len() / 2
+        } else {
+            segment.path_length().min(missing)
+        };
         missing -= if segment.kind == AS_SET { 1 } else { taken };
         out.extend_from_slice(&[segment.kind, taken as u8]);
         for asn in segment.asns().take(taken) {
@@ -234,7 +239,10 @@ mod tests {
         };
         assert_eq!(of(&[]), Summary::default());
         let plain = of(&[(AS_SEQUENCE, &[1, 2, 3]), (AS_SET, &[4, 5])]);
-        assert_eq!((plain.length, plain.neighbor, plain.has_loop, plain.has_zero), (4, Some(Asn(1)), false, false));
+        assert_eq!(
+            (plain.length, plain.neighbor, plain.has_loop, plain.has_zero),
+            (4, Some(Asn(1)), false, false)
+        );
         let odd = of(&[(AS_SET, &[7, 0])]);
         assert_eq!((odd.length, odd.neighbor, odd.has_loop, odd.has_zero), (1, None, true, true));
     }

@@ -124,8 +124,11 @@ impl<'a> Attributes<'a> {
     fn read(&mut self) -> Result<RawAttribute<'a>, WireError> {
         let [flags, code] = self.cursor.array()?;
         let flags = Flags(flags);
-        let len =
-            if flags.has(Flags::EXTENDED) { self.cursor.u16()?.into() } else { usize::from(self.cursor.u8()?) };
+        let len = if flags.has(Flags::EXTENDED) {
+            self.cursor.u16()?.into()
+        } else {
+            usize::from(self.cursor.u8()?)
+        };
         let offset = self.cursor.offset();
         Ok(RawAttribute { flags, code, value: self.cursor.take(len)?, offset })
     }

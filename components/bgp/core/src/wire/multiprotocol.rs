@@ -124,7 +124,8 @@ mod tests {
     fn next_hops() {
         let v4 = NextHop::decode(AFI_IPV4, &[10, 0, 0, 1], 0).unwrap();
         assert_eq!(v4, NextHop::new("10.0.0.1".parse().unwrap()));
-        let (global, local): (Ipv6Addr, Ipv6Addr) = ("2001:db8::1".parse().unwrap(), "fe80::1".parse().unwrap());
+        let (global, local): (Ipv6Addr, Ipv6Addr) =
+            ("2001:db8::1".parse().unwrap(), "fe80::1".parse().unwrap());
         let mut both = global.octets().to_vec();
         both.extend_from_slice(&local.octets());
         let hop = NextHop::decode(AFI_IPV6, &both, 0).unwrap();

@@ -63,7 +63,9 @@ impl Unicast for Ipv6Prefix {
 
     fn is_routable(self) -> bool {
         let V6Addr(addr) = self.addr();
-        !(addr.is_multicast() && self.len() >= 8) && !(addr.is_unicast_link_local() && self.len() >= 10)
+        let of_a_link = addr.is_unicast_link_local() && self.len() >= 10;
+        let of_a_group = addr.is_multicast() && self.len() >= 8;
+        !(of_a_link || of_a_group)
     }
 }
 
@@ -145,10 +147,14 @@ mod tests {
 
     #[test]
     fn what_is_routable() {
-        for (text, expected) in [("224.0.0.0/4", false), ("224.0.0.0/3", true), ("240.0.0.0/4", true), ("0.0.0.0/0", true)] {
+        for (text, expected) in
+            [("224.0.0.0/4", false), ("224.0.0.0/3", true), ("240.0.0.0/4", true), ("0.0.0.0/0", true)]
+        {
             assert_eq!(text.parse::<Ipv4Prefix>().unwrap().is_routable(), expected, "{text}");
         }
-        for (text, expected) in [("ff00::/8", false), ("fe80::/64", false), ("2000::/3", true), ("::/0", true)] {
+        for (text, expected) in
+            [("ff00::/8", false), ("fe80::/64", false), ("2000::/3", true), ("::/0", true)]
+        {
             assert_eq!(text.parse::<Ipv6Prefix>().unwrap().is_routable(), expected, "{text}");
         }
     }

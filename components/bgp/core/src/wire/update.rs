@@ -48,12 +48,18 @@ mod tests {
     fn sections() {
         let body = [0, 2, 8, 10, 0, 3, 1, 2, 3, 8, 11];
         let update = Update::decode(&body).unwrap();
-        assert_eq!((update.withdrawn, update.attributes, update.nlri), (&body[2..4], &body[6..9], &body[9..]));
+        assert_eq!(
+            (update.withdrawn, update.attributes, update.nlri),
+            (&body[2..4], &body[6..9], &body[9..])
+        );
         assert_eq!((update.attributes_offset, update.nlri_offset), (6, 9));
         assert!(Update::decode(&[0, 0, 0, 0]).unwrap().is_empty());
         let err = |body| Update::decode(body).unwrap_err();
         assert_eq!(err(&[0, 3, 8, 10]), WireError { offset: 2, expected: Expected::SectionLength });
         assert_eq!(err(&[0, 0, 0, 1]), WireError { offset: 4, expected: Expected::SectionLength });
-        assert_eq!(err(&[0, 0, 0]), WireError { offset: 2, expected: Expected::Octets { needed: 2, left: 1 } });
+        assert_eq!(
+            err(&[0, 0, 0]),
+            WireError { offset: 2, expected: Expected::Octets { needed: 2, left: 1 } }
+        );
     }
 }

@@ -11,7 +11,9 @@ use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Unicast, Update, header};
+use sluice_bgp::wire::{
+    AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Unicast, Update, header,
+};
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -214,8 +216,7 @@ pub struct Dut<P: Net> {
 impl<P: Net> Dut<P> {
     /// A router with peers of these ASes; peer `n` has address and identifier `n + 2`.
     pub fn new(asns: &[u32]) -> Self {
-        let identity =
-            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, source: 1 };
+        let identity = Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, source: 1 };
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,
@@ -394,13 +395,14 @@ impl<P: Net> Dut<P> {
         let Some(addr) = self.questions.pop_front() else { return false };
         let valid = P::host(addr);
         self.registered.insert(valid);
-        let route = self.reach.get(&addr.into()).copied().flatten().map(|(metric, connected)| ResolvingRoute {
-            prefix: valid,
-            metric: Metric(metric),
-            distance: Distance(110),
-            connected,
-            forwarding: Forwarding::one(BaseHop::on(InterfaceIndex::new(1).unwrap())),
-        });
+        let route =
+            self.reach.get(&addr.into()).copied().flatten().map(|(metric, connected)| ResolvingRoute {
+                prefix: valid,
+                metric: Metric(metric),
+                distance: Distance(110),
+                connected,
+                forwarding: Forwarding::one(BaseHop::on(InterfaceIndex::new(1).unwrap())),
+            });
         self.input(P::answer(InterestAnswer { valid, route }));
         true
     }
@@ -539,7 +541,11 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     }
     peer.end_of_rib |= is_marker;
     for prefix in withdrawn {
-        assert!(peer.told.remove(&prefix).is_some(), "{} was told to withdraw unknown {prefix}", peer.address);
+        assert!(
+            peer.told.remove(&prefix).is_some(),
+            "{} was told to withdraw unknown {prefix}",
+            peer.address
+        );
     }
     for prefix in announced {
         peer.told.insert(prefix, route.clone());

@@ -36,7 +36,10 @@ pub struct Router {
 enum Arrival {
     Input(Input),
     /// A neighbour's connection, to be answered on the other end.
-    Connect { from: End, address: IpAddr },
+    Connect {
+        from: End,
+        address: IpAddr,
+    },
 }
 
 pub struct World {
@@ -151,7 +154,8 @@ impl World {
                     let answer = reachable::<Ipv6Prefix>(addr);
                     self.later(router, Arrival::Input(Input::AnswerIpv6(answer)));
                 }
-                Output::InterestIpv4(Interest::Deregister(_)) | Output::InterestIpv6(Interest::Deregister(_)) => {}
+                Output::InterestIpv4(Interest::Deregister(_))
+                | Output::InterestIpv6(Interest::Deregister(_)) => {}
                 Output::Event(event) => self.routers[router].events.push(event),
             }
         }
@@ -217,7 +221,8 @@ impl World {
     /// Work that needs no time: slices, writing, the RIB. Whether there was any.
     fn work(&mut self, router: usize) -> bool {
         let now = self.now;
-        let mut busy = self.routers[router].speaker.run_slice(now, Budget(64), &mut self.out) == Progress::More;
+        let mut busy =
+            self.routers[router].speaker.run_slice(now, Budget(64), &mut self.out) == Progress::More;
         self.carry_out(router);
         for address in std::mem::take(&mut self.routers[router].transmit) {
             let speaker = &mut self.routers[router].speaker;
@@ -279,7 +284,12 @@ impl World {
     pub fn until_up(&mut self, a: (usize, &str), b: (usize, &str), time: Duration) -> Duration {
         let start = self.now;
         while self.state(a.0, b.1) != State::Established || self.state(b.0, a.1) != State::Established {
-            assert!(self.now.saturating_since(start) < time, "{} {}", self.state(a.0, b.1), self.state(b.0, a.1));
+            assert!(
+                self.now.saturating_since(start) < time,
+                "{} {}",
+                self.state(a.0, b.1),
+                self.state(b.0, a.1)
+            );
             self.pass(LATENCY);
         }
         self.now.saturating_since(start)
