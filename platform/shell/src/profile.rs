@@ -94,7 +94,8 @@ impl pb::Profile for Profile {
         if let Some(unknown) = request.names.iter().find(|n| !points.iter().any(|p| p.0.name == n.as_str())) {
             return Err(XrlError::BadArguments(format!("no profiling point `{unknown}` here")));
         }
-        for point in points.iter().filter(|p| request.names.is_empty() || request.names.iter().any(|n| n == p.0.name))
+        for point in
+            points.iter().filter(|p| request.names.is_empty() || request.names.iter().any(|n| n == p.0.name))
         {
             point.0.on.set(request.enabled);
             if request.enabled {

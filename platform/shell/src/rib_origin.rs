@@ -141,10 +141,8 @@ impl RibOrigin {
     /// Everything that there is has been announced: what is still stale in the RIB is swept. Waits for what is under way.
     pub async fn end_of_refresh(&self) -> Result<(), XrlError> {
         self.drain().await;
-        let request = rib::EndOfRefreshRequest {
-            origin: self.settings.name.clone(),
-            table: self.settings.table.0,
-        };
+        let request =
+            rib::EndOfRefreshRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
         self.client.end_of_refresh(request).await.map(|_| ())
     }
 

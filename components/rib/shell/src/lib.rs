@@ -10,6 +10,7 @@ mod service;
 
 use clients::Clients;
 use fib::FibPump;
+use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
 use sluice_machine::Machine;
 use sluice_rib::{Input, Output, Rib};
@@ -104,7 +105,10 @@ impl Component for RibShell {
     const CLASS: &'static str = "rib";
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
-        vec![pb::rib_service(Rc::new(Rc::clone(self))), fea_client_service(Rc::new(Rc::clone(self)))]
+        vec![
+            pb::rib_service(Rc::new(Served(Rc::clone(self)))),
+            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+        ]
     }
 
     async fn registered(self: Rc<Self>, instance: String) {

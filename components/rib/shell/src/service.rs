@@ -2,8 +2,8 @@
 
 use crate::{RibShell, convert};
 use sluice_base::{
-    Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction, RouteBatch,
-    TableId,
+    Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
+    RouteBatch, TableId,
 };
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
@@ -14,6 +14,17 @@ use sluice_xrl::routes::{self, PackedPrefix};
 use sluice_xrl::{CallContext, XrlError};
 use std::net::IpAddr;
 use std::rc::Rc;
+
+/// The RIB as handlers see it: they need the shared pointer, to start tasks of their own.
+pub struct Served(pub Rc<RibShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<RibShell>;
+
+    fn deref(&self) -> &Rc<RibShell> {
+        &self.0
+    }
+}
 
 /// The largest page of routes.
 const MAX_PAGE: usize = 10_000;
@@ -40,10 +51,9 @@ impl RibShell {
         request: pb::UpdateRoutesRequest,
         input: impl Fn(TableId, String, RouteBatch<P>) -> Input,
     ) -> Result<(), XrlError> {
-        let bad = |e: &dyn std::fmt::Display| XrlError::BadArguments(format!("packed: {e}"));
         let batch: RouteBatch<P> = match request.packed.is_empty() {
-            false => routes::decode_routes(&request.packed).map_err(|e| bad(&e))?,
-            true => routes::from_messages(&request.sets, &request.routes).map_err(|e| bad(&e))?,
+            false => routes::decode_routes(&request.packed)?,
+            true => routes::routes_from_messages(&request.sets, &request.routes)?,
         };
         self.note_arrival(&batch, &self.arriving);
         let kept = self.queued.is_on().then(|| batch.clone());
@@ -55,7 +65,7 @@ impl RibShell {
     }
 }
 
-impl pb::Rib for Rc<RibShell> {
+impl pb::Rib for Served {
     async fn register_origin(
         &self,
         _ctx: &CallContext,
@@ -207,7 +217,7 @@ impl pb::Rib for Rc<RibShell> {
     }
 }
 
-impl fea::FeaClient for Rc<RibShell> {
+impl fea::FeaClientServer for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,

@@ -25,6 +25,17 @@ pub struct StaticShell {
     interfaces_known: Cell<bool>,
 }
 
+/// The shell as handlers see it: they need the shared pointer, to start tasks of their own.
+struct Served(Rc<StaticShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<StaticShell>;
+
+    fn deref(&self) -> &Rc<StaticShell> {
+        &self.0
+    }
+}
+
 /// Runs static routes until told to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_shell::run(options, |frame| async move {
@@ -91,7 +102,10 @@ impl Component for StaticShell {
     const CLASS: &'static str = "static";
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
-        vec![fea_client_service(Rc::new(Rc::clone(self))), rib_client_service(Rc::new(Rc::clone(self)))]
+        vec![
+            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+            rib_client_service(Rc::new(Served(Rc::clone(self)))),
+        ]
     }
 
     async fn registered(self: Rc<Self>, instance: String) {
@@ -120,7 +134,7 @@ impl Component for StaticShell {
     }
 }
 
-impl fea::FeaClient for Rc<StaticShell> {
+impl fea::FeaClientServer for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
@@ -156,7 +170,7 @@ impl fea::FeaClient for Rc<StaticShell> {
     }
 }
 
-impl rib::RibClient for Rc<StaticShell> {
+impl rib::RibClientServer for Served {
     async fn interest_invalid(
         &self,
         _ctx: &CallContext,
