@@ -206,9 +206,9 @@ fn main() {
     bench.settle();
 
     let (before, base) = (cpu(), memory().0);
-    for feed in 0..feeds {
+    for (feed, connection) in connections.iter().enumerate().take(feeds) {
         for chunk in stream.chunks(65536) {
-            bench.speaker.receive(Instant::ZERO, address(feed), connections[feed], chunk, &mut bench.out);
+            bench.speaker.receive(Instant::ZERO, address(feed), *connection, chunk, &mut bench.out);
             bench.outputs();
             bench.settle();
         }

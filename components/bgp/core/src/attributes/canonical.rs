@@ -48,8 +48,7 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
                 continue;
             }
             (code::AGGREGATOR, &[a, b, ref address @ ..]) if !rules.four_octet_as => {
-                let flags = attribute.flags.0 & !Flags::EXTENDED;
-                put_header(out, flags, code::AGGREGATOR, 8);
+                put_header(out, attribute.flags.0, code::AGGREGATOR, 8);
                 match scan.as4_aggregator {
                     Some(as4) => out.extend_from_slice(as4),
                     None => {

@@ -11,25 +11,8 @@ use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
-use std::path::PathBuf;
-use std::println;
 
-/// The folder of shared test inputs, where there is one.
-pub(crate) fn shared(path: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("SLUICE_SHARED").map_or_else(
-        || PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../../../shared")),
-        PathBuf::from,
-    );
-    let path = root.join(path);
-    if path.exists() {
-        Some(path)
-    } else {
-        println!("skipped: no shared data");
-        None
-    }
-}
-
-pub(crate) fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
+fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
     ReceiveRules {
         local_as: Asn(65001),
         peer_as: if internal { Asn(65001) } else { Asn(65002) },
@@ -91,8 +74,8 @@ fn outcome(attributes: &[Attr<'_>], rules: ReceiveRules, watched: u8) -> (String
 
 #[test]
 fn rfc_7606_cases() {
-    let Some(path) = shared("data/vectors/bgp-rfc7606-cases.tsv") else { return };
-    let text = std::fs::read_to_string(path).unwrap();
+    let Some(text) = sluice_testkit::read("data/vectors/bgp-rfc7606-cases.tsv") else { return };
+    let text = String::from_utf8(text).unwrap();
     let mut cases = 0;
     for line in text.lines().skip(1) {
         let column: Vec<&str> = line.split('\t').collect();

@@ -115,7 +115,7 @@ mod tests {
             .map(|n| entries.insert(Entry::new(std::format!("10.{n}.0.0/16").parse().unwrap())))
             .collect();
         let mut queue = Queue::default();
-        let mut push = |queue: &mut Queue, entries: &mut _, list: &[usize]| {
+        let push = |queue: &mut Queue, entries: &mut _, list: &[usize]| {
             for n in list {
                 queue.push(entries, ids[*n], Provenance::new(1, 1 << 40));
             }

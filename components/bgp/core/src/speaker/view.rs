@@ -1,8 +1,9 @@
 //! What an operator sees of the router and its neighbours.
 
+use super::Speaker;
 use super::config::NeighborConfig;
 use super::peer::Peer;
-use super::{LastDown, Speaker};
+use crate::event::DownReason;
 use crate::reader::ReaderCounters;
 use crate::session::{MessageCounters, Negotiated, State, Timer};
 use crate::shard::{PeerIndex, Sent, ShardView};
@@ -42,7 +43,7 @@ pub struct NeighborView {
     /// Times that the session was lost.
     pub flaps: u64,
     /// When and why it last ended.
-    pub last_down: Option<LastDown>,
+    pub last_down: Option<(Instant, DownReason)>,
     /// When running timers fire.
     pub timers: Vec<(Timer, Instant)>,
     /// What both sides agreed on.

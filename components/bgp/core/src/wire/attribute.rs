@@ -90,16 +90,17 @@ pub struct RawAttribute<'a> {
 impl RawAttribute<'_> {
     /// Appends the attribute in its canonical form: the shortest length field, unused flags clear.
     pub fn put(&self, out: &mut Vec<u8>) {
-        let flags = self.flags.0 & (Flags::OPTIONAL | Flags::TRANSITIVE | Flags::PARTIAL);
-        put_header(out, flags, self.code, self.value.len());
+        put_header(out, self.flags.0, self.code, self.value.len());
         out.extend_from_slice(self.value);
     }
 }
 
-/// Appends flags, code and length of an attribute whose value of `len` octets follows.
+/// Appends flags, code and length of an attribute whose value of `len` octets follows; the length as short as it can be, and
+/// unused flags clear (RFC 4271, section 4.3).
 pub fn put_header(out: &mut Vec<u8>, flags: u8, code: u8, len: usize) {
+    let flags = flags & (Flags::OPTIONAL | Flags::TRANSITIVE | Flags::PARTIAL);
     match u8::try_from(len) {
-        Ok(len) => out.extend_from_slice(&[flags & !Flags::EXTENDED, code, len]),
+        Ok(len) => out.extend_from_slice(&[flags, code, len]),
         Err(_) => {
             out.extend_from_slice(&[flags | Flags::EXTENDED, code]);
             out.extend_from_slice(&(len as u16).to_be_bytes());

@@ -63,7 +63,9 @@ impl Unicast for Ipv6Prefix {
 
     fn is_routable(self) -> bool {
         let V6Addr(addr) = self.addr();
-        !(addr.is_multicast() && self.len() >= 8) && !(addr.is_unicast_link_local() && self.len() >= 10)
+        let of_a_link = addr.is_unicast_link_local() && self.len() >= 10;
+        let of_a_group = addr.is_multicast() && self.len() >= 8;
+        !(of_a_link || of_a_group)
     }
 }
 

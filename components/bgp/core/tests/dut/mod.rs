@@ -3,7 +3,7 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
+    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
     NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
 };
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
@@ -484,12 +484,6 @@ impl<P: Net> Dut<P> {
                 self.peers[peer].messages.push(frame.kind);
             }
         }
-    }
-
-    pub fn pass(&mut self, time: Duration) {
-        self.now = self.now + time;
-        self.speaker.on_deadline(self.now, &mut self.out);
-        self.outputs();
     }
 }
 
