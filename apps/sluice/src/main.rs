@@ -8,6 +8,8 @@ mod profile;
 mod show;
 mod status;
 
+sluice_xrl::include_idl!();
+
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use output::Failure;
 use sluice_lab::LabCommand;
