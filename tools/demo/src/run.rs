@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// The route protocol number that the forwarding engine writes with.
-const PROTOCOL: u8 = 188;
+const PROTOCOL: u8 = 83;
 /// Packets that are sent through the router, to as many prefixes.
 const PACKETS: usize = 20_000;
 
