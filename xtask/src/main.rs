@@ -1,2 +1,73 @@
 //! Chores of the house.
-fn main() {}
+
+mod layers;
+mod licences;
+mod new_component;
+mod tidy;
+
+use clap::Parser;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Chores of the house.
+#[derive(Parser)]
+enum Chore {
+    /// Checks the rules of the house that a compiler cannot: layers, names, sizes, links.
+    Tidy,
+    /// Checks where dependencies come from and under which licence.
+    Licences,
+    /// Writes a new component: core, shell, schema, rights, fuzz target; and its rows.
+    NewComponent {
+        /// The component's class, in lower case, as in `rip`.
+        name: String,
+        /// Where to put it; the default is `components/` of this workspace.
+        #[arg(long)]
+        into: Option<PathBuf>,
+    },
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let root = root();
+    match Chore::parse() {
+        Chore::Tidy => {
+            let mut found = tidy::check(&root)?;
+            found.extend(layers::check(&root)?);
+            Ok(report(&found))
+        }
+        Chore::Licences => Ok(report(&licences::check(&root)?)),
+        Chore::NewComponent { name, into } => {
+            new_component::write(&root, &name, into.as_deref())?;
+            Ok(ExitCode::SUCCESS)
+        }
+    }
+}
+
+fn report(found: &[String]) -> ExitCode {
+    for problem in found {
+        eprintln!("{problem}");
+    }
+    match found.len() {
+        0 => ExitCode::SUCCESS,
+        n => {
+            eprintln!("{n} rules broken");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The workspace's root.
+fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.parent().map(PathBuf::from).unwrap_or(here)
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_house_is_tidy() {
+        let root = super::root();
+        let mut found = super::tidy::check(&root).unwrap();
+        found.extend(super::layers::check(&root).unwrap());
+        assert!(found.is_empty(), "\n{}", found.join("\n"));
+    }
+}

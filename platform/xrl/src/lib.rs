@@ -1,1 +1,87 @@
-//! XRL: the way components talk.
+//! XRL: how components talk (architecture, section 3; the wire in docs/xrl.md).
+//!
+//! A component implements the server traits that are generated from its interfaces, registers them as a target with the
+//! Finder, and calls others by generated clients. Everything in a process runs on one thread: a tokio `current_thread`
+//! runtime with a `LocalSet`; handlers need not be `Send`.
+//!
+//! ```no_run
+//! # use std::rc::Rc;
+//! # use sluice_xrl::{CallContext, Router, RouterOptions, Target, XrlError};
+//! # use sluice_xrl::idl::manager::v1 as manager;
+//! struct Mine;
+//! impl manager::Manager for Mine {
+//!     async fn get_processes(&self, _: &CallContext, _: manager::GetProcessesRequest)
+//!         -> Result<manager::GetProcessesReply, XrlError> { Ok(Default::default()) }
+//!     async fn get_config(&self, _: &CallContext, _: manager::GetConfigRequest)
+//!         -> Result<manager::GetConfigReply, XrlError> { Err(XrlError::application(1, "there is none")) }
+//!     async fn stop_router(&self, _: &CallContext, _: manager::StopRouterRequest)
+//!         -> Result<manager::StopRouterReply, XrlError> { Ok(Default::default()) }
+//! }
+//! # async fn f() -> Result<(), XrlError> {
+//! let router = Router::connect(RouterOptions::new("/run/sluice/finder", [0; 16], "/run/sluice")).await?;
+//! let service = manager::manager_service(Rc::new(Mine));
+//! let _registered = router.register(Target::new("manager", vec![service]).singleton()).await?;
+//! let client = manager::ManagerClient::new(&router, "manager");
+//! let reply = client.get_processes(manager::GetProcessesRequest {}).await?;
+//! # Ok(()) }
+//! ```
+//!
+//! Calling a method of a client issues the call at once; awaiting the result yields the reply. Calls to one target start
+//! there in the order in which they were made here. When as many calls are outstanding as the window allows, later ones
+//! wait in their order, each with its request in memory; who makes calls without awaiting them awaits
+//! `client.ready()` between them.
+//!
+//! A target of the same process is called directly: its handler begins to run inside of the call. So no `RefCell` that
+//! the handler needs may be borrowed across a call, even one that is not awaited.
+
+extern crate self as sluice_xrl;
+
+mod call;
+mod channel;
+mod connection;
+pub mod convert;
+mod error;
+mod family;
+pub mod finder;
+pub mod frame;
+pub mod idl;
+mod kill;
+mod link;
+mod listen;
+mod octets;
+mod registry;
+mod router;
+pub mod routes;
+mod server;
+mod service;
+mod stream;
+pub mod text;
+mod udp;
+mod watch;
+
+pub use call::Call;
+pub use channel::Client;
+pub use error::XrlError;
+pub use family::{Family, NotAFamily};
+pub use finder::acl::{Acl, Principal, Secret};
+pub use finder::life::{Life, LifeEvent};
+pub use octets::Octets;
+pub use router::{DEFAULT_WINDOW, FinderAddress, Router, RouterOptions, Target, TargetHandle};
+pub use server::{MAX_REPLIES, MAX_RUNNING};
+pub use service::{CallContext, Method, Service};
+pub use udp::MAX_DATAGRAM;
+pub use watch::LifeWatch;
+
+/// Declares a module `idl` with what `sluice-xrl-build` generated for this crate.
+#[macro_export]
+macro_rules! include_idl {
+    () => {
+        /// This crate's interfaces, generated from its protobuf files.
+        #[allow(missing_docs, clippy::all)]
+        pub mod idl {
+            include!(concat!(env!("OUT_DIR"), "/xrl.rs"));
+            /// Their description: an encoded `FileDescriptorSet`.
+            pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xrl-descriptors.bin"));
+        }
+    };
+}

@@ -57,3 +57,11 @@ pub(crate) fn set_tcp_md5(fd: BorrowedFd<'_>, peer: IpAddr, key: &[u8]) -> io::R
     md5.key[..key.len()].copy_from_slice(key);
     set(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &md5)
 }
+
+/// Lets the event loop watch a descriptor.
+pub(crate) fn watch(
+    descriptor: std::os::fd::OwnedFd,
+) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
+    // SAFETY: the AsyncFd owns the descriptor, so that it stays open for as long as it is watched.
+    Ok(unsafe { tokio::io::unix::AsyncFd::register(descriptor) }?)
+}

@@ -4,6 +4,13 @@
 //! * [`broker`]: sockets for components that may not open them.
 
 pub mod broker;
+mod configuration;
 mod ffi;
+mod fib;
+mod interfaces;
+mod kernel;
 pub mod linux;
 pub mod netlink;
+mod process;
+
+pub use process::run;

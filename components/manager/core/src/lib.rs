@@ -1,4 +1,17 @@
 //! The router manager: the pure core.
+//!
+//! Decides which component is started, configured, restarted or stopped, and when. It spawns nothing and waits for nothing:
+//! the shell tells it what happened to processes, and does what it says.
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod component;
+pub mod event;
+pub mod machine;
+
+pub use component::{Phase, Spec};
+pub use event::Event;
+pub use machine::{Input, Manager, Output};

@@ -1,1 +1,129 @@
 //! The routing information base: the process.
+//!
+//! XRL handlers feed the core, outputs become calls to clients, and two kinds of pumps pull: one tells the forwarding engine
+//! ([`fib`]), one each subscriber ([`clients`]). Nothing here decides anything about a route.
+
+mod clients;
+mod convert;
+mod fib;
+mod service;
+
+use clients::Clients;
+use fib::FibPump;
+use service::Served;
+use sluice_base::{IpPrefix, Provenance, TableId};
+use sluice_machine::Machine;
+use sluice_rib::{Input, Output, Rib};
+use sluice_shell::{Component, Driver, Frame, Point, RunOptions};
+use sluice_xrl::Service;
+use sluice_xrl::idl::fea::v1::fea_client_service;
+use sluice_xrl::idl::rib::v1 as pb;
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+use tracing::{info, warn};
+
+/// The RIB's process.
+pub struct RibShell {
+    frame: Frame,
+    driver: Driver<Rib>,
+    clients: Clients,
+    fib: FibPump,
+    instance: RefCell<String>,
+    arriving: Point,
+    queued: Point,
+}
+
+/// Runs the RIB until it is told to end.
+pub fn run(options: RunOptions) -> anyhow::Result<()> {
+    sluice_shell::run(options, |frame| async move {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
+        let source = frame.provenance.source();
+        let shell = Rc::new_cyclic(|me: &Weak<RibShell>| {
+            let effect = {
+                let me = me.clone();
+                move |output| {
+                    if let Some(me) = me.upgrade() {
+                        me.carry_out(output);
+                    }
+                }
+            };
+            RibShell {
+                driver: Driver::new(Rib::new(u64::from_ne_bytes(seed), source), effect),
+                clients: Clients::new(&frame.router),
+                fib: FibPump::new(&frame),
+                instance: RefCell::new(String::new()),
+                arriving: frame.profile.point("route_arrives_rib"),
+                queued: frame.profile.point("route_queued_fea"),
+                frame,
+            }
+        });
+        Ok(shell)
+    })
+}
+
+impl RibShell {
+    /// Gives the core an input and lets the pumps look whether there is something to pull.
+    fn input(&self, input: Input) {
+        self.driver.input(input);
+        self.fib.wake();
+        self.clients.wake();
+    }
+
+    fn carry_out(self: &Rc<Self>, output: Output) {
+        match output {
+            Output::InterestInvalid(watcher, table, ranges) => {
+                let Some(client) = self.clients.by_watcher(watcher) else { return };
+                let request = pb::InterestInvalidRequest {
+                    table: table.0,
+                    valid: ranges.into_iter().map(Into::into).collect(),
+                };
+                clients::detach("interest", client.interest_invalid(request));
+            }
+            Output::Rejected(table, origin, routes) => self.tell_rejected(table, &origin, routes),
+            Output::Event(event) => info!("{event}"),
+        }
+    }
+
+    fn tell_rejected(&self, table: TableId, origin: &str, routes: Vec<(IpPrefix, Provenance, String)>) {
+        if let Some((prefix, _, reason)) = routes.first() {
+            warn!(%prefix, reason, count = routes.len(), "the forwarding engine refused routes of {origin}");
+        }
+        let Some(client) = self.clients.by_origin(table, origin) else { return };
+        let routes = routes.into_iter().map(|(prefix, provenance, reason)| pb::RejectedRoute {
+            net: Some(prefix.into()),
+            provenance: provenance.bits(),
+            reason,
+        });
+        let request =
+            pb::RoutesRejectedRequest { origin: origin.into(), table: table.0, routes: routes.collect() };
+        clients::detach("rejection", client.routes_rejected(request));
+    }
+}
+
+impl Component for RibShell {
+    const CLASS: &'static str = "rib";
+
+    fn services(self: &Rc<Self>) -> Vec<Service> {
+        vec![
+            pb::rib_service(Rc::new(Served(Rc::clone(self)))),
+            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+        ]
+    }
+
+    async fn registered(self: Rc<Self>, instance: String) {
+        self.instance.replace(instance);
+        let me = Rc::clone(&self);
+        tokio::task::spawn_local(async move { me.driver.run().await });
+        tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self)));
+        tokio::task::spawn_local(fib::pump(self));
+    }
+
+    async fn configure(self: Rc<Self>, _config: serde_json::Value, _check_only: bool) -> Result<(), String> {
+        Ok(()) // what routes there are, their origins say
+    }
+
+    fn export_state(&self) -> Vec<u8> {
+        postcard::to_allocvec(&self.driver.with(|rib| rib.export())).unwrap_or_default()
+    }
+}

@@ -1,1 +1,202 @@
 //! Static routes: the process.
+
+mod config;
+
+use sluice_base::{Distance, Duration, TableId};
+use sluice_machine::Machine;
+use sluice_shell::{Component, Driver, Frame, RibOrigin, RibOriginSettings, RunOptions};
+use sluice_static::{Input, Output, Static};
+use sluice_xrl::idl::fea::v1::{self as fea, fea_client_service};
+use sluice_xrl::idl::rib::v1::{self as rib, rib_client_service};
+use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
+use std::cell::Cell;
+use std::rc::{Rc, Weak};
+use tracing::warn;
+
+/// How long static routes outlive their process: it comes back with the same ones.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// The process of static routes.
+pub struct StaticShell {
+    frame: Frame,
+    driver: Driver<Static>,
+    origin: Rc<RibOrigin>,
+    configured: Cell<bool>,
+    interfaces_known: Cell<bool>,
+}
+
+/// The shell as handlers see it: they need the shared pointer, to start tasks of their own.
+struct Served(Rc<StaticShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<StaticShell>;
+
+    fn deref(&self) -> &Rc<StaticShell> {
+        &self.0
+    }
+}
+
+/// Runs static routes until told to end.
+pub fn run(options: RunOptions) -> anyhow::Result<()> {
+    sluice_shell::run(options, |frame| async move {
+        let settings = RibOriginSettings {
+            name: StaticShell::CLASS.into(),
+            table: TableId::MAIN,
+            distance: Distance::STATIC,
+            external: false,
+            grace: GRACE,
+        };
+        let origin = RibOrigin::new(&frame.router, settings);
+        Ok(Rc::new_cyclic(|me: &Weak<StaticShell>| {
+            let me = me.clone();
+            let effect = move |output| {
+                if let Some(me) = me.upgrade() {
+                    match output {
+                        Output::V4(batch) => me.origin.send(&batch),
+                        Output::V6(batch) => me.origin.send(&batch),
+                    }
+                }
+            };
+            let machine = Static::new(frame.provenance.source());
+            StaticShell {
+                driver: Driver::new(machine, effect),
+                frame,
+                origin,
+                configured: Cell::new(false),
+                interfaces_known: Cell::new(false),
+            }
+        }))
+    })
+}
+
+impl StaticShell {
+    /// Once configuration and interfaces are known, everything that there is has been announced.
+    fn announce_end(self: &Rc<Self>) {
+        if !(self.configured.get() && self.interfaces_known.get() && self.origin.is_registered()) {
+            return;
+        }
+        let origin = Rc::clone(&self.origin);
+        tokio::task::spawn_local(async move {
+            if let Err(error) = origin.end_of_refresh().await {
+                warn!(%error, "the RIB keeps stale static routes until their grace time is over");
+            }
+        });
+    }
+
+    async fn follow_interfaces(self: Rc<Self>, instance: String) {
+        let client = fea::InterfacesClient::new(&self.frame.router, "fea");
+        let Ok(mut lives) = self.frame.router.watch_class("fea").await else {
+            return warn!("the Finder does not tell of the FEA; routes over interfaces stay unused");
+        };
+        while let Some(event) = lives.next().await {
+            if matches!(event, LifeEvent::Birth(_))
+                && let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await
+            {
+                warn!(%error, "the FEA does not tell of interfaces");
+            }
+        }
+    }
+}
+
+impl Component for StaticShell {
+    const CLASS: &'static str = "static";
+
+    fn services(self: &Rc<Self>) -> Vec<Service> {
+        vec![
+            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+            rib_client_service(Rc::new(Served(Rc::clone(self)))),
+        ]
+    }
+
+    async fn registered(self: Rc<Self>, instance: String) {
+        let me = Rc::clone(&self);
+        let again = move || {
+            me.driver.input(Input::RibRestarted);
+            me.announce_end();
+        };
+        let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
+        tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again));
+        tokio::task::spawn_local(self.follow_interfaces(instance));
+    }
+
+    async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String> {
+        let routes = config::routes(config)?;
+        if !check_only {
+            self.driver.input(Input::Configure(routes));
+            self.configured.set(true);
+            self.announce_end();
+        }
+        Ok(())
+    }
+
+    fn export_state(&self) -> Vec<u8> {
+        postcard::to_allocvec(&self.driver.with(|machine| machine.export())).unwrap_or_default()
+    }
+}
+
+impl fea::FeaClientServer for Served {
+    async fn interface_changed(
+        &self,
+        _ctx: &CallContext,
+        request: fea::InterfaceChangedRequest,
+    ) -> Result<fea::InterfaceChangedReply, XrlError> {
+        for event in request.events {
+            let event = sluice_base::InterfaceEvent::try_from(&event)
+                .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
+            let is_end = event == sluice_base::InterfaceEvent::SnapshotEnd;
+            self.driver.input(Input::Interface(event));
+            if is_end {
+                self.interfaces_known.set(true);
+                self.announce_end();
+            }
+        }
+        Ok(fea::InterfaceChangedReply {})
+    }
+
+    async fn routes_rejected(
+        &self,
+        _ctx: &CallContext,
+        _request: fea::RoutesRejectedRequest,
+    ) -> Result<fea::RoutesRejectedReply, XrlError> {
+        Err(XrlError::application(1, "static routes own nothing in the forwarding engine; the RIB does"))
+    }
+
+    async fn packet_received(
+        &self,
+        _ctx: &CallContext,
+        _request: fea::PacketReceivedRequest,
+    ) -> Result<fea::PacketReceivedReply, XrlError> {
+        Err(XrlError::application(1, "static routes have no packets relayed"))
+    }
+}
+
+impl rib::RibClientServer for Served {
+    async fn interest_invalid(
+        &self,
+        _ctx: &CallContext,
+        _request: rib::InterestInvalidRequest,
+    ) -> Result<rib::InterestInvalidReply, XrlError> {
+        Ok(rib::InterestInvalidReply {}) // none is registered: the RIB resolves static next hops by itself
+    }
+
+    async fn subscribed_routes(
+        &self,
+        _ctx: &CallContext,
+        _request: rib::SubscribedRoutesRequest,
+    ) -> Result<rib::SubscribedRoutesReply, XrlError> {
+        Err(XrlError::application(1, "static routes subscribe to nothing"))
+    }
+
+    async fn routes_rejected(
+        &self,
+        _ctx: &CallContext,
+        request: rib::RoutesRejectedRequest,
+    ) -> Result<rib::RoutesRejectedReply, XrlError> {
+        for route in request.routes {
+            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_base::IpPrefix::try_from) {
+                warn!(%prefix, reason = route.reason, "static route refused by the forwarding engine");
+            }
+        }
+        Ok(rib::RoutesRejectedReply {})
+    }
+}

@@ -38,7 +38,7 @@ pub fn messages(mut datagram: &[u8]) -> impl Iterator<Item = Message<'_>> {
 }
 
 /// The attributes in `octets`, up to the first whose length cannot be.
-fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(crate) fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16_at(octets, 0)?);
         let kind = u16_at(octets, 2)? & NLA_TYPE_MASK;
@@ -48,15 +48,15 @@ fn attributes(mut octets: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     })
 }
 
-fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
+pub(crate) fn u16_at(octets: &[u8], at: usize) -> Option<u16> {
     octets.get(at..)?.first_chunk().map(|c| u16::from_ne_bytes(*c))
 }
 
-fn u32_at(octets: &[u8], at: usize) -> Option<u32> {
+pub(crate) fn u32_at(octets: &[u8], at: usize) -> Option<u32> {
     octets.get(at..)?.first_chunk().map(|c| u32::from_ne_bytes(*c))
 }
 
-fn address(octets: &[u8]) -> Option<IpAddr> {
+pub(crate) fn address(octets: &[u8]) -> Option<IpAddr> {
     match octets.len() {
         4 => octets.first_chunk::<4>().map(|c| IpAddr::from(*c)),
         16 => octets.first_chunk::<16>().map(|c| IpAddr::from(*c)),

@@ -1,0 +1,52 @@
+# Everything a newcomer types. Each target first sees to it that what it needs is installed (dist/setup, idempotent).
+
+CARGO ?= cargo
+# Where real tables and captures lie; what needs them is skipped by name when they are not there.
+export SLUICE_SHARED ?= $(abspath ../shared)
+
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency figures clean-lab
+
+help:
+	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
+	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
+	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name)"
+	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
+	@echo "make lint       rustfmt, clippy, the rules of the house, licences"
+
+setup:
+	@dist/setup
+
+build: setup
+	$(CARGO) build --release --locked -p sluice -p sluice-demo
+
+demo: build
+	@target/release/sluice-demo $(if $(TABLE),--table $(TABLE)) $(if $(KEEP),--keep)
+
+test: setup
+	$(CARGO) build --release --locked -p sluice
+	$(CARGO) test --workspace --locked
+	cd sdk/python && SLUICE=$(abspath target/release/sluice) python3 -m unittest discover -s tests
+
+lint:
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) xtask tidy
+	$(CARGO) xtask licences
+
+bench: bench-xrl bench-tables bench-fib bench-latency
+
+bench-xrl: setup
+	$(CARGO) run --release --locked -p bench-xrl
+
+bench-tables: setup
+	$(CARGO) run --release --locked -p bench-tables
+
+bench-fib: build
+	$(CARGO) run --release --locked -p bench-fib
+
+bench-latency: build
+	$(CARGO) run --release --locked -p bench-latency
+
+# Removes what a killed demo, test or benchmark may have left behind.
+clean-lab:
+	target/release/sluice lab down --all

@@ -1,0 +1,104 @@
+//! A component under supervision.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Duration, Instant};
+
+/// What the manager must know to run a component.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Spec {
+    /// Its class.
+    pub class: String,
+    /// Classes that must be ready before it is started.
+    pub needs: Vec<String>,
+}
+
+/// Where a component is in its life.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Phase {
+    /// It waits for what it needs.
+    Waiting,
+    /// It died and waits for its next try.
+    BackingOff,
+    /// Its process was started and has not registered yet.
+    Starting,
+    /// It registered and takes its configuration.
+    Configuring,
+    /// It does its work.
+    Ready,
+    /// It was told to end.
+    Stopping,
+    /// It has ended and is not wanted.
+    Stopped,
+}
+
+impl Phase {
+    /// Whether there is a process.
+    pub const fn has_process(self) -> bool {
+        matches!(self, Phase::Starting | Phase::Configuring | Phase::Ready | Phase::Stopping)
+    }
+
+    /// The phase in the words of `show processes`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Phase::Waiting => "waiting",
+            Phase::BackingOff => "backing off",
+            Phase::Starting => "starting",
+            Phase::Configuring => "configuring",
+            Phase::Ready => "running",
+            Phase::Stopping => "stopping",
+            Phase::Stopped => "stopped",
+        }
+    }
+}
+
+/// A component as the manager sees it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Component {
+    /// What it is.
+    pub spec: Spec,
+    /// Where it is.
+    pub phase: Phase,
+    /// How often it was started again.
+    pub restarts: u32,
+    /// How it ended last.
+    pub last_exit: String,
+    /// How long the next wait is.
+    pub(crate) backoff: Duration,
+    /// Since when it is ready.
+    pub(crate) ready_since: Option<Instant>,
+    /// Whether it is wanted.
+    pub(crate) wanted: bool,
+}
+
+impl Component {
+    /// The first wait after a death.
+    pub const FIRST_BACKOFF: Duration = Duration::from_millis(100);
+    /// The longest wait.
+    pub const MAX_BACKOFF: Duration = Duration::from_secs(30);
+    /// A life of this length counts as sound: the next wait is the first again.
+    pub const SOUND_LIFE: Duration = Duration::from_secs(10);
+
+    pub(crate) fn new(spec: Spec) -> Self {
+        Component {
+            spec,
+            phase: Phase::Waiting,
+            restarts: 0,
+            last_exit: String::new(),
+            backoff: Self::FIRST_BACKOFF,
+            ready_since: None,
+            wanted: true,
+        }
+    }
+
+    /// The wait after a death at `now`; the next one is twice as long unless this life was sound.
+    pub(crate) fn next_backoff(&mut self, now: Instant) -> Duration {
+        if self.ready_since.take().is_some_and(|since| now.saturating_since(since) >= Self::SOUND_LIFE) {
+            self.backoff = Self::FIRST_BACKOFF;
+        }
+        let wait = self.backoff;
+        self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);
+        wait
+    }
+}

@@ -1,0 +1,274 @@
+//! The life cycle of all components: dependency order, back-off, orderly end.
+
+use crate::component::{Component, Phase, Spec};
+use crate::event::Event;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Duration, Instant};
+use sluice_machine::{Machine, Outbox, Timers};
+
+/// What can happen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Input {
+    /// These components are wanted, and no others.
+    Want(Vec<Spec>),
+    /// A component's process from before the manager's own start still runs: it is taken over.
+    Adopt(Spec),
+    /// A process was started.
+    Spawned(String),
+    /// A component registered with the Finder.
+    Registered(String),
+    /// A component took its configuration.
+    Configured(String),
+    /// A component refused its configuration or could not be asked; it is ended and tried again.
+    ConfigureFailed(String, String),
+    /// A process ended, or could not be started.
+    Exited(String, String),
+    /// The router is to end.
+    StopAll,
+}
+
+/// What the shell is to do.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Output {
+    /// Start the component's process.
+    Spawn(String),
+    /// Hand the component its configuration.
+    Configure(String),
+    /// Ask the component to end.
+    Terminate(String),
+    /// End the component's process at once.
+    Kill(String),
+    /// Everything has ended.
+    AllStopped,
+    /// Something to report.
+    Event(Event),
+}
+
+/// How long a process may take until it is configured.
+const START_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a process may take to end.
+const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The supervisor of all components.
+#[derive(Default)]
+pub struct Manager {
+    components: BTreeMap<String, Component>,
+    timers: Timers<u32>,
+    /// Timers are keyed by number: a class's place in this list.
+    names: Vec<String>,
+    stopping: bool,
+}
+
+impl Manager {
+    /// A manager of nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The components.
+    pub fn components(&self) -> impl Iterator<Item = &Component> {
+        self.components.values()
+    }
+
+    /// A component.
+    pub fn component(&self, class: &str) -> Option<&Component> {
+        self.components.get(class)
+    }
+
+    /// Whether every wanted component is ready.
+    pub fn is_ready(&self) -> bool {
+        self.components.values().all(|c| c.phase == Phase::Ready || !c.wanted)
+    }
+
+    fn timer(&mut self, class: &str) -> u32 {
+        let known = self.names.iter().position(|n| n == class);
+        let index = known.unwrap_or_else(|| {
+            self.names.push(class.into());
+            self.names.len() - 1
+        });
+        u32::try_from(index).expect("fewer components than numbers")
+    }
+
+    fn set_phase(&mut self, now: Instant, class: &str, phase: Phase, timeout: Option<Duration>) {
+        let timer = self.timer(class);
+        match timeout {
+            Some(after) => self.timers.start(now, timer, after),
+            None => self.timers.stop(timer),
+        }
+        if let Some(component) = self.components.get_mut(class) {
+            component.phase = phase;
+        }
+    }
+
+    fn phase(&self, class: &str) -> Option<Phase> {
+        self.components.get(class).map(|c| c.phase)
+    }
+
+    /// Starts what can be started, ends what can be ended.
+    fn advance(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        let startable: Vec<String> = self
+            .components
+            .values()
+            .filter(|c| c.wanted && c.phase == Phase::Waiting)
+            .filter(|c| c.spec.needs.iter().all(|n| self.phase(n) == Some(Phase::Ready)))
+            .map(|c| c.spec.class.clone())
+            .collect();
+        for class in startable {
+            self.set_phase(now, &class, Phase::Starting, Some(START_TIMEOUT));
+            out.push(Output::Spawn(class));
+        }
+        let endable: Vec<String> = self
+            .components
+            .values()
+            .filter(|c| !c.wanted && c.phase != Phase::Stopped && c.phase != Phase::Stopping)
+            .filter(|c| !self.is_needed(&c.spec.class))
+            .map(|c| c.spec.class.clone())
+            .collect();
+        for class in endable {
+            if self.phase(&class).is_some_and(Phase::has_process) {
+                self.set_phase(now, &class, Phase::Stopping, Some(STOP_TIMEOUT));
+                out.push(Output::Terminate(class));
+            } else {
+                self.set_phase(now, &class, Phase::Stopped, None);
+            }
+        }
+        if self.stopping && self.components.values().all(|c| c.phase == Phase::Stopped) {
+            self.stopping = false;
+            out.push(Output::AllStopped);
+        }
+    }
+
+    /// Whether a component that has a process needs this one.
+    fn is_needed(&self, class: &str) -> bool {
+        self.components.values().any(|c| {
+            c.phase.has_process() && c.spec.class != class && c.spec.needs.iter().any(|n| n == class)
+        })
+    }
+
+    fn want(&mut self, specs: Vec<Spec>, out: &mut Outbox<Output>) {
+        for component in self.components.values_mut() {
+            component.wanted = false;
+        }
+        for spec in &specs {
+            for need in spec.needs.iter().filter(|n| !specs.iter().any(|s| s.class == **n)) {
+                out.push(Output::Event(Event::MissingNeed { class: spec.class.clone(), need: need.clone() }));
+            }
+        }
+        for spec in specs {
+            match self.components.get_mut(&spec.class) {
+                Some(component) => {
+                    component.wanted = true;
+                    component.spec = spec;
+                    if component.phase == Phase::Stopped {
+                        component.phase = Phase::Waiting;
+                    }
+                }
+                None => {
+                    self.components.insert(spec.class.clone(), Component::new(spec));
+                }
+            }
+        }
+    }
+
+    fn exited(&mut self, now: Instant, class: &str, how: String, out: &mut Outbox<Output>) {
+        let Some(component) = self.components.get_mut(class) else { return };
+        component.last_exit = how.clone();
+        if !component.wanted {
+            return self.set_phase(now, class, Phase::Stopped, None);
+        }
+        component.restarts += 1;
+        let wait = component.next_backoff(now);
+        self.set_phase(now, class, Phase::BackingOff, Some(wait));
+        out.push(Output::Event(Event::Died { class: class.into(), how, again_in: wait }));
+    }
+}
+
+impl Machine for Manager {
+    type Input = Input;
+    type Output = Output;
+    type State = Vec<Component>;
+
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
+        match input {
+            Input::Want(specs) => self.want(specs, out),
+            Input::Adopt(spec) => {
+                let class = spec.class.clone();
+                self.components.entry(class.clone()).or_insert_with(|| Component::new(spec));
+                self.set_phase(now, &class, Phase::Starting, Some(START_TIMEOUT));
+            }
+            Input::Spawned(_) => {}
+            Input::Registered(class) if self.phase(&class) == Some(Phase::Starting) => {
+                self.set_phase(now, &class, Phase::Configuring, Some(START_TIMEOUT));
+                out.push(Output::Configure(class));
+            }
+            Input::Registered(_) => {}
+            Input::Configured(class) if self.phase(&class) == Some(Phase::Configuring) => {
+                self.set_phase(now, &class, Phase::Ready, None);
+                if let Some(component) = self.components.get_mut(&class) {
+                    component.ready_since = Some(now);
+                }
+                out.push(Output::Event(Event::Ready(class)));
+            }
+            Input::Configured(_) => {}
+            Input::ConfigureFailed(class, reason) => {
+                if let Some(component) = self.components.get_mut(&class) {
+                    component.last_exit = reason;
+                    out.push(Output::Kill(class));
+                }
+            }
+            Input::Exited(class, how) => self.exited(now, &class, how, out),
+            Input::StopAll => {
+                self.stopping = true;
+                for component in self.components.values_mut() {
+                    component.wanted = false;
+                }
+            }
+        }
+        self.advance(now, out);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next_deadline()
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        while let Some(timer) = self.timers.pop_due(now) {
+            let Some(class) = self.names.get(timer as usize).cloned() else { continue };
+            match self.phase(&class) {
+                Some(Phase::BackingOff) => self.set_phase(now, &class, Phase::Waiting, None),
+                Some(Phase::Starting | Phase::Configuring) => {
+                    out.push(Output::Event(Event::StartTimedOut(class.clone())));
+                    out.push(Output::Kill(class));
+                }
+                Some(Phase::Stopping) => {
+                    out.push(Output::Event(Event::StopTimedOut(class.clone())));
+                    out.push(Output::Kill(class));
+                }
+                _ => {}
+            }
+        }
+        self.advance(now, out);
+    }
+
+    fn export(&self) -> Self::State {
+        self.components.values().cloned().collect()
+    }
+
+    fn import(&mut self, now: Instant, state: Self::State, out: &mut Outbox<Output>) {
+        for component in state {
+            let running = component.phase.has_process();
+            let spec = component.spec.clone();
+            self.components.insert(spec.class.clone(), Component { phase: Phase::Waiting, ..component });
+            if running {
+                self.handle(now, Input::Adopt(spec), out);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

@@ -1,0 +1,193 @@
+use super::*;
+use alloc::format;
+use alloc::vec;
+use proptest::prelude::*;
+
+fn spec(class: &str, needs: &[&str]) -> Spec {
+    Spec { class: class.into(), needs: needs.iter().map(|n| (*n).into()).collect() }
+}
+
+fn router() -> Vec<Spec> {
+    vec![spec("bgp", &["rib", "fea"]), spec("fea", &[]), spec("rib", &["fea"])]
+}
+
+struct World {
+    manager: Manager,
+    now: Instant,
+    said: Vec<String>,
+}
+
+impl World {
+    fn new() -> Self {
+        World { manager: Manager::new(), now: Instant::ZERO, said: vec![] }
+    }
+
+    fn input(&mut self, input: Input) -> &mut Self {
+        let mut out = Outbox::new();
+        self.manager.handle(self.now, input, &mut out);
+        self.take(out);
+        self
+    }
+
+    fn wait(&mut self, by: Duration) -> &mut Self {
+        self.now = self.now + by;
+        let mut out = Outbox::new();
+        self.manager.on_deadline(self.now, &mut out);
+        self.take(out);
+        self
+    }
+
+    fn take(&mut self, mut out: Outbox<Output>) {
+        for output in out.drain() {
+            self.said.push(match output {
+                Output::Spawn(c) => format!("spawn {c}"),
+                Output::Configure(c) => format!("configure {c}"),
+                Output::Terminate(c) => format!("terminate {c}"),
+                Output::Kill(c) => format!("kill {c}"),
+                Output::AllStopped => "stopped".into(),
+                Output::Event(Event::Ready(c)) => format!("ready {c}"),
+                Output::Event(e) => format!("{e}"),
+            });
+        }
+    }
+
+    fn said(&mut self) -> Vec<String> {
+        core::mem::take(&mut self.said)
+    }
+
+    fn up(&mut self, class: &str) -> &mut Self {
+        self.input(Input::Registered(class.into())).input(Input::Configured(class.into()))
+    }
+}
+
+#[test]
+fn starts_in_order_of_need_and_ends_in_reverse() {
+    let mut w = World::new();
+    w.input(Input::Want(router())).up("fea").up("rib").up("bgp");
+    assert_eq!(
+        w.said(),
+        [
+            "spawn fea",
+            "configure fea",
+            "ready fea",
+            "spawn rib",
+            "configure rib",
+            "ready rib",
+            "spawn bgp",
+            "configure bgp",
+            "ready bgp"
+        ]
+    );
+    assert!(w.manager.is_ready());
+    w.input(Input::StopAll);
+    for class in ["bgp", "rib", "fea"] {
+        w.input(Input::Exited(class.into(), "exit 0".into()));
+    }
+    assert_eq!(w.said(), ["terminate bgp", "terminate rib", "terminate fea", "stopped"]);
+}
+
+#[test]
+fn a_death_is_answered_after_a_growing_wait() {
+    let mut w = World::new();
+    w.input(Input::Want(vec![spec("fea", &[])])).up("fea").said();
+    for wait in [100, 200, 400] {
+        w.input(Input::Exited("fea".into(), "signal 9".into()));
+        assert_eq!(w.said(), [format!("fea ended (signal 9); it is started again in {wait} ms")]);
+        w.wait(Duration::from_millis(wait - 1));
+        assert!(w.said().is_empty());
+        w.wait(Duration::from_millis(1)).up("fea");
+        assert_eq!(w.said(), ["spawn fea", "configure fea", "ready fea"]);
+    }
+    w.wait(Component::SOUND_LIFE).input(Input::Exited("fea".into(), "signal 9".into()));
+    assert_eq!(w.said(), ["fea ended (signal 9); it is started again in 100 ms"]);
+    assert_eq!(w.manager.component("fea").unwrap().restarts, 4);
+}
+
+#[test]
+fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
+    let mut w = World::new();
+    w.input(Input::Want(router())).up("fea").up("rib").up("bgp").said();
+    w.input(Input::Want(vec![spec("fea", &[]), spec("rib", &["fea"])]));
+    assert_eq!(w.said(), ["terminate bgp"]);
+    w.wait(STOP_TIMEOUT);
+    assert_eq!(w.said(), ["bgp did not end in time and is killed", "kill bgp"]);
+    w.input(Input::Exited("bgp".into(), "signal 9".into()));
+    assert!(w.manager.is_ready());
+}
+
+#[test]
+fn one_that_never_registers_is_killed_and_tried_again() {
+    let mut w = World::new();
+    w.input(Input::Want(vec![spec("fea", &[])])).wait(START_TIMEOUT);
+    assert_eq!(w.said(), ["spawn fea", "fea did not come up in time and is started again", "kill fea"]);
+    w.input(Input::Exited("fea".into(), "signal 9".into())).wait(Component::FIRST_BACKOFF);
+    assert!(w.said().contains(&"spawn fea".into()));
+}
+
+#[test]
+fn adopted_processes_are_configured_again_and_not_started_twice() {
+    let mut w = World::new();
+    w.input(Input::Want(vec![spec("fea", &[])])).up("fea").said();
+    let state = w.manager.export();
+    let mut next = World::new();
+    let mut out = Outbox::new();
+    next.manager.import(Instant::ZERO, state, &mut out);
+    next.take(out);
+    next.input(Input::Want(vec![spec("fea", &[])])).up("fea");
+    assert_eq!(next.said(), ["configure fea", "ready fea"]);
+}
+
+proptest! {
+    /// Whatever happens in whatever order: no component has two processes, and everything comes up once deaths stop.
+    #[test]
+    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..5), 0..200)) {
+        let names = ["fea", "rib", "bgp"];
+        let mut w = World::new();
+        w.input(Input::Want(router()));
+        let mut running = [false; 3];
+        let step = |w: &mut World, running: &mut [bool; 3]| {
+            for said in w.said() {
+                let Some((verb, class)) = said.split_once(' ') else { continue };
+                let Some(index) = names.iter().position(|n| *n == class) else { continue };
+                match verb {
+                    "spawn" => {
+                        assert!(!running[index], "{class} was started twice");
+                        running[index] = true;
+                    }
+                    "kill" if running[index] => {
+                        running[index] = false;
+                        w.input(Input::Exited(class.into(), "signal 9".into()));
+                    }
+                    _ => {}
+                }
+            }
+        };
+        step(&mut w, &mut running);
+        for (index, what) in events {
+            let class: String = names[index].into();
+            match what {
+                0 if running[index] => { w.input(Input::Registered(class)); }
+                1 if running[index] => { w.input(Input::Configured(class)); }
+                2 if running[index] => {
+                    running[index] = false;
+                    w.input(Input::Exited(class, "signal 11".into()));
+                }
+                3 => { w.wait(Duration::from_millis(70)); }
+                4 if running[index] => { w.input(Input::ConfigureFailed(class, "refused".into())); }
+                _ => {}
+            }
+            step(&mut w, &mut running);
+        }
+        for _ in 0..100 {
+            w.wait(Duration::from_secs(31));
+            step(&mut w, &mut running);
+            for (index, name) in names.iter().enumerate() {
+                if running[index] {
+                    w.up(name);
+                }
+                step(&mut w, &mut running);
+            }
+        }
+        prop_assert!(w.manager.is_ready());
+    }
+}

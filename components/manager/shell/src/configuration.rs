@@ -1,0 +1,140 @@
+//! The configuration file and the schema, and what follows from them: which components run, with what.
+
+use serde_json::{Value, json};
+use sluice_config::{Config, ConfigError, Module, Schema, SchemaError};
+use sluice_manager::Spec;
+use sluice_shell::rights::Rights;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A component that is part of the executable.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Its class.
+    pub class: &'static str,
+    /// The text of its `rights.toml`.
+    pub rights: &'static str,
+    /// Its schema, if it has configuration.
+    pub module: Option<Module>,
+}
+
+/// Where the configuration and the schema come from.
+#[derive(Clone, Debug)]
+pub struct ConfigSource {
+    /// The configuration file.
+    pub file: PathBuf,
+    /// Components of the executable.
+    pub builtins: &'static [Builtin],
+    /// A folder with the modules of third parties, if there is one.
+    pub yang_dir: Option<PathBuf>,
+}
+
+/// Why the router does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {path}: {source}; name another with --config")]
+    Read {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The configuration is not valid.
+    #[error("{0}")]
+    Config(Box<ConfigError>),
+    /// The schema is not valid.
+    #[error("{0}")]
+    Schema(#[from] SchemaError),
+    /// A component's rights are not valid.
+    #[error("rights of {class}: {reason}")]
+    Rights {
+        /// The component.
+        class: String,
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// A valid configuration and what it means for processes.
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    rights: BTreeMap<String, Rights>,
+    /// Classes with configuration, and where in the tree it is.
+    paths: BTreeMap<String, Vec<String>>,
+}
+
+/// Reads and validates everything.
+pub fn load(source: &ConfigSource) -> Result<Loaded, StartError> {
+    let path = source.file.display().to_string();
+    let text = std::fs::read_to_string(&source.file)
+        .map_err(|source| StartError::Read { path: path.clone(), source })?;
+    let modules: Vec<Module> = source.builtins.iter().filter_map(|b| b.module).collect();
+    let schema = Schema::load(&modules, source.yang_dir.as_deref())?;
+    let config = schema.read(&path, &text).map_err(|e| StartError::Config(Box::new(e)))?;
+    let mut rights = BTreeMap::new();
+    for builtin in source.builtins {
+        let parsed = Rights::parse(builtin.rights)
+            .map_err(|e| StartError::Rights { class: builtin.class.into(), reason: e.to_string() })?;
+        rights.insert(builtin.class.to_string(), parsed);
+    }
+    let paths = schema.components().map(|(class, path)| (class.to_string(), path.to_vec())).collect();
+    Ok(Loaded { config, rights, paths })
+}
+
+impl Loaded {
+    /// The classes that run: those that are configured, and what they need.
+    pub fn classes(&self) -> impl Iterator<Item = &str> {
+        let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
+        let configured = self.paths.iter().filter(|(_, path)| self.config.part(path).is_some());
+        all.extend(configured.map(|(class, _)| class.as_str()));
+        loop {
+            let needs: Vec<&str> = all
+                .iter()
+                .filter_map(|c| self.rights.get(*c))
+                .flat_map(|r| r.needs.iter().map(String::as_str))
+                .filter(|n| !all.contains(n))
+                .collect();
+            if needs.is_empty() {
+                return all.into_iter();
+            }
+            all.extend(needs);
+        }
+    }
+
+    /// The same as the core wants it.
+    pub fn specs(&self) -> Vec<Spec> {
+        self.classes().map(|class| Spec { class: class.into(), needs: self.rights(class).needs }).collect()
+    }
+
+    /// A component's rights; none for one that ships no rights file.
+    pub fn rights(&self, class: &str) -> Rights {
+        self.rights.get(class).cloned().unwrap_or_else(|| Rights {
+            class: class.into(),
+            needs: Vec::new(),
+            calls: BTreeMap::new(),
+            sockets: Default::default(),
+            network_admin: false,
+        })
+    }
+
+    /// A component's part of the tree. The FEA's also says which sockets it may open for whom.
+    pub fn part(&self, class: &str) -> Value {
+        let mut part = self
+            .paths
+            .get(class)
+            .and_then(|path| self.config.part(path))
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        if class == "fea"
+            && let Value::Object(map) = &mut part
+        {
+            let sockets: BTreeMap<&str, _> =
+                self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
+            map.insert("socket-rights".into(), json!(sockets));
+        }
+        part
+    }
+}

@@ -1,0 +1,168 @@
+//! Components' processes: started, found again, ended.
+
+use crate::state::{self, Recorded};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sluice_shell::rights::Rights;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tracing::warn;
+
+/// The processes that run.
+pub struct Processes {
+    run_dir: PathBuf,
+    running: RefCell<BTreeMap<String, Recorded>>,
+    watched: RefCell<BTreeSet<String>>,
+}
+
+/// What is known of a process from the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Its number.
+    pub pid: u32,
+    /// The user that it runs as.
+    pub uid: u32,
+    /// Resident octets now.
+    pub memory_bytes: u64,
+    /// Resident octets at most so far.
+    pub peak_memory_bytes: u64,
+    /// Processor time, user and system.
+    pub cpu_ms: u64,
+    /// Time since its start.
+    pub uptime_ms: u64,
+}
+
+impl Processes {
+    /// None yet.
+    pub fn new(run_dir: &Path) -> Self {
+        Processes { run_dir: run_dir.into(), running: RefCell::default(), watched: RefCell::default() }
+    }
+
+    /// Whether a class is watched for the first time.
+    pub fn first_watch(&self, class: &str) -> bool {
+        self.watched.borrow_mut().insert(class.into())
+    }
+
+    /// Starts a component's process: this executable again, unprivileged where that is possible.
+    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
+        command.env_clear();
+        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "RUST_BACKTRACE"] {
+            if let Some(value) = std::env::var_os(kept) {
+                command.env(kept, value);
+            }
+        }
+        if !rights.network_admin
+            && let Some((uid, gid)) = state::unprivileged()
+        {
+            command.uid(uid).gid(gid);
+        }
+        let mut child = command.spawn()?;
+        let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
+        if let Some(mut stdin) = child.stdin.take() {
+            // The pipe holds 32 octets at once; the write cannot block.
+            tokio::task::spawn_local(async move {
+                if let Err(error) = stdin.write_all(hex.as_bytes()).await {
+                    warn!(%error, "a component ended before it took its secret");
+                }
+            });
+        }
+        if let Some(pid) = child.id() {
+            self.running.borrow_mut().insert(class.into(), Recorded::new(pid, secret));
+            self.save();
+        }
+        Ok(child)
+    }
+
+    /// Processes of an earlier life of the manager that still run, with their secrets.
+    pub fn adoptable(&self) -> Vec<(String, [u8; 16])> {
+        let recorded = state::load(&self.run_dir);
+        let alive: BTreeMap<String, Recorded> = recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
+        let found = alive.iter().filter_map(|(class, r)| Some((class.clone(), r.secret()?))).collect();
+        self.running.replace(alive);
+        found
+    }
+
+    /// Waits until a process that is not this one's child has ended.
+    pub async fn wait_for_adopted(&self, class: &str) {
+        let Some(recorded) = self.running.borrow().get(class).cloned() else { return };
+        state::wait_for_end(&recorded).await;
+    }
+
+    /// A process has ended.
+    pub fn forget(&self, class: &str) {
+        self.running.borrow_mut().remove(class);
+        self.save();
+    }
+
+    fn signal(&self, class: &str, signal: Signal) {
+        if let Some(recorded) = self.running.borrow().get(class)
+            && recorded.is_alive()
+            && let Ok(pid) = i32::try_from(recorded.pid)
+        {
+            // It may end between the look and the signal; then there is nothing to do.
+            let _ = kill(Pid::from_raw(pid), signal);
+        }
+    }
+
+    /// Ends a process at once.
+    pub fn kill(&self, class: &str) {
+        self.signal(class, Signal::SIGKILL);
+    }
+
+    /// Asks a process to end.
+    pub fn terminate(&self, class: &str) {
+        self.signal(class, Signal::SIGTERM);
+    }
+
+    /// What the kernel says of a component's process.
+    pub fn usage(&self, class: &str) -> Usage {
+        self.running.borrow().get(class).map(|r| usage_of(r.pid)).unwrap_or_default()
+    }
+
+    fn save(&self) {
+        if let Err(error) = state::save(&self.run_dir, &self.running.borrow()) {
+            // The router runs on; only a later life of the manager will not know these processes.
+            warn!(%error, "cannot write the state of processes");
+        }
+    }
+}
+
+/// What the kernel says of a process.
+pub fn usage_of(pid: u32) -> Usage {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find(|l| l.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The fields after the name, which may hold spaces and ends with a parenthesis.
+    let after: Vec<u64> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|w| w.parse().unwrap_or(0))
+        .collect();
+    let tick_ms = 10; // user-visible ticks are 1/100 s on Linux
+    let cpu_ms = (after.get(11).unwrap_or(&0) + after.get(12).unwrap_or(&0)) * tick_ms;
+    let uptime: f64 = std::fs::read_to_string("/proc/uptime")
+        .ok()
+        .and_then(|t| t.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0.0);
+    let started_ms = after.get(19).unwrap_or(&0) * tick_ms;
+    Usage {
+        pid,
+        uid: field("Uid:").and_then(|u| u32::try_from(u).ok()).unwrap_or(0),
+        memory_bytes: field("VmRSS:").unwrap_or(0) * 1024,
+        peak_memory_bytes: field("VmHWM:").unwrap_or(0) * 1024,
+        cpu_ms,
+        uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
+    }
+}

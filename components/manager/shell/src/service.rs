@@ -1,0 +1,80 @@
+//! The interface that the manager serves.
+
+use crate::ManagerShell;
+use crate::processes::usage_of;
+use sluice_manager::Input;
+use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::{CallContext, XrlError};
+use std::rc::Rc;
+
+/// The manager as handlers see it: they need the shared pointer, to start tasks of their own.
+pub struct Served(pub Rc<ManagerShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<ManagerShell>;
+
+    fn deref(&self) -> &Rc<ManagerShell> {
+        &self.0
+    }
+}
+
+impl pb::Manager for Served {
+    async fn get_processes(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetProcessesRequest,
+    ) -> Result<pb::GetProcessesReply, XrlError> {
+        let own = usage_of(std::process::id());
+        let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
+        let mut processes = vec![pb::Process {
+            component: "manager".into(),
+            pid: own.pid,
+            state: "running".into(),
+            restarts: 0,
+            uptime_ms,
+            memory_bytes: own.memory_bytes,
+            peak_memory_bytes: own.peak_memory_bytes,
+            cpu_ms: own.cpu_ms,
+            uid: own.uid,
+            last_exit: String::new(),
+        }];
+        self.driver.with(|manager| {
+            for c in manager.components() {
+                let usage = self.processes.usage(&c.spec.class);
+                processes.push(pb::Process {
+                    component: c.spec.class.clone(),
+                    pid: usage.pid,
+                    state: c.phase.name().into(),
+                    restarts: c.restarts,
+                    uptime_ms: usage.uptime_ms,
+                    memory_bytes: usage.memory_bytes,
+                    peak_memory_bytes: usage.peak_memory_bytes,
+                    cpu_ms: usage.cpu_ms,
+                    uid: usage.uid,
+                    last_exit: c.last_exit.clone(),
+                });
+            }
+        });
+        Ok(pb::GetProcessesReply { processes, version: env!("CARGO_PKG_VERSION").into(), uptime_ms })
+    }
+
+    async fn get_config(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetConfigRequest,
+    ) -> Result<pb::GetConfigReply, XrlError> {
+        Ok(pb::GetConfigReply {
+            text: self.loaded.borrow().config.text.clone(),
+            file: self.options.source.file.display().to_string(),
+        })
+    }
+
+    async fn stop_router(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::StopRouterRequest,
+    ) -> Result<pb::StopRouterReply, XrlError> {
+        self.driver_later(Input::StopAll);
+        Ok(pb::StopRouterReply {})
+    }
+}

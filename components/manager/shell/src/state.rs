@@ -1,0 +1,181 @@
+//! The run-time folder: the lock, the operator's secret, and which processes run.
+
+use anyhow::{Context, bail};
+use nix::fcntl::{Flock, FlockArg};
+use nix::unistd::{Group, User, geteuid};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+const LOCK: &str = "manager.lock";
+const SECRET: &str = "operator.secret";
+const STATE: &str = "state.json";
+
+/// A process as it is written down.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Recorded {
+    /// Its number.
+    pub pid: u32,
+    /// When it started, in ticks since the host did: tells it from a later process of the same number.
+    started: u64,
+    secret: String,
+}
+
+impl Recorded {
+    /// A process that was just started.
+    pub fn new(pid: u32, secret: &[u8; 16]) -> Self {
+        let secret = secret.iter().map(|b| format!("{b:02x}")).collect();
+        Recorded { pid, started: start_time(pid).unwrap_or(0), secret }
+    }
+
+    /// Whether it still runs.
+    pub fn is_alive(&self) -> bool {
+        start_time(self.pid) == Some(self.started)
+    }
+
+    /// Its secret.
+    pub fn secret(&self) -> Option<[u8; 16]> {
+        let mut secret = [0; 16];
+        for (index, octet) in secret.iter_mut().enumerate() {
+            *octet = u8::from_str_radix(self.secret.get(index * 2..index * 2 + 2)?, 16).ok()?;
+        }
+        Some(secret)
+    }
+}
+
+/// When a process started; `None` if there is none, or only its remains.
+fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut after = stat.rsplit(')').next()?.split_whitespace();
+    let state = after.next()?;
+    (state != "Z" && state != "X").then(|| after.nth(18)?.parse().ok()).flatten()
+}
+
+/// Waits until a process that is not a child has ended.
+pub async fn wait_for_end(recorded: &Recorded) {
+    // A pidfd would wake at once, but opening one needs unsafe code; a dead component is noticed by its connection anyway,
+    // this only clears up after it.
+    while recorded.is_alive() {
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+}
+
+/// Makes the run-time folder and locks it for this process.
+pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
+    let shown = run_dir.display();
+    fs::create_dir_all(run_dir.join("xrl")).with_context(|| {
+        format!("cannot make the run-time folder {shown}; start as root, or name a folder of your own with --run-dir")
+    })?;
+    fs::set_permissions(run_dir, fs::Permissions::from_mode(0o755))?;
+    let path = run_dir.join(LOCK);
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .mode(0o644)
+        .open(&path)
+        .with_context(|| {
+            format!("cannot write in the run-time folder {shown}; name another with --run-dir")
+        })?;
+    match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+        Ok(mut locked) => {
+            locked.set_len(0)?;
+            // Only for the message that a second router gets; no matter if the disk is full.
+            let _ = write!(locked, "{}", std::process::id());
+            Ok(locked)
+        }
+        Err((mut file, _)) => {
+            let mut pid = String::new();
+            file.read_to_string(&mut pid)?;
+            bail!(
+                "a router runs already in {shown} (process {}); stop it first, or name another folder with --run-dir",
+                pid.trim()
+            )
+        }
+    }
+}
+
+/// Lets unprivileged components reach the Finder and make sockets of their own, which only they can remove again.
+pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
+    fs::set_permissions(finder, fs::Permissions::from_mode(0o666))?;
+    let _ = fs::set_permissions(run_dir.join("xrl"), fs::Permissions::from_mode(0o1777));
+    Ok(())
+}
+
+/// The user that unprivileged components run as: `sluice` if it exists, else `nobody`. `None` if this process cannot become
+/// another user.
+pub fn unprivileged() -> Option<(u32, u32)> {
+    if !geteuid().is_root() {
+        return None;
+    }
+    // In a user namespace of one user there is no other to become.
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    let users: u64 = map.lines().filter_map(|l| l.split_whitespace().nth(2)?.parse::<u64>().ok()).sum();
+    if users < 65_536 {
+        return None;
+    }
+    let named = |name| User::from_name(name).ok().flatten();
+    match named("sluice") {
+        Some(user) => Some((user.uid.as_raw(), user.gid.as_raw())),
+        None => {
+            let gid = Group::from_name("nogroup").ok().flatten().map_or(65_534, |g| g.gid.as_raw());
+            Some((named("nobody").map_or(65_534, |u| u.uid.as_raw()), gid))
+        }
+    }
+}
+
+/// Writes the secret by which the CLI shows itself; the owner alone can read it.
+pub fn write_secret(run_dir: &Path, secret: &[u8; 16]) -> anyhow::Result<()> {
+    let path = run_dir.join(SECRET);
+    let _ = fs::remove_file(&path);
+    let mut file = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(0o640)
+        .open(&path)
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
+    file.write_all(hex.as_bytes())
+        .with_context(|| format!("cannot write {}: is the disk full?", path.display()))
+}
+
+/// Reads the operator's secret.
+pub fn read_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
+    let path = run_dir.join(SECRET);
+    let hex = fs::read_to_string(&path).with_context(|| {
+        format!(
+            "no router runs in {}, or you may not talk to it; start one with `sluice start`, or name its folder with --run-dir",
+            run_dir.display()
+        )
+    })?;
+    let recorded = Recorded { pid: 0, started: 0, secret: hex.trim().into() };
+    recorded.secret().with_context(|| format!("{} is damaged; restart the router", path.display()))
+}
+
+/// Writes down which processes run: a whole new file in place of the old one, or nothing.
+pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> anyhow::Result<()> {
+    let new = run_dir.join("state.json.new");
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
+    file.write_all(&serde_json::to_vec_pretty(running)?)?;
+    drop(file);
+    fs::rename(&new, run_dir.join(STATE))?;
+    Ok(())
+}
+
+/// Reads which processes ran; nothing if nobody wrote it down.
+pub fn load(run_dir: &Path) -> BTreeMap<String, Recorded> {
+    let text = fs::read_to_string(run_dir.join(STATE)).unwrap_or_default();
+    serde_json::from_str(&text).unwrap_or_default()
+}
+
+/// An orderly end leaves nothing to take over.
+pub fn clean(run_dir: &Path) {
+    for name in [STATE, SECRET, "finder.sock", "fea.fd"] {
+        let _ = fs::remove_file(run_dir.join(name));
+    }
+}

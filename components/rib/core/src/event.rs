@@ -1,0 +1,73 @@
+//! Everything that the RIB can report.
+
+use alloc::string::String;
+use core::fmt;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use sluice_base::{IpPrefix, TableId};
+
+/// Something that an operator may want to know.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// An origin that is not registered sent routes; they were dropped.
+    UnknownOrigin {
+        /// The table.
+        table: TableId,
+        /// The name that it gave.
+        origin: String,
+    },
+    /// A batch points to a set that it does not carry; the route was dropped.
+    BadSet {
+        /// Who sent it.
+        origin: String,
+        /// The prefix.
+        prefix: IpPrefix,
+    },
+    /// An origin's process is gone; its routes are kept as stale.
+    OriginStale {
+        /// The table.
+        table: TableId,
+        /// The origin.
+        origin: String,
+        /// The number of its routes.
+        routes: u64,
+    },
+    /// What an origin did not announce again was removed.
+    OriginSwept {
+        /// The table.
+        table: TableId,
+        /// The origin.
+        origin: String,
+        /// The number of routes removed.
+        routes: u64,
+    },
+    /// Next hops that resolve through each other would change for ever; they stay as they are.
+    ResolutionUnstable {
+        /// The table.
+        table: TableId,
+        /// One of the gateways.
+        gateway: IpAddr,
+    },
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::UnknownOrigin { table, origin } => {
+                write!(f, "routes from {origin} for table {table} dropped: it must register first")
+            }
+            Event::BadSet { origin, prefix } => {
+                write!(f, "route {prefix} from {origin} dropped: its set is not in the batch")
+            }
+            Event::OriginStale { table, origin, routes } => {
+                write!(f, "{origin} is gone, its {routes} routes in table {table} are stale")
+            }
+            Event::OriginSwept { table, origin, routes } => {
+                write!(f, "{routes} stale routes of {origin} removed from table {table}")
+            }
+            Event::ResolutionUnstable { table, gateway } => {
+                write!(f, "next hops in table {table} resolve through each other near {gateway}")
+            }
+        }
+    }
+}

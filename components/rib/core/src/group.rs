@@ -1,0 +1,216 @@
+//! Next-hop groups: the next hops of a route, resolved down to interfaces, once for all routes that share them.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::{Family, Forwarding, GroupId};
+
+/// A group.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// The family of its routes: a group is told to the engine with the routes of one family.
+    pub family: Family,
+    /// The next hops as announced.
+    pub announced: Forwarding,
+    /// Where they lead; `None` while they lead nowhere.
+    pub resolved: Option<Forwarding>,
+    /// Every gateway that was looked at to resolve it.
+    pub depends: Vec<IpAddr>,
+    /// Sets that use it.
+    sets: u32,
+    /// Routes in the forwarding engine that use it.
+    fib_routes: u32,
+    /// Whether the engine knows it as it was resolved last.
+    told: bool,
+    /// Whether the engine knows it at all.
+    known: bool,
+}
+
+/// All groups of a table, by number.
+#[derive(Default)]
+pub struct Groups {
+    slots: Vec<Option<Group>>,
+    free: Vec<u32>,
+    index: BTreeMap<(Family, Forwarding), GroupId>,
+    /// Groups that the engine knows in an older form, or must forget.
+    changed: [Vec<GroupId>; 2],
+}
+
+const fn family_index(family: Family) -> usize {
+    match family {
+        Family::Ipv4 => 0,
+        Family::Ipv6 => 1,
+    }
+}
+
+impl Groups {
+    /// The group of a number that is in use.
+    pub fn group(&self, id: GroupId) -> &Group {
+        self.slots[id.0 as usize].as_ref().expect("a group lives as long as a set or an engine route uses it")
+    }
+
+    fn group_mut(&mut self, id: GroupId) -> &mut Group {
+        self.slots[id.0 as usize].as_mut().expect("a group lives as long as a set or an engine route uses it")
+    }
+
+    /// Whether a group leads anywhere.
+    pub fn is_resolved(&self, id: GroupId) -> bool {
+        self.group(id).resolved.is_some()
+    }
+
+    /// The group for announced next hops, with one more set that uses it. `true` if it is new and must be resolved.
+    pub fn acquire(&mut self, family: Family, announced: &Forwarding) -> (GroupId, bool) {
+        if let Some(id) = self.index.get(&(family, announced.clone())) {
+            let id = *id;
+            self.group_mut(id).sets += 1;
+            return (id, false);
+        }
+        let group = Group {
+            family,
+            announced: announced.clone(),
+            resolved: None,
+            depends: Vec::new(),
+            sets: 1,
+            fib_routes: 0,
+            told: false,
+            known: false,
+        };
+        let id = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(group);
+                GroupId(slot)
+            }
+            None => {
+                self.slots.push(Some(group));
+                GroupId(u32::try_from(self.slots.len() - 1).expect("fewer groups than routes"))
+            }
+        };
+        self.index.insert((family, announced.clone()), id);
+        (id, true)
+    }
+
+    /// One set less uses the group. Gives back the gateways that it depended on if it is gone.
+    pub fn release(&mut self, id: GroupId) -> Option<Vec<IpAddr>> {
+        let group = self.group_mut(id);
+        group.sets -= 1;
+        self.collect(id)
+    }
+
+    /// Sets what a group resolves to; returns what it resolved to before.
+    pub fn set_resolution(
+        &mut self,
+        id: GroupId,
+        resolved: Option<Forwarding>,
+        depends: Vec<IpAddr>,
+    ) -> Option<Forwarding> {
+        let group = self.group_mut(id);
+        group.depends = depends;
+        let changed = group.resolved != resolved;
+        let before = core::mem::replace(&mut group.resolved, resolved);
+        // The engine keeps the old form while there is no new one: the routes are being taken away.
+        if changed && group.resolved.is_some() && group.told {
+            group.told = false;
+            let index = family_index(group.family);
+            self.changed[index].push(id);
+        }
+        before
+    }
+
+    /// One more route in the engine uses the group. `true` if the engine must be told the group first.
+    pub fn use_in_fib(&mut self, id: GroupId) -> bool {
+        let group = self.group_mut(id);
+        group.fib_routes += 1;
+        let tell = !group.told;
+        group.told = true;
+        group.known = true;
+        tell
+    }
+
+    /// One route less in the engine uses the group.
+    pub fn unuse_in_fib(&mut self, id: GroupId) {
+        let group = self.group_mut(id);
+        group.fib_routes -= 1;
+        if group.fib_routes == 0 {
+            let index = family_index(group.family);
+            self.changed[index].push(id);
+        }
+    }
+
+    /// Whether the engine must be told of groups even if no route changes.
+    pub fn has_changes(&self, family: Family) -> bool {
+        !self.changed[family_index(family)].is_empty()
+    }
+
+    /// Takes the groups of a family that the engine must learn anew, and those that it may forget.
+    pub fn take_changes(
+        &mut self,
+        family: Family,
+        set: &mut Vec<(GroupId, Forwarding)>,
+        unused: &mut Vec<GroupId>,
+        gone: &mut Vec<(GroupId, Vec<IpAddr>)>,
+    ) {
+        for id in core::mem::take(&mut self.changed[family_index(family)]) {
+            let Some(Some(group)) = self.slots.get_mut(id.0 as usize) else { continue };
+            if group.fib_routes == 0 {
+                if core::mem::take(&mut group.known) {
+                    unused.push(id);
+                }
+                group.told = false;
+                if let Some(depends) = self.collect(id) {
+                    gone.push((id, depends));
+                }
+            } else if !group.told
+                && let Some(resolved) = &group.resolved
+            {
+                set.push((id, resolved.clone()));
+                group.told = true;
+            }
+        }
+    }
+
+    /// The engine has forgotten everything.
+    pub fn forget_engine(&mut self) -> Vec<(GroupId, Vec<IpAddr>)> {
+        self.changed = Default::default();
+        let mut gone = Vec::new();
+        for index in 0..self.slots.len() {
+            if let Some(group) = &mut self.slots[index] {
+                group.fib_routes = 0;
+                group.told = false;
+                group.known = false;
+                let id = GroupId(index as u32);
+                gone.extend(self.collect(id).map(|depends| (id, depends)));
+            }
+        }
+        gone
+    }
+
+    fn collect(&mut self, id: GroupId) -> Option<Vec<IpAddr>> {
+        let slot = &mut self.slots[id.0 as usize];
+        match slot {
+            // A group that the engine still knows stays until the engine is told to forget it, so that its number is not
+            // given to another meanwhile.
+            Some(group) if group.sets == 0 && group.fib_routes == 0 && !group.known => {
+                let group = slot.take()?;
+                self.index.remove(&(group.family, group.announced));
+                self.free.push(id.0);
+                Some(group.depends)
+            }
+            _ => None,
+        }
+    }
+
+    /// All groups.
+    pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
+        self.slots.iter().enumerate().filter_map(|(i, g)| Some((GroupId(i as u32), g.as_ref()?)))
+    }
+
+    /// The number of groups.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,127 @@
+//! Interest registration (XORP, section 5.2.1): who asks how an address is routed gets the largest range for which the answer
+//! holds, and is told when it no longer does.
+
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::GroupId;
+use sluice_stage::{PrefixTable, TableKey};
+use smallvec::SmallVec;
+
+/// Somebody who asks; the shell knows who.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct WatcherId(pub u32);
+
+/// Which routes count for an answer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Scope {
+    /// Those that next hops are resolved by: of origins that are not external.
+    Internal,
+    /// All that are used for forwarding.
+    All,
+}
+
+/// An answer that was given and still holds.
+struct Registration<P> {
+    /// The route that it rests on; `None`: no route.
+    matched: Option<P>,
+    group: Option<GroupId>,
+    watchers: SmallVec<[WatcherId; 2]>,
+}
+
+/// The answers that hold, by the range for which they hold. No two ranges overlap.
+pub struct Interests<P: TableKey> {
+    answers: PrefixTable<P, Registration<P>>,
+}
+
+impl<P: TableKey> Default for Interests<P> {
+    fn default() -> Self {
+        Interests { answers: PrefixTable::new() }
+    }
+}
+
+impl<P: TableKey> Interests<P> {
+    /// The number of answers that hold.
+    pub fn len(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// The part of `valid` around `addr` that overlaps no answer given before; the range of such an answer if it holds `addr`.
+    /// (Routes that went away may have made wider answers possible since.)
+    pub fn narrow(&self, valid: P, addr: P::Addr) -> P {
+        match self.answers.longest_match_addr(addr) {
+            Some((range, _)) => range,
+            None => self.answers.largest_enclosing(valid, addr),
+        }
+    }
+
+    /// Notes that `watcher` was told the answer for `valid`.
+    pub fn register(&mut self, watcher: WatcherId, valid: P, matched: Option<P>, group: Option<GroupId>) {
+        let r = self.answers.get_or_insert_with(valid, || Registration {
+            matched,
+            group,
+            watchers: SmallVec::new(),
+        });
+        r.group = group;
+        if !r.watchers.contains(&watcher) {
+            r.watchers.push(watcher);
+        }
+    }
+
+    /// `watcher` no longer cares about the range.
+    pub fn deregister(&mut self, watcher: WatcherId, valid: P) {
+        if let Some(r) = self.answers.get_mut(valid) {
+            r.watchers.retain(|w| *w != watcher);
+            if r.watchers.is_empty() {
+                self.answers.remove(valid);
+            }
+        }
+    }
+
+    /// `watcher` is gone.
+    pub fn forget(&mut self, watcher: WatcherId) {
+        let ranges: Vec<P> = self.answers.iter().map(|(p, _)| p).collect();
+        for range in ranges {
+            self.deregister(watcher, range);
+        }
+    }
+
+    /// The route of `changed` came, went or changed: drops every answer that this touches and says whom to tell.
+    pub fn invalidate(&mut self, changed: P, told: &mut Vec<(WatcherId, P)>) {
+        if self.answers.is_empty() {
+            return;
+        }
+        // A route inside the range overlays it; a route around it matters if it is at least as specific as the match.
+        let mut hit: SmallVec<[P; 4]> = self
+            .answers
+            .covered(changed)
+            .filter(|(_, r)| r.matched.is_none_or(|m| changed.len() >= m.len()))
+            .map(|(range, _)| range)
+            .collect();
+        hit.extend(
+            self.answers.longest_match(changed).map(|(range, _)| range).filter(|range| *range != changed),
+        );
+        for range in hit {
+            self.drop_answer(range, told);
+        }
+    }
+
+    /// A group leads elsewhere: the answers that show it no longer hold.
+    pub fn invalidate_group(&mut self, group: GroupId, told: &mut Vec<(WatcherId, P)>) {
+        let hit: Vec<P> =
+            self.answers.iter().filter(|(_, r)| r.group == Some(group)).map(|(range, _)| range).collect();
+        for range in hit {
+            self.drop_answer(range, told);
+        }
+    }
+
+    fn drop_answer(&mut self, range: P, told: &mut Vec<(WatcherId, P)>) {
+        if let Some(r) = self.answers.remove(range) {
+            told.extend(r.watchers.into_iter().map(|w| (w, range)));
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Interfaces, and the routes that they are themselves: the connected origin.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::{Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
+
+/// The interfaces as the forwarding engine told them.
+#[derive(Default)]
+pub struct Interfaces {
+    known: BTreeMap<InterfaceIndex, Interface>,
+}
+
+impl Interfaces {
+    /// Takes an event; `false` if nothing changed that routes depend on.
+    pub fn apply(&mut self, event: InterfaceEvent) -> bool {
+        match event {
+            InterfaceEvent::Changed(interface) => {
+                let old = self.known.insert(interface.index, interface.clone());
+                old.is_none_or(|old| old.running != interface.running || old.addresses != interface.addresses)
+            }
+            InterfaceEvent::Removed(index) => self.known.remove(&index).is_some(),
+            InterfaceEvent::SnapshotEnd => false,
+        }
+    }
+
+    /// Whether packets can leave through an interface.
+    pub fn is_running(&self, index: InterfaceIndex) -> bool {
+        self.known.get(&index).is_some_and(|i| i.running)
+    }
+
+    /// Whether an address is the router's own, so that nothing is forwarded to it.
+    pub fn is_own(&self, addr: IpAddr) -> bool {
+        self.known.values().any(|i| i.running && i.addresses.iter().any(|a| a.addr == addr))
+    }
+
+    /// The subnets of all running interfaces, each once. Link-local subnets are on every link and lead nowhere by themselves.
+    pub fn connected(&self) -> BTreeMap<IpPrefix, Vec<InterfaceIndex>> {
+        let mut subnets: BTreeMap<IpPrefix, Vec<InterfaceIndex>> = BTreeMap::new();
+        for interface in self.known.values().filter(|i| i.running) {
+            for address in &interface.addresses {
+                let subnet_of = address.peer.unwrap_or(address.addr);
+                if is_link_local(subnet_of) || subnet_of.is_loopback() {
+                    continue;
+                }
+                let Some(prefix) = IpPrefix::new(subnet_of, address.prefix_len) else { continue };
+                let on = subnets.entry(prefix).or_default();
+                if !on.contains(&interface.index) {
+                    on.push(interface.index);
+                }
+            }
+        }
+        subnets
+    }
+
+    /// An interface's name, for what people read.
+    pub fn name(&self, index: InterfaceIndex) -> Option<&str> {
+        self.known.get(&index).map(|i| i.name.as_str())
+    }
+}
+
+fn is_link_local(addr: IpAddr) -> bool {
+    match addr {
+        IpAddr::V4(a) => a.is_link_local(),
+        IpAddr::V6(a) => a.is_unicast_link_local(),
+    }
+}

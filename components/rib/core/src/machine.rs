@@ -1,0 +1,460 @@
+//! The RIB as a machine: inputs, outputs, timers, background work; and what the shell pulls.
+
+use crate::event::Event;
+use crate::interest::{Scope, WatcherId};
+use crate::interfaces::Interfaces;
+use crate::origin::OriginId;
+use crate::subscriber::{Subscriber, SubscriptionId};
+use crate::table::{RibKey, Table};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use sluice_base::interest::InterestAnswer;
+use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::{
+    Distance, Duration, FibBatch, Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance,
+    RouteAction, RouteBatch, RouteUpdate, TableId,
+};
+use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
+
+/// What an origin says when it registers.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct OriginSettings {
+    /// Its name.
+    pub name: String,
+    /// The distance of routes that bring none.
+    pub distance: Distance,
+    /// Whether its next hops are resolved through internal routes only, and it resolves none itself.
+    pub external: bool,
+    /// How long its routes outlive its process.
+    pub grace: Duration,
+}
+
+/// What can happen to the RIB.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Input {
+    /// An origin registers, or its next life does.
+    RegisterOrigin(TableId, OriginSettings),
+    /// An origin's process is gone.
+    OriginDied(TableId, String),
+    /// An origin gives up its routes.
+    UnregisterOrigin(TableId, String),
+    /// An origin has announced everything that it has.
+    EndOfRefresh(TableId, String),
+    /// Changes of IPv4 routes.
+    UpdateV4(TableId, String, RouteBatch<Ipv4Prefix>),
+    /// Changes of IPv6 routes.
+    UpdateV6(TableId, String, RouteBatch<Ipv6Prefix>),
+    /// An interface changed.
+    Interface(InterfaceEvent),
+    /// The forwarding engine was restarted and must be told everything.
+    FibRestarted,
+    /// The engine refused the routes of prefixes, for these reasons.
+    FibRejected(TableId, Vec<(IpPrefix, Provenance, String)>),
+    /// A watcher is gone.
+    WatcherDied(WatcherId),
+}
+
+/// What the RIB wants done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Output {
+    /// A watcher's answers no longer hold.
+    InterestInvalid(WatcherId, TableId, Vec<IpPrefix>),
+    /// The engine refused routes of an origin.
+    Rejected(TableId, String, Vec<(IpPrefix, Provenance, String)>),
+    /// Something to report.
+    Event(Event),
+}
+
+/// An exported state: every origin with its routes.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    tables: Vec<TableState>,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct TableState {
+    id: TableId,
+    origins: Vec<(OriginSettings, RouteBatch<Ipv4Prefix>, RouteBatch<Ipv6Prefix>)>,
+}
+
+/// The routing information base.
+pub struct Rib {
+    seed: u64,
+    tables: BTreeMap<TableId, Table>,
+    interfaces: Interfaces,
+    timers: Timers<(TableId, OriginId)>,
+    provenance: Provenance,
+    events: Vec<Event>,
+    next_subscription: u64,
+}
+
+impl Rib {
+    /// An empty RIB with the main table. `seed` makes hashes unpredictable; `source` marks the events that the RIB itself
+    /// causes.
+    pub fn new(seed: u64, source: u16) -> Self {
+        let tables = BTreeMap::from([(TableId::MAIN, Table::new(TableId::MAIN, seed))]);
+        Rib {
+            seed,
+            tables,
+            interfaces: Interfaces::default(),
+            timers: Timers::default(),
+            provenance: Provenance::new(source, 0),
+            events: Vec::new(),
+            next_subscription: 1,
+        }
+    }
+
+    /// The tables.
+    pub fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.tables.values()
+    }
+
+    /// A table.
+    pub fn table(&self, id: TableId) -> Option<&Table> {
+        self.tables.get(&id)
+    }
+
+    /// The interfaces.
+    pub fn interfaces(&self) -> &Interfaces {
+        &self.interfaces
+    }
+
+    fn table_mut(&mut self, id: TableId) -> &mut Table {
+        self.tables.entry(id).or_insert_with(|| Table::new(id, self.seed))
+    }
+
+    fn next_provenance(&mut self) -> Provenance {
+        self.provenance = self.provenance.next();
+        self.provenance
+    }
+
+    /// How is an IPv4 address routed? The answer holds until [`Output::InterestInvalid`] names its range.
+    pub fn interest_v4(
+        &mut self,
+        table: TableId,
+        watcher: WatcherId,
+        addr: V4Addr,
+        scope: Scope,
+    ) -> InterestAnswer<Ipv4Prefix> {
+        self.table_mut(table).register_interest(watcher, addr, scope)
+    }
+
+    /// How is an IPv6 address routed?
+    pub fn interest_v6(
+        &mut self,
+        table: TableId,
+        watcher: WatcherId,
+        addr: V6Addr,
+        scope: Scope,
+    ) -> InterestAnswer<Ipv6Prefix> {
+        self.table_mut(table).register_interest(watcher, addr, scope)
+    }
+
+    /// A watcher no longer cares about an answer.
+    pub fn deregister_interest(&mut self, table: TableId, watcher: WatcherId, valid: IpPrefix) {
+        let Some(table) = self.tables.get_mut(&table) else { return };
+        for scope in [Scope::Internal, Scope::All] {
+            match valid {
+                IpPrefix::V4(p) => table.v4.interests(scope).deregister(watcher, p),
+                IpPrefix::V6(p) => table.v6.interests(scope).deregister(watcher, p),
+            }
+        }
+    }
+
+    /// Subscribes to the routes of origins (none named: all). What there is and what changes is pulled with
+    /// [`Rib::take_subscribed`].
+    pub fn subscribe<P: RibKey>(&mut self, table: TableId, origins: Vec<String>) -> SubscriptionId {
+        let id = SubscriptionId(self.next_subscription);
+        self.next_subscription += 1;
+        let (family, shared) = P::split(self.table_mut(table));
+        let subscriber = Subscriber::new(id, origins, shared);
+        family.subscribers.push(subscriber);
+        id
+    }
+
+    /// Ends a subscription.
+    pub fn unsubscribe(&mut self, id: SubscriptionId) {
+        for table in self.tables.values_mut() {
+            let Table { v4, v6, shared, .. } = table;
+            for mut s in v4.subscribers.extract_if(.., |s| s.id == id) {
+                s.close(shared);
+            }
+            for mut s in v6.subscribers.extract_if(.., |s| s.id == id) {
+                s.close(shared);
+            }
+            table.forget_gone();
+        }
+    }
+
+    /// Whether a subscription has not been ended.
+    pub fn has_subscription(&self, id: SubscriptionId) -> bool {
+        let of = |t: &Table| {
+            t.v4.subscribers.iter().any(|s| s.id == id) || t.v6.subscribers.iter().any(|s| s.id == id)
+        };
+        self.tables.values().any(of)
+    }
+
+    /// Subscriptions that have something to take.
+    pub fn ready_subscriptions<P: RibKey>(&self) -> Vec<(TableId, SubscriptionId)> {
+        let ready = |t: &Table| -> Vec<(TableId, SubscriptionId)> {
+            P::family(t).subscribers.iter().filter(|s| s.is_ready()).map(|s| (t.id, s.id)).collect()
+        };
+        self.tables.values().flat_map(ready).collect()
+    }
+
+    /// Takes at most `limit` changes of a subscription. The second value is true once, when the first dump is complete.
+    pub fn take_subscribed<P: RibKey>(
+        &mut self,
+        table: TableId,
+        id: SubscriptionId,
+        limit: usize,
+    ) -> Option<(RouteBatch<P>, bool)> {
+        let table = self.tables.get_mut(&table)?;
+        let (family, shared) = P::split(table);
+        let subscriber = family.subscribers.iter_mut().find(|s| s.id == id)?;
+        let taken = subscriber.take(shared, limit);
+        table.forget_gone();
+        Some(taken)
+    }
+
+    /// Tables for which the engine has not been told everything.
+    pub fn tables_with_fib_work(&self) -> impl Iterator<Item = (TableId, bool, bool)> {
+        self.tables.values().filter_map(|t| {
+            let (v4, v6) = (t.v4.has_fib_work(&t.shared), t.v6.has_fib_work(&t.shared));
+            (v4 || v6).then_some((t.id, v4, v6))
+        })
+    }
+
+    /// Fills `batch` (emptied first) with at most `limit` routes that the engine must be told.
+    pub fn fill_fib<P: RibKey>(&mut self, table: TableId, limit: usize, batch: &mut FibBatch<P>) {
+        if let Some(table) = self.tables.get_mut(&table) {
+            table.fill_fib(limit, batch);
+        }
+    }
+
+    fn update<P: RibKey>(&mut self, table: TableId, origin: String, batch: RouteBatch<P>) {
+        let Some(t) = self.tables.get_mut(&table) else {
+            return self.events.push(Event::UnknownOrigin { table, origin });
+        };
+        match t.origin_id(&origin) {
+            Some(id) => t.update(&self.interfaces, id, batch, &mut self.events),
+            None => self.events.push(Event::UnknownOrigin { table, origin }),
+        }
+    }
+
+    fn origin_died(&mut self, now: Instant, table: TableId, name: &str) {
+        let Some(t) = self.tables.get_mut(&table) else { return };
+        let Some(id) = t.origin_id(name) else { return };
+        let origin = &mut t.shared.origins[usize::from(id.0)];
+        if !origin.alive {
+            return;
+        }
+        origin.alive = false;
+        origin.begin_new_life();
+        let (routes, grace) = (origin.routes, origin.grace);
+        self.timers.start(now, (table, id), grace);
+        self.events.push(Event::OriginStale { table, origin: name.into(), routes });
+    }
+
+    fn sweep(&mut self, table: TableId, name: &str, leaving: bool) {
+        let provenance = self.next_provenance();
+        let Some(t) = self.tables.get_mut(&table) else { return };
+        let Some(id) = t.origin_id(name) else { return };
+        let origin = &mut t.shared.origins[usize::from(id.0)];
+        if leaving {
+            origin.begin_new_life();
+            origin.alive = false;
+        }
+        origin.leaving = leaving;
+        self.timers.stop((table, id));
+        t.sweep(id, provenance);
+    }
+
+    fn fib_rejected(
+        &mut self,
+        table: TableId,
+        routes: Vec<(IpPrefix, Provenance, String)>,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(t) = self.tables.get_mut(&table) else { return };
+        let mut by_origin: BTreeMap<String, Vec<(IpPrefix, Provenance, String)>> = BTreeMap::new();
+        for (prefix, provenance, reason) in routes {
+            let selected = match prefix {
+                IpPrefix::V4(p) => t.v4.entries().get(p).and_then(|e| e.selected()).map(|s| s.origin),
+                IpPrefix::V6(p) => t.v6.entries().get(p).and_then(|e| e.selected()).map(|s| s.origin),
+            };
+            let Some(origin) = selected else { continue };
+            match prefix {
+                IpPrefix::V4(p) => t.v4.note_rejection(p, reason.clone()),
+                IpPrefix::V6(p) => t.v6.note_rejection(p, reason.clone()),
+            }
+            let name = t.origin_name(origin).into();
+            by_origin.entry(name).or_default().push((prefix, provenance, reason));
+        }
+        for (origin, routes) in by_origin {
+            out.push(Output::Rejected(table, origin, routes));
+        }
+    }
+
+    fn collect(&mut self, out: &mut Outbox<Output>) {
+        for table in self.tables.values_mut() {
+            let mut told: BTreeMap<WatcherId, Vec<IpPrefix>> = BTreeMap::new();
+            for (watcher, range) in table.v4.told.drain(..) {
+                told.entry(watcher).or_default().push(range.into());
+            }
+            for (watcher, range) in table.v6.told.drain(..) {
+                told.entry(watcher).or_default().push(range.into());
+            }
+            for (watcher, mut ranges) in told {
+                ranges.sort_unstable();
+                ranges.dedup();
+                out.push(Output::InterestInvalid(watcher, table.id, ranges));
+            }
+        }
+        for event in self.events.drain(..) {
+            out.push(Output::Event(event));
+        }
+    }
+}
+
+impl Machine for Rib {
+    type Input = Input;
+    type Output = Output;
+    type State = State;
+
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
+        match input {
+            Input::UpdateV4(table, origin, batch) => self.update(table, origin, batch),
+            Input::UpdateV6(table, origin, batch) => self.update(table, origin, batch),
+            Input::RegisterOrigin(table, settings) => {
+                if let Some(id) = self.table_mut(table).register(&settings) {
+                    self.timers.stop((table, id));
+                }
+            }
+            Input::OriginDied(table, name) => self.origin_died(now, table, &name),
+            Input::UnregisterOrigin(table, name) => self.sweep(table, &name, true),
+            Input::EndOfRefresh(table, name) => self.sweep(table, &name, false),
+            Input::Interface(event) => {
+                let provenance = self.next_provenance();
+                if self.interfaces.apply(event) {
+                    // Interfaces belong to the main table; others resolve through them too.
+                    for table in self.tables.values_mut() {
+                        table.interfaces_changed(&self.interfaces, provenance, &mut self.events);
+                    }
+                }
+            }
+            Input::FibRestarted => self.tables.values_mut().for_each(Table::restart_fib),
+            Input::FibRejected(table, routes) => self.fib_rejected(table, routes, out),
+            Input::WatcherDied(watcher) => {
+                for table in self.tables.values_mut() {
+                    for scope in [Scope::Internal, Scope::All] {
+                        table.v4.interests(scope).forget(watcher);
+                        table.v6.interests(scope).forget(watcher);
+                    }
+                }
+            }
+        }
+        self.collect(out);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.timers.next_deadline()
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        while let Some((table, id)) = self.timers.pop_due(now) {
+            let provenance = self.next_provenance();
+            if let Some(t) = self.tables.get_mut(&table) {
+                t.sweep(id, provenance);
+            }
+        }
+        self.collect(out);
+    }
+
+    fn run_slice(&mut self, _now: Instant, budget: Budget, out: &mut Outbox<Output>) -> Progress {
+        let mut progress = Progress::Done;
+        for table in self.tables.values_mut() {
+            let mut swept = Vec::new();
+            progress = progress.or(table.run_slice(
+                &self.interfaces,
+                budget,
+                self.provenance,
+                &mut swept,
+                &mut self.events,
+            ));
+            for (id, routes) in swept {
+                if let Some(origin) = table.note_swept(id) {
+                    self.events.push(Event::OriginSwept { table: table.id, origin, routes });
+                }
+            }
+        }
+        self.collect(out);
+        progress
+    }
+
+    fn export(&self) -> State {
+        State { tables: self.tables.values().map(export_table).collect() }
+    }
+
+    fn import(&mut self, now: Instant, state: State, out: &mut Outbox<Output>) {
+        for table in state.tables {
+            for (settings, v4, v6) in table.origins {
+                let name = settings.name.clone();
+                self.handle(now, Input::RegisterOrigin(table.id, settings), out);
+                self.handle(now, Input::UpdateV4(table.id, name.clone(), v4), out);
+                self.handle(now, Input::UpdateV6(table.id, name.clone(), v6), out);
+                self.handle(now, Input::OriginDied(table.id, name), out);
+            }
+        }
+    }
+}
+
+fn export_table(table: &Table) -> TableState {
+    let origins = table.shared.origins.iter().enumerate().filter(|(_, o)| !o.connected).map(|(i, o)| {
+        let settings = OriginSettings {
+            name: o.name.clone(),
+            distance: o.distance,
+            external: o.external,
+            grace: o.grace,
+        };
+        let id = OriginId(i as u16);
+        (settings, export_origin::<Ipv4Prefix>(table, id), export_origin::<Ipv6Prefix>(table, id))
+    });
+    TableState { id: table.id, origins: origins.collect() }
+}
+
+fn export_origin<P: RibKey>(table: &Table, origin: OriginId) -> RouteBatch<P> {
+    let mut batch = RouteBatch::default();
+    let mut indices = BTreeMap::new();
+    for (prefix, entry) in P::family(table).entries().iter() {
+        for path in entry.paths().iter().filter(|p| p.origin == origin) {
+            let index = *indices.entry(path.set).or_insert_with(|| {
+                batch.sets.push(table.shared.sets.slot(path.set).set.clone());
+                (batch.sets.len() - 1) as u32
+            });
+            let action = RouteAction::Set(index);
+            batch.updates.push(RouteUpdate { prefix, action, provenance: path.provenance });
+        }
+    }
+    batch
+}
+
+/// The address's family decides which answer is asked for.
+impl Rib {
+    /// How is an address of either family routed, in the form in which it crosses a boundary?
+    pub fn interest(
+        &mut self,
+        table: TableId,
+        watcher: WatcherId,
+        addr: IpAddr,
+        scope: Scope,
+    ) -> crate::view::IpInterest {
+        match addr {
+            IpAddr::V4(a) => self.interest_v4(table, watcher, V4Addr(a), scope).into(),
+            IpAddr::V6(a) => self.interest_v6(table, watcher, V6Addr(a), scope).into(),
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Interned sets: what routes of one announcement share.
+
+use crate::group::Groups;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use foldhash::fast::FixedState;
+use hashbrown::HashMap;
+use sluice_base::{Family, GroupId, RouteSet};
+
+/// A set's number within its table.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct SetId(pub u32);
+
+/// A set and who uses it.
+#[derive(Clone, Debug)]
+pub struct Slot {
+    /// What the protocol announced.
+    pub set: RouteSet,
+    /// Its next hops, resolved.
+    pub group: GroupId,
+    family: Family,
+    users: u32,
+}
+
+/// All sets of a table.
+pub struct Sets {
+    slots: Vec<Option<Slot>>,
+    free: Vec<u32>,
+    index: HashMap<(Family, RouteSet), SetId, FixedState>,
+}
+
+impl Sets {
+    /// No sets. `seed` makes the hash unpredictable to whoever chooses next hops.
+    pub fn new(seed: u64) -> Self {
+        Sets { slots: Vec::new(), free: Vec::new(), index: HashMap::with_hasher(FixedState::with_seed(seed)) }
+    }
+
+    /// A set that is in use.
+    pub fn slot(&self, id: SetId) -> &Slot {
+        self.slots[id.0 as usize].as_ref().expect("a set lives as long as a route uses it")
+    }
+
+    /// The number of a set, with one more user. The second value names its group if that is new.
+    pub fn acquire(
+        &mut self,
+        groups: &mut Groups,
+        family: Family,
+        set: RouteSet,
+    ) -> (SetId, Option<GroupId>) {
+        let key = (family, set);
+        if let Some(id) = self.index.get(&key) {
+            let id = *id;
+            self.retain(id);
+            return (id, None);
+        }
+        let (group, new) = groups.acquire(family, &key.1.forwarding);
+        let slot = Slot { set: key.1.clone(), group, family, users: 1 };
+        let id = match self.free.pop() {
+            Some(free) => {
+                self.slots[free as usize] = Some(slot);
+                SetId(free)
+            }
+            None => {
+                self.slots.push(Some(slot));
+                SetId(u32::try_from(self.slots.len() - 1).expect("fewer sets than routes"))
+            }
+        };
+        self.index.insert(key, id);
+        (id, new.then_some(group))
+    }
+
+    /// One more user.
+    pub fn retain(&mut self, id: SetId) {
+        self.slots[id.0 as usize].as_mut().expect("a set lives as long as a route uses it").users += 1;
+    }
+
+    /// One user less. Gives back the group and the gateways that it depended on, if the group went with the set.
+    pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<IpAddr>)> {
+        let entry = &mut self.slots[id.0 as usize];
+        let slot = entry.as_mut().expect("a set lives as long as a route uses it");
+        slot.users -= 1;
+        if slot.users > 0 {
+            return None;
+        }
+        let slot = entry.take()?;
+        self.index.remove(&(slot.family, slot.set));
+        self.free.push(id.0);
+        groups.release(slot.group).map(|depends| (slot.group, depends))
+    }
+
+    /// The number of sets.
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

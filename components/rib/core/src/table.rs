@@ -1,0 +1,340 @@
+//! One routing table: both families, and what they share.
+
+use crate::event::Event;
+use crate::family::{FamilyRib, Shared};
+use crate::fib::is_routable;
+use crate::group::Groups;
+use crate::interest::{Scope, WatcherId};
+use crate::interfaces::Interfaces;
+use crate::machine::OriginSettings;
+use crate::origin::{Origin, OriginId};
+use crate::resolve::Gateways;
+use crate::set::{SetId, Sets};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::{
+    Distance, Duration, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Provenance,
+    RouteAction, RouteBatch, RouteSet, TableId, Tag,
+};
+use sluice_machine::{Budget, Progress};
+use sluice_stage::TableKey;
+use smallvec::SmallVec;
+
+/// The name of the origin that the RIB itself feeds from the interfaces.
+pub const CONNECTED: &str = "connected";
+
+/// A routing table.
+pub struct Table {
+    /// Its number.
+    pub id: TableId,
+    /// Origins, sets and groups.
+    pub shared: Shared,
+    /// IPv4.
+    pub v4: FamilyRib<Ipv4Prefix>,
+    /// IPv6.
+    pub v6: FamilyRib<Ipv6Prefix>,
+    pub(crate) gateways: Gateways,
+    connected: BTreeMap<IpPrefix, Vec<sluice_base::InterfaceIndex>>,
+}
+
+/// A key of one of a table's families.
+pub trait RibKey: TableKey {
+    /// The family's part of a table, and what both share.
+    fn split(table: &mut Table) -> (&mut FamilyRib<Self>, &mut Shared);
+    /// The family's part of a table.
+    fn family(table: &Table) -> &FamilyRib<Self>;
+}
+
+impl RibKey for Ipv4Prefix {
+    fn split(table: &mut Table) -> (&mut FamilyRib<Self>, &mut Shared) {
+        (&mut table.v4, &mut table.shared)
+    }
+
+    fn family(table: &Table) -> &FamilyRib<Self> {
+        &table.v4
+    }
+}
+
+impl RibKey for Ipv6Prefix {
+    fn split(table: &mut Table) -> (&mut FamilyRib<Self>, &mut Shared) {
+        (&mut table.v6, &mut table.shared)
+    }
+
+    fn family(table: &Table) -> &FamilyRib<Self> {
+        &table.v6
+    }
+}
+
+impl Table {
+    /// An empty table. `seed` makes hashes unpredictable.
+    pub fn new(id: TableId, seed: u64) -> Self {
+        let shared = Shared {
+            origins: Vec::new(),
+            sets: Sets::new(seed),
+            groups: Groups::default(),
+            gone: Vec::new(),
+        };
+        Table {
+            id,
+            shared,
+            v4: FamilyRib::default(),
+            v6: FamilyRib::default(),
+            gateways: Gateways::default(),
+            connected: BTreeMap::new(),
+        }
+    }
+
+    /// The number of an origin that is registered.
+    pub fn origin_id(&self, name: &str) -> Option<OriginId> {
+        self.shared.origins.iter().position(|o| o.name == name).map(|i| OriginId(i as u16))
+    }
+
+    /// Registers an origin, or the next life of one. Returns its number; `None` if there are too many.
+    pub(crate) fn register(&mut self, settings: &OriginSettings) -> Option<OriginId> {
+        let id = match self.origin_id(&settings.name) {
+            Some(id) => {
+                let origin = &mut self.shared.origins[usize::from(id.0)];
+                if origin.alive {
+                    origin.begin_new_life();
+                }
+                origin.alive = true;
+                origin.leaving = false;
+                origin.distance = settings.distance;
+                origin.external = settings.external;
+                origin.grace = settings.grace;
+                return Some(id);
+            }
+            None => OriginId(u16::try_from(self.shared.origins.len()).ok().filter(|n| *n < 200)?),
+        };
+        self.shared.origins.push(Origin {
+            name: settings.name.clone(),
+            distance: settings.distance,
+            external: settings.external,
+            connected: settings.name == CONNECTED,
+            grace: settings.grace,
+            generation: 0,
+            alive: true,
+            leaving: false,
+            routes: 0,
+            stale: 0,
+        });
+        for subscriber in &mut self.v4.subscribers {
+            subscriber.note_origins(&self.shared);
+        }
+        for subscriber in &mut self.v6.subscribers {
+            subscriber.note_origins(&self.shared);
+        }
+        Some(id)
+    }
+
+    /// Takes an origin's changes.
+    pub(crate) fn update<P: RibKey>(
+        &mut self,
+        interfaces: &Interfaces,
+        origin: OriginId,
+        batch: RouteBatch<P>,
+        events: &mut Vec<Event>,
+    ) {
+        let mut sets: SmallVec<[SetId; 16]> = SmallVec::new();
+        let mut new_groups = SmallVec::<[_; 4]>::new();
+        let (_, shared) = P::split(self);
+        for set in batch.sets {
+            let (id, group) = shared.sets.acquire(&mut shared.groups, P::FAMILY, set);
+            sets.push(id);
+            new_groups.extend(group);
+        }
+        for group in new_groups {
+            self.resolve_group(interfaces, group);
+        }
+        let (family, shared) = P::split(self);
+        let mut provenance = Provenance::NONE;
+        for update in batch.updates {
+            provenance = update.provenance;
+            let set = match update.action {
+                RouteAction::Delete => None,
+                RouteAction::Set(index) => match sets.get(index as usize) {
+                    Some(set) if is_routable(update.prefix) => Some(*set),
+                    _ => {
+                        let name = shared.origin(origin).name.clone();
+                        events.push(Event::BadSet { origin: name, prefix: update.prefix.into() });
+                        continue;
+                    }
+                },
+            };
+            family.change(shared, origin, update.prefix, set, provenance);
+        }
+        for set in sets {
+            shared.gone.extend(shared.sets.release(&mut shared.groups, set));
+        }
+        self.settle_or_report(interfaces, provenance, events);
+    }
+
+    /// Brings the connected origin in line with the interfaces, and resolves anew what may lead elsewhere now.
+    pub(crate) fn interfaces_changed(
+        &mut self,
+        interfaces: &Interfaces,
+        provenance: Provenance,
+        events: &mut Vec<Event>,
+    ) {
+        let settings = OriginSettings {
+            name: CONNECTED.into(),
+            distance: Distance::CONNECTED,
+            external: false,
+            grace: Duration::ZERO,
+        };
+        let Some(origin) = self.origin_id(CONNECTED).or_else(|| self.register(&settings)) else { return };
+        let now = interfaces.connected();
+        let before = core::mem::replace(&mut self.connected, now.clone());
+        let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
+        for prefix in before.keys().filter(|p| !now.contains_key(p)) {
+            push(&mut v4, &mut v6, *prefix, None, provenance);
+        }
+        for (prefix, on) in now.iter().filter(|(p, on)| before.get(p) != Some(on)) {
+            push(&mut v4, &mut v6, *prefix, Forwarding::many(on.iter().map(|i| NextHop::on(*i))), provenance);
+        }
+        self.update(interfaces, origin, v4, events);
+        self.update(interfaces, origin, v6, events);
+        let all: Vec<_> = self.shared.groups.iter().map(|(id, _)| id).collect();
+        self.resolve_groups(interfaces, all, provenance);
+        self.settle_or_report(interfaces, provenance, events);
+    }
+
+    pub(crate) fn settle_or_report(
+        &mut self,
+        interfaces: &Interfaces,
+        provenance: Provenance,
+        events: &mut Vec<Event>,
+    ) {
+        if let Some(gateway) = self.settle(interfaces, provenance) {
+            events.push(Event::ResolutionUnstable { table: self.id, gateway });
+        }
+    }
+
+    /// Starts to remove an origin's stale routes.
+    pub(crate) fn sweep(&mut self, origin: OriginId, provenance: Provenance) {
+        self.v4.start_sweep(origin, provenance);
+        self.v6.start_sweep(origin, provenance);
+    }
+
+    /// A slice of background work in either family.
+    pub(crate) fn run_slice(
+        &mut self,
+        interfaces: &Interfaces,
+        budget: Budget,
+        provenance: Provenance,
+        swept: &mut Vec<(OriginId, u64)>,
+        events: &mut Vec<Event>,
+    ) -> Progress {
+        let (mut b4, mut b6) = (budget, budget);
+        let (p4, s4) = self.v4.run_slice(&mut self.shared, &mut b4, provenance);
+        let (p6, s6) = self.v6.run_slice(&mut self.shared, &mut b6, provenance);
+        swept.extend(s4);
+        swept.extend(s6);
+        self.settle_or_report(interfaces, provenance, events);
+        p4.or(p6)
+    }
+
+    /// Whether an origin's routes are still being removed.
+    pub(crate) fn is_sweeping(&self, origin: OriginId) -> bool {
+        self.v4.is_sweeping(origin) || self.v6.is_sweeping(origin)
+    }
+
+    /// Answers how an address is routed, and notes that `watcher` knows.
+    pub(crate) fn register_interest<P: RibKey>(
+        &mut self,
+        watcher: WatcherId,
+        addr: P::Addr,
+        scope: Scope,
+    ) -> InterestAnswer<P> {
+        let family = P::family(self);
+        let entries = family.entries();
+        let used = |prefix: P| {
+            let entry = entries.get(prefix)?;
+            match scope {
+                Scope::Internal => entry.internal().copied(),
+                Scope::All => entry.selected().copied(),
+            }
+        };
+        let best = match scope {
+            Scope::Internal => family.internal_covering(addr).into_iter().next(),
+            Scope::All => {
+                let mut best = None;
+                for (prefix, _) in entries.covering(P::host(addr)) {
+                    best = used(prefix).map(|path| (prefix, path)).or(best);
+                }
+                best
+            }
+        };
+        let within = best.map_or(P::default_route(), |(p, _)| p);
+        let valid = family.interests_in(scope).narrow(family.largest_enclosing(within, addr, scope), addr);
+        let group = best.map(|(_, path)| self.shared.sets.slot(path.set).group);
+        let route = best.map(|(prefix, path)| ResolvingRoute {
+            prefix,
+            metric: self.shared.sets.slot(path.set).set.metric,
+            distance: self.shared.distance(&path),
+            connected: self.shared.origin(path.origin).connected,
+            forwarding: group
+                .and_then(|g| self.shared.groups.group(g).resolved.clone())
+                .unwrap_or(Forwarding::Reject),
+        });
+        let (family, _) = P::split(self);
+        family.interests(scope).register(watcher, valid, best.map(|(p, _)| p), group);
+        InterestAnswer { valid, route }
+    }
+
+    /// Fills a batch for the engine.
+    pub(crate) fn fill_fib<P: RibKey>(&mut self, limit: usize, batch: &mut FibBatch<P>) {
+        let (family, shared) = P::split(self);
+        family.fill_fib(shared, limit, batch);
+        self.forget_gone();
+    }
+
+    /// The engine knows nothing any more.
+    pub(crate) fn restart_fib(&mut self) {
+        self.v4.restart_fib();
+        self.v6.restart_fib();
+        let gone = self.shared.groups.forget_engine();
+        self.shared.gone.extend(gone);
+        self.forget_gone();
+    }
+
+    /// An origin's name.
+    pub fn origin_name(&self, id: OriginId) -> &str {
+        &self.shared.origin(id).name
+    }
+
+    /// Names of origins without a living process whose routes are gone.
+    pub(crate) fn note_swept(&mut self, id: OriginId) -> Option<String> {
+        if self.is_sweeping(id) {
+            return None;
+        }
+        let origin = &mut self.shared.origins[usize::from(id.0)];
+        origin.stale = 0;
+        Some(origin.name.clone())
+    }
+}
+
+fn push(
+    v4: &mut RouteBatch<Ipv4Prefix>,
+    v6: &mut RouteBatch<Ipv6Prefix>,
+    prefix: IpPrefix,
+    forwarding: Option<Forwarding>,
+    provenance: Provenance,
+) {
+    fn one<P>(batch: &mut RouteBatch<P>, prefix: P, forwarding: Option<Forwarding>, provenance: Provenance) {
+        let action = match forwarding {
+            Some(forwarding) => {
+                batch.sets.push(RouteSet { forwarding, metric: Metric(0), distance: None, tag: Tag(0) });
+                RouteAction::Set((batch.sets.len() - 1) as u32)
+            }
+            None => RouteAction::Delete,
+        };
+        batch.updates.push(sluice_base::RouteUpdate { prefix, action, provenance });
+    }
+    match prefix {
+        IpPrefix::V4(p) => one(v4, p, forwarding, provenance),
+        IpPrefix::V6(p) => one(v6, p, forwarding, provenance),
+    }
+}

@@ -1,0 +1,211 @@
+//! A RIB on a test bench: two interfaces, an engine that believes what it is told, virtual time.
+#![allow(dead_code)] // each test file uses its part
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use sluice_base::{
+    Distance, Duration, FibBatch, Forwarding, GroupId, Instant, Interface, InterfaceAddress, InterfaceEvent,
+    InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch,
+    RouteSet, RouteUpdate, TableId, Tag,
+};
+use sluice_machine::{Budget, Machine, Outbox, Progress};
+use sluice_rib::{Input, OriginSettings, Output, Rib};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+pub struct Bench {
+    pub rib: Rib,
+    pub outputs: Vec<Output>,
+    pub routes_told: usize,
+    now: Instant,
+    groups: BTreeMap<GroupId, Forwarding>,
+    v4: BTreeMap<Ipv4Prefix, GroupId>,
+    v6: BTreeMap<Ipv6Prefix, GroupId>,
+}
+
+pub fn batch<P: Prefix>(prefix: P, gateways: Option<&str>) -> RouteBatch<P> {
+    let mut batch = RouteBatch::default();
+    let action = match gateways {
+        Some(text) => {
+            let hops = text.split(' ').map(|g| NextHop::via(g.parse().unwrap()));
+            let forwarding = Forwarding::many(hops).unwrap();
+            batch.sets.push(RouteSet { forwarding, metric: Metric(0), distance: None, tag: Tag(0) });
+            RouteAction::Set(0)
+        }
+        None => RouteAction::Delete,
+    };
+    batch.updates.push(RouteUpdate { prefix, action, provenance: Provenance::new(9, 1) });
+    batch
+}
+
+fn interface(index: u32, running: bool) -> Interface {
+    let addr =
+        |text: &str, prefix_len| InterfaceAddress { addr: text.parse().unwrap(), prefix_len, peer: None };
+    Interface {
+        index: InterfaceIndex::new(index).unwrap(),
+        name: format!("eth{index}"),
+        admin_up: running,
+        running,
+        loopback: false,
+        point_to_point: false,
+        multicast: true,
+        mtu: 1500,
+        mac: vec![2, 0, 0, 0, 0, index as u8],
+        addresses: match index {
+            1 => vec![addr("10.0.0.1", 24), addr("2001:db8::1", 64), addr("fe80::1", 64)],
+            _ => vec![addr("10.0.1.1", 24), addr("2001:db8:0:1::1", 64)],
+        },
+    }
+}
+
+impl Bench {
+    pub fn new() -> Self {
+        let mut bench = Bench {
+            rib: Rib::new(1, 2),
+            outputs: Vec::new(),
+            routes_told: 0,
+            now: Instant::ZERO,
+            groups: BTreeMap::new(),
+            v4: BTreeMap::new(),
+            v6: BTreeMap::new(),
+        };
+        bench.interface(1, true);
+        bench.interface(2, true);
+        bench
+    }
+
+    pub fn interface(&mut self, index: u32, running: bool) {
+        self.input(Input::Interface(InterfaceEvent::Changed(interface(index, running))));
+    }
+
+    pub fn origin(&mut self, name: &str, distance: u8, external: bool) {
+        let settings = OriginSettings {
+            name: name.into(),
+            distance: Distance(distance),
+            external,
+            grace: Duration::from_secs(60),
+        };
+        self.input(Input::RegisterOrigin(TableId::MAIN, settings));
+    }
+
+    pub fn set(&mut self, origin: &str, prefix: &str, gateways: &str) {
+        let batch = batch(prefix.parse().unwrap(), Some(gateways));
+        self.input(Input::UpdateV4(TableId::MAIN, origin.into(), batch));
+    }
+
+    pub fn set6(&mut self, origin: &str, prefix: &str, gateways: &str) {
+        let batch = batch(prefix.parse().unwrap(), Some(gateways));
+        self.input(Input::UpdateV6(TableId::MAIN, origin.into(), batch));
+    }
+
+    pub fn delete(&mut self, origin: &str, prefix: &str) {
+        self.input(Input::UpdateV4(TableId::MAIN, origin.into(), batch(prefix.parse().unwrap(), None)));
+    }
+
+    pub fn input(&mut self, input: Input) {
+        let mut out = Outbox::new();
+        self.rib.handle(self.now, input, &mut out);
+        self.outputs.extend(out.drain());
+        self.idle();
+    }
+
+    pub fn pass_time(&mut self, by: Duration) {
+        self.now = self.now + by;
+        let mut out = Outbox::new();
+        self.rib.on_deadline(self.now, &mut out);
+        self.outputs.extend(out.drain());
+        self.idle();
+    }
+
+    /// Lets background work end and the engine take everything.
+    pub fn idle(&mut self) {
+        let mut out = Outbox::new();
+        let mut slices = 0;
+        while self.rib.run_slice(self.now, Budget(3), &mut out) == Progress::More {
+            slices += 1;
+            assert!(slices < 100_000, "background work never ends");
+        }
+        self.outputs.extend(out.drain());
+        self.feed_engine();
+    }
+
+    fn feed_engine(&mut self) {
+        let work: Vec<_> = self.rib.tables_with_fib_work().collect();
+        for (table, mut v4, mut v6) in work {
+            while v4 {
+                let mut batch = FibBatch::<Ipv4Prefix>::default();
+                self.rib.fill_fib(table, 2, &mut batch);
+                v4 = !batch.is_empty();
+                self.routes_told += batch.routes.len();
+                apply(&mut self.groups, &mut self.v4, batch);
+            }
+            while v6 {
+                let mut batch = FibBatch::<Ipv6Prefix>::default();
+                self.rib.fill_fib(table, 2, &mut batch);
+                v6 = !batch.is_empty();
+                apply(&mut self.groups, &mut self.v6, batch);
+            }
+        }
+        assert_eq!(self.rib.tables_with_fib_work().count(), 0);
+    }
+
+    pub fn restart_engine(&mut self) {
+        self.groups.clear();
+        self.v4.clear();
+        self.v6.clear();
+        self.input(Input::FibRestarted);
+    }
+
+    /// What the engine does with a prefix, as `gateway@interface ...`; `-` for nothing.
+    pub fn engine(&self, prefix: &str) -> String {
+        self.v4.get(&prefix.parse().unwrap()).map_or("-".into(), |g| text(&self.groups[g]))
+    }
+
+    pub fn engine6(&self, prefix: &str) -> String {
+        self.v6.get(&prefix.parse().unwrap()).map_or("-".into(), |g| text(&self.groups[g]))
+    }
+
+    /// Everything that the engine has.
+    pub fn engine_table(&self) -> BTreeMap<Ipv4Prefix, String> {
+        self.v4.iter().map(|(p, g)| (*p, text(&self.groups[g]))).collect()
+    }
+
+    /// Ranges of answers that were taken back, since the last call.
+    pub fn invalidated(&mut self) -> Vec<String> {
+        let mut all = Vec::new();
+        for output in self.outputs.drain(..) {
+            if let Output::InterestInvalid(_, _, ranges) = output {
+                all.extend(ranges.iter().map(ToString::to_string));
+            }
+        }
+        all
+    }
+}
+
+fn apply<P: Prefix>(
+    groups: &mut BTreeMap<GroupId, Forwarding>,
+    table: &mut BTreeMap<P, GroupId>,
+    batch: FibBatch<P>,
+) {
+    groups.extend(batch.groups);
+    for route in batch.routes {
+        match route.group {
+            Some(group) => {
+                assert!(groups.contains_key(&group), "route {:?} before its group", route.prefix);
+                table.insert(route.prefix, group);
+            }
+            None => assert!(table.remove(&route.prefix).is_some(), "deleted {:?} twice", route.prefix),
+        }
+    }
+    for group in batch.unused {
+        assert!(!table.values().any(|g| *g == group), "group {group:?} is still used");
+        groups.remove(&group);
+    }
+}
+
+fn text(forwarding: &Forwarding) -> String {
+    let hops = forwarding.next_hops().iter().map(|h| {
+        let gateway = h.gateway.map_or("link".into(), |g: IpAddr| g.to_string());
+        format!("{gateway}@{}", h.interface.map_or(0, InterfaceIndex::number))
+    });
+    hops.collect::<Vec<_>>().join(" ")
+}

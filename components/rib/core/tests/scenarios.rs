@@ -1,0 +1,204 @@
+//! What the RIB does, told event by event.
+
+mod bench;
+
+use bench::Bench;
+use sluice_base::prefix::V4Addr;
+use sluice_base::{Duration, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::{Input, Output, Scope, WatcherId};
+
+/// Figure 8 of the XORP paper, through the RIB: the answer is the largest subnet that nothing overlays, and only a change that
+/// touches it invalidates it.
+#[test]
+fn interest_figure_8() {
+    let mut b = Bench::new();
+    b.origin("ospf", 110, false);
+    for prefix in ["128.16.0.0/16", "128.16.0.0/18", "128.16.128.0/17", "128.16.192.0/18"] {
+        b.set("ospf", prefix, "10.0.0.2");
+    }
+    let watcher = WatcherId(1);
+    let ask = |b: &mut Bench, addr: &str, route: &str, valid: &str| {
+        let a = b.rib.interest_v4(TableId::MAIN, watcher, V4Addr(addr.parse().unwrap()), Scope::Internal);
+        assert_eq!((a.valid.to_string(), a.route.unwrap().prefix.to_string()), (valid.into(), route.into()));
+    };
+    ask(&mut b, "128.16.32.1", "128.16.0.0/18", "128.16.0.0/18");
+    ask(&mut b, "128.16.160.1", "128.16.128.0/17", "128.16.128.0/18");
+    assert_eq!(b.invalidated(), Vec::<String>::new());
+
+    // Elsewhere: nothing to say. Inside an answer's range, or the route itself: that answer is gone.
+    b.set("ospf", "128.16.200.0/24", "10.0.0.2");
+    b.set("ospf", "128.0.0.0/8", "10.0.0.2");
+    assert_eq!(b.invalidated(), Vec::<String>::new());
+    b.set("ospf", "128.16.130.0/24", "10.0.0.2");
+    assert_eq!(b.invalidated(), ["128.16.128.0/18"]);
+    ask(&mut b, "128.16.160.1", "128.16.128.0/17", "128.16.160.0/19");
+    b.delete("ospf", "128.16.0.0/18");
+    assert_eq!(b.invalidated(), ["128.16.0.0/18"]);
+    b.delete("ospf", "128.16.128.0/17");
+    assert_eq!(b.invalidated(), ["128.16.160.0/19"]);
+}
+
+#[test]
+fn the_smallest_distance_wins_and_the_next_takes_over() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("rip", 120, false);
+    b.origin("ospf", 110, false);
+    b.set("rip", "192.0.2.0/24", "10.0.0.3");
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.3@1");
+    b.set("static", "192.0.2.0/24", "10.0.0.9");
+    b.set("ospf", "192.0.2.0/24", "10.0.0.2");
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.9@1");
+    b.delete("static", "192.0.2.0/24");
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1");
+    b.delete("ospf", "192.0.2.0/24");
+    b.delete("rip", "192.0.2.0/24");
+    assert_eq!(b.engine("192.0.2.0/24"), "-");
+}
+
+#[test]
+fn external_routes_resolve_through_internal_ones_and_follow_them() {
+    let mut b = Bench::new();
+    b.origin("bgp", 200, true);
+    b.origin("ospf", 110, false);
+    b.set("bgp", "203.0.113.0/24", "172.16.0.9");
+    assert_eq!(b.engine("203.0.113.0/24"), "-", "nothing leads to the next hop yet");
+    b.set("ospf", "172.16.0.0/16", "10.0.0.2");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
+    // ECMP in the internal route carries over; one message for the group, none for the route.
+    let routes_told = b.routes_told;
+    b.set("ospf", "172.16.0.0/16", "10.0.0.2 10.0.1.2");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1 10.0.1.2@2");
+    assert_eq!(b.routes_told, routes_told + 1, "only the internal route itself changed its group");
+    // A more specific internal route takes the next hop over.
+    b.set("ospf", "172.16.0.0/24", "10.0.1.7");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.7@2");
+    // External routes resolve nothing: not even through a more specific one of their own.
+    b.set("bgp", "172.16.0.9/32", "172.16.5.5");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.7@2");
+    b.delete("ospf", "172.16.0.0/24");
+    b.delete("ospf", "172.16.0.0/16");
+    assert_eq!(b.engine("203.0.113.0/24"), "-");
+}
+
+#[test]
+fn an_unresolvable_route_does_not_hide_a_worse_one_that_works() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.origin("rip", 120, false);
+    b.set("rip", "203.0.113.0/24", "10.0.0.3");
+    b.set("bgp", "203.0.113.0/24", "172.16.0.9");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.3@1");
+    b.set("rip", "172.16.0.0/24", "10.0.1.3");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.1.3@2");
+}
+
+#[test]
+fn routes_that_lead_back_to_themselves_resolve_through_what_is_left() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.set("static", "10.0.0.0/8", "10.99.0.1");
+    assert_eq!(b.engine("10.0.0.0/8"), "-");
+    b.set("static", "0.0.0.0/0", "10.0.0.2");
+    assert_eq!(b.engine("10.0.0.0/8"), "10.0.0.2@1");
+    b.delete("static", "0.0.0.0/0");
+    assert_eq!(b.engine("10.0.0.0/8"), "-");
+    b.set("static", "20.0.0.0/8", "30.0.0.1");
+    b.set("static", "30.0.0.0/8", "20.0.0.1");
+    assert_eq!((b.engine("20.0.0.0/8"), b.engine("30.0.0.0/8")), ("-".into(), "-".into()));
+}
+
+#[test]
+fn an_interface_that_goes_down_takes_its_routes_along_and_brings_them_back() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("bgp", 20, true);
+    b.set("static", "198.51.100.0/24", "10.0.0.2");
+    b.set("bgp", "203.0.113.0/24", "198.51.100.7");
+    b.set6("bgp", "2001:db8:1::/48", "2001:db8::2");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
+    assert_eq!(b.engine6("2001:db8:1::/48"), "2001:db8::2@1");
+    b.interface(1, false);
+    assert_eq!((b.engine("203.0.113.0/24"), b.engine6("2001:db8:1::/48")), ("-".into(), "-".into()));
+    assert_eq!(b.engine("198.51.100.0/24"), "-");
+    b.interface(1, true);
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
+    assert_eq!(b.engine6("2001:db8:1::/48"), "2001:db8::2@1");
+    assert_eq!(b.engine("10.0.0.0/24"), "-", "the engine has its own subnets by itself");
+}
+
+#[test]
+fn a_dead_origin_is_kept_as_stale_and_swept_after_its_grace_time() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.set("bgp", "203.0.113.0/24", "10.0.0.2");
+    b.set("bgp", "198.51.100.0/24", "10.0.0.2");
+    b.input(Input::OriginDied(TableId::MAIN, "bgp".into()));
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
+    b.origin("bgp", 20, true);
+    b.set("bgp", "203.0.113.0/24", "10.0.0.3");
+    b.input(Input::EndOfRefresh(TableId::MAIN, "bgp".into()));
+    assert_eq!((b.engine("203.0.113.0/24"), b.engine("198.51.100.0/24")), ("10.0.0.3@1".into(), "-".into()));
+    b.input(Input::OriginDied(TableId::MAIN, "bgp".into()));
+    b.pass_time(Duration::from_secs(59));
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.3@1");
+    b.pass_time(Duration::from_secs(2));
+    assert_eq!(b.engine("203.0.113.0/24"), "-");
+}
+
+#[test]
+fn a_subscriber_hears_what_is_there_and_then_what_changes() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("ospf", 110, false);
+    b.set("static", "192.0.2.0/24", "10.0.0.2");
+    b.set("ospf", "198.51.100.0/24", "10.0.0.3");
+    let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, vec!["ospf".into()]);
+    b.idle();
+    let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
+    let heard: Vec<String> = batch.updates.iter().map(|u| u.prefix.to_string()).collect();
+    assert_eq!((heard, done), (vec!["198.51.100.0/24".into()], true));
+    // A static route takes the prefix over: for this subscriber it is gone.
+    b.set("static", "198.51.100.0/24", "10.0.0.9");
+    let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
+    assert_eq!((batch.updates.len(), batch.sets.len(), done), (1, 0, false));
+    b.rib.unsubscribe(id);
+    assert!(b.rib.ready_subscriptions::<Ipv4Prefix>().is_empty());
+    assert!(b.rib.ready_subscriptions::<Ipv6Prefix>().is_empty());
+}
+
+#[test]
+fn what_the_engine_refuses_is_told_to_its_owner() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.set("static", "192.0.2.0/24", "10.0.0.2");
+    let prefix = "192.0.2.0/24".parse().unwrap();
+    let refused = vec![(prefix, Default::default(), "no room".into())];
+    b.input(Input::FibRejected(TableId::MAIN, refused.clone()));
+    assert!(b.outputs.contains(&Output::Rejected(TableId::MAIN, "static".into(), refused)));
+    assert_eq!(
+        b.rib.lookup(TableId::MAIN, "192.0.2.1".parse().unwrap()).unwrap().rejected.unwrap(),
+        "no room"
+    );
+}
+
+#[test]
+fn an_engine_that_restarts_is_told_everything() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.set("bgp", "203.0.113.0/24", "10.0.0.2");
+    b.set6("bgp", "2001:db8:1::/48", "2001:db8::2");
+    b.restart_engine();
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
+    assert_eq!(b.engine6("2001:db8:1::/48"), "2001:db8::2@1");
+    b.delete("bgp", "203.0.113.0/24");
+    assert_eq!(b.engine("203.0.113.0/24"), "-");
+}
+
+#[test]
+fn ipv4_over_an_ipv6_next_hop() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.set("bgp", "203.0.113.0/24", "2001:db8::2");
+    assert_eq!(b.engine("203.0.113.0/24"), "2001:db8::2@1");
+}

@@ -1,0 +1,212 @@
+//! Those who register with the RIB: origins, watchers, subscribers. They are instances; when one dies, what it asked for ends.
+
+use crate::RibShell;
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::{Input, SubscriptionId, WatcherId};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::rib::v1::{self as pb, RibClientClient};
+use sluice_xrl::routes::PackedPrefix;
+use sluice_xrl::{LifeEvent, Router, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::debug;
+
+/// Routes that a subscriber is told in one call.
+const SUBSCRIBED_BATCH: usize = 1024;
+
+/// Everybody who registered something.
+pub struct Clients {
+    router: Router,
+    known: RefCell<BTreeMap<String, Client>>,
+    origins: RefCell<BTreeMap<(TableId, String), String>>,
+    refreshed: RefCell<BTreeSet<(TableId, String)>>,
+    next_watcher: Cell<u32>,
+    wake: Notify,
+}
+
+#[derive(Clone)]
+struct Client {
+    stub: RibClientClient,
+    watcher: WatcherId,
+}
+
+/// Lets a call run without waiting for it.
+pub fn detach<F>(what: &'static str, call: F)
+where
+    F: Future<Output: ResultLike> + 'static,
+{
+    tokio::task::spawn_local(async move {
+        if let Some(error) = call.await.error() {
+            debug!(%error, "a client did not take: {what}");
+        }
+    });
+}
+
+/// A result whose value does not matter.
+pub trait ResultLike {
+    /// The error, if it is one.
+    fn error(self) -> Option<XrlError>;
+}
+
+impl<T> ResultLike for Result<T, XrlError> {
+    fn error(self) -> Option<XrlError> {
+        self.err()
+    }
+}
+
+impl Clients {
+    /// Nobody yet.
+    pub fn new(router: &Router) -> Self {
+        Clients {
+            router: router.clone(),
+            known: RefCell::default(),
+            origins: RefCell::default(),
+            refreshed: RefCell::default(),
+            next_watcher: Cell::new(1),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Lets subscriptions look whether there is something for them.
+    pub fn wake(&self) {
+        self.wake.notify_waiters();
+    }
+
+    fn by_name(&self, name: &str) -> Option<Client> {
+        self.known.borrow().get(name).cloned()
+    }
+
+    /// The client behind a watcher's number.
+    pub fn by_watcher(&self, watcher: WatcherId) -> Option<RibClientClient> {
+        self.known.borrow().values().find(|c| c.watcher == watcher).map(|c| c.stub.clone())
+    }
+
+    /// The client that owns an origin.
+    pub fn by_origin(&self, table: TableId, origin: &str) -> Option<RibClientClient> {
+        let name = self.origins.borrow().get(&(table, origin.to_string())).cloned()?;
+        self.by_name(&name).map(|c| c.stub)
+    }
+
+    /// Whether every origin that registered has announced everything it has, and there is one.
+    pub fn all_refreshed(&self) -> bool {
+        let origins = self.origins.borrow();
+        let refreshed = self.refreshed.borrow();
+        !origins.is_empty() && origins.keys().all(|o| refreshed.contains(o))
+    }
+
+    /// An origin has announced everything that it has.
+    pub fn note_refreshed(&self, table: TableId, origin: &str) {
+        self.refreshed.borrow_mut().insert((table, origin.to_string()));
+    }
+}
+
+impl RibShell {
+    /// The client of a name, watched from now on: when it dies, its origins are stale and its questions forgotten.
+    pub(crate) fn client(self: &Rc<Self>, name: &str) -> WatcherId {
+        if let Some(client) = self.clients.by_name(name) {
+            return client.watcher;
+        }
+        let watcher = WatcherId(self.clients.next_watcher.get());
+        self.clients.next_watcher.set(watcher.0 + 1);
+        let stub = RibClientClient::new(&self.clients.router, name);
+        self.clients.known.borrow_mut().insert(name.to_string(), Client { stub, watcher });
+        let (me, name) = (Rc::clone(self), name.to_string());
+        tokio::task::spawn_local(async move {
+            let Ok(mut lives) = me.clients.router.watch_instance(&name).await else { return };
+            while let Some(event) = lives.next().await {
+                if matches!(event, LifeEvent::Death(_)) {
+                    break;
+                }
+            }
+            me.client_died(&name, watcher);
+        });
+        watcher
+    }
+
+    fn client_died(&self, name: &str, watcher: WatcherId) {
+        self.clients.known.borrow_mut().remove(name);
+        let owned: Vec<(TableId, String)> = {
+            let mut origins = self.clients.origins.borrow_mut();
+            let owned =
+                origins.iter().filter(|(_, owner)| *owner == name).map(|(key, _)| key.clone()).collect();
+            origins.retain(|_, owner| owner != name);
+            owned
+        };
+        for (table, origin) in owned {
+            self.clients.refreshed.borrow_mut().remove(&(table, origin.clone()));
+            self.input(Input::OriginDied(table, origin));
+        }
+        self.input(Input::WatcherDied(watcher));
+    }
+
+    /// An origin belongs to the client of a name.
+    pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str) {
+        self.clients.refreshed.borrow_mut().remove(&(table, origin.to_string()));
+        if client.is_empty() {
+            return;
+        }
+        self.client(client);
+        self.clients.origins.borrow_mut().insert((table, origin.to_string()), client.to_string());
+    }
+
+    /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.
+    pub(crate) fn start_subscription<P: PackedPrefix + sluice_rib::table::RibKey>(
+        self: &Rc<Self>,
+        table: TableId,
+        id: SubscriptionId,
+        client: &str,
+    ) {
+        self.client(client);
+        let Some(stub) = self.clients.by_name(client).map(|c| c.stub) else { return };
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            loop {
+                let wait = me.clients.wake.notified();
+                let ready = me.driver.with(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
+                if !ready {
+                    wait.await;
+                    if !me.driver.with(|rib| rib.has_subscription(id)) {
+                        return;
+                    }
+                    continue;
+                }
+                let taken = me.driver.with(|rib| rib.take_subscribed::<P>(table, id, SUBSCRIBED_BATCH));
+                let Some((batch, dump_done)) = taken else { return };
+                me.driver.wake();
+                let request = pb::SubscribedRoutesRequest {
+                    subscription: id.0,
+                    family: common::Family::from(P::FAMILY).into(),
+                    packed: sluice_xrl::routes::encode_routes(&batch),
+                    dump_done,
+                };
+                if stub.subscribed_routes(request).await.is_err() {
+                    me.driver.with(|rib| rib.unsubscribe(id));
+                    return;
+                }
+            }
+        });
+        self.clients.wake();
+    }
+
+    /// Subscribes to routes of a family.
+    pub(crate) fn subscribe_family(
+        self: &Rc<Self>,
+        table: TableId,
+        family: sluice_base::Family,
+        origins: Vec<String>,
+        client: &str,
+    ) -> SubscriptionId {
+        let id = self.driver.with(|rib| match family {
+            sluice_base::Family::Ipv4 => rib.subscribe::<Ipv4Prefix>(table, origins),
+            sluice_base::Family::Ipv6 => rib.subscribe::<Ipv6Prefix>(table, origins),
+        });
+        match family {
+            sluice_base::Family::Ipv4 => self.start_subscription::<Ipv4Prefix>(table, id, client),
+            sluice_base::Family::Ipv6 => self.start_subscription::<Ipv6Prefix>(table, id, client),
+        }
+        self.driver.wake();
+        id
+    }
+}

@@ -1,0 +1,66 @@
+//! What the core shows, as messages.
+
+use sluice_base::IpPrefix;
+use sluice_rib::view::{IpInterest, RouteView, Summary};
+use sluice_xrl::XrlError;
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::rib::v1 as pb;
+
+/// A route of `show`.
+pub fn route(view: RouteView) -> pb::Route {
+    pb::Route {
+        net: Some(common::Net::from(view.prefix)),
+        origin: view.origin,
+        distance: view.distance.0.into(),
+        metric: view.metric.0,
+        tag: view.tag.0,
+        selected: view.selected,
+        resolved: view.resolved.is_some(),
+        stale: view.stale,
+        forwarding: Some((&view.announced).into()),
+        resolution: view.resolved.as_ref().map(Into::into),
+        provenance: view.provenance.bits(),
+        rejected: view.rejected.unwrap_or_default(),
+    }
+}
+
+/// An interest answer.
+pub fn interest(answer: IpInterest) -> pb::Interest {
+    let valid = Some(common::Net::from(answer.valid));
+    match answer.route {
+        Some(route) => pb::Interest {
+            valid,
+            reachable: true,
+            net: Some(common::Net::from(route.prefix)),
+            metric: route.metric.0,
+            distance: route.distance.0.into(),
+            connected: route.connected,
+            forwarding: Some((&route.forwarding).into()),
+        },
+        None => pb::Interest { valid, ..Default::default() },
+    }
+}
+
+/// A table's counts.
+pub fn summary(s: Summary) -> pb::TableSummary {
+    let origins = s.origins.into_iter().map(|(origin, distance, routes, stale)| pb::OriginSummary {
+        origin,
+        distance: distance.0.into(),
+        routes,
+        stale,
+    });
+    pb::TableSummary {
+        table: s.table.0,
+        family: common::Family::from(s.family).into(),
+        prefixes: s.prefixes,
+        selected: s.selected,
+        groups: s.groups,
+        interests: s.interests,
+        origins: origins.collect(),
+    }
+}
+
+/// A prefix that may be left out.
+pub fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<IpPrefix>, XrlError> {
+    net.map(IpPrefix::try_from).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
+}

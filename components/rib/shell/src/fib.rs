@@ -1,0 +1,187 @@
+//! Telling the forwarding engine: batches in order, few under way, everything again to an engine that was restarted.
+
+use crate::RibShell;
+use sluice_base::{Duration, FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::Input;
+use sluice_rib::table::RibKey;
+use sluice_shell::{Frame, Point};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::routes::PackedPrefix;
+use sluice_xrl::{Call, LifeEvent, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// Routes in one call. Large enough that a call costs nothing beside its routes, small enough that a fresh change does not wait
+/// long behind a full table.
+const BATCH: usize = 1024;
+/// Calls under way.
+const WINDOW: usize = 8;
+/// After a restart of the RIB the engine keeps what it has until all origins have announced everything, at least this long ...
+const SETTLE: Duration = Duration::from_secs(5);
+/// ... and at most this long.
+const GRACE: Duration = Duration::from_secs(120);
+
+/// The state of the way to the engine.
+pub struct FibPump {
+    client: fea::FibClient,
+    interfaces: fea::InterfacesClient,
+    alive: Cell<bool>,
+    /// The engine keeps routes of before that are not announced yet; they are swept at the end of the resync.
+    resyncing: Cell<bool>,
+    under_way: RefCell<VecDeque<Call<fea::UpdateFibReply>>>,
+    wake: Notify,
+    sent: Point,
+    started: std::time::Instant,
+}
+
+impl FibPump {
+    /// A pump that is not connected yet.
+    pub fn new(frame: &Frame) -> Self {
+        FibPump {
+            client: fea::FibClient::new(&frame.router, "fea"),
+            interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
+            alive: Cell::new(false),
+            resyncing: Cell::new(false),
+            under_way: RefCell::default(),
+            wake: Notify::new(),
+            sent: frame.profile.point("route_sent_fea"),
+            started: std::time::Instant::now(),
+        }
+    }
+
+    /// Something may have changed.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+}
+
+/// Follows the FEA's lives: each is told everything. Never ends.
+pub async fn follow_fea(shell: Rc<RibShell>) {
+    let Ok(mut lives) = shell.frame.router.watch_class("fea").await else {
+        return warn!("the Finder does not tell of the FEA; nothing is forwarded");
+    };
+    while let Some(event) = lives.next().await {
+        match event {
+            LifeEvent::Death(_) => {
+                shell.fib.alive.set(false);
+                shell.fib.under_way.borrow_mut().clear();
+            }
+            LifeEvent::Birth(_) => {
+                if let Err(error) = begin(&shell).await {
+                    warn!(%error, "the FEA does not take the RIB on");
+                }
+            }
+        }
+    }
+}
+
+async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
+    let fib = &shell.fib;
+    let target = shell.instance.borrow().clone();
+    fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
+    let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
+    for table in tables {
+        fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
+    }
+    fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
+    shell.input(Input::FibRestarted);
+    fib.resyncing.set(true);
+    fib.alive.set(true);
+    fib.wake();
+    info!("telling the FEA everything");
+    Ok(())
+}
+
+/// Sends what the engine must be told. Never ends.
+pub async fn pump(shell: Rc<RibShell>) {
+    let (mut v4, mut v6) = (FibBatch::<Ipv4Prefix>::default(), FibBatch::<Ipv6Prefix>::default());
+    loop {
+        let work = match shell.fib.alive.get() {
+            true => shell.driver.with(|rib| rib.tables_with_fib_work().next()),
+            false => None,
+        };
+        match work {
+            Some((table, is_v4, is_v6)) => {
+                if is_v4 {
+                    send(&shell, table, &mut v4).await;
+                }
+                if is_v6 {
+                    send(&shell, table, &mut v6).await;
+                }
+            }
+            None => idle(&shell).await,
+        }
+    }
+}
+
+async fn send<P: RibKey + PackedPrefix>(shell: &Rc<RibShell>, table: TableId, batch: &mut FibBatch<P>) {
+    let fib = &shell.fib;
+    while fib.under_way.borrow().len() >= WINDOW {
+        wait_for_oldest(shell).await;
+    }
+    if !fib.alive.get() {
+        return;
+    }
+    shell.driver.with(|rib| rib.fill_fib(table, BATCH, batch));
+    if batch.is_empty() {
+        return;
+    }
+    if fib.sent.is_on() {
+        for route in &batch.routes {
+            fib.sent.record(route.prefix, route.group.is_none(), route.provenance);
+        }
+    }
+    let request = fea::UpdateFibRequest {
+        table: table.0,
+        family: common::Family::from(P::FAMILY).into(),
+        packed: sluice_xrl::routes::encode_fib(batch),
+        groups: Vec::new(),
+        routes: Vec::new(),
+        unused: Vec::new(),
+    };
+    fib.under_way.borrow_mut().push_back(fib.client.update_fib(request));
+}
+
+async fn wait_for_oldest(shell: &Rc<RibShell>) {
+    let oldest = shell.fib.under_way.borrow_mut().pop_front();
+    if let Some(call) = oldest
+        && let Err(error) = call.await
+    {
+        // The FEA's death is told by the Finder; its next life is told everything.
+        warn!(%error, "routes did not reach the FEA");
+    }
+}
+
+/// Nothing to send: ends a resync when it is time, and waits.
+async fn idle(shell: &Rc<RibShell>) {
+    let fib = &shell.fib;
+    if !fib.alive.get() || !fib.resyncing.get() {
+        return fib.wake.notified().await;
+    }
+    let age = fib.started.elapsed();
+    let complete = age >= GRACE || (age >= SETTLE && shell.clients.all_refreshed());
+    if !complete {
+        tokio::select! {
+            () = fib.wake.notified() => {}
+            () = tokio::time::sleep(Duration::from_millis(200)) => {}
+        }
+        return;
+    }
+    while !fib.under_way.borrow().is_empty() {
+        wait_for_oldest(shell).await;
+    }
+    fib.resyncing.set(false);
+    let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
+    for table in tables {
+        match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
+            Ok(reply) => {
+                info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")
+            }
+            Err(error) => warn!(%error, "the engine's old routes were not swept"),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The interfaces that the RIB serves.
+
+use crate::{RibShell, convert};
+use sluice_base::{
+    Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
+    RouteBatch, TableId,
+};
+use sluice_rib::view::PageQuery;
+use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
+use sluice_xrl::convert::family;
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::idl::rib::v1 as pb;
+use sluice_xrl::routes::{self, PackedPrefix};
+use sluice_xrl::{CallContext, XrlError};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+/// The RIB as handlers see it: they need the shared pointer, to start tasks of their own.
+pub struct Served(pub Rc<RibShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<RibShell>;
+
+    fn deref(&self) -> &Rc<RibShell> {
+        &self.0
+    }
+}
+
+/// The largest page of routes.
+const MAX_PAGE: usize = 10_000;
+
+fn table(number: u32) -> TableId {
+    if number == 0 { TableId::MAIN } else { TableId(number) }
+}
+
+fn wrong(name: &'static str) -> impl Fn(sluice_xrl::convert::ConvertError) -> XrlError {
+    move |e| XrlError::BadArguments(format!("{name}: {e}"))
+}
+
+impl RibShell {
+    fn note_arrival<P: PackedPrefix>(&self, batch: &RouteBatch<P>, point: &sluice_shell::Point) {
+        if point.is_on() {
+            for update in &batch.updates {
+                point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
+            }
+        }
+    }
+
+    fn update<P: PackedPrefix>(
+        &self,
+        request: pb::UpdateRoutesRequest,
+        input: impl Fn(TableId, String, RouteBatch<P>) -> Input,
+    ) -> Result<(), XrlError> {
+        let batch: RouteBatch<P> = match request.packed.is_empty() {
+            false => routes::decode_routes(&request.packed)?,
+            true => routes::routes_from_messages(&request.sets, &request.routes)?,
+        };
+        self.note_arrival(&batch, &self.arriving);
+        let kept = self.queued.is_on().then(|| batch.clone());
+        self.input(input(table(request.table), request.origin, batch));
+        if let Some(batch) = kept {
+            self.note_arrival(&batch, &self.queued);
+        }
+        Ok(())
+    }
+}
+
+impl pb::Rib for Served {
+    async fn register_origin(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RegisterOriginRequest,
+    ) -> Result<pb::RegisterOriginReply, XrlError> {
+        if request.origin.is_empty() {
+            return Err(XrlError::BadArguments("origin: expected a name".into()));
+        }
+        let distance = u8::try_from(request.distance)
+            .map_err(|_| XrlError::BadArguments("distance: expected 0 to 255".into()))?;
+        let table = table(request.table);
+        let settings = OriginSettings {
+            name: request.origin.clone(),
+            distance: Distance(distance),
+            external: request.external,
+            grace: Duration::from_secs(request.grace_seconds.into()),
+        };
+        self.own_origin(table, &request.origin, &request.target);
+        self.input(Input::RegisterOrigin(table, settings));
+        let stale = self.driver.with(|rib| {
+            let table = rib.table(table)?;
+            let id = table.origin_id(&request.origin)?;
+            Some(table.shared.origin(id).stale)
+        });
+        Ok(pb::RegisterOriginReply { stale_routes: u32::try_from(stale.unwrap_or(0)).unwrap_or(u32::MAX) })
+    }
+
+    async fn unregister_origin(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UnregisterOriginRequest,
+    ) -> Result<pb::UnregisterOriginReply, XrlError> {
+        self.input(Input::UnregisterOrigin(table(request.table), request.origin));
+        Ok(pb::UnregisterOriginReply {})
+    }
+
+    async fn update_routes(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UpdateRoutesRequest,
+    ) -> Result<pb::UpdateRoutesReply, XrlError> {
+        match family(request.family)? {
+            Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
+            Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
+        }
+        Ok(pb::UpdateRoutesReply {})
+    }
+
+    async fn end_of_refresh(
+        &self,
+        _ctx: &CallContext,
+        request: pb::EndOfRefreshRequest,
+    ) -> Result<pb::EndOfRefreshReply, XrlError> {
+        let table = table(request.table);
+        self.clients.note_refreshed(table, &request.origin);
+        self.input(Input::EndOfRefresh(table, request.origin));
+        Ok(pb::EndOfRefreshReply {})
+    }
+
+    async fn register_interest(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RegisterInterestRequest,
+    ) -> Result<pb::RegisterInterestReply, XrlError> {
+        let watcher = self.client(&request.target);
+        let scope = if request.all_origins { Scope::All } else { Scope::Internal };
+        let mut answers = Vec::with_capacity(request.addrs.len());
+        for addr in &request.addrs {
+            let addr = IpAddr::try_from(addr).map_err(wrong("addrs"))?;
+            let answer = self.driver.with(|rib| rib.interest(table(request.table), watcher, addr, scope));
+            answers.push(convert::interest(answer));
+        }
+        Ok(pb::RegisterInterestReply { answers })
+    }
+
+    async fn deregister_interest(
+        &self,
+        _ctx: &CallContext,
+        request: pb::DeregisterInterestRequest,
+    ) -> Result<pb::DeregisterInterestReply, XrlError> {
+        let watcher = self.client(&request.target);
+        for net in &request.valid {
+            let range = IpPrefix::try_from(net).map_err(wrong("valid"))?;
+            self.driver.with(|rib| rib.deregister_interest(table(request.table), watcher, range));
+        }
+        Ok(pb::DeregisterInterestReply {})
+    }
+
+    async fn subscribe(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SubscribeRequest,
+    ) -> Result<pb::SubscribeReply, XrlError> {
+        let family = family(request.family)?;
+        let id = self.subscribe_family(table(request.table), family, request.origins, &request.target);
+        Ok(pb::SubscribeReply { subscription: id.0 })
+    }
+
+    async fn unsubscribe(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UnsubscribeRequest,
+    ) -> Result<pb::UnsubscribeReply, XrlError> {
+        self.driver.with(|rib| rib.unsubscribe(SubscriptionId(request.subscription)));
+        self.clients.wake();
+        Ok(pb::UnsubscribeReply {})
+    }
+
+    async fn lookup_route(
+        &self,
+        _ctx: &CallContext,
+        request: pb::LookupRouteRequest,
+    ) -> Result<pb::LookupRouteReply, XrlError> {
+        let addr = request.addr.as_ref().ok_or_else(|| XrlError::BadArguments("addr: missing".into()))?;
+        let addr = IpAddr::try_from(addr).map_err(wrong("addr"))?;
+        let route = self.driver.with(|rib| rib.lookup(table(request.table), addr));
+        Ok(pb::LookupRouteReply { route: route.map(convert::route) })
+    }
+
+    async fn get_routes(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetRoutesRequest,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let exact = convert::optional_prefix(request.exact.as_ref(), "exact")?;
+        let within = convert::optional_prefix(request.within.as_ref(), "within")?;
+        let family = match exact.or(within).map(IpPrefix::family) {
+            Some(family) => family,
+            None => family(request.family)?,
+        };
+        let query = PageQuery {
+            within,
+            exact,
+            origin: (!request.origin.is_empty()).then_some(request.origin),
+            after: convert::optional_prefix(request.after.as_ref(), "after")?,
+            limit: if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) },
+        };
+        let (routes, more) = self.driver.with(|rib| rib.routes(table(request.table), family, &query));
+        Ok(pb::GetRoutesReply { routes: routes.into_iter().map(convert::route).collect(), more })
+    }
+
+    async fn get_summary(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetSummaryRequest,
+    ) -> Result<pb::GetSummaryReply, XrlError> {
+        let tables = self.driver.with(|rib| rib.summary());
+        Ok(pb::GetSummaryReply { tables: tables.into_iter().map(convert::summary).collect() })
+    }
+}
+
+impl fea::FeaClientServer for Served {
+    async fn interface_changed(
+        &self,
+        _ctx: &CallContext,
+        request: fea::InterfaceChangedRequest,
+    ) -> Result<fea::InterfaceChangedReply, XrlError> {
+        for event in request.events {
+            let event = InterfaceEvent::try_from(&event).map_err(wrong("events"))?;
+            self.input(Input::Interface(event));
+        }
+        Ok(fea::InterfaceChangedReply {})
+    }
+
+    async fn routes_rejected(
+        &self,
+        _ctx: &CallContext,
+        request: fea::RoutesRejectedRequest,
+    ) -> Result<fea::RoutesRejectedReply, XrlError> {
+        let mut routes = Vec::with_capacity(request.routes.len());
+        for route in request.routes {
+            if let Some(prefix) = convert::optional_prefix(route.net.as_ref(), "routes")? {
+                routes.push((prefix, Provenance::from_bits(route.provenance), route.reason));
+            }
+        }
+        self.input(Input::FibRejected(table(request.table), routes));
+        Ok(fea::RoutesRejectedReply {})
+    }
+
+    async fn packet_received(
+        &self,
+        _ctx: &CallContext,
+        _request: fea::PacketReceivedRequest,
+    ) -> Result<fea::PacketReceivedReply, XrlError> {
+        Err(XrlError::application(1, "the RIB has no packets relayed"))
+    }
+}

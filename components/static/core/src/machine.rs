@@ -1,0 +1,259 @@
+//! Configured routes and interfaces in, announcements out.
+
+use crate::route::StaticRoute;
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{
+    Instant, InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
+    RouteBatch, RouteSet, RouteUpdate,
+};
+use sluice_machine::{Machine, Outbox};
+
+/// What can happen.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Input {
+    /// These are all configured routes now. A prefix that occurs twice keeps its last route.
+    Configure(Vec<StaticRoute>),
+    /// An interface changed.
+    Interface(InterfaceEvent),
+    /// The RIB has forgotten what it was told.
+    RibRestarted,
+}
+
+/// What the RIB must be told.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Output {
+    /// Changes of IPv4 routes.
+    V4(RouteBatch<Ipv4Prefix>),
+    /// Changes of IPv6 routes.
+    V6(RouteBatch<Ipv6Prefix>),
+}
+
+/// Static routes.
+pub struct Static {
+    configured: BTreeMap<IpPrefix, StaticRoute>,
+    /// Interfaces that run, by name.
+    running: BTreeMap<String, InterfaceIndex>,
+    announced: BTreeMap<IpPrefix, RouteSet>,
+    provenance: Provenance,
+}
+
+impl Static {
+    /// No routes. `source` marks the events that configuration and interfaces cause here.
+    pub fn new(source: u16) -> Self {
+        Static {
+            configured: BTreeMap::new(),
+            running: BTreeMap::new(),
+            announced: BTreeMap::new(),
+            provenance: Provenance::new(source, 0),
+        }
+    }
+
+    /// The configured routes, and whether each can be used now.
+    pub fn routes(&self) -> impl Iterator<Item = (&StaticRoute, bool)> {
+        self.configured.values().map(|r| (r, self.announced.contains_key(&r.prefix)))
+    }
+
+    /// Announces what differs from what was announced.
+    fn announce(&mut self, out: &mut Outbox<Output>) {
+        self.provenance = self.provenance.next();
+        let running = &self.running;
+        let now: BTreeMap<IpPrefix, RouteSet> = self
+            .configured
+            .values()
+            .filter_map(|r| Some((r.prefix, r.usable(|name| running.get(name).copied())?)))
+            .collect();
+        let before = core::mem::take(&mut self.announced);
+        let gone = before.keys().filter(|p| !now.contains_key(p)).map(|p| (*p, None));
+        let set = now.iter().filter(|(p, s)| before.get(p) != Some(s)).map(|(p, s)| (*p, Some(s.clone())));
+        let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
+        for (prefix, set) in gone.chain(set) {
+            match prefix {
+                IpPrefix::V4(p) => push(&mut v4, p, set, self.provenance),
+                IpPrefix::V6(p) => push(&mut v6, p, set, self.provenance),
+            }
+        }
+        if !v4.is_empty() {
+            out.push(Output::V4(v4));
+        }
+        if !v6.is_empty() {
+            out.push(Output::V6(v6));
+        }
+        self.announced = now;
+    }
+}
+
+fn push<P>(batch: &mut RouteBatch<P>, prefix: P, set: Option<RouteSet>, provenance: Provenance) {
+    let action = match set {
+        Some(set) => {
+            let known = batch.sets.iter().position(|s| *s == set);
+            let index = known.unwrap_or_else(|| {
+                batch.sets.push(set);
+                batch.sets.len() - 1
+            });
+            RouteAction::Set(u32::try_from(index).expect("fewer sets than addresses"))
+        }
+        None => RouteAction::Delete,
+    };
+    batch.updates.push(RouteUpdate { prefix, action, provenance });
+}
+
+impl Machine for Static {
+    type Input = Input;
+    type Output = Output;
+    type State = Vec<StaticRoute>;
+
+    fn handle(&mut self, _now: Instant, input: Input, out: &mut Outbox<Output>) {
+        match input {
+            Input::Configure(routes) => {
+                self.configured = routes.into_iter().map(|r| (r.prefix, r)).collect();
+            }
+            Input::Interface(InterfaceEvent::Changed(interface)) => {
+                self.running.retain(|_, index| *index != interface.index);
+                if interface.running {
+                    self.running.insert(interface.name, interface.index);
+                }
+            }
+            Input::Interface(InterfaceEvent::Removed(index)) => self.running.retain(|_, i| *i != index),
+            Input::Interface(InterfaceEvent::SnapshotEnd) => return,
+            Input::RibRestarted => self.announced.clear(),
+        }
+        self.announce(out);
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn on_deadline(&mut self, _now: Instant, _out: &mut Outbox<Output>) {}
+
+    fn export(&self) -> Self::State {
+        self.configured.values().cloned().collect()
+    }
+
+    fn import(&mut self, now: Instant, state: Self::State, out: &mut Outbox<Output>) {
+        self.handle(now, Input::Configure(state), out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::route::{RouteKind, StaticNextHop};
+    use alloc::format;
+    use alloc::vec;
+    use sluice_base::{Interface, Tag};
+
+    fn route(prefix: &str, kind: RouteKind) -> StaticRoute {
+        StaticRoute { prefix: prefix.parse().unwrap(), kind, distance: None, tag: Tag(0) }
+    }
+
+    fn hop(gateway: Option<&str>, interface: Option<&str>, weight: u8) -> StaticNextHop {
+        StaticNextHop {
+            gateway: gateway.map(|g| g.parse().unwrap()),
+            interface: interface.map(Into::into),
+            weight,
+        }
+    }
+
+    fn interface(name: &str, index: u32, running: bool) -> Input {
+        Input::Interface(InterfaceEvent::Changed(Interface {
+            index: InterfaceIndex::new(index).unwrap(),
+            name: name.into(),
+            admin_up: true,
+            running,
+            loopback: false,
+            point_to_point: false,
+            multicast: true,
+            mtu: 1500,
+            mac: vec![],
+            addresses: vec![],
+        }))
+    }
+
+    /// What is announced after each input, as text.
+    fn check(inputs: Vec<Input>, expected: &[&str]) {
+        let mut machine = Static::new(1);
+        let mut out = Outbox::new();
+        let mut got = vec![];
+        for input in inputs {
+            machine.handle(Instant::ZERO, input, &mut out);
+            for output in out.drain() {
+                let text = |p: IpPrefix, a: RouteAction, sets: &[RouteSet]| match a {
+                    RouteAction::Delete => format!("-{p}"),
+                    RouteAction::Set(i) => {
+                        let hops = sets[i as usize].forwarding.next_hops();
+                        let hops: Vec<String> = hops
+                            .iter()
+                            .map(|h| format!(" {:?}*{}", h.interface.map(|i| i.number()), h.weight))
+                            .collect();
+                        format!("+{p}{}", hops.concat())
+                    }
+                };
+                match output {
+                    Output::V4(b) => {
+                        got.extend(b.updates.iter().map(|u| text(u.prefix.into(), u.action, &b.sets)))
+                    }
+                    Output::V6(b) => {
+                        got.extend(b.updates.iter().map(|u| text(u.prefix.into(), u.action, &b.sets)))
+                    }
+                }
+            }
+            got.push(".".into());
+        }
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn follows_interfaces() {
+        for prefix in ["192.0.2.0/24", "2001:db8::/32"] {
+            let both = RouteKind::NextHops(vec![hop(None, Some("a"), 1), hop(None, Some("b"), 3)]);
+            check(
+                vec![
+                    Input::Configure(vec![route(prefix, both)]),
+                    interface("a", 1, true),
+                    interface("b", 2, true),
+                    interface("a", 1, false),
+                    Input::Interface(InterfaceEvent::Removed(InterfaceIndex::new(2).unwrap())),
+                ],
+                &[
+                    ".",
+                    &format!("+{prefix} Some(1)*1"),
+                    ".",
+                    &format!("+{prefix} Some(1)*1 Some(2)*3"),
+                    ".",
+                    &format!("+{prefix} Some(2)*3"),
+                    ".",
+                    &format!("-{prefix}"),
+                    ".",
+                ],
+            );
+        }
+    }
+
+    #[test]
+    fn announces_only_what_changes() {
+        let a = || route("10.0.0.0/8", RouteKind::Discard);
+        let b = || route("2001:db8::/32", RouteKind::NextHops(vec![hop(Some("fe80::1"), None, 1)]));
+        check(
+            vec![
+                Input::Configure(vec![a()]),
+                Input::Configure(vec![a(), b()]),
+                Input::Configure(vec![b()]),
+                Input::RibRestarted,
+            ],
+            &[
+                "+10.0.0.0/8",
+                ".",
+                "+2001:db8::/32 None*1",
+                ".",
+                "-10.0.0.0/8",
+                ".",
+                "+2001:db8::/32 None*1",
+                ".",
+            ],
+        );
+    }
+}

@@ -1,0 +1,263 @@
+//! Text to statements. Knows braces, semicolons, quotes and comments; nothing of what the words mean.
+
+use crate::error::{ConfigError, Place};
+
+/// A word and where it stands.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Word {
+    /// The word, quotes taken off.
+    pub text: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+/// Words that end in a semicolon, or that open a block. A bracketed list counts as its words.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Statement {
+    /// At least one.
+    pub words: Vec<Word>,
+    /// What stands between the braces; `None` if the statement ends in a semicolon.
+    pub block: Option<Vec<Statement>>,
+}
+
+/// Blocks nest at most this deep.
+const MAX_DEPTH: usize = 32;
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Token {
+    Word(String),
+    Open,
+    Close,
+    End,
+    ListOpen,
+    ListClose,
+}
+
+struct Lexer<'a> {
+    file: &'a str,
+    text: &'a str,
+    chars: std::iter::Peekable<std::str::Chars<'a>>,
+    line: u32,
+    column: u32,
+}
+
+impl Lexer<'_> {
+    fn bump(&mut self) -> Option<char> {
+        let c = self.chars.next()?;
+        if c == '\n' {
+            self.line += 1;
+            self.column = 1;
+        } else {
+            self.column += 1;
+        }
+        Some(c)
+    }
+
+    fn place(&self) -> Place {
+        Place { line: self.line, column: self.column, length: 1 }
+    }
+
+    fn error(&self, place: Place, message: &str) -> ConfigError {
+        ConfigError::new(self.file, self.text, place, message)
+    }
+
+    fn skip_space_and_comments(&mut self) -> Result<(), ConfigError> {
+        loop {
+            match self.chars.peek() {
+                Some(c) if c.is_whitespace() => {
+                    self.bump();
+                }
+                Some('#') => self.skip_line(),
+                Some('/') => {
+                    let place = self.place();
+                    self.bump();
+                    match self.chars.peek() {
+                        Some('/') => self.skip_line(),
+                        Some('*') => self.skip_block_comment(place)?,
+                        _ => {
+                            return Err(self.error(place, "a word cannot begin with `/`").expecting(
+                                "a comment (`// ...`, `/* ... */`, `# ...`) or a quoted word (`\"/...\"`)",
+                            ));
+                        }
+                    }
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn skip_line(&mut self) {
+        while self.chars.peek().is_some_and(|c| *c != '\n') {
+            self.bump();
+        }
+    }
+
+    fn skip_block_comment(&mut self, place: Place) -> Result<(), ConfigError> {
+        self.bump();
+        let mut star = false;
+        while let Some(c) = self.bump() {
+            if star && c == '/' {
+                return Ok(());
+            }
+            star = c == '*';
+        }
+        Err(self.error(place, "this comment never ends").expecting("`*/`"))
+    }
+
+    fn quoted(&mut self, place: Place) -> Result<String, ConfigError> {
+        self.bump();
+        let mut word = String::new();
+        while let Some(c) = self.bump() {
+            match c {
+                '"' => return Ok(word),
+                '\\' => match self.bump() {
+                    Some('n') => word.push('\n'),
+                    Some('t') => word.push('\t'),
+                    Some(c) => word.push(c),
+                    None => break,
+                },
+                c => word.push(c),
+            }
+        }
+        Err(self.error(place, "this quoted word never ends").expecting("`\"`"))
+    }
+
+    fn next(&mut self) -> Result<Option<(Token, Place)>, ConfigError> {
+        self.skip_space_and_comments()?;
+        let mut place = self.place();
+        let Some(c) = self.chars.peek().copied() else { return Ok(None) };
+        let token = match c {
+            '{' => Token::Open,
+            '}' => Token::Close,
+            ';' => Token::End,
+            '[' => Token::ListOpen,
+            ']' => Token::ListClose,
+            '"' => {
+                let word = self.quoted(place)?;
+                place.length = self.column.saturating_sub(place.column).max(1);
+                return Ok(Some((Token::Word(word), place)));
+            }
+            _ => {
+                let mut word = String::new();
+                while let Some(c) = self.chars.peek()
+                    && !c.is_whitespace()
+                    && !matches!(c, '{' | '}' | ';' | '[' | ']' | '"' | '#')
+                {
+                    word.push(*c);
+                    self.bump();
+                }
+                place.length = word.chars().count() as u32;
+                return Ok(Some((Token::Word(word), place)));
+            }
+        };
+        self.bump();
+        Ok(Some((token, place)))
+    }
+}
+
+/// Parses a whole text. `file` is the name used in errors.
+pub fn parse(file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
+    let mut lexer = Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
+    block(&mut lexer, None, 0)
+}
+
+/// Statements up to the closing brace of the block that was opened at `opened`, or to the end of the text.
+fn block(lexer: &mut Lexer<'_>, opened: Option<Place>, depth: usize) -> Result<Vec<Statement>, ConfigError> {
+    if depth > MAX_DEPTH {
+        let place = opened.unwrap_or_default();
+        return Err(lexer.error(place, "blocks nest too deep"));
+    }
+    let mut statements = Vec::new();
+    let mut words: Vec<Word> = Vec::new();
+    let mut list: Option<Place> = None;
+    loop {
+        let Some((token, place)) = lexer.next()? else {
+            return match (words.last(), opened) {
+                (Some(word), _) => {
+                    Err(lexer.error(word.place, "this statement never ends").expecting("`;` or `{`"))
+                }
+                (None, Some(opened)) => Err(lexer
+                    .error(opened, "this block never ends")
+                    .expecting("`}` before the end of the file")),
+                (None, None) => Ok(statements),
+            };
+        };
+        match token {
+            Token::Word(text) => words.push(Word { text, place }),
+            Token::ListOpen if list.is_none() && !words.is_empty() => list = Some(place),
+            Token::ListClose if list.is_some() => list = None,
+            Token::ListOpen | Token::ListClose => {
+                return Err(lexer.error(place, "a bracket does not belong here"));
+            }
+            Token::End if words.is_empty() => {
+                return Err(lexer.error(place, "there is nothing before this `;`").expecting("a statement"));
+            }
+            Token::Open if words.is_empty() => {
+                return Err(lexer.error(place, "this block has no name").expecting("a statement before `{`"));
+            }
+            Token::Close if !words.is_empty() => {
+                let last = words.last().map_or(place, |w| w.place);
+                return Err(lexer.error(last, "this statement is not ended").expecting("`;` after it"));
+            }
+            Token::End if list.is_none() => {
+                statements.push(Statement { words: std::mem::take(&mut words), block: None });
+            }
+            Token::Open if list.is_none() => {
+                let inner = block(lexer, Some(place), depth + 1)?;
+                statements.push(Statement { words: std::mem::take(&mut words), block: Some(inner) });
+            }
+            Token::Close if opened.is_some() => return Ok(statements),
+            Token::Close => return Err(lexer.error(place, "this `}` closes nothing")),
+            Token::End | Token::Open => {
+                return Err(lexer.error(list.unwrap_or(place), "this list never ends").expecting("`]`"));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, expected: &str) {
+        fn show(statements: &[Statement]) -> String {
+            let one = |s: &Statement| {
+                let words: Vec<&str> = s.words.iter().map(|w| w.text.as_str()).collect();
+                match &s.block {
+                    Some(block) => format!("{}{{{}}}", words.join(" "), show(block)),
+                    None => format!("{};", words.join(" ")),
+                }
+            };
+            statements.iter().map(one).collect()
+        }
+        let got = match parse("f", text) {
+            Ok(statements) => show(&statements),
+            Err(e) => e.to_string().lines().next().unwrap_or_default().to_string(),
+        };
+        assert_eq!(got, expected, "{text:?}");
+    }
+
+    #[test]
+    fn statements() {
+        check("a b; c { d; }", "a b;c{d;}");
+        check("a [ b c ]; # x\n/* y\n */ d \"e f\"; // z", "a b c;d e f;");
+        check("", "");
+        check("a", "f:1:1: this statement never ends; expected `;` or `{`");
+        check("a {\n b;", "f:1:3: this block never ends; expected `}` before the end of the file");
+        check("a }", "f:1:1: this statement is not ended; expected `;` after it");
+        check("}", "f:1:1: this `}` closes nothing");
+        check("a [ b;", "f:1:3: this list never ends; expected `]`");
+        check("\n  ;", "f:2:3: there is nothing before this `;`; expected a statement");
+        check("a \"b", "f:1:3: this quoted word never ends; expected `\"`");
+        check("/* a", "f:1:1: this comment never ends; expected `*/`");
+        check(&"a{".repeat(40), "f:1:66: blocks nest too deep");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_parsed_or_refused(text in "[a-c{};\\[\\]\"/*# \n\\\\]{0,60}") {
+            let _ = parse("f", &text);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Drives a machine: inputs when they come, timers when they are due, background work when nothing else waits.
+
+use crate::clock;
+use sluice_machine::{Budget, Machine, Outbox, Progress};
+use std::cell::RefCell;
+use tokio::sync::Notify;
+
+/// A machine and the effects of its outputs.
+///
+/// Effects run after the machine has returned, so that an effect may give the machine another input.
+pub struct Driver<M: Machine> {
+    machine: RefCell<M>,
+    spare: RefCell<Outbox<M::Output>>,
+    effect: Box<dyn Fn(M::Output)>,
+    wake: Notify,
+}
+
+impl<M: Machine> Driver<M> {
+    /// Drives `machine`; `effect` carries out one output.
+    pub fn new(machine: M, effect: impl Fn(M::Output) + 'static) -> Self {
+        Driver {
+            machine: RefCell::new(machine),
+            spare: RefCell::new(Outbox::new()),
+            effect: Box::new(effect),
+            wake: Notify::new(),
+        }
+    }
+
+    fn step<R>(&self, act: impl FnOnce(&mut M, &mut Outbox<M::Output>) -> R) -> R {
+        let mut out = self.spare.take();
+        let result = act(&mut self.machine.borrow_mut(), &mut out);
+        for output in out.drain() {
+            (self.effect)(output);
+        }
+        self.spare.replace(out);
+        result
+    }
+
+    /// Gives the machine an input and carries out what follows.
+    pub fn input(&self, input: M::Input) {
+        self.step(|machine, out| machine.handle(clock::now(), input, out));
+        self.wake.notify_one();
+    }
+
+    /// Looks at the machine, or pulls something out of it.
+    pub fn with<R>(&self, look: impl FnOnce(&mut M) -> R) -> R {
+        look(&mut self.machine.borrow_mut())
+    }
+
+    /// Something was pulled or registered that may have given the machine background work.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+
+    /// Fires timers and does background work, for ever. Run it as a task of its own.
+    pub async fn run(&self) {
+        loop {
+            let progress = self.step(|machine, out| machine.run_slice(clock::now(), Budget::SLICE, out));
+            if progress == Progress::More {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let deadline = self.machine.borrow().next_deadline();
+            match deadline {
+                None => self.wake.notified().await,
+                Some(at) => {
+                    tokio::select! {
+                        () = self.wake.notified() => {}
+                        () = tokio::time::sleep_until(clock::to_tokio(at)) => {
+                            self.step(|machine, out| machine.on_deadline(clock::now(), out));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

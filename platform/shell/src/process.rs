@@ -1,0 +1,233 @@
+//! The life of a component's process: it shows its secret to the Finder, registers, takes its configuration, ends in order.
+
+use crate::clock;
+use crate::profile::Profile;
+use sluice_base::{Instant, Provenance};
+use sluice_xrl::idl::common::v1 as pb;
+use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
+use std::cell::{Cell, RefCell};
+use std::io::Read;
+use std::path::PathBuf;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{error, info};
+
+/// What a component's process is started with.
+#[derive(Clone, Debug)]
+pub struct RunOptions {
+    /// The router's run-time folder, with the Finder's socket in it.
+    pub run_dir: PathBuf,
+}
+
+/// What the frame gives to a component.
+#[derive(Clone)]
+pub struct Frame {
+    /// The way to other components.
+    pub router: Router,
+    /// The process's profiling points.
+    pub profile: Profile,
+    /// The router's run-time folder.
+    pub run_dir: PathBuf,
+    /// The first provenance id of this life; ids go on from here.
+    pub provenance: Provenance,
+}
+
+/// A component's shell.
+#[allow(async_fn_in_trait)] // everything here is one thread
+pub trait Component: 'static {
+    /// The class that it registers as.
+    const CLASS: &'static str;
+
+    /// What it serves beside what every component serves.
+    fn services(self: &Rc<Self>) -> Vec<Service>;
+
+    /// It is registered: whom others address is `instance`.
+    async fn registered(self: Rc<Self>, _instance: String) {}
+
+    /// Takes a configuration, or with `check_only` says whether it would. The error says what is wrong in it.
+    async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String>;
+
+    /// The process is about to end.
+    async fn shutdown(self: Rc<Self>) {}
+
+    /// The state in its core's exported form.
+    fn export_state(&self) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+/// Runs a component until it is told to end. Blocks; the process has nothing else to do.
+pub fn run<C, F, Fut>(options: RunOptions, make: F) -> anyhow::Result<()>
+where
+    C: Component,
+    F: FnOnce(Frame) -> Fut,
+    Fut: Future<Output = anyhow::Result<Rc<C>>>,
+{
+    let secret = read_secret()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        // Background slices are ready all the time; sockets must not wait for many of them.
+        .event_interval(3)
+        .build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        let finder = options.run_dir.join("finder.sock");
+        let router = Router::connect(RouterOptions::new(finder, secret, options.run_dir.join("xrl"))).await?;
+        let frame = Frame {
+            router: router.clone(),
+            profile: Profile::default(),
+            run_dir: options.run_dir,
+            provenance: first_provenance(),
+        };
+        let profile = frame.profile.clone();
+        let component = make(frame).await?;
+        let life = Rc::new(Life {
+            component: Rc::clone(&component),
+            started: clock::now(),
+            readiness: Cell::new(pb::Readiness::Starting),
+            reason: RefCell::new(String::new()),
+            end: Notify::new(),
+        });
+        let mut services = component.services();
+        services.push(pb::component_service(Rc::clone(&life)));
+        services.push(pb::profile_service(Rc::new(profile)));
+        let handle: TargetHandle = router.register(Target::new(C::CLASS, services).singleton()).await?;
+        Rc::clone(&component).registered(handle.instance().to_string()).await;
+        info!(class = C::CLASS, "registered");
+        wait_for_end(&life).await;
+        component.shutdown().await;
+        drop(handle);
+        // The reply to the call that ended the process goes out first.
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    })
+}
+
+/// The 16 octets that the manager writes to a component's standard input, as hex.
+fn read_secret() -> anyhow::Result<[u8; 16]> {
+    let mut text = [0; 32];
+    std::io::stdin().read_exact(&mut text).map_err(|e| {
+        anyhow::anyhow!("no secret on standard input ({e}); components are started by `sluice start`")
+    })?;
+    let mut secret = [0; 16];
+    for (index, octet) in secret.iter_mut().enumerate() {
+        let pair = std::str::from_utf8(&text[index * 2..index * 2 + 2])?;
+        *octet = u8::from_str_radix(pair, 16)?;
+    }
+    Ok(secret)
+}
+
+/// A source number that is unlikely to repeat among the lives of a router's components.
+fn first_provenance() -> Provenance {
+    let mut bits = [0; 2];
+    // Without randomness the process number tells lives apart well enough.
+    if getrandom::fill(&mut bits).is_err() {
+        bits = (std::process::id() as u16).to_ne_bytes();
+    }
+    Provenance::new(u16::from_ne_bytes(bits).max(1), 0)
+}
+
+async fn wait_for_end<C: Component>(life: &Life<C>) {
+    use tokio::signal::unix::{SignalKind, signal};
+    match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
+        (Ok(mut term), Ok(mut int)) => {
+            tokio::select! {
+                () = life.end.notified() => {}
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+        }
+        _ => life.end.notified().await,
+    }
+}
+
+/// What every component answers.
+struct Life<C> {
+    component: Rc<C>,
+    started: Instant,
+    readiness: Cell<pb::Readiness>,
+    reason: RefCell<String>,
+    end: Notify,
+}
+
+impl<C: Component> pb::Component for Life<C> {
+    async fn get_status(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetStatusRequest,
+    ) -> Result<pb::GetStatusReply, XrlError> {
+        let usage = nix::sys::resource::getrusage(nix::sys::resource::UsageWho::RUSAGE_SELF).ok();
+        let cpu_ms = usage.map_or(0, |u| {
+            let ms = |t: nix::sys::time::TimeVal| t.tv_sec() * 1000 + t.tv_usec() / 1000;
+            u64::try_from(ms(u.user_time()) + ms(u.system_time())).unwrap_or(0)
+        });
+        Ok(pb::GetStatusReply {
+            class: C::CLASS.into(),
+            version: env!("CARGO_PKG_VERSION").into(),
+            readiness: self.readiness.get().into(),
+            reason: self.reason.borrow().clone(),
+            uptime_ms: u64::try_from(clock::now().saturating_since(self.started).as_millis()).unwrap_or(0),
+            memory_bytes: resident_bytes(),
+            cpu_ms,
+        })
+    }
+
+    async fn configure(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ConfigureRequest,
+    ) -> Result<pb::ConfigureReply, XrlError> {
+        let config =
+            serde_json::from_str(&request.json).map_err(|e| XrlError::BadArguments(format!("json: {e}")))?;
+        match Rc::clone(&self.component).configure(config, request.check_only).await {
+            Ok(()) => {
+                if !request.check_only {
+                    self.readiness.set(pb::Readiness::Ready);
+                    self.reason.borrow_mut().clear();
+                }
+                Ok(pb::ConfigureReply {})
+            }
+            Err(reason) => {
+                error!(reason, "configuration refused");
+                Err(XrlError::application(1, reason))
+            }
+        }
+    }
+
+    async fn shutdown(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::ShutdownRequest,
+    ) -> Result<pb::ShutdownReply, XrlError> {
+        self.readiness.set(pb::Readiness::Draining);
+        self.end.notify_one();
+        Ok(pb::ShutdownReply {})
+    }
+
+    async fn export_state(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::ExportStateRequest,
+    ) -> Result<pb::ExportStateReply, XrlError> {
+        Ok(pb::ExportStateReply { state: self.component.export_state() })
+    }
+}
+
+/// The process's resident set.
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
+}
+
+/// Sends what the process reports to standard error: text for people, or JSON lines with `SLUICE_LOG_JSON=1`. `SLUICE_LOG` filters
+/// (`info`, `debug`, `bgp=debug`).
+pub fn start_log() {
+    use tracing_subscriber::EnvFilter;
+    let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let json = std::env::var("SLUICE_LOG_JSON").is_ok_and(|v| v == "1");
+    // A second start in one process (as tests do) keeps the first log.
+    let _ = if json { log.json().try_init() } else { log.with_ansi(false).try_init() };
+}

@@ -1,0 +1,161 @@
+//! Being an origin in the RIB: registering, announcing in order with few batches under way, and announcing everything again to a
+//! RIB that was restarted.
+
+use sluice_base::{Distance, Duration, RouteBatch, TableId};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::rib::v1 as rib;
+use sluice_xrl::routes::PackedPrefix;
+use sluice_xrl::{LifeEvent, Router, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// What the origin says of itself.
+#[derive(Clone, Debug)]
+pub struct RibOriginSettings {
+    /// Its name.
+    pub name: String,
+    /// The table.
+    pub table: TableId,
+    /// The distance of routes that bring none.
+    pub distance: Distance,
+    /// Whether its next hops are resolved through internal routes.
+    pub external: bool,
+    /// How long its routes outlive this process.
+    pub grace: Duration,
+}
+
+/// Batches that may be under way at a time; beyond it the caller waits, which is what keeps memory bounded.
+const WINDOW: usize = 8;
+
+/// An origin.
+pub struct RibOrigin {
+    settings: RibOriginSettings,
+    client: rib::RibClient,
+    under_way: RefCell<VecDeque<sluice_xrl::Call<rib::UpdateRoutesReply>>>,
+    registered: Cell<bool>,
+    changed: Notify,
+}
+
+impl RibOrigin {
+    /// An origin that is not registered yet; run [`RibOrigin::keep_registered`] as a task.
+    pub fn new(router: &Router, settings: RibOriginSettings) -> Rc<Self> {
+        Rc::new(RibOrigin {
+            client: rib::RibClient::new(router, "rib"),
+            settings,
+            under_way: RefCell::new(VecDeque::new()),
+            registered: Cell::new(false),
+            changed: Notify::new(),
+        })
+    }
+
+    /// Whether the RIB knows the origin: announcements reach it.
+    pub fn is_registered(&self) -> bool {
+        self.registered.get()
+    }
+
+    /// Registers with every RIB that comes to life; after each, `announce_all` must announce everything. Never ends.
+    pub async fn keep_registered(
+        self: Rc<Self>,
+        router: Router,
+        instance: String,
+        announce_all: impl Fn() + 'static,
+    ) {
+        let Ok(mut lives) = router.watch_class("rib").await else {
+            return warn!("the Finder does not tell of the RIB; nothing is announced");
+        };
+        while let Some(event) = lives.next().await {
+            match event {
+                LifeEvent::Death(_) => {
+                    self.registered.set(false);
+                    self.under_way.borrow_mut().clear();
+                }
+                LifeEvent::Birth(_) => match self.register(&instance).await {
+                    Ok(stale) => {
+                        info!(origin = self.settings.name, stale, "registered with the RIB");
+                        self.registered.set(true);
+                        announce_all();
+                    }
+                    Err(error) => warn!(%error, "the RIB refused the origin"),
+                },
+            }
+            self.changed.notify_waiters();
+        }
+    }
+
+    async fn register(&self, instance: &str) -> Result<u32, XrlError> {
+        let s = &self.settings;
+        let request = rib::RegisterOriginRequest {
+            origin: s.name.clone(),
+            target: instance.into(),
+            table: s.table.0,
+            distance: s.distance.0.into(),
+            external: s.external,
+            grace_seconds: u32::try_from(s.grace.as_secs()).unwrap_or(u32::MAX),
+        };
+        Ok(self.client.register_origin(request).await?.stale_routes)
+    }
+
+    /// Whether a batch would go out at once.
+    pub fn has_room(&self) -> bool {
+        self.registered.get() && self.under_way.borrow().len() < WINDOW
+    }
+
+    /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.
+    pub fn send<P: PackedPrefix>(&self, batch: &RouteBatch<P>) {
+        if !self.registered.get() || batch.is_empty() {
+            return; // a RIB that comes to life is told everything
+        }
+        let request = rib::UpdateRoutesRequest {
+            origin: self.settings.name.clone(),
+            table: self.settings.table.0,
+            family: common::Family::from(P::FAMILY).into(),
+            packed: sluice_xrl::routes::encode_routes(batch),
+            sets: Vec::new(),
+            routes: Vec::new(),
+        };
+        self.under_way.borrow_mut().push_back(self.client.update_routes(request));
+    }
+
+    /// Waits until a batch would go out at once.
+    pub async fn room(&self) {
+        loop {
+            if !self.registered.get() {
+                self.changed.notified().await;
+                continue;
+            }
+            if self.under_way.borrow().len() < WINDOW {
+                return;
+            }
+            let oldest = self.under_way.borrow_mut().pop_front();
+            if let Some(call) = oldest
+                && let Err(error) = call.await
+            {
+                warn!(%error, "routes did not reach the RIB; it is told everything when it is back");
+            }
+        }
+    }
+
+    /// Everything that there is has been announced: what is still stale in the RIB is swept. Waits for what is under way.
+    pub async fn end_of_refresh(&self) -> Result<(), XrlError> {
+        self.drain().await;
+        let request =
+            rib::EndOfRefreshRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
+        self.client.end_of_refresh(request).await.map(|_| ())
+    }
+
+    /// Waits until everything that was sent has arrived.
+    pub async fn drain(&self) {
+        loop {
+            let oldest = self.under_way.borrow_mut().pop_front();
+            match oldest {
+                Some(call) => {
+                    let _ = call.await;
+                }
+                None => return,
+            }
+        }
+    }
+}

@@ -1,0 +1,382 @@
+//! From a client to its target: resolution, the choice of a family, and the order of calls.
+//!
+//! All clients of one target (and one choice of family) share a channel. Calls that cannot go out at once, because
+//! their method is being resolved or the window is full, wait in the channel's queue; nothing overtakes them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use prost::Message;
+use tokio::task::spawn_local;
+use tokio::time::Instant;
+
+use crate::call::{Call, Queued, State};
+use crate::connection::Connection;
+use crate::frame::Key;
+use crate::octets::Octets;
+use crate::registry::MethodEntry;
+use crate::router::Router;
+use crate::service::{CallContext, Started, TypedHandler};
+use crate::udp::UdpCaller;
+use crate::{Family, XrlError, kill};
+
+/// Queue length from which entries that nobody waits for are swept out.
+const SWEEP_FROM: usize = 256;
+
+/// How one method of one target is reached.
+#[derive(Clone)]
+pub(crate) enum Route {
+    Local(Rc<MethodEntry>),
+    Stream { connection: Rc<Connection>, number: u16, version: u32 },
+    Udp { caller: Rc<UdpCaller>, path: Rc<str>, key: Key },
+    Kill { pid: u32 },
+}
+
+impl Route {
+    fn is_valid(&self) -> bool {
+        match self {
+            Route::Local(entry) => entry.is_live(),
+            Route::Stream { connection, version, .. } => {
+                connection.is_open() && connection.version() == *version
+            }
+            Route::Udp { caller, .. } => caller.is_valid(),
+            Route::Kill { .. } => true,
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        match self {
+            Route::Stream { connection, .. } => connection.has_room(),
+            Route::Local(_) | Route::Udp { .. } | Route::Kill { .. } => true,
+        }
+    }
+
+    /// Issues a call; it is under way when this returns.
+    fn issue<Req, Rep>(&self, request: Req, within: Option<Duration>) -> State<Rep>
+    where
+        Req: Message + 'static,
+        Rep: Message + Default + 'static,
+    {
+        match self {
+            Route::Stream { connection, number, .. } => match connection.send(*number, &request, within) {
+                Ok(slot) => State::Wire(Rc::clone(connection), slot),
+                Err(e) => State::Ready(Err(e)),
+            },
+            Route::Local(entry) => issue_local(entry, request, within),
+            Route::Udp { caller, path, key } => {
+                let (caller, path, key) = (Rc::clone(caller), Rc::clone(path), *key);
+                let body = request.encode_to_vec();
+                State::Task(spawn_local(async move {
+                    let reply = caller.call(&path, &key, &body, within).await?;
+                    Rep::decode(&reply[..]).map_err(|e| XrlError::Protocol(e.to_string()))
+                }))
+            }
+            Route::Kill { pid } => State::Ready(
+                kill::signal(*pid, &request.encode_to_vec())
+                    .and_then(|reply| Rep::decode(&reply[..]).map_err(|e| XrlError::Protocol(e.to_string()))),
+            ),
+        }
+    }
+}
+
+fn issue_local<Req, Rep>(entry: &MethodEntry, request: Req, within: Option<Duration>) -> State<Rep>
+where
+    Req: Message + 'static,
+    Rep: Message + Default + 'static,
+{
+    let ctx = CallContext {
+        connection: 0,
+        pid: None,
+        uid: None,
+        family: Family::InProcess,
+        deadline: within.map(|d| Instant::now() + d),
+    };
+    if let Some(typed) = entry.typed.downcast_ref::<Rc<dyn TypedHandler<Req, Rep>>>() {
+        return match typed.start_typed(ctx, request) {
+            Started::Ready(result) => State::Ready(result),
+            Started::Pending(handler) => State::Task(spawn_local(handler)),
+        };
+    }
+    // The caller was generated apart from the target: the same octets, other types.
+    let decode = |octets: Vec<u8>| Rep::decode(&octets[..]).map_err(|e| XrlError::Protocol(e.to_string()));
+    match entry.handler.start_octets(ctx, &request.encode_to_vec()) {
+        Started::Ready(result) => State::Ready(result.and_then(decode)),
+        Started::Pending(handler) => State::Task(spawn_local(async move { handler.await.and_then(decode) })),
+    }
+}
+
+/// A call in the queue, without its types.
+trait Waiting {
+    fn is_wanted(&self) -> bool;
+    fn issue(self: Box<Self>, route: Result<&Route, XrlError>);
+}
+
+struct WaitingCall<Req, Rep> {
+    request: Req,
+    within: Option<Duration>,
+    queued: Rc<RefCell<Queued<Rep>>>,
+}
+
+impl<Req, Rep> Waiting for WaitingCall<Req, Rep>
+where
+    Req: Message + 'static,
+    Rep: Message + Default + 'static,
+{
+    fn is_wanted(&self) -> bool {
+        !matches!(*self.queued.borrow(), Queued::Dropped)
+    }
+
+    fn issue(self: Box<Self>, route: Result<&Route, XrlError>) {
+        if !self.is_wanted() {
+            return;
+        }
+        let state = match route {
+            Ok(route) => route.issue(self.request, self.within),
+            Err(e) => State::Ready(Err(e)),
+        };
+        let before = std::mem::replace(&mut *self.queued.borrow_mut(), Queued::Issued(state));
+        if let Queued::Waiting(Some(waker)) = before {
+            waker.wake();
+        }
+    }
+}
+
+/// What leads to one target.
+pub(crate) struct Channel {
+    router: Router,
+    target: String,
+    family: Option<Family>,
+    /// Grows when everything that was resolved is void.
+    epoch: Cell<u32>,
+    routes: RefCell<HashMap<String, Route>>,
+    queue: RefCell<VecDeque<(String, Box<dyn Waiting>)>>,
+    sweep_at: Cell<usize>,
+    /// Somebody is emptying the queue, or waits for the Finder to be able to.
+    pumping: Cell<bool>,
+    ready: RefCell<Vec<Waker>>,
+}
+
+impl Channel {
+    pub(crate) fn new(router: Router, target: &str, family: Option<Family>) -> Rc<Self> {
+        Rc::new(Channel {
+            router,
+            target: target.to_owned(),
+            family,
+            epoch: Cell::new(0),
+            routes: RefCell::default(),
+            queue: RefCell::default(),
+            sweep_at: Cell::new(SWEEP_FROM),
+            pumping: Cell::new(false),
+            ready: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn target(&self) -> &str {
+        &self.target
+    }
+
+    /// Forgets what was resolved.
+    pub(crate) fn invalidate(&self) {
+        self.epoch.set(self.epoch.get().wrapping_add(1));
+        self.routes.borrow_mut().clear();
+    }
+
+    fn route(&self, path: &str) -> Option<Route> {
+        let mut routes = self.routes.borrow_mut();
+        let route = routes.get(path)?;
+        if route.is_valid() {
+            return Some(route.clone());
+        }
+        routes.remove(path);
+        None
+    }
+
+    /// Puts a call into the queue.
+    fn push<Req, Rep>(self: &Rc<Self>, path: &str, request: Req, within: Option<Duration>) -> State<Rep>
+    where
+        Req: Message + 'static,
+        Rep: Message + Default + 'static,
+    {
+        let queued = Rc::new(RefCell::new(Queued::Waiting(None)));
+        let waiting = Box::new(WaitingCall { request, within, queued: Rc::clone(&queued) });
+        let mut queue = self.queue.borrow_mut();
+        queue.push_back((path.to_owned(), waiting));
+        if queue.len() >= self.sweep_at.get() {
+            queue.retain(|(_, call)| call.is_wanted());
+            self.sweep_at.set(SWEEP_FROM.max(2 * queue.len()));
+        }
+        drop(queue);
+        self.pump();
+        State::Queued(queued)
+    }
+
+    /// Issues what is in the queue, as far as that goes now.
+    pub(crate) fn pump(self: &Rc<Self>) {
+        if self.pumping.replace(true) {
+            return;
+        }
+        loop {
+            let Some(path) = self.queue.borrow().front().map(|(path, _)| path.clone()) else {
+                break;
+            };
+            let Some(route) = self.route(&path) else {
+                spawn_local(Rc::clone(self).resolve(path));
+                return;
+            };
+            if !route.has_room() {
+                if let Route::Stream { connection, .. } = &route {
+                    connection.wait_for_room(Rc::clone(self));
+                }
+                break;
+            }
+            let front = self.queue.borrow_mut().pop_front();
+            if let Some((_, call)) = front {
+                call.issue(Ok(&route));
+            }
+        }
+        self.pumping.set(false);
+        if self.queue.borrow().is_empty() {
+            self.ready.borrow_mut().drain(..).for_each(Waker::wake);
+        }
+    }
+
+    async fn resolve(self: Rc<Self>, path: String) {
+        let epoch = self.epoch.get();
+        match self.router.resolve(&self.target, &path, self.family).await {
+            // An answer from before an invalidation must not outlive it.
+            Ok(_) if self.epoch.get() != epoch => {}
+            Ok(route) => {
+                self.routes.borrow_mut().insert(path, route);
+            }
+            Err(e) => {
+                let calls = std::mem::take(&mut *self.queue.borrow_mut());
+                let (failed, kept) = calls.into_iter().partition(|(p, _)| *p == path);
+                // What was queued meanwhile by wakers comes after what was there.
+                let added = std::mem::replace(&mut *self.queue.borrow_mut(), kept);
+                self.queue.borrow_mut().extend(added);
+                let failed: VecDeque<(String, Box<dyn Waiting>)> = failed;
+                failed.into_iter().for_each(|(_, call)| call.issue(Err(e.clone())));
+            }
+        }
+        self.pumping.set(false);
+        self.pump();
+    }
+}
+
+impl Router {
+    /// Calls a method by its name, with arguments and reply as octets: for callers that know the interface only at run
+    /// time. `path` is PACKAGE.SERVICE/METHOD.
+    pub fn call_octets(
+        &self,
+        target: &str,
+        path: &str,
+        family: Option<Family>,
+        within: Option<Duration>,
+        request: Octets,
+    ) -> Call<Octets> {
+        Call::new(self.channel(target, family).push(path, request, within), within)
+    }
+}
+
+/// What generated clients are made of: calls the methods of one interface of one target.
+#[derive(Clone)]
+pub struct Client(Rc<Inner>);
+
+struct Inner {
+    channel: Rc<Channel>,
+    methods: &'static [&'static str],
+    within: Option<Duration>,
+    /// By method: the route, and the channel's epoch that it is of.
+    cache: RefCell<Vec<Option<(u32, Route)>>>,
+}
+
+impl Client {
+    /// A client of `target` for methods with the paths `PACKAGE.SERVICE/METHOD`.
+    pub fn new(router: &Router, target: &str, methods: &'static [&'static str]) -> Self {
+        Self::with(router.channel(target, None), methods, None)
+    }
+
+    fn with(channel: Rc<Channel>, methods: &'static [&'static str], within: Option<Duration>) -> Self {
+        Client(Rc::new(Inner { channel, methods, within, cache: RefCell::new(vec![None; methods.len()]) }))
+    }
+
+    /// The same with a deadline for each call.
+    #[must_use]
+    pub fn with_deadline(&self, deadline: Duration) -> Self {
+        Self::with(Rc::clone(&self.0.channel), self.0.methods, Some(deadline))
+    }
+
+    /// The same by one family only.
+    #[must_use]
+    pub fn via(&self, family: Family) -> Self {
+        let channel = &self.0.channel;
+        Self::with(channel.router.channel(&channel.target, Some(family)), self.0.methods, self.0.within)
+    }
+
+    /// Calls the method number `index` of those given to [`Client::new`].
+    pub fn call<Req, Rep>(&self, index: usize, request: Req) -> Call<Rep>
+    where
+        Req: Message + 'static,
+        Rep: Message + Default + 'static,
+    {
+        let inner = &*self.0;
+        if inner.channel.queue.borrow().is_empty() && !inner.channel.pumping.get() {
+            let cache = inner.cache.borrow();
+            if let Some(Some((epoch, route))) = cache.get(index)
+                && *epoch == inner.channel.epoch.get()
+                && route.is_valid()
+                && route.has_room()
+            {
+                // A handler of this process may call by this very client.
+                if let Route::Local(entry) = route {
+                    let entry = Rc::clone(entry);
+                    drop(cache);
+                    return Call::new(issue_local(&entry, request, inner.within), inner.within);
+                }
+                return Call::new(route.issue(request, inner.within), inner.within);
+            }
+        }
+        self.call_slowly(index, request)
+    }
+
+    fn call_slowly<Req, Rep>(&self, index: usize, request: Req) -> Call<Rep>
+    where
+        Req: Message + 'static,
+        Rep: Message + Default + 'static,
+    {
+        let inner = &*self.0;
+        let Some(path) = inner.methods.get(index) else {
+            return Call::new(State::Ready(Err(XrlError::UnknownMethod(index.to_string()))), None);
+        };
+        if let Some(route) = inner.channel.route(path) {
+            inner.cache.borrow_mut()[index] = Some((inner.channel.epoch.get(), route));
+        }
+        Call::new(inner.channel.push(path, request, inner.within), inner.within)
+    }
+
+    /// Waits until a call would go out at once (or fail at once).
+    pub async fn ready(&self) {
+        std::future::poll_fn(|cx| self.poll_ready(cx)).await;
+    }
+
+    fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let channel = &self.0.channel;
+        let full = channel.routes.borrow().values().find_map(|route| match route {
+            Route::Stream { connection, .. } if route.is_valid() && !route.has_room() => {
+                Some(Rc::clone(connection))
+            }
+            _ => None,
+        });
+        if full.is_none() && channel.queue.borrow().is_empty() {
+            return Poll::Ready(());
+        }
+        channel.ready.borrow_mut().push(cx.waker().clone());
+        if let Some(connection) = full {
+            connection.wait_for_room(Rc::clone(channel));
+        }
+        Poll::Pending
+    }
+}

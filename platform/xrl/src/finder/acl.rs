@@ -1,0 +1,96 @@
+//! Who may register what and call whom (XORP, section 7).
+
+use std::collections::HashMap;
+
+/// A process's secret, handed to it when it is started.
+pub type Secret = [u8; 16];
+
+/// What the owner of a secret may do. In patterns `*` stands for any characters but `/`; a pattern of `*` alone for
+/// everything.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Principal {
+    /// The name for lists and logs.
+    pub name: String,
+    /// Patterns of classes that it may register.
+    pub may_register: Vec<String>,
+    /// Patterns `TARGET/INTERFACE/METHOD` of what it may resolve; TARGET is a class or an instance.
+    pub may_call: Vec<String>,
+}
+
+impl Principal {
+    /// One that may do everything.
+    pub fn all_powerful(name: &str) -> Self {
+        Principal {
+            name: name.to_owned(),
+            may_register: vec!["*".to_owned()],
+            may_call: vec!["*".to_owned()],
+        }
+    }
+
+    pub(crate) fn can_register(&self, class: &str) -> bool {
+        self.may_register.iter().any(|p| matches(p, class))
+    }
+
+    pub(crate) fn can_call(&self, class: &str, instance: &str, interface: &str, method: &str) -> bool {
+        let allowed = |target| {
+            let path = format!("{target}/{interface}/{method}");
+            self.may_call.iter().any(|p| matches(p, &path))
+        };
+        allowed(class) || allowed(instance)
+    }
+}
+
+/// The access list: what each secret allows. Who has none of these secrets may do nothing.
+pub type Acl = HashMap<Secret, Principal>;
+
+/// Whether `text` is what `pattern` describes.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    if pattern == "*" {
+        return true;
+    }
+    let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
+    let (mut p, mut t) = (0, 0);
+    // Where to go on when what follows the last star does not fit: one more octet goes to that star.
+    let mut again: Option<(usize, usize)> = None;
+    while t < text.len() {
+        if pattern.get(p) == Some(&b'*') {
+            again = Some((p, t));
+            p += 1;
+        } else if pattern.get(p) == Some(&text[t]) {
+            p += 1;
+            t += 1;
+        } else if let Some((star, from)) = again
+            && text[from] != b'/'
+        {
+            again = Some((star, from + 1));
+            (p, t) = (star + 1, from + 1);
+        } else {
+            return false;
+        }
+    }
+    pattern[p..].iter().all(|c| *c == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::matches;
+
+    #[test]
+    fn patterns() {
+        let check =
+            |pattern, text, expected| assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
+        check("*", "rib/rib.v1.Rib/AddRoute", true);
+        check("rib/*/*", "rib/rib.v1.Rib/AddRoute", true);
+        check("rib/rib.v1.Rib/*", "rib/rib.v1.RibX/AddRoute", false);
+        check("rib/*", "rib/rib.v1.Rib/AddRoute", false);
+        check("*/common.v1.*/Get*", "bgp-1/common.v1.Component/GetStatus", true);
+        check("*/common.v1.*/Get*", "bgp-1/common.v1.Component/Shutdown", false);
+        check("bgp", "bgp", true);
+        check("bgp", "bgp2", false);
+        check("bgp*", "bgp", true);
+        check("", "", true);
+        check("", "x", false);
+        check("*a*b", "xxaxxb", true);
+        check("*a*b", "xxa/xxb", false);
+    }
+}

@@ -1,0 +1,466 @@
+//! What the Finder knows and decides. Pure: no sockets, no clock, no randomness of its own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use super::acl::{Acl, Principal, Secret};
+use super::life::{Life, LifeEvent, LifeQueue};
+use crate::frame::{KEY, Key};
+use crate::idl::finder::v1::{
+    Endpoint, Event, InterfaceInfo, Life as WireLife, RegisterReply, RegisterRequest, ResolveReply,
+    TargetInfo, TransportFamily, event,
+};
+use crate::{XrlError, kill};
+
+/// Targets of one connection.
+const MAX_TARGETS: usize = 256;
+/// Watches of one connection.
+const MAX_WATCHES: usize = 1024;
+/// Names that one connection keeps resolved; older ones are declared invalid.
+const MAX_RESOLVED: usize = 4096;
+/// Methods of one target.
+const MAX_METHODS: usize = 4096;
+/// Octets of a class, instance, interface or method name.
+const MAX_NAME: usize = 128;
+
+/// A connection, by the number that the shell gives it.
+pub(crate) type ClientId = u64;
+
+/// What a watch is for.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) enum Subject {
+    Class(String),
+    Instance(String),
+}
+
+impl Subject {
+    pub(crate) fn covers(&self, life: &Life) -> bool {
+        match self {
+            Subject::Class(class) => *class == life.class,
+            Subject::Instance(instance) => *instance == life.instance,
+        }
+    }
+}
+
+struct Client {
+    secret: Secret,
+    pid: u32,
+    uid: u32,
+    watches: BTreeSet<Subject>,
+    /// Name asked for, and the instance that was answered.
+    resolved: BTreeMap<String, String>,
+    lives: LifeQueue,
+    invalid: BTreeSet<String>,
+}
+
+struct MethodRecord {
+    name: String,
+    families: Vec<i32>,
+    key: Key,
+}
+
+struct InterfaceRecord {
+    name: String,
+    methods: Vec<MethodRecord>,
+    descriptors: Rc<[u8]>,
+}
+
+struct TargetRecord {
+    life: Life,
+    owner: ClientId,
+    singleton: bool,
+    enabled: bool,
+    /// The first of a class answers for it.
+    order: u64,
+    cookie: Key,
+    endpoints: Vec<Endpoint>,
+    interfaces: Vec<InterfaceRecord>,
+}
+
+/// The Finder's state.
+#[derive(Default)]
+pub(crate) struct Core {
+    acl: Acl,
+    clients: BTreeMap<ClientId, Client>,
+    targets: BTreeMap<String, TargetRecord>,
+    next_order: u64,
+    /// Clients that have events since the shell last looked.
+    woken: Vec<ClientId>,
+}
+
+impl Core {
+    pub(crate) fn new(acl: Acl) -> Self {
+        Core { acl, ..Core::default() }
+    }
+
+    /// Clients that have something to read now.
+    pub(crate) fn take_woken(&mut self) -> Vec<ClientId> {
+        std::mem::take(&mut self.woken)
+    }
+
+    pub(crate) fn set_principal(&mut self, secret: Secret, principal: Principal) {
+        self.acl.insert(secret, principal);
+        self.invalidate_all_of(&secret);
+    }
+
+    pub(crate) fn remove_principal(&mut self, secret: &Secret) {
+        self.acl.remove(secret);
+        self.invalidate_all_of(secret);
+    }
+
+    /// What the clients of a secret know may not be allowed any more.
+    fn invalidate_all_of(&mut self, secret: &Secret) {
+        for (id, client) in self.clients.iter_mut().filter(|(_, c)| c.secret == *secret) {
+            let names = std::mem::take(&mut client.resolved).into_keys();
+            client.invalid.extend(names);
+            self.woken.push(*id);
+        }
+    }
+
+    pub(crate) fn hello(
+        &mut self,
+        id: ClientId,
+        pid: u32,
+        uid: u32,
+        secret: &[u8],
+    ) -> Result<String, XrlError> {
+        let known =
+            <Secret>::try_from(secret).ok().and_then(|s| self.acl.get(&s).map(|p| (s, p.name.clone())));
+        let (secret, name) = known.ok_or_else(|| XrlError::AccessDenied("unknown secret".to_owned()))?;
+        self.clients.entry(id).or_insert_with(|| Client {
+            secret,
+            pid,
+            uid,
+            watches: BTreeSet::new(),
+            resolved: BTreeMap::new(),
+            lives: LifeQueue::default(),
+            invalid: BTreeSet::new(),
+        });
+        Ok(name)
+    }
+
+    /// The client and its rights; an error for who has not shown a secret or whose secret was taken back.
+    fn client(&self, id: ClientId) -> Result<(&Client, &Principal), XrlError> {
+        let denied = || XrlError::AccessDenied("say Hello with a secret first".to_owned());
+        let client = self.clients.get(&id).ok_or_else(denied)?;
+        let principal = self.acl.get(&client.secret).ok_or_else(denied)?;
+        Ok((client, principal))
+    }
+
+    pub(crate) fn check(&self, id: ClientId) -> Result<(), XrlError> {
+        self.client(id).map(|_| ())
+    }
+
+    pub(crate) fn register(
+        &mut self,
+        id: ClientId,
+        request: RegisterRequest,
+        random: &mut dyn FnMut() -> Key,
+    ) -> Result<RegisterReply, XrlError> {
+        let (client, principal) = self.client(id)?;
+        let pid = client.pid;
+        check_name("class", &request.class)?;
+        if !principal.can_register(&request.class) {
+            return Err(XrlError::AccessDenied(format!(
+                "{} may not register {}",
+                principal.name, request.class
+            )));
+        }
+        if self.targets.values().filter(|t| t.owner == id).count() >= MAX_TARGETS {
+            return Err(XrlError::Busy(format!("more than {MAX_TARGETS} targets")));
+        }
+        if request.interfaces.iter().map(|i| i.methods.len()).sum::<usize>() > MAX_METHODS {
+            return Err(XrlError::BadArguments(format!("interfaces: more than {MAX_METHODS} methods")));
+        }
+        for interface in &request.interfaces {
+            check_name("interface", &interface.name)?;
+            interface.methods.iter().try_for_each(|m| check_name("method", &m.name))?;
+        }
+        let instance = self.free_name(&request)?;
+        self.check_singleton(&request, &instance)?;
+        if self.targets.contains_key(&instance) {
+            self.remove_target(&instance);
+        }
+        let mut keys = Vec::new();
+        let interfaces = request.interfaces.into_iter().map(|offer| InterfaceRecord {
+            name: offer.name,
+            descriptors: offer.descriptors.into(),
+            methods: offer
+                .methods
+                .into_iter()
+                .map(|m| {
+                    let key = random();
+                    keys.push(key.to_vec());
+                    MethodRecord { name: m.name, families: m.families, key }
+                })
+                .collect(),
+        });
+        let interfaces = interfaces.collect();
+        let mut endpoints = request.endpoints;
+        // Nobody registers somebody else's process: the number is what the kernel says of the connection.
+        endpoints.retain(|e| e.family() != TransportFamily::Kill);
+        if pid > 1 {
+            endpoints.push(Endpoint { family: TransportFamily::Kill.into(), address: pid.to_string() });
+        }
+        let cookie = random();
+        let life =
+            Life { class: request.class, instance: instance.clone(), incarnation: request.incarnation };
+        let order = self.next_order;
+        self.next_order += 1;
+        let record = TargetRecord {
+            life,
+            owner: id,
+            singleton: request.singleton,
+            enabled: false,
+            order,
+            cookie,
+            endpoints,
+            interfaces,
+        };
+        self.targets.insert(instance.clone(), record);
+        Ok(RegisterReply { instance, cookie: cookie.to_vec(), keys })
+    }
+
+    fn free_name(&self, request: &RegisterRequest) -> Result<String, XrlError> {
+        if request.instance.is_empty() {
+            let numbered = (2..).map(|n: u32| format!("{}-{n}", request.class));
+            let mut names = std::iter::once(request.class.clone()).chain(numbered);
+            return names
+                .find(|name| !self.targets.contains_key(name))
+                .ok_or_else(|| XrlError::Busy("no name is free".to_owned()));
+        }
+        check_name("instance", &request.instance)?;
+        match self.targets.get(&request.instance) {
+            Some(old) if request.cookie != old.cookie => Err(XrlError::NameTaken(request.instance.clone())),
+            _ => Ok(request.instance.clone()),
+        }
+    }
+
+    fn check_singleton(&self, request: &RegisterRequest, instance: &str) -> Result<(), XrlError> {
+        let mut others =
+            self.targets.values().filter(|t| t.life.class == request.class && t.life.instance != instance);
+        match others.find(|t| t.singleton || request.singleton) {
+            Some(other) => {
+                Err(XrlError::NameTaken(format!("{} is there as {}", request.class, other.life.instance)))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn owned(&mut self, id: ClientId, instance: &str) -> Result<&mut TargetRecord, XrlError> {
+        let target = self.targets.get_mut(instance).filter(|t| t.owner == id);
+        target.ok_or_else(|| XrlError::UnknownTarget(instance.to_owned()))
+    }
+
+    pub(crate) fn enable(&mut self, id: ClientId, instance: &str) -> Result<(), XrlError> {
+        self.check(id)?;
+        let target = self.owned(id, instance)?;
+        if !target.enabled {
+            target.enabled = true;
+            let life = target.life.clone();
+            self.tell(&LifeEvent::Birth(life));
+        }
+        Ok(())
+    }
+
+    pub(crate) fn unregister(&mut self, id: ClientId, instance: &str) -> Result<(), XrlError> {
+        self.check(id)?;
+        self.owned(id, instance)?;
+        self.remove_target(instance);
+        Ok(())
+    }
+
+    fn remove_target(&mut self, instance: &str) {
+        let Some(target) = self.targets.remove(instance) else {
+            return;
+        };
+        for (id, client) in &mut self.clients {
+            let stale: Vec<String> = client
+                .resolved
+                .iter()
+                .filter(|(_, i)| *i == instance)
+                .map(|(name, _)| name.clone())
+                .collect();
+            if !stale.is_empty() {
+                self.woken.push(*id);
+            }
+            for name in stale {
+                client.resolved.remove(&name);
+                client.invalid.insert(name);
+            }
+        }
+        if target.enabled {
+            self.tell(&LifeEvent::Death(target.life));
+        }
+    }
+
+    fn tell(&mut self, event: &LifeEvent) {
+        for (id, client) in &mut self.clients {
+            if client.watches.iter().any(|w| w.covers(event.life())) {
+                client.lives.push(event.clone());
+                self.woken.push(*id);
+            }
+        }
+    }
+
+    /// The connection is gone, and all that was registered on it.
+    pub(crate) fn closed(&mut self, id: ClientId) {
+        self.clients.remove(&id);
+        let dead: Vec<String> =
+            self.targets.values().filter(|t| t.owner == id).map(|t| t.life.instance.clone()).collect();
+        dead.iter().for_each(|instance| self.remove_target(instance));
+    }
+
+    fn find(&self, name: &str) -> Result<&TargetRecord, XrlError> {
+        let exact = self.targets.get(name).filter(|t| t.enabled);
+        let first = || {
+            let of_class = self.targets.values().filter(|t| t.enabled && t.life.class == name);
+            of_class.min_by_key(|t| t.order)
+        };
+        exact.or_else(first).ok_or_else(|| XrlError::UnknownTarget(name.to_owned()))
+    }
+
+    pub(crate) fn resolve(
+        &mut self,
+        id: ClientId,
+        name: &str,
+        interface: &str,
+        method: &str,
+    ) -> Result<ResolveReply, XrlError> {
+        let (_, principal) = self.client(id)?;
+        let target = self.find(name)?;
+        let life = &target.life;
+        if !principal.can_call(&life.class, &life.instance, interface, method) {
+            let who = &principal.name;
+            return Err(XrlError::AccessDenied(format!("{who} may not call {name}/{interface}/{method}")));
+        }
+        let is_kill = |e: &Endpoint| e.family() == TransportFamily::Kill;
+        let (key, endpoints) = if interface == kill::INTERFACE && method == kill::METHOD {
+            ([0; KEY], target.endpoints.iter().filter(|e| is_kill(e)).cloned().collect())
+        } else {
+            let found = target.interfaces.iter().find(|i| i.name == interface);
+            let found = found.ok_or_else(|| XrlError::UnknownInterface(format!("{name}/{interface}")))?;
+            let found = found.methods.iter().find(|m| m.name == method);
+            let found =
+                found.ok_or_else(|| XrlError::UnknownMethod(format!("{name}/{interface}/{method}")))?;
+            let offered = |e: &&Endpoint| {
+                !is_kill(e) && (found.families.is_empty() || found.families.contains(&e.family))
+            };
+            (found.key, target.endpoints.iter().filter(offered).cloned().collect())
+        };
+        let reply = ResolveReply { instance: life.instance.clone(), key: key.to_vec(), endpoints };
+        if let Some(client) = self.clients.get_mut(&id) {
+            if client.resolved.len() >= MAX_RESOLVED
+                && let Some((oldest, _)) = client.resolved.pop_first()
+            {
+                client.invalid.insert(oldest);
+                self.woken.push(id);
+            }
+            client.resolved.insert(name.to_owned(), reply.instance.clone());
+        }
+        Ok(reply)
+    }
+
+    pub(crate) fn watch(&mut self, id: ClientId, subject: Subject) -> Result<(), XrlError> {
+        self.check(id)?;
+        let mut born: Vec<&TargetRecord> =
+            self.targets.values().filter(|t| t.enabled && subject.covers(&t.life)).collect();
+        born.sort_by_key(|t| t.order);
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Ok(());
+        };
+        if client.watches.len() >= MAX_WATCHES {
+            return Err(XrlError::Busy(format!("more than {MAX_WATCHES} watches")));
+        }
+        for target in born {
+            client.lives.push(LifeEvent::Birth(target.life.clone()));
+            self.woken.push(id);
+        }
+        client.watches.insert(subject);
+        Ok(())
+    }
+
+    pub(crate) fn unwatch(&mut self, id: ClientId, subject: &Subject) -> Result<(), XrlError> {
+        self.check(id)?;
+        if let Some(client) = self.clients.get_mut(&id) {
+            client.watches.remove(subject);
+        }
+        Ok(())
+    }
+
+    /// Takes out what a client has to be told; empty if there is nothing.
+    pub(crate) fn take_events(&mut self, id: ClientId) -> Result<Vec<Event>, XrlError> {
+        self.check(id)?;
+        let Some(client) = self.clients.get_mut(&id) else {
+            return Ok(Vec::new());
+        };
+        // What is void goes first, so that who acts upon a birth or death resolves anew.
+        let invalid = std::mem::take(&mut client.invalid).into_iter().map(event::Event::Invalid);
+        let mut events: Vec<event::Event> = invalid.collect();
+        while let Some(life) = client.lives.pop() {
+            events.push(match life {
+                LifeEvent::Birth(life) => event::Event::Birth(life.into()),
+                LifeEvent::Death(life) => event::Event::Death(life.into()),
+            });
+        }
+        Ok(events.into_iter().map(|e| Event { event: Some(e) }).collect())
+    }
+
+    pub(crate) fn list(&self, id: ClientId) -> Result<Vec<TargetInfo>, XrlError> {
+        self.check(id)?;
+        Ok(self.targets.values().map(|t| self.describe(t)).collect())
+    }
+
+    fn describe(&self, target: &TargetRecord) -> TargetInfo {
+        let owner = self.clients.get(&target.owner);
+        let principal = owner.and_then(|c| self.acl.get(&c.secret)).map(|p| p.name.clone());
+        let info = |i: &InterfaceRecord| InterfaceInfo {
+            name: i.name.clone(),
+            methods: i.methods.iter().map(|m| m.name.clone()).collect(),
+        };
+        TargetInfo {
+            class: target.life.class.clone(),
+            instance: target.life.instance.clone(),
+            singleton: target.singleton,
+            principal: principal.unwrap_or_default(),
+            pid: owner.map_or(0, |c| c.pid),
+            uid: owner.map_or(0, |c| c.uid),
+            endpoints: target.endpoints.clone(),
+            interfaces: target.interfaces.iter().map(info).collect(),
+        }
+    }
+
+    pub(crate) fn descriptors(
+        &self,
+        id: ClientId,
+        name: &str,
+        interface: &str,
+    ) -> Result<Rc<[u8]>, XrlError> {
+        self.check(id)?;
+        let found = self.find(name)?.interfaces.iter().find(|i| i.name == interface);
+        found
+            .map(|i| Rc::clone(&i.descriptors))
+            .ok_or_else(|| XrlError::UnknownInterface(format!("{name}/{interface}")))
+    }
+}
+
+impl From<Life> for WireLife {
+    fn from(life: Life) -> Self {
+        WireLife { class: life.class, instance: life.instance, incarnation: life.incarnation }
+    }
+}
+
+impl From<WireLife> for Life {
+    fn from(life: WireLife) -> Self {
+        Life { class: life.class, instance: life.instance, incarnation: life.incarnation }
+    }
+}
+
+fn check_name(what: &str, name: &str) -> Result<(), XrlError> {
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(fine) || name == "finder" {
+        let shown: String = name.chars().take(MAX_NAME).collect();
+        return Err(XrlError::BadArguments(format!("{what}: `{shown}` cannot be a name")));
+    }
+    Ok(())
+}

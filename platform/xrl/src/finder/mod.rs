@@ -1,0 +1,263 @@
+//! The Finder: who is there, where, and who may call whom (XORP, section 6.2).
+//!
+//! It runs inside of the router manager. Every process keeps one connection to it; what was registered on a connection
+//! dies with it, at once. It tells keys only to those whom the access list allows, and receivers refuse calls without
+//! the key: nobody goes around it.
+
+pub mod acl;
+pub(crate) mod core;
+pub mod life;
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+use tokio::task::{AbortHandle, spawn_local};
+
+use self::acl::{Acl, Principal, Secret};
+use self::core::{ClientId, Core, Subject};
+use crate::frame::Key;
+use crate::idl::finder::v1::{self as wire, finder_service};
+use crate::registry::{MethodEntry, Registry};
+use crate::server::{Listener, serve};
+use crate::{CallContext, XrlError};
+
+/// The Finder's own name as a target.
+pub const TARGET: &str = "finder";
+
+/// A running Finder. It ends when this is dropped.
+pub struct Finder {
+    state: Rc<State>,
+    path: PathBuf,
+    tasks: Vec<AbortHandle>,
+}
+
+struct State {
+    core: RefCell<Core>,
+    waiting: RefCell<HashMap<ClientId, Rc<Notify>>>,
+    registry: RefCell<Option<Rc<Registry>>>,
+}
+
+impl Finder {
+    /// Listens on a Unix socket at `path`; what was there before is replaced.
+    pub async fn bind(path: impl AsRef<Path>, acl: Acl) -> io::Result<Self> {
+        let path = path.as_ref().to_owned();
+        let listener = crate::listen::unix(&path)?;
+        let state = Rc::new(State {
+            core: RefCell::new(Core::new(acl)),
+            waiting: RefCell::default(),
+            registry: RefCell::default(),
+        });
+        let on_close = Rc::downgrade(&state);
+        let registry = Rc::new(Registry::open(move |connection| {
+            if let Some(state) = on_close.upgrade() {
+                state.closed(connection);
+            }
+        }));
+        let service = finder_service(Rc::new(Served(Rc::downgrade(&state))));
+        for method in service.methods {
+            let path = format!("{TARGET}/{}/{}", service.name, method.name);
+            let entry = MethodEntry::new(TARGET, &[], method.handler, method.typed);
+            registry.insert(path, Rc::new(entry));
+        }
+        *state.registry.borrow_mut() = Some(Rc::clone(&registry));
+        let mut finder = Finder { state, path, tasks: Vec::new() };
+        finder.listen(Listener::Unix(listener), registry);
+        Ok(finder)
+    }
+
+    /// Listens on a TCP port too, for processes of other hosts; returns the address.
+    pub async fn bind_tcp(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        let registry = self.state.registry.borrow().clone();
+        if let Some(registry) = registry {
+            self.listen(Listener::Tcp(listener), registry);
+        }
+        Ok(address)
+    }
+
+    fn listen(&mut self, listener: Listener, registry: Rc<Registry>) {
+        self.tasks.push(spawn_local(serve(listener, registry)).abort_handle());
+    }
+
+    /// Where the Unix socket is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Says what the owner of `secret` may do, from now on. What was resolved before is declared invalid.
+    pub fn set_principal(&self, secret: Secret, principal: Principal) {
+        self.state.change(|core| core.set_principal(secret, principal));
+    }
+
+    /// Takes a secret back: its owner may do nothing any more.
+    pub fn remove_principal(&self, secret: &Secret) {
+        self.state.change(|core| core.remove_principal(secret));
+    }
+}
+
+impl Drop for Finder {
+    fn drop(&mut self) {
+        self.tasks.iter().for_each(AbortHandle::abort);
+        let _gone_already = std::fs::remove_file(&self.path);
+    }
+}
+
+impl State {
+    /// Changes the state, and wakes whom that concerns.
+    fn change<R>(&self, change: impl FnOnce(&mut Core) -> R) -> R {
+        let mut core = self.core.borrow_mut();
+        let result = change(&mut core);
+        let waiting = self.waiting.borrow();
+        for client in core.take_woken() {
+            if let Some(notify) = waiting.get(&client) {
+                notify.notify_one();
+            }
+        }
+        result
+    }
+
+    fn closed(&self, connection: u64) {
+        self.waiting.borrow_mut().remove(&connection);
+        self.change(|core| core.closed(connection));
+    }
+}
+
+/// The interface, for the connections. It does not keep the Finder alive.
+struct Served(std::rc::Weak<State>);
+
+impl Served {
+    fn change<R>(&self, change: impl FnOnce(&mut Core) -> Result<R, XrlError>) -> Result<R, XrlError> {
+        self.0.upgrade().ok_or(XrlError::NoFinder)?.change(change)
+    }
+}
+
+/// 16 random octets from the system.
+pub(crate) fn random_key() -> Key {
+    let mut key = Key::default();
+    if let Err(e) = getrandom::fill(&mut key) {
+        // A key that can be guessed is worse than no Finder.
+        tracing::error!(%e, "the system has no randomness");
+        std::process::abort();
+    }
+    key
+}
+
+fn subject(request: wire::WatchRequest) -> Result<Subject, XrlError> {
+    match (request.class.is_empty(), request.instance.is_empty()) {
+        (false, true) => Ok(Subject::Class(request.class)),
+        (true, false) => Ok(Subject::Instance(request.instance)),
+        _ => Err(XrlError::BadArguments("class, instance: exactly one is needed".to_owned())),
+    }
+}
+
+impl wire::Finder for Served {
+    async fn hello(
+        &self,
+        ctx: &CallContext,
+        request: wire::HelloRequest,
+    ) -> Result<wire::HelloReply, XrlError> {
+        let (pid, uid) = (ctx.pid.unwrap_or(0), ctx.uid.unwrap_or(u32::MAX));
+        let state = self.0.upgrade().ok_or(XrlError::NoFinder)?;
+        let principal = state.change(|core| core.hello(ctx.connection, pid, uid, &request.secret))?;
+        state.waiting.borrow_mut().entry(ctx.connection).or_default();
+        Ok(wire::HelloReply { principal })
+    }
+
+    async fn register(
+        &self,
+        ctx: &CallContext,
+        request: wire::RegisterRequest,
+    ) -> Result<wire::RegisterReply, XrlError> {
+        self.change(|core| core.register(ctx.connection, request, &mut random_key))
+    }
+
+    async fn enable(
+        &self,
+        ctx: &CallContext,
+        request: wire::EnableRequest,
+    ) -> Result<wire::EnableReply, XrlError> {
+        self.change(|core| core.enable(ctx.connection, &request.instance)).map(|()| wire::EnableReply {})
+    }
+
+    async fn unregister(
+        &self,
+        ctx: &CallContext,
+        request: wire::UnregisterRequest,
+    ) -> Result<wire::UnregisterReply, XrlError> {
+        self.change(|core| core.unregister(ctx.connection, &request.instance))
+            .map(|()| wire::UnregisterReply {})
+    }
+
+    async fn resolve(
+        &self,
+        ctx: &CallContext,
+        request: wire::ResolveRequest,
+    ) -> Result<wire::ResolveReply, XrlError> {
+        self.change(|core| core.resolve(ctx.connection, &request.target, &request.interface, &request.method))
+    }
+
+    async fn watch(
+        &self,
+        ctx: &CallContext,
+        request: wire::WatchRequest,
+    ) -> Result<wire::WatchReply, XrlError> {
+        let subject = subject(request)?;
+        self.change(|core| core.watch(ctx.connection, subject)).map(|()| wire::WatchReply {})
+    }
+
+    async fn unwatch(
+        &self,
+        ctx: &CallContext,
+        request: wire::WatchRequest,
+    ) -> Result<wire::WatchReply, XrlError> {
+        let subject = subject(request)?;
+        self.change(|core| core.unwatch(ctx.connection, &subject)).map(|()| wire::WatchReply {})
+    }
+
+    async fn next_events(
+        &self,
+        ctx: &CallContext,
+        _request: wire::NextEventsRequest,
+    ) -> Result<wire::NextEventsReply, XrlError> {
+        loop {
+            let events = self.change(|core| core.take_events(ctx.connection))?;
+            if !events.is_empty() {
+                return Ok(wire::NextEventsReply { events });
+            }
+            let state = self.0.upgrade().ok_or(XrlError::NoFinder)?;
+            let notify = state.waiting.borrow().get(&ctx.connection).cloned().ok_or(XrlError::NoFinder)?;
+            drop(state);
+            notify.notified().await;
+        }
+    }
+
+    async fn list_targets(
+        &self,
+        ctx: &CallContext,
+        _request: wire::ListTargetsRequest,
+    ) -> Result<wire::ListTargetsReply, XrlError> {
+        let targets = self.change(|core| core.list(ctx.connection))?;
+        Ok(wire::ListTargetsReply { targets })
+    }
+
+    async fn get_descriptors(
+        &self,
+        ctx: &CallContext,
+        request: wire::GetDescriptorsRequest,
+    ) -> Result<wire::GetDescriptorsReply, XrlError> {
+        if request.target == TARGET {
+            self.change(|core| core.check(ctx.connection))?;
+            return Ok(wire::GetDescriptorsReply { descriptors: crate::idl::DESCRIPTORS.to_vec() });
+        }
+        let found =
+            self.change(|core| core.descriptors(ctx.connection, &request.target, &request.interface))?;
+        Ok(wire::GetDescriptorsReply { descriptors: found.to_vec() })
+    }
+}

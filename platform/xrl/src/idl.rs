@@ -1,0 +1,7 @@
+//! The platform's own interfaces, generated from `idl/*.proto`.
+#![allow(missing_docs, clippy::all)]
+
+include!(concat!(env!("OUT_DIR"), "/xrl.rs"));
+
+/// The description of all of them: an encoded `FileDescriptorSet`.
+pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xrl-descriptors.bin"));

@@ -1,0 +1,183 @@
+//! The connection to the Finder: made again whenever it is lost, with everything registered again under its old name.
+
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use prost::Message;
+use tokio::task::spawn_local;
+
+use crate::call::{Call, State};
+use crate::connection::Connection;
+use crate::finder::TARGET;
+use crate::finder::life::LifeEvent;
+use crate::frame::KEY;
+use crate::idl::finder::v1::{self as wire, event};
+use crate::router::{DEFAULT_WINDOW, FinderAddress, Inner, RouterOptions, dial};
+use crate::{Family, XrlError};
+
+/// Pause before the second attempt to reach the Finder; it doubles up to [`LAST_PAUSE`].
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LAST_PAUSE: Duration = Duration::from_millis(500);
+/// How long a restarted Finder has to hear from everybody before who is missing counts as dead.
+const GRACE: Duration = Duration::from_secs(3);
+
+/// Whether the Finder can be asked.
+pub(crate) enum LinkState {
+    Up(Rc<Connection>),
+    Down(XrlError),
+}
+
+impl LinkState {
+    pub(crate) fn connection(&self) -> Result<Rc<Connection>, XrlError> {
+        match self {
+            LinkState::Up(connection) if connection.is_open() => Ok(Rc::clone(connection)),
+            LinkState::Up(_) => Err(XrlError::NoFinder),
+            LinkState::Down(error) => Err(error.clone()),
+        }
+    }
+
+    /// Whether waiting does not help: the Finder is there and refuses.
+    pub(crate) fn is_final(&self) -> bool {
+        matches!(self, LinkState::Down(XrlError::AccessDenied(_)))
+    }
+}
+
+/// Calls a method of the Finder.
+pub(crate) async fn ask<Req: Message, Rep: Message + Default>(
+    connection: &Rc<Connection>,
+    method: &str,
+    request: &Req,
+) -> Result<Rep, XrlError> {
+    let number = connection.bind(&format!("{TARGET}/finder.v1.Finder/{method}"), &[0; KEY])?;
+    let slot = connection.send(number, request, None)?;
+    let reply = Call::new(State::Wire(Rc::clone(connection), slot), None).await;
+    reply.map_err(|e: XrlError| match e {
+        XrlError::Disconnected(_) => XrlError::NoFinder,
+        other => other,
+    })
+}
+
+/// Keeps the connection for as long as the Router lives.
+pub(crate) async fn keep(inner: Weak<Inner>) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let Some(options) = inner.upgrade().map(|i| i.options.clone()) else {
+            return;
+        };
+        let error = match connect(&options, &inner).await {
+            Ok(connection) => {
+                pause = FIRST_PAUSE;
+                follow(&connection, &inner).await
+            }
+            Err(e) => e,
+        };
+        let Some(router) = inner.upgrade() else {
+            return;
+        };
+        tracing::debug!(%error, "no connection to the Finder");
+        router.link.send_replace(LinkState::Down(match error {
+            XrlError::AccessDenied(_) => error,
+            _ => XrlError::NoFinder,
+        }));
+        for watch in router.watches.borrow().iter().filter_map(Weak::upgrade) {
+            watch.doubt();
+        }
+        drop(router);
+        tokio::time::sleep(pause).await;
+        pause = LAST_PAUSE.min(pause * 2);
+    }
+}
+
+/// Connects, says who we are, and registers and watches again what was registered and watched before.
+async fn connect(options: &RouterOptions, inner: &Weak<Inner>) -> Result<Rc<Connection>, XrlError> {
+    let stream = match &options.finder {
+        FinderAddress::Unix(path) => dial(Family::Unix, &path.to_string_lossy()).await,
+        FinderAddress::Tcp(address) => dial(Family::Tcp, &address.to_string()).await,
+    };
+    let stream = stream.map_err(|_| XrlError::NoFinder)?;
+    let connection = Connection::start(stream, DEFAULT_WINDOW);
+    let result = introduce(&connection, options, inner).await;
+    if let Err(e) = &result {
+        connection.close(e.clone());
+    }
+    result.map(|()| connection)
+}
+
+async fn introduce(
+    connection: &Rc<Connection>,
+    options: &RouterOptions,
+    inner: &Weak<Inner>,
+) -> Result<(), XrlError> {
+    let hello = wire::HelloRequest { secret: options.secret.to_vec() };
+    let _known: wire::HelloReply = ask(connection, "Hello", &hello).await?;
+    let lost = || XrlError::Disconnected("the Router was dropped".to_owned());
+    let known: Vec<(u64, wire::RegisterRequest)> = {
+        let router = inner.upgrade().ok_or_else(lost)?;
+        let targets = router.targets.borrow();
+        targets.iter().map(|(id, t)| (*id, t.request.clone())).collect()
+    };
+    for (id, request) in known {
+        let instance = request.instance.clone();
+        match ask(connection, "Register", &request).await {
+            Ok(reply) => {
+                let router = inner.upgrade().ok_or_else(lost)?;
+                if let Some(target) = router.targets.borrow_mut().get_mut(&id) {
+                    target.take_keys(reply)?;
+                }
+                drop(router);
+                let enable = wire::EnableRequest { instance };
+                let _enabled: wire::EnableReply = ask(connection, "Enable", &enable).await?;
+            }
+            // The others must not suffer from one whose name was taken meanwhile.
+            Err(e @ (XrlError::NameTaken(_) | XrlError::AccessDenied(_))) => {
+                tracing::error!(%e, instance, "could not register again");
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    let watches: Vec<_> = {
+        let router = inner.upgrade().ok_or_else(lost)?;
+        let watches = router.watches.borrow();
+        watches.iter().filter_map(Weak::upgrade).collect()
+    };
+    for watch in watches {
+        let _watching: wire::WatchReply = ask(connection, "Watch", &watch.request()).await?;
+        spawn_local(async move {
+            tokio::time::sleep(GRACE).await;
+            watch.settle();
+        });
+    }
+    let router = inner.upgrade().ok_or_else(lost)?;
+    router.link.send_replace(LinkState::Up(Rc::clone(connection)));
+    Ok(())
+}
+
+/// Takes events from the Finder until the connection breaks.
+async fn follow(connection: &Rc<Connection>, inner: &Weak<Inner>) -> XrlError {
+    loop {
+        let events: Result<wire::NextEventsReply, _> =
+            ask(connection, "NextEvents", &wire::NextEventsRequest {}).await;
+        let events = match events {
+            Ok(reply) => reply.events,
+            Err(e) => {
+                connection.close(e.clone());
+                return e;
+            }
+        };
+        let Some(router) = inner.upgrade() else {
+            return XrlError::NoFinder;
+        };
+        for event in events.into_iter().filter_map(|e| e.event) {
+            let life = match event {
+                event::Event::Invalid(name) => {
+                    router.invalidate(&name);
+                    continue;
+                }
+                event::Event::Birth(life) => LifeEvent::Birth(life.into()),
+                event::Event::Death(life) => LifeEvent::Death(life.into()),
+            };
+            let watches: Vec<_> = router.watches.borrow().iter().filter_map(Weak::upgrade).collect();
+            watches.iter().for_each(|watch| watch.handle(&life));
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The methods that this process serves, with their keys.
+
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use crate::frame::{KEY, Key};
+use crate::service::Handler;
+use crate::{Family, XrlError};
+
+/// Keys that a method answers to: that of its last registration, and earlier ones, so that callers go on while the
+/// Finder restarts.
+const MAX_KEYS: usize = 4;
+
+/// A method of a registered target.
+pub(crate) struct MethodEntry {
+    pub(crate) instance: String,
+    pub(crate) families: Vec<Family>,
+    pub(crate) handler: Rc<dyn Handler>,
+    pub(crate) typed: Rc<dyn Any>,
+    keys: RefCell<Vec<Key>>,
+    live: Cell<bool>,
+}
+
+impl MethodEntry {
+    pub(crate) fn new(
+        instance: &str,
+        families: &[Family],
+        handler: Rc<dyn Handler>,
+        typed: Rc<dyn Any>,
+    ) -> Self {
+        MethodEntry {
+            instance: instance.to_owned(),
+            families: families.to_vec(),
+            handler,
+            typed,
+            keys: RefCell::new(Vec::new()),
+            live: Cell::new(true),
+        }
+    }
+
+    /// Whether the target is still registered.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.get()
+    }
+
+    /// Takes the key of the latest registration.
+    pub(crate) fn add_key(&self, key: Key) {
+        let mut keys = self.keys.borrow_mut();
+        if keys.len() == MAX_KEYS {
+            keys.remove(0);
+        }
+        keys.push(key);
+    }
+
+    fn offers(&self, family: Family) -> bool {
+        self.families.is_empty() || self.families.contains(&family)
+    }
+}
+
+/// Whether two keys are the same, in a time that does not tell where they differ.
+fn same(a: &Key, b: &Key) -> bool {
+    let mut difference = 0;
+    for i in 0..KEY {
+        difference |= std::hint::black_box(a[i] ^ b[i]);
+    }
+    difference == 0
+}
+
+/// All the methods of this process.
+#[derive(Default)]
+pub(crate) struct Registry {
+    methods: RefCell<HashMap<String, Rc<MethodEntry>>>,
+    /// Whether methods need no key: only the Finder's own.
+    open: bool,
+    on_close: Option<Box<dyn Fn(u64)>>,
+}
+
+impl Registry {
+    /// A registry of methods that everybody may call, and what to do when a connection ends.
+    pub(crate) fn open(on_close: impl Fn(u64) + 'static) -> Self {
+        Registry { methods: RefCell::default(), open: true, on_close: Some(Box::new(on_close)) }
+    }
+
+    pub(crate) fn insert(&self, path: String, entry: Rc<MethodEntry>) {
+        if let Some(old) = self.methods.borrow_mut().insert(path, entry) {
+            old.live.set(false);
+        }
+    }
+
+    /// Removes a target's methods: calls to them fail from now on.
+    pub(crate) fn remove(&self, paths: &[String]) {
+        let mut methods = self.methods.borrow_mut();
+        for path in paths {
+            if let Some(entry) = methods.remove(path) {
+                entry.live.set(false);
+            }
+        }
+    }
+
+    /// The method at `path`, if the key is right.
+    pub(crate) fn find(&self, path: &str, key: &Key, family: Family) -> Result<Rc<MethodEntry>, XrlError> {
+        let methods = self.methods.borrow();
+        let Some(entry) = methods.get(path) else {
+            // Who has no key need not learn what there is.
+            return Err(XrlError::BadKey);
+        };
+        let known = entry.keys.borrow().iter().fold(false, |known, k| known | same(k, key));
+        if !self.open && !known {
+            return Err(XrlError::BadKey);
+        }
+        if !entry.offers(family) {
+            return Err(XrlError::NoFamily(family.to_string()));
+        }
+        Ok(Rc::clone(entry))
+    }
+
+    /// The method at `path`, for a caller of this process that the Finder has let in.
+    pub(crate) fn local(&self, path: &str) -> Option<Rc<MethodEntry>> {
+        self.methods.borrow().get(path).map(Rc::clone)
+    }
+
+    pub(crate) fn connection_closed(&self, connection: u64) {
+        if let Some(on_close) = &self.on_close {
+            on_close(connection);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same;
+
+    #[test]
+    fn keys_are_compared_whole() {
+        let key = [7; 16];
+        assert!(same(&key, &key));
+        for i in 0..16 {
+            let mut other = key;
+            other[i] ^= 0x80;
+            assert!(!same(&key, &other));
+        }
+    }
+}

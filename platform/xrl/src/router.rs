@@ -1,0 +1,503 @@
+//! A process's endpoint: what it serves, what it has resolved, and its connections.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
+use tokio::sync::watch as signal;
+use tokio::task::{AbortHandle, spawn_local};
+
+use crate::channel::{Channel, Route};
+use crate::connection::Connection;
+use crate::finder::acl::Secret;
+use crate::finder::core::Subject;
+use crate::finder::{self, random_key};
+use crate::frame::{KEY, Key};
+use crate::idl::finder::v1 as wire;
+use crate::link::{self, LinkState, ask};
+use crate::registry::{MethodEntry, Registry};
+use crate::server::{self, Listener};
+use crate::stream::Stream;
+use crate::udp::{self, UdpCaller};
+use crate::watch::{LifeWatch, WatchState};
+use crate::{Family, Service, XrlError, kill};
+
+/// Calls that may be outstanding on one connection.
+pub const DEFAULT_WINDOW: usize = 256;
+
+/// Where the Finder listens.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FinderAddress {
+    /// A Unix socket of this host.
+    Unix(PathBuf),
+    /// A TCP port.
+    Tcp(SocketAddr),
+}
+
+/// What a Router has to know.
+#[derive(Clone, Debug)]
+pub struct RouterOptions {
+    /// Where the Finder listens.
+    pub finder: FinderAddress,
+    /// The process's own secret.
+    pub secret: Secret,
+    /// The folder for the process's own Unix socket.
+    pub socket_dir: PathBuf,
+    /// The address that targets listen on by TCP and UDP.
+    pub listen: IpAddr,
+    /// Calls that may be outstanding on one connection; more wait in their order.
+    pub window: usize,
+    /// How long to wait for the Finder where something cannot be done without it.
+    pub patience: Duration,
+}
+
+impl RouterOptions {
+    /// The usual choices for a process of the Finder's host.
+    pub fn new(finder: impl Into<PathBuf>, secret: Secret, socket_dir: impl Into<PathBuf>) -> Self {
+        RouterOptions {
+            finder: FinderAddress::Unix(finder.into()),
+            secret,
+            socket_dir: socket_dir.into(),
+            listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
+            window: DEFAULT_WINDOW,
+            patience: Duration::from_secs(5),
+        }
+    }
+}
+
+/// A component instance that wants to be called.
+pub struct Target {
+    /// What it is, as `bgp`.
+    pub class: String,
+    /// Its own name; `None`: the Finder chooses one.
+    pub instance: Option<String>,
+    /// Whether it must be the only one of its class.
+    pub singleton: bool,
+    /// Its interfaces.
+    pub services: Vec<Service>,
+    /// Families that it can be reached by; callers of the same process need none.
+    pub families: Vec<Family>,
+}
+
+impl Target {
+    /// A target reached by Unix socket.
+    pub fn new(class: &str, services: Vec<Service>) -> Self {
+        let class = class.to_owned();
+        Target { class, instance: None, singleton: false, services, families: vec![Family::Unix] }
+    }
+
+    /// The same under this name.
+    #[must_use]
+    pub fn named(mut self, instance: &str) -> Self {
+        self.instance = Some(instance.to_owned());
+        self
+    }
+
+    /// The same, insisting to be the only one of its class.
+    #[must_use]
+    pub fn singleton(mut self) -> Self {
+        self.singleton = true;
+        self
+    }
+
+    /// The same, reached by these families.
+    #[must_use]
+    pub fn families(mut self, families: &[Family]) -> Self {
+        self.families = families.to_vec();
+        self
+    }
+}
+
+/// A target as the Router keeps it, to register it with every Finder that comes.
+pub(crate) struct Registered {
+    pub(crate) request: wire::RegisterRequest,
+    pub(crate) methods: Vec<(String, Rc<MethodEntry>)>,
+}
+
+impl Registered {
+    pub(crate) fn take_keys(&mut self, reply: wire::RegisterReply) -> Result<(), XrlError> {
+        self.request.cookie = reply.cookie;
+        if reply.keys.len() != self.methods.len() {
+            return Err(XrlError::Protocol("a key is missing".to_owned()));
+        }
+        for ((_, entry), key) in self.methods.iter().zip(&reply.keys) {
+            entry.add_key(key_of(key)?);
+        }
+        Ok(())
+    }
+}
+
+fn key_of(octets: &[u8]) -> Result<Key, XrlError> {
+    octets.try_into().map_err(|_| XrlError::Protocol(format!("a key of {} octets", octets.len())))
+}
+
+/// A registered target. Dropping it unregisters the target; until then its Router lives.
+pub struct TargetHandle {
+    router: Router,
+    id: u64,
+    instance: String,
+}
+
+impl TargetHandle {
+    /// The target's name.
+    pub fn instance(&self) -> &str {
+        &self.instance
+    }
+}
+
+impl Drop for TargetHandle {
+    fn drop(&mut self) {
+        self.router.0.unregister(self.id);
+    }
+}
+
+/// A process's endpoint. Clones are the same endpoint. It needs a `LocalSet`.
+#[derive(Clone)]
+pub struct Router(pub(crate) Rc<Inner>);
+
+/// Target and forced family.
+type ChannelKey = (String, Option<Family>);
+
+pub(crate) struct Inner {
+    pub(crate) options: RouterOptions,
+    pub(crate) registry: Rc<Registry>,
+    pub(crate) link: signal::Sender<LinkState>,
+    pub(crate) targets: RefCell<BTreeMap<u64, Registered>>,
+    pub(crate) watches: RefCell<Vec<Weak<WatchState>>>,
+    channels: RefCell<HashMap<ChannelKey, Weak<Channel>>>,
+    connections: RefCell<HashMap<(Family, String), Rc<Connection>>>,
+    endpoints: RefCell<BTreeMap<Family, wire::Endpoint>>,
+    tasks: RefCell<Vec<AbortHandle>>,
+    sockets: RefCell<Vec<PathBuf>>,
+}
+
+impl Router {
+    /// Connects to the Finder; an error if that does not succeed in the time that the options give.
+    pub async fn connect(options: RouterOptions) -> Result<Self, XrlError> {
+        let inner = Rc::new(Inner {
+            options,
+            registry: Rc::default(),
+            link: signal::Sender::new(LinkState::Down(XrlError::NoFinder)),
+            targets: RefCell::default(),
+            watches: RefCell::default(),
+            channels: RefCell::default(),
+            connections: RefCell::default(),
+            endpoints: RefCell::default(),
+            tasks: RefCell::default(),
+            sockets: RefCell::default(),
+        });
+        let task = spawn_local(link::keep(Rc::downgrade(&inner)));
+        inner.tasks.borrow_mut().push(task.abort_handle());
+        inner.link().await?;
+        Ok(Router(inner))
+    }
+
+    /// Makes a target known. When this returns it can be called.
+    pub async fn register(&self, target: Target) -> Result<TargetHandle, XrlError> {
+        let mut endpoints = Vec::new();
+        for family in &target.families {
+            endpoints.extend(self.0.listen(*family).await?);
+        }
+        let connection = self.0.link().await?;
+        let incarnation = random_key();
+        let [high, ..] = incarnation.as_chunks::<8>().0 else {
+            return Err(XrlError::Internal("a key is 16 octets".to_owned()));
+        };
+        let mut request = wire::RegisterRequest {
+            class: target.class,
+            instance: target.instance.unwrap_or_default(),
+            singleton: target.singleton,
+            endpoints,
+            interfaces: target.services.iter().map(offer).collect(),
+            cookie: Vec::new(),
+            incarnation: u64::from_be_bytes(*high),
+        };
+        let reply: wire::RegisterReply = ask(&connection, "Register", &request).await?;
+        request.instance.clone_from(&reply.instance);
+        let mut registered = Registered { request, methods: Vec::new() };
+        for service in target.services {
+            for method in service.methods {
+                let path = format!("{}/{}/{}", reply.instance, service.name, method.name);
+                let entry = MethodEntry::new(&reply.instance, &method.families, method.handler, method.typed);
+                registered.methods.push((path, Rc::new(entry)));
+            }
+        }
+        let instance = reply.instance.clone();
+        registered.take_keys(reply)?;
+        for (path, entry) in &registered.methods {
+            self.0.registry.insert(path.clone(), Rc::clone(entry));
+        }
+        let id = self.0.insert(registered);
+        let handle = TargetHandle { router: self.clone(), id, instance: instance.clone() };
+        let _enabled: wire::EnableReply =
+            ask(&connection, "Enable", &wire::EnableRequest { instance }).await?;
+        Ok(handle)
+    }
+
+    /// Watches the instances of a class.
+    pub async fn watch_class(&self, class: &str) -> Result<LifeWatch, XrlError> {
+        self.watch(Subject::Class(class.to_owned())).await
+    }
+
+    /// Watches one instance.
+    pub async fn watch_instance(&self, instance: &str) -> Result<LifeWatch, XrlError> {
+        self.watch(Subject::Instance(instance.to_owned())).await
+    }
+
+    async fn watch(&self, subject: Subject) -> Result<LifeWatch, XrlError> {
+        let connection = self.0.link().await?;
+        let state = WatchState::new(subject);
+        {
+            let mut watches = self.0.watches.borrow_mut();
+            watches.retain(|w| w.strong_count() > 0);
+            watches.push(Rc::downgrade(&state));
+        }
+        let _watching: wire::WatchReply = ask(&connection, "Watch", &state.request()).await?;
+        Ok(LifeWatch(state))
+    }
+
+    /// All the targets that there are.
+    pub async fn targets(&self) -> Result<Vec<wire::TargetInfo>, XrlError> {
+        let connection = self.0.link().await?;
+        let reply: wire::ListTargetsReply =
+            ask(&connection, "ListTargets", &wire::ListTargetsRequest {}).await?;
+        Ok(reply.targets)
+    }
+
+    /// The description of a target's interface: an encoded `FileDescriptorSet`.
+    pub async fn descriptors(&self, target: &str, interface: &str) -> Result<Vec<u8>, XrlError> {
+        let connection = self.0.link().await?;
+        let request =
+            wire::GetDescriptorsRequest { target: target.to_owned(), interface: interface.to_owned() };
+        let reply: wire::GetDescriptorsReply = ask(&connection, "GetDescriptors", &request).await?;
+        Ok(reply.descriptors)
+    }
+
+    /// Waits until the Finder is connected, for as long as the options say.
+    pub async fn finder_connected(&self) -> Result<(), XrlError> {
+        self.0.link().await.map(|_| ())
+    }
+
+    pub(crate) fn channel(&self, target: &str, family: Option<Family>) -> Rc<Channel> {
+        let mut channels = self.0.channels.borrow_mut();
+        let key = (target.to_owned(), family);
+        if let Some(channel) = channels.get(&key).and_then(Weak::upgrade) {
+            return channel;
+        }
+        channels.retain(|_, c| c.strong_count() > 0);
+        let channel = Channel::new(self.clone(), target, family);
+        channels.insert(key, Rc::downgrade(&channel));
+        channel
+    }
+
+    /// Finds the way to a method, `path` being INTERFACE/METHOD.
+    pub(crate) async fn resolve(
+        &self,
+        target: &str,
+        path: &str,
+        family: Option<Family>,
+    ) -> Result<Route, XrlError> {
+        let inner = &self.0;
+        // Calls fail at once while there is no Finder: what is cached goes on without it.
+        let connection = inner.current_link()?;
+        if target == finder::TARGET {
+            let number = connection.bind(&format!("{target}/{path}"), &[0; KEY])?;
+            return Ok(Route::Stream { version: connection.version(), connection, number });
+        }
+        let (interface, method) = path.split_once('/').unwrap_or((path, ""));
+        let request = wire::ResolveRequest {
+            target: target.to_owned(),
+            interface: interface.to_owned(),
+            method: method.to_owned(),
+        };
+        let reply: wire::ResolveReply = ask(&connection, "Resolve", &request).await?;
+        let key = key_of(&reply.key)?;
+        let path = format!("{}/{path}", reply.instance);
+        if family.is_none_or(|f| f == Family::InProcess)
+            && let Some(entry) = inner.registry.local(&path)
+        {
+            return Ok(Route::Local(entry));
+        }
+        let mut endpoints: Vec<(Family, String)> = reply
+            .endpoints
+            .into_iter()
+            .filter_map(|e| Family::from_wire(e.family).map(|f| (f, e.address)))
+            .filter(|(f, _)| family.is_none_or(|wanted| wanted == *f))
+            .collect();
+        endpoints.sort_by_key(|(f, _)| *f);
+        let mut error = XrlError::NoFamily(family.map_or("any".to_owned(), |f| f.to_string()));
+        for (family, address) in endpoints {
+            match inner.route(family, &address, &path, key).await {
+                Ok(route) => return Ok(route),
+                Err(e) => error = e,
+            }
+        }
+        Err(error)
+    }
+}
+
+fn offer(service: &Service) -> wire::InterfaceOffer {
+    let method = |m: &crate::Method| wire::MethodOffer {
+        name: m.name.to_owned(),
+        families: m.families.iter().map(|f| f.to_wire().into()).collect(),
+    };
+    wire::InterfaceOffer {
+        name: service.name.to_string(),
+        methods: service.methods.iter().map(method).collect(),
+        descriptors: service.descriptors.to_vec(),
+    }
+}
+
+impl Inner {
+    /// The connection to the Finder, if there is one now.
+    fn current_link(&self) -> Result<Rc<Connection>, XrlError> {
+        self.link.borrow().connection()
+    }
+
+    /// The connection to the Finder, waiting for it if need be.
+    async fn link(&self) -> Result<Rc<Connection>, XrlError> {
+        let mut changes = self.link.subscribe();
+        let up = changes.wait_for(|state| state.connection().is_ok() || state.is_final());
+        match tokio::time::timeout(self.options.patience, up).await {
+            Ok(Ok(state)) => state.connection(),
+            _ => Err(self.current_link().err().unwrap_or(XrlError::NoFinder)),
+        }
+    }
+
+    fn insert(&self, registered: Registered) -> u64 {
+        let mut targets = self.targets.borrow_mut();
+        let id = targets.last_key_value().map_or(0, |(id, _)| id + 1);
+        targets.insert(id, registered);
+        id
+    }
+
+    fn unregister(&self, id: u64) {
+        let Some(registered) = self.targets.borrow_mut().remove(&id) else {
+            return;
+        };
+        let paths: Vec<String> = registered.methods.into_iter().map(|(path, _)| path).collect();
+        self.registry.remove(&paths);
+        if let Ok(connection) = self.current_link() {
+            let request = wire::UnregisterRequest { instance: registered.request.instance };
+            spawn_local(async move {
+                // The Finder forgets it at the latest when the process ends.
+                let _gone: Result<wire::UnregisterReply, _> = ask(&connection, "Unregister", &request).await;
+            });
+        }
+    }
+
+    /// What was resolved for a name is void.
+    pub(crate) fn invalidate(&self, name: &str) {
+        for channel in self.channels.borrow().values().filter_map(Weak::upgrade) {
+            if channel.target() == name {
+                channel.invalidate();
+            }
+        }
+    }
+
+    /// Listens by a family, if that was not done yet. In-process and kill need no socket.
+    async fn listen(&self, family: Family) -> Result<Option<wire::Endpoint>, XrlError> {
+        let known = self.endpoints.borrow().get(&family).cloned();
+        if known.is_some() {
+            return Ok(known);
+        }
+        let failed = |e: io::Error| XrlError::Internal(format!("listening by {family}: {e}"));
+        let (address, task) = match family {
+            Family::InProcess | Family::Kill => return Ok(None),
+            Family::Unix => {
+                let name: String = random_key()[..4].iter().map(|b| format!("{b:02x}")).collect();
+                let path = self.options.socket_dir.join(format!("{}-{name}.xrl", std::process::id()));
+                let listener = crate::listen::unix(&path).map_err(failed)?;
+                self.sockets.borrow_mut().push(path.clone());
+                let task = spawn_local(server::serve(Listener::Unix(listener), Rc::clone(&self.registry)));
+                (path.to_string_lossy().into_owned(), task)
+            }
+            Family::Tcp => {
+                let listener = TcpListener::bind((self.options.listen, 0)).await.map_err(failed)?;
+                let address = listener.local_addr().map_err(failed)?.to_string();
+                (address, spawn_local(server::serve(Listener::Tcp(listener), Rc::clone(&self.registry))))
+            }
+            Family::Udp => {
+                let socket = UdpSocket::bind((self.options.listen, 0)).await.map_err(failed)?;
+                let address = socket.local_addr().map_err(failed)?.to_string();
+                (address, spawn_local(udp::serve(socket, Rc::clone(&self.registry))))
+            }
+        };
+        self.tasks.borrow_mut().push(task.abort_handle());
+        let endpoint = wire::Endpoint { family: family.to_wire().into(), address };
+        self.endpoints.borrow_mut().insert(family, endpoint.clone());
+        Ok(Some(endpoint))
+    }
+
+    async fn route(&self, family: Family, address: &str, path: &str, key: Key) -> Result<Route, XrlError> {
+        match family {
+            Family::Unix | Family::Tcp => {
+                let connection = self.connection(family, address).await?;
+                let number = connection.bind(path, &key)?;
+                Ok(Route::Stream { version: connection.version(), connection, number })
+            }
+            Family::Udp => {
+                let address: SocketAddr = parse(address)?;
+                let caller = UdpCaller::new(address).await;
+                let caller = caller.map_err(|e| XrlError::Disconnected(e.to_string()))?;
+                Ok(Route::Udp { caller: Rc::new(caller), path: path.into(), key })
+            }
+            Family::Kill if path.ends_with(&format!("/{}/{}", kill::INTERFACE, kill::METHOD)) => {
+                Ok(Route::Kill { pid: parse(address)? })
+            }
+            Family::Kill | Family::InProcess => Err(XrlError::NoFamily(family.to_string())),
+        }
+    }
+
+    async fn connection(&self, family: Family, address: &str) -> Result<Rc<Connection>, XrlError> {
+        let key = (family, address.to_owned());
+        let open = |map: &HashMap<_, Rc<Connection>>| map.get(&key).filter(|c| c.is_open()).cloned();
+        if let Some(connection) = open(&self.connections.borrow()) {
+            return Ok(connection);
+        }
+        let stream =
+            dial(family, address).await.map_err(|e| XrlError::Disconnected(format!("{address}: {e}")))?;
+        let mut connections = self.connections.borrow_mut();
+        // Another call may have been faster; all have to share one connection for their order.
+        if let Some(connection) = open(&connections) {
+            return Ok(connection);
+        }
+        connections.retain(|_, c| c.is_open());
+        let connection = Connection::start(stream, self.options.window);
+        connections.insert(key, Rc::clone(&connection));
+        Ok(connection)
+    }
+}
+
+fn parse<T: std::str::FromStr>(address: &str) -> Result<T, XrlError> {
+    address.parse().map_err(|_| XrlError::Protocol(format!("the Finder told the address `{address}`")))
+}
+
+pub(crate) async fn dial(family: Family, address: &str) -> io::Result<Stream> {
+    if family == Family::Unix {
+        return UnixStream::connect(address).await.map(Stream::Unix);
+    }
+    let stream = TcpStream::connect(address).await?;
+    stream.set_nodelay(true)?;
+    Ok(Stream::Tcp(stream))
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.tasks.borrow().iter().for_each(AbortHandle::abort);
+        let ended = || XrlError::Disconnected("the Router was dropped".to_owned());
+        self.connections.borrow().values().for_each(|c| c.close(ended()));
+        if let Ok(connection) = self.current_link() {
+            connection.close(ended());
+        }
+        self.watches.borrow().iter().filter_map(Weak::upgrade).for_each(|w| w.end());
+        for path in self.sockets.borrow().iter() {
+            let _gone_already = std::fs::remove_file(path);
+        }
+    }
+}

@@ -1,0 +1,282 @@
+//! The receiving side of a connection: binds methods, checks their keys, starts handlers in order, sends replies.
+//!
+//! One task reads and writes. It never waits for a handler: one that is not done at once goes on as a task of its own.
+//! When a connection has [`MAX_RUNNING`] of those, or when its caller does not read its replies, the task stops reading,
+//! and the socket makes the caller stop.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::net::{TcpListener, UnixListener};
+use tokio::task::{AbortHandle, JoinHandle, spawn_local};
+use tokio::time::Instant;
+
+use crate::frame::{self, Bind, Frame, Kind};
+use crate::registry::{MethodEntry, Registry};
+use crate::service::{CallContext, PendingReply, put_octets, put_result};
+use crate::stream::{Input, Output, Stream};
+use crate::{Family, XrlError};
+
+/// Handlers of one connection that may be going on at once; beyond that it is not read from.
+pub const MAX_RUNNING: usize = 1024;
+/// Octets of replies of one connection that may wait for the caller; beyond that it is not read from.
+pub const MAX_REPLIES: usize = 4 << 20;
+/// Methods that one connection may bind.
+const MAX_BOUND: u16 = 4096;
+/// Reads in one turn, so that a busy connection leaves time to the others.
+const READS_PER_TURN: usize = 16;
+
+struct Shared {
+    out: Output,
+    running: RefCell<HashMap<u32, AbortHandle>>,
+}
+
+struct ServerConnection {
+    stream: Stream,
+    registry: Rc<Registry>,
+    shared: Rc<Shared>,
+    input: Input,
+    context: CallContext,
+    greeted: bool,
+    closing: bool,
+    bound: Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
+}
+
+impl ServerConnection {
+    fn new(stream: Stream, registry: Rc<Registry>, connection: u64) -> Self {
+        let (pid, uid) = stream.peer();
+        let family = match stream {
+            Stream::Unix(_) => Family::Unix,
+            Stream::Tcp(_) => Family::Tcp,
+        };
+        ServerConnection {
+            stream,
+            registry,
+            shared: Rc::new(Shared { out: Output::new(), running: RefCell::new(HashMap::new()) }),
+            input: Input::new(),
+            context: CallContext { connection, pid, uid, family, deadline: None },
+            greeted: false,
+            closing: false,
+            bound: Vec::new(),
+        }
+    }
+
+    fn full(&self) -> bool {
+        self.shared.running.borrow().len() >= MAX_RUNNING || self.shared.out.len() >= MAX_REPLIES
+    }
+
+    /// Handles the frames that are there, until a limit is reached.
+    fn process(&mut self) {
+        while !self.closing && !self.full() {
+            let (frame, size) = match frame::decode(self.input.data()) {
+                Ok(Some(found)) => found,
+                Ok(None) => return,
+                Err(e) => return self.close(&XrlError::Protocol(e.to_string())),
+            };
+            let result = if self.greeted {
+                dispatch(frame, &mut self.bound, &self.registry, &self.shared, self.context)
+            } else {
+                self.greeted = true;
+                greeting(frame)
+            };
+            self.input.consume(size);
+            if let Err(e) = result {
+                self.close(&e);
+            }
+        }
+    }
+
+    fn close(&mut self, why: &XrlError) {
+        tracing::warn!(connection = self.context.connection, pid = self.context.pid, %why, "XRL connection refused");
+        let mut out = self.shared.out.buf.borrow_mut();
+        let start = frame::begin(&mut out, Kind::Close, 0, 0);
+        why.encode(&mut out);
+        let _short = frame::end(&mut out, start);
+        drop(out);
+        self.closing = true;
+    }
+
+    fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
+        self.shared.out.task_runs(cx);
+        for _ in 0..READS_PER_TURN {
+            self.process();
+            let flushed = self.shared.out.flush(&self.stream, cx)?;
+            if self.closing {
+                return Ok(if flushed { Poll::Ready(()) } else { Poll::Pending });
+            }
+            if self.full() {
+                // Woken by the socket that takes replies again, or by a handler that ends.
+                return Ok(Poll::Pending);
+            }
+            match self.input.fill(&self.stream, cx)? {
+                None => return Ok(Poll::Pending),
+                Some(0) => return Ok(Poll::Ready(())),
+                Some(_) => {}
+            }
+        }
+        cx.waker().wake_by_ref();
+        Ok(Poll::Pending)
+    }
+}
+
+impl Future for ServerConnection {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        self.turn(cx).unwrap_or(Poll::Ready(()))
+    }
+}
+
+impl Drop for ServerConnection {
+    fn drop(&mut self) {
+        for (_, handler) in self.shared.running.borrow_mut().drain() {
+            handler.abort();
+        }
+        self.registry.connection_closed(self.context.connection);
+    }
+}
+
+fn greeting(frame: Frame<'_>) -> Result<(), XrlError> {
+    if frame.kind != Kind::Hello || frame.body != frame::MAGIC {
+        return Err(XrlError::Protocol("expected Hello first".to_owned()));
+    }
+    if frame.method != frame::VERSION {
+        return Err(XrlError::Protocol(format!("version {}; expected {}", frame.method, frame::VERSION)));
+    }
+    Ok(())
+}
+
+/// Handles one frame; an error ends the connection.
+fn dispatch(
+    frame: Frame<'_>,
+    bound: &mut Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
+    registry: &Registry,
+    shared: &Rc<Shared>,
+    mut context: CallContext,
+) -> Result<(), XrlError> {
+    let arguments = match frame.kind {
+        Kind::Call => frame.body,
+        Kind::CallWithin => {
+            let (ms, arguments) = frame
+                .body
+                .split_first_chunk::<4>()
+                .ok_or_else(|| XrlError::Protocol("a call without its time".to_owned()))?;
+            context.deadline = Some(Instant::now() + Duration::from_millis(u32::from_be_bytes(*ms).into()));
+            arguments
+        }
+        Kind::Bind => {
+            if frame.method >= MAX_BOUND {
+                return Err(XrlError::Protocol(format!("method number {}; below {MAX_BOUND}", frame.method)));
+            }
+            let bind = Bind::decode(frame.body).map_err(|e| XrlError::Protocol(e.to_string()))?;
+            let index = usize::from(frame.method);
+            if bound.len() <= index {
+                bound.resize_with(index + 1, || None);
+            }
+            // A refusal is told to every call that uses the number: the caller need not wait for an answer.
+            bound[index] = Some(registry.find(bind.path, &bind.key, context.family));
+            return Ok(());
+        }
+        Kind::Cancel => {
+            let running = shared.running.borrow_mut().remove(&frame.sequence);
+            if let Some(handler) = running {
+                handler.abort();
+                put_result::<()>(&mut shared.out.buf.borrow_mut(), frame.sequence, Err(&XrlError::Cancelled));
+            }
+            return Ok(());
+        }
+        other => return Err(XrlError::Protocol(format!("unexpected {other:?} frame"))),
+    };
+    let entry = match bound.get(usize::from(frame.method)) {
+        Some(Some(Ok(entry))) => entry,
+        Some(Some(Err(refusal))) => {
+            put_result::<()>(&mut shared.out.buf.borrow_mut(), frame.sequence, Err(refusal));
+            return Ok(());
+        }
+        _ => return Err(XrlError::Protocol(format!("method number {} is not bound", frame.method))),
+    };
+    if !entry.is_live() {
+        let gone = XrlError::UnknownTarget(entry.instance.clone());
+        put_result::<()>(&mut shared.out.buf.borrow_mut(), frame.sequence, Err(&gone));
+        return Ok(());
+    }
+    if let Some(pending) = entry.handler.start(context, arguments, frame.sequence, &shared.out.buf) {
+        go_on(shared, frame.sequence, pending)?;
+    }
+    Ok(())
+}
+
+fn go_on(shared: &Rc<Shared>, sequence: u32, pending: PendingReply) -> Result<(), XrlError> {
+    let task_shared = Rc::clone(shared);
+    // A panic inside is caught by the outer task, so that the call still gets its one reply.
+    let handler: JoinHandle<Result<Vec<u8>, XrlError>> = spawn_local(pending);
+    let abort = handler.abort_handle();
+    if shared.running.borrow_mut().insert(sequence, abort).is_some() {
+        return Err(XrlError::Protocol(format!("sequence {sequence} is in use")));
+    }
+    spawn_local(async move {
+        let result = match handler.await {
+            Ok(result) => result,
+            // Whoever cancelled it has answered, or the connection is gone.
+            Err(e) if e.is_cancelled() => return,
+            Err(_) => Err(XrlError::Internal("the handler panicked".to_owned())),
+        };
+        if task_shared.running.borrow_mut().remove(&sequence).is_some() {
+            put_octets(&mut task_shared.out.buf.borrow_mut(), sequence, &result);
+            task_shared.out.kick();
+        }
+    });
+    Ok(())
+}
+
+/// Where connections come from.
+pub(crate) enum Listener {
+    Unix(UnixListener),
+    Tcp(TcpListener),
+}
+
+impl Listener {
+    async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix(l) => l.accept().await.map(|(s, _)| Stream::Unix(s)),
+            Listener::Tcp(l) => {
+                let (stream, _) = l.accept().await?;
+                // Frames are gathered here already; Nagle would only delay the last ones.
+                let _slower_without = stream.set_nodelay(true);
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+}
+
+thread_local! {
+    static NEXT_CONNECTION: Cell<u64> = const { Cell::new(1) };
+}
+
+/// Accepts connections for as long as the task lives, each served by a task that ends with this one.
+pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok(stream) => {
+                    let id = NEXT_CONNECTION.get();
+                    NEXT_CONNECTION.set(id + 1);
+                    connections.spawn_local(ServerConnection::new(stream, Rc::clone(&registry), id));
+                }
+                Err(e) => {
+                    // Out of descriptors, mostly: others are closed meanwhile.
+                    tracing::warn!(%e, "accepting an XRL connection");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+        }
+    }
+}

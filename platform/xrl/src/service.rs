@@ -1,0 +1,286 @@
+//! What a target serves: interfaces, their methods, and how a call reaches a handler.
+//!
+//! A handler is an async function. It is polled once where the call arrives, so that calls start in their order and a
+//! handler that need not wait costs no task; one that waits becomes a task of its own.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::future::Future;
+use std::marker::PhantomData;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use prost::Message;
+use tokio::time::Instant;
+
+use crate::frame::{self, Kind};
+use crate::{Family, XrlError};
+
+/// Calls inside of calls inside of calls in one process, each on the stack of the one before; beyond this many a
+/// handler starts as a task.
+const MAX_INLINE_DEPTH: u32 = 16;
+
+thread_local! {
+    static INLINE_DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// What a handler may know about its caller.
+#[derive(Clone, Copy, Debug)]
+pub struct CallContext {
+    /// The connection that the call came by: unique in this process, 0 for calls from this process and by UDP.
+    pub connection: u64,
+    /// The caller's process, where the family knows it.
+    pub pid: Option<u32>,
+    /// The caller's user, where the family knows it.
+    pub uid: Option<u32>,
+    /// How the call came.
+    pub family: Family,
+    /// When the caller gives up. The handler is dropped then.
+    pub deadline: Option<Instant>,
+}
+
+/// An interface as a target serves it. Made by generated code.
+pub struct Service {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) descriptors: Cow<'static, [u8]>,
+    pub(crate) methods: Vec<Method>,
+}
+
+impl Service {
+    /// The interface `name` (package and service), described by an encoded `FileDescriptorSet`.
+    pub fn new(name: &'static str, descriptors: &'static [u8], methods: Vec<Method>) -> Self {
+        Service { name: name.into(), descriptors: descriptors.into(), methods }
+    }
+
+    /// The interface's name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Offers `method` by these families only, where the others are worse for it.
+    #[must_use]
+    pub fn restrict(mut self, method: &str, families: &[Family]) -> Self {
+        for m in self.methods.iter_mut().filter(|m| m.name == method) {
+            m.families = families.to_vec();
+        }
+        self
+    }
+}
+
+/// A method with its handler. Made by generated code.
+pub struct Method {
+    pub(crate) name: &'static str,
+    pub(crate) families: Vec<Family>,
+    pub(crate) handler: Rc<dyn Handler>,
+    /// An `Rc<dyn TypedHandler<Req, Rep>>`, for callers of the same process.
+    pub(crate) typed: Rc<dyn Any>,
+}
+
+impl Method {
+    /// The method `name`, carried out by `handle`.
+    pub fn new<Req, Rep, F, Fut>(name: &'static str, handle: F) -> Self
+    where
+        Req: Message + Default + 'static,
+        Rep: Message + Default + 'static,
+        F: Fn(CallContext, Req) -> Fut + 'static,
+        Fut: Future<Output = Result<Rep, XrlError>> + 'static,
+    {
+        let method = Rc::new(FnHandler { handle, spare: RefCell::new(None), types: PhantomData });
+        let typed: Rc<dyn TypedHandler<Req, Rep>> = method.clone();
+        Method { name, families: Vec::new(), handler: method, typed: Rc::new(typed) }
+    }
+}
+
+/// A handler that was started: done already, or going on.
+pub(crate) enum Started<T> {
+    Ready(Result<T, XrlError>),
+    Pending(Pin<Box<dyn Future<Output = Result<T, XrlError>>>>),
+}
+
+/// A handler as a connection sees it: octets in, octets out.
+pub(crate) trait Handler {
+    /// Starts the handler. If it is done at once its reply, or its error, goes to `out` as a whole frame.
+    fn start(
+        &self,
+        ctx: CallContext,
+        arguments: &[u8],
+        sequence: u32,
+        out: &RefCell<Vec<u8>>,
+    ) -> Option<PendingReply>;
+    /// Starts the handler for a caller that wants octets.
+    fn start_octets(&self, ctx: CallContext, arguments: &[u8]) -> Started<Vec<u8>>;
+}
+
+/// A handler that goes on, and then yields its encoded reply.
+pub(crate) type PendingReply = Pin<Box<dyn Future<Output = Result<Vec<u8>, XrlError>>>>;
+
+/// A handler as a caller of the same process sees it.
+pub(crate) trait TypedHandler<Req, Rep> {
+    fn start_typed(&self, ctx: CallContext, request: Req) -> Started<Rep>;
+}
+
+struct FnHandler<Req, Rep, F, Fut> {
+    handle: F,
+    /// The last handler's memory, for the next.
+    spare: RefCell<Option<Pin<Box<Option<Fut>>>>>,
+    types: PhantomData<fn(Req) -> Rep>,
+}
+
+/// A started handler; the `Option` allows its memory to be used again.
+struct Running<Fut>(Pin<Box<Option<Fut>>>);
+
+impl<T, Fut: Future<Output = Result<T, XrlError>>> Future for Running<Fut> {
+    type Output = Result<T, XrlError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.0.as_mut().as_pin_mut() {
+            Some(future) => future.poll(cx),
+            None => Poll::Ready(Err(XrlError::Internal("handler polled after its end".to_owned()))),
+        }
+    }
+}
+
+enum Begun<T, Fut> {
+    Ready(Result<T, XrlError>),
+    Pending(Running<Fut>),
+}
+
+impl<Req, Rep, F, Fut> FnHandler<Req, Rep, F, Fut>
+where
+    F: Fn(CallContext, Req) -> Fut,
+    Fut: Future<Output = Result<Rep, XrlError>>,
+{
+    fn begin(&self, ctx: CallContext, request: Req) -> Begun<Rep, Fut> {
+        let mut slot = self.spare.borrow_mut().take().unwrap_or_else(|| Box::pin(None));
+        let depth = INLINE_DEPTH.get();
+        if depth >= MAX_INLINE_DEPTH {
+            slot.as_mut().set(Some((self.handle)(ctx, request)));
+            return Begun::Pending(Running(slot));
+        }
+        INLINE_DEPTH.set(depth + 1);
+        // No panic crosses to the connection or to the caller of the same process.
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            slot.as_mut().set(Some((self.handle)(ctx, request)));
+            match slot.as_mut().as_pin_mut() {
+                Some(future) => future.poll(&mut Context::from_waker(Waker::noop())),
+                None => Poll::Pending,
+            }
+        }));
+        INLINE_DEPTH.set(depth);
+        match polled {
+            Ok(Poll::Ready(result)) => {
+                slot.as_mut().set(None);
+                *self.spare.borrow_mut() = Some(slot);
+                Begun::Ready(result)
+            }
+            // The task polls it again first of all, so the waker that it saw here is not missed.
+            Ok(Poll::Pending) => Begun::Pending(Running(slot)),
+            Err(_) => Begun::Ready(Err(XrlError::Internal("the handler panicked".to_owned()))),
+        }
+    }
+}
+
+/// Ends a handler that goes on at the caller's deadline.
+async fn within<T>(
+    deadline: Option<Instant>,
+    handler: impl Future<Output = Result<T, XrlError>>,
+) -> Result<T, XrlError> {
+    match deadline {
+        None => handler.await,
+        Some(at) => tokio::time::timeout_at(at, handler).await.unwrap_or(Err(XrlError::DeadlineExceeded)),
+    }
+}
+
+impl<Req, Rep, F, Fut> Handler for FnHandler<Req, Rep, F, Fut>
+where
+    Req: Message + Default + 'static,
+    Rep: Message + 'static,
+    F: Fn(CallContext, Req) -> Fut,
+    Fut: Future<Output = Result<Rep, XrlError>> + 'static,
+{
+    fn start(
+        &self,
+        ctx: CallContext,
+        arguments: &[u8],
+        sequence: u32,
+        out: &RefCell<Vec<u8>>,
+    ) -> Option<PendingReply> {
+        let begun = match Req::decode(arguments) {
+            Ok(request) => self.begin(ctx, request),
+            Err(e) => Begun::Ready(Err(XrlError::BadArguments(e.to_string()))),
+        };
+        match begun {
+            Begun::Ready(result) => {
+                put_result(&mut out.borrow_mut(), sequence, result.as_ref());
+                None
+            }
+            Begun::Pending(running) => {
+                Some(Box::pin(async move { within(ctx.deadline, running).await.map(|r| r.encode_to_vec()) }))
+            }
+        }
+    }
+
+    fn start_octets(&self, ctx: CallContext, arguments: &[u8]) -> Started<Vec<u8>> {
+        let request = match Req::decode(arguments) {
+            Ok(request) => request,
+            Err(e) => return Started::Ready(Err(XrlError::BadArguments(e.to_string()))),
+        };
+        match self.begin(ctx, request) {
+            Begun::Ready(result) => Started::Ready(result.map(|r| r.encode_to_vec())),
+            Begun::Pending(running) => Started::Pending(Box::pin(async move {
+                within(ctx.deadline, running).await.map(|r| r.encode_to_vec())
+            })),
+        }
+    }
+}
+
+impl<Req, Rep, F, Fut> TypedHandler<Req, Rep> for FnHandler<Req, Rep, F, Fut>
+where
+    Rep: 'static,
+    F: Fn(CallContext, Req) -> Fut,
+    Fut: Future<Output = Result<Rep, XrlError>> + 'static,
+{
+    fn start_typed(&self, ctx: CallContext, request: Req) -> Started<Rep> {
+        match self.begin(ctx, request) {
+            Begun::Ready(result) => Started::Ready(result),
+            Begun::Pending(running) => Started::Pending(Box::pin(within(ctx.deadline, running))),
+        }
+    }
+}
+
+/// Appends the Reply or Error frame of a call.
+pub(crate) fn put_result<M: Message>(out: &mut Vec<u8>, sequence: u32, result: Result<&M, &XrlError>) {
+    let size = match result {
+        Ok(message) => {
+            let start = frame::begin(out, Kind::Reply, sequence, 0);
+            message.encode_raw(out);
+            frame::end(out, start)
+        }
+        Err(error) => {
+            let start = frame::begin(out, Kind::Error, sequence, 0);
+            error.encode(out);
+            frame::end(out, start)
+        }
+    };
+    if let Err(size) = size {
+        let error = XrlError::TooLarge { size: size as u64, limit: frame::MAX_LENGTH as u64 };
+        put_result::<()>(out, sequence, Err(&error));
+    }
+}
+
+/// Appends the Reply or Error frame of a call whose reply is encoded already.
+pub(crate) fn put_octets(out: &mut Vec<u8>, sequence: u32, result: &Result<Vec<u8>, XrlError>) {
+    match result {
+        Ok(body) => {
+            if let Err(size) = frame::put(out, frame::Frame { kind: Kind::Reply, sequence, method: 0, body })
+            {
+                let error = XrlError::TooLarge { size: size as u64, limit: frame::MAX_LENGTH as u64 };
+                put_result::<()>(out, sequence, Err(&error));
+            }
+        }
+        Err(error) => put_result::<()>(out, sequence, Err(error)),
+    }
+}

@@ -1,0 +1,190 @@
+//! A connected stream socket of either family, and the buffers on both of its sides.
+
+use std::cell::{Cell, RefCell};
+use std::io;
+use std::task::{Context, Poll, Waker};
+
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::frame;
+
+/// Room that is read into at once.
+const INPUT: usize = 64 << 10;
+/// A buffer that grew beyond this for one large frame is given back when it is empty.
+const KEEP: usize = 1 << 20;
+
+/// A stream socket.
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+impl Stream {
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Unix(s) => s.poll_read_ready(cx),
+            Stream::Tcp(s) => s.poll_read_ready(cx),
+        }
+    }
+
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Unix(s) => s.poll_write_ready(cx),
+            Stream::Tcp(s) => s.poll_write_ready(cx),
+        }
+    }
+
+    pub(crate) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(s) => s.try_read(buf),
+            Stream::Tcp(s) => s.try_read(buf),
+        }
+    }
+
+    pub(crate) fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(s) => s.try_write(buf),
+            Stream::Tcp(s) => s.try_write(buf),
+        }
+    }
+
+    /// The process and the user at the other end, where the kernel tells.
+    pub(crate) fn peer(&self) -> (Option<u32>, Option<u32>) {
+        match self {
+            Stream::Unix(s) => s
+                .peer_cred()
+                .map_or((None, None), |c| (c.pid().and_then(|pid| u32::try_from(pid).ok()), Some(c.uid()))),
+            Stream::Tcp(_) => (None, None),
+        }
+    }
+}
+
+/// What was read and not yet used.
+pub(crate) struct Input {
+    buf: Vec<u8>,
+    start: usize,
+    end: usize,
+}
+
+impl Input {
+    pub(crate) fn new() -> Self {
+        Input { buf: vec![0; INPUT], start: 0, end: 0 }
+    }
+
+    pub(crate) fn data(&self) -> &[u8] {
+        self.buf.get(self.start..self.end).unwrap_or_default()
+    }
+
+    pub(crate) fn consume(&mut self, n: usize) {
+        self.start = (self.start + n).min(self.end);
+    }
+
+    /// Reads what is there. `Ok(None)`: nothing now, the waker is set; `Ok(Some(0))`: the end.
+    pub(crate) fn fill(&mut self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<Option<usize>> {
+        self.make_room();
+        loop {
+            match stream.try_read(&mut self.buf[self.end..]) {
+                Ok(n) => {
+                    self.end += n;
+                    return Ok(Some(n));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => match stream.poll_read_ready(cx) {
+                    Poll::Ready(ready) => ready?,
+                    Poll::Pending => return Ok(None),
+                },
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.start == self.end {
+            (self.start, self.end) = (0, 0);
+            if self.buf.len() > KEEP {
+                self.buf = vec![0; INPUT];
+            }
+        } else if self.start > 0 {
+            // Less than one frame is left over, mostly a few octets.
+            self.buf.copy_within(self.start..self.end, 0);
+            (self.start, self.end) = (0, self.end - self.start);
+        }
+        let wanted = frame::announced_size(self.data()).max(self.end + 1);
+        if self.buf.len() < wanted {
+            self.buf.resize(wanted, 0);
+        }
+    }
+}
+
+/// What waits to be written. Frames are appended by whoever has one; the connection's task writes all of them at once.
+pub(crate) struct Output {
+    pub(crate) buf: RefCell<Vec<u8>>,
+    written: Cell<usize>,
+    waker: RefCell<Option<Waker>>,
+    kicked: Cell<bool>,
+}
+
+impl Output {
+    pub(crate) fn new() -> Self {
+        Output {
+            buf: RefCell::new(Vec::with_capacity(INPUT)),
+            written: Cell::new(0),
+            waker: RefCell::new(None),
+            kicked: Cell::new(false),
+        }
+    }
+
+    /// Octets not yet written.
+    pub(crate) fn len(&self) -> usize {
+        self.buf.borrow().len() - self.written.get()
+    }
+
+    /// Has the connection's task run in this turn of the loop.
+    pub(crate) fn kick(&self) {
+        if !self.kicked.replace(true)
+            && let Some(waker) = &*self.waker.borrow()
+        {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// The connection's task runs: later kicks wake it again.
+    pub(crate) fn task_runs(&self, cx: &Context<'_>) {
+        self.kicked.set(false);
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|w| w.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+
+    /// Writes as much as the socket takes. Whether all is written; if not the waker is set.
+    pub(crate) fn flush(&self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<bool> {
+        let mut buf = self.buf.borrow_mut();
+        loop {
+            let rest = buf.get(self.written.get()..).unwrap_or_default();
+            if rest.is_empty() {
+                buf.clear();
+                self.written.set(0);
+                if buf.capacity() > KEEP {
+                    *buf = Vec::with_capacity(INPUT);
+                }
+                return Ok(true);
+            }
+            match stream.try_write(rest) {
+                Ok(n) => self.written.set(self.written.get() + n),
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => match stream.poll_write_ready(cx) {
+                    Poll::Ready(ready) => ready?,
+                    Poll::Pending => break,
+                },
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+        // Keep the memory at what waits, not at all that ever passed while something waited.
+        if self.written.get() > KEEP {
+            buf.drain(..self.written.get());
+            self.written.set(0);
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,114 @@
+//! Births and deaths, as a component hears of them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use tokio::sync::Notify;
+
+use crate::finder::core::Subject;
+use crate::finder::life::{Life, LifeEvent, LifeQueue};
+use crate::idl::finder::v1::WatchRequest;
+
+/// Tells the births and deaths of a class or an instance; first the births of what lives.
+pub struct LifeWatch(pub(crate) Rc<WatchState>);
+
+impl LifeWatch {
+    /// Waits for the next event. `None` when the Router is gone.
+    pub async fn next(&mut self) -> Option<LifeEvent> {
+        loop {
+            if let Some(event) = self.0.queue.borrow_mut().pop() {
+                return Some(event);
+            }
+            if self.0.ended.get() {
+                return None;
+            }
+            self.0.notify.notified().await;
+        }
+    }
+
+    /// The next event if there is one now.
+    pub fn try_next(&mut self) -> Option<LifeEvent> {
+        self.0.queue.borrow_mut().pop()
+    }
+}
+
+pub(crate) struct WatchState {
+    pub(crate) subject: Subject,
+    queue: RefCell<LifeQueue>,
+    notify: Notify,
+    ended: Cell<bool>,
+    live: RefCell<BTreeMap<String, Life>>,
+    /// Lives that a restarted Finder has not yet confirmed.
+    unconfirmed: RefCell<BTreeSet<String>>,
+}
+
+impl WatchState {
+    pub(crate) fn new(subject: Subject) -> Rc<Self> {
+        Rc::new(WatchState {
+            subject,
+            queue: RefCell::default(),
+            notify: Notify::new(),
+            ended: Cell::new(false),
+            live: RefCell::default(),
+            unconfirmed: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn request(&self) -> WatchRequest {
+        match &self.subject {
+            Subject::Class(class) => WatchRequest { class: class.clone(), instance: String::new() },
+            Subject::Instance(instance) => WatchRequest { class: String::new(), instance: instance.clone() },
+        }
+    }
+
+    fn push(&self, event: LifeEvent) {
+        self.queue.borrow_mut().push(event);
+        self.notify.notify_one();
+    }
+
+    pub(crate) fn handle(&self, event: &LifeEvent) {
+        if !self.subject.covers(event.life()) {
+            return;
+        }
+        let mut live = self.live.borrow_mut();
+        match event {
+            LifeEvent::Birth(life) => {
+                self.unconfirmed.borrow_mut().remove(&life.instance);
+                // A restarted Finder tells of lives that went on all the time.
+                match live.insert(life.instance.clone(), life.clone()) {
+                    Some(old) if old == *life => return,
+                    Some(old) => self.push(LifeEvent::Death(old)),
+                    None => {}
+                }
+                self.push(event.clone());
+            }
+            LifeEvent::Death(life) => {
+                if live.get(&life.instance).is_some_and(|l| l.incarnation == life.incarnation) {
+                    live.remove(&life.instance);
+                    self.push(event.clone());
+                }
+            }
+        }
+    }
+
+    /// The Finder was lost: everything has to be confirmed by the next one.
+    pub(crate) fn doubt(&self) {
+        self.unconfirmed.borrow_mut().extend(self.live.borrow().keys().cloned());
+    }
+
+    /// What was not confirmed is dead.
+    pub(crate) fn settle(&self) {
+        for instance in std::mem::take(&mut *self.unconfirmed.borrow_mut()) {
+            let dead = self.live.borrow_mut().remove(&instance);
+            if let Some(life) = dead {
+                self.push(LifeEvent::Death(life));
+            }
+        }
+    }
+
+    pub(crate) fn end(&self) {
+        self.ended.set(true);
+        self.notify.notify_one();
+    }
+}

@@ -1,0 +1,136 @@
+//! Who may know whom: the layers of the house as data, checked against `cargo metadata`.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// A layer of the house. The order is the order of the table: what may use what is said in [`MAY_USE`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Layer {
+    Base,
+    Kit1,
+    Kit2,
+    Core,
+    Platform,
+    Shell,
+    Top,
+    Test,
+}
+
+/// Folder prefixes to layers; the first that fits wins.
+const LAYERS: [(&str, Layer); 17] = [
+    ("base", Layer::Base),
+    ("kits/wire", Layer::Kit1),
+    ("kits/machine", Layer::Kit1),
+    ("kits/", Layer::Kit2),
+    ("platform/", Layer::Platform),
+    ("testkit", Layer::Test),
+    ("apps/", Layer::Top),
+    ("tools/", Layer::Top),
+    ("bench/", Layer::Top),
+    ("fuzz", Layer::Top),
+    ("xtask", Layer::Top),
+    ("examples/", Layer::Top),
+    ("sdk/", Layer::Top),
+    ("components/manager/shell", Layer::Shell),
+    ("components/manager/core", Layer::Core),
+    ("components/", Layer::Core),
+    ("", Layer::Top),
+];
+
+/// What each layer may use of the workspace.
+const MAY_USE: [(Layer, &[Layer]); 8] = [
+    (Layer::Base, &[]),
+    (Layer::Kit1, &[Layer::Base]),
+    (Layer::Kit2, &[Layer::Base, Layer::Kit1]),
+    (Layer::Core, &[Layer::Base, Layer::Kit1, Layer::Kit2]),
+    (Layer::Platform, &[Layer::Base, Layer::Kit1, Layer::Platform]),
+    (Layer::Shell, &[Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Platform]),
+    (
+        Layer::Top,
+        &[
+            Layer::Base,
+            Layer::Kit1,
+            Layer::Kit2,
+            Layer::Core,
+            Layer::Platform,
+            Layer::Shell,
+            Layer::Top,
+            Layer::Test,
+        ],
+    ),
+    (Layer::Test, &[Layer::Base, Layer::Kit1, Layer::Kit2]),
+];
+
+/// Layers whose crates must be `no_std`, so that impurity does not compile.
+const NO_STD: [Layer; 4] = [Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Core];
+
+/// Crates from outside that a pure layer must not name.
+const IMPURE: [&str; 8] = ["tokio", "nix", "libc", "socket2", "getrandom", "tracing", "rustix", "mio"];
+
+fn layer_of(folder: &str) -> Layer {
+    if folder.starts_with("components/") && folder.ends_with("/shell") {
+        return Layer::Shell;
+    }
+    LAYERS.iter().find(|(prefix, _)| folder.starts_with(prefix)).map_or(Layer::Top, |(_, layer)| *layer)
+}
+
+/// The rules that are broken, in words.
+pub fn check(root: &Path) -> Result<Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(root)
+        .output()
+        .context("cargo metadata does not start")?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let mut folders = BTreeMap::new();
+    let packages = metadata["packages"].as_array().context("metadata has packages")?;
+    for package in packages {
+        let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
+        let folder = manifest.parent().unwrap_or(manifest).strip_prefix(root)?.display().to_string();
+        folders.insert(package["name"].as_str().unwrap_or_default().to_string(), folder);
+    }
+    let mut found = Vec::new();
+    for package in packages {
+        let folder = &folders[package["name"].as_str().unwrap_or_default()];
+        let layer = layer_of(folder);
+        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+            let name = dependency["name"].as_str().unwrap_or_default();
+            let kind = dependency["kind"].as_str().unwrap_or("normal");
+            if kind == "normal" && layer <= Layer::Core && IMPURE.contains(&name) {
+                found.push(format!("{folder}: {name} has no place in a pure layer; it belongs in a shell"));
+            }
+            let Some(target) = folders.get(name) else { continue };
+            if kind == "normal"
+                && let Some(reason) = refusal(folder, layer, target)
+            {
+                found.push(format!("{folder} uses {target}: {reason}"));
+            }
+        }
+        if NO_STD.contains(&layer) {
+            let lib = std::fs::read_to_string(root.join(folder).join("src/lib.rs")).unwrap_or_default();
+            if !lib.contains("#![no_std]") {
+                found.push(format!("{folder}/src/lib.rs: a pure layer is `#![no_std]`"));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn refusal(folder: &str, layer: Layer, target: &str) -> Option<String> {
+    let other = layer_of(target);
+    if layer == Layer::Shell && other == Layer::Core {
+        let own = folder.strip_suffix("/shell").unwrap_or(folder);
+        return (!target.starts_with(own)).then(|| "a shell knows its own core only; talk by XRL".into());
+    }
+    if layer == Layer::Core && other == Layer::Core {
+        return Some("a core never knows another core".into());
+    }
+    let allowed = MAY_USE.iter().find(|(l, _)| *l == layer).map_or(&[][..], |(_, a)| a);
+    (!allowed.contains(&other)).then(|| format!("layer {layer:?} may not use layer {other:?}"))
+}

@@ -1,0 +1,74 @@
+//! Dependencies: where they come from and under which licence.
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+use std::path::Path;
+use std::process::Command;
+
+/// Licences that need no further thought.
+const ALLOWED: [&str; 14] = [
+    "MIT",
+    "Apache-2.0",
+    "Apache-2.0 WITH LLVM-exception",
+    "BSD-2-Clause",
+    "BSD-3-Clause",
+    "ISC",
+    "Zlib",
+    "0BSD",
+    "Unlicense",
+    "Unicode-3.0",
+    "Unicode-DFS-2016",
+    "CC0-1.0",
+    "BSL-1.0",
+    "MIT-0",
+];
+
+/// The rules that are broken, in words.
+pub fn check(root: &Path) -> Result<Vec<String>> {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .current_dir(root)
+        .output()
+        .context("cargo metadata does not start")?;
+    if !output.status.success() {
+        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let mut found = Vec::new();
+    for package in metadata["packages"].as_array().context("metadata has packages")? {
+        let name = package["name"].as_str().unwrap_or_default();
+        let licence = package["license"].as_str().unwrap_or_default();
+        let source = package["source"].as_str();
+        if source.is_some_and(|s| !s.starts_with("registry+") && !s.starts_with("sparse+")) {
+            found.push(format!("{name}: comes from {}, not from the registry", source.unwrap_or_default()));
+        }
+        if !is_allowed(licence) {
+            found.push(format!("{name}: licence `{licence}` is not on the list in xtask/src/licences.rs"));
+        }
+    }
+    Ok(found)
+}
+
+/// Whether one side of every choice in a licence expression is allowed, and all of every conjunction.
+fn is_allowed(expression: &str) -> bool {
+    let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
+    !expression.is_empty()
+        && expression
+            .split(" AND ")
+            .all(|part| part.split(" OR ").any(|licence| ALLOWED.contains(&licence.trim())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_allowed;
+
+    #[test]
+    fn expressions() {
+        assert!(is_allowed("MIT OR Apache-2.0"));
+        assert!(is_allowed("MIT/GPL-3.0"));
+        assert!(is_allowed("(MIT OR Apache-2.0) AND Unicode-3.0"));
+        assert!(!is_allowed("GPL-3.0"));
+        assert!(!is_allowed("MIT AND GPL-3.0"));
+        assert!(!is_allowed(""));
+    }
+}

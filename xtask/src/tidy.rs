@@ -1,0 +1,117 @@
+//! Rules of the house about files: sizes, names, what must not be in them, links that lead nowhere.
+
+use anyhow::Result;
+use std::path::{Path, PathBuf};
+
+/// A file is seldom longer; those that are stand here with their length, and may shrink but not grow.
+const LINES: usize = 600;
+const OLD_SINS: &[(&str, usize)] = &[];
+
+/// Names that say nothing.
+const EMPTY_NAMES: [&str; 5] = ["utils.rs", "util.rs", "common.rs", "misc.rs", "helpers.rs"];
+
+/// The rules that are broken, in words.
+pub fn check(root: &Path) -> Result<Vec<String>> {
+    let mut found = Vec::new();
+    let mut files = Vec::new();
+    walk(root, root, &mut files)?;
+    for file in &files {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().to_string();
+        let shown = file.display();
+        if EMPTY_NAMES.contains(&name.as_str()) {
+            found.push(format!("{shown}: a name that says nothing; name the file after its noun"));
+        }
+        let Ok(text) = std::fs::read_to_string(root.join(file)) else { continue };
+        match file.extension().and_then(|e| e.to_str()) {
+            Some("rs") => rust(&shown.to_string(), &text, &mut found),
+            Some("md") => links(root, file, &text, &mut found),
+            _ => {}
+        }
+    }
+    for component in list(&root.join("components"))? {
+        for needed in ["README.md", "rights.toml", "core/src/lib.rs", "shell/src/lib.rs"] {
+            if !component.join(needed).exists() {
+                found.push(format!("{}: {needed} is missing", component.strip_prefix(root)?.display()));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn rust(shown: &str, text: &str, found: &mut Vec<String>) {
+    let lines = text.lines().count();
+    let limit = OLD_SINS.iter().find(|(file, _)| *file == shown).map_or(LINES, |(_, lines)| *lines);
+    if lines > limit {
+        found.push(format!("{shown}: {lines} lines; one idea a file, at most {limit}"));
+    }
+    if !text.starts_with("//!") && !shown.contains("tests") && !shown.ends_with("_tests.rs") {
+        found.push(format!("{shown}: a file begins with what it is (`//!`)"));
+    }
+    let marker = ["TO", "DO"].concat();
+    if text.contains(&format!("{marker}:")) || text.contains(&format!("// {marker}")) {
+        found.push(format!("{shown}: no {marker} is left behind"));
+    }
+    if shown.starts_with("xtask") {
+        return; // the rules below are written here
+    }
+    let is_ffi = shown.contains("ffi") || text.contains("#![allow(unsafe_code)]");
+    if !is_ffi && text.lines().any(|l| l.trim_start().starts_with("unsafe ") || l.contains("= unsafe {")) {
+        found.push(format!("{shown}: unsafe outside an FFI room"));
+    }
+    if is_ffi {
+        let unsafes = text.lines().filter(|l| l.contains("unsafe {") || l.contains("unsafe impl")).count();
+        let reasons = text.lines().filter(|l| l.contains("SAFETY:")).count();
+        if unsafes > reasons {
+            found.push(format!("{shown}: {unsafes} unsafe blocks, {reasons} SAFETY lines"));
+        }
+    }
+}
+
+/// Relative links of a document must lead somewhere.
+fn links(root: &Path, file: &Path, text: &str, found: &mut Vec<String>) {
+    let folder = root.join(file).parent().map(PathBuf::from).unwrap_or_default();
+    for part in text.split("](").skip(1) {
+        let Some(target) = part.split(')').next() else { continue };
+        let target = target.split('#').next().unwrap_or_default();
+        if target.is_empty() || target.contains("://") || target.starts_with("mailto:") {
+            continue;
+        }
+        if !folder.join(target).exists() {
+            found.push(format!("{}: the link to {target} leads nowhere", file.display()));
+        }
+    }
+    // "Where to change X": paths in backticks in the architecture's tables must exist.
+    if file == Path::new("ARCHITECTURE.md") {
+        for line in text.lines().filter(|l| l.starts_with('|')) {
+            for word in line.split('`').skip(1).step_by(2) {
+                let looks_like_a_path = word.contains('/') && !word.contains([' ', '<', '*', ':', '(', '{']);
+                if looks_like_a_path && !root.join(word).exists() {
+                    found.push(format!("ARCHITECTURE.md: `{word}` does not exist"));
+                }
+            }
+        }
+    }
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut all: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.filter_map(|e| e.ok().map(|e| e.path())).filter(|p| p.is_dir()).collect();
+    all.sort();
+    Ok(all)
+}
+
+fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_string();
+        if name.starts_with('.') || name.starts_with("target") || name == "corpus" || name == "__pycache__" {
+            continue;
+        }
+        if path.is_dir() {
+            walk(root, &path, files)?;
+        } else {
+            files.push(path.strip_prefix(root)?.to_path_buf());
+        }
+    }
+    Ok(())
+}
