@@ -6,6 +6,9 @@ mod connect;
 mod output;
 mod profile;
 mod show;
+mod status;
+
+sluice_xrl::include_idl!();
 
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use output::Failure;
@@ -55,6 +58,11 @@ enum Command {
     Run {
         /// The component's class.
         component: String,
+        #[command(flatten)]
+        place: Where,
+    },
+    /// Succeeds if the router runs and all its components are ready.
+    Status {
         #[command(flatten)]
         place: Where,
     },
@@ -136,6 +144,7 @@ fn main() -> ExitCode {
         Command::Config { command: ConfigCommand::Check { file, yang_dir, json } } => {
             (check(file, yang_dir, json), json)
         }
+        Command::Status { place } => (status::run(&place), place.json),
         Command::Show { command, place } => (show::run(command, &place), place.json),
         Command::Call { args, place } => (call::run(args, &place), place.json),
         Command::Profile { args, place } => (profile::run(args, &place), place.json),

@@ -16,6 +16,7 @@ use tokio::time::Instant;
 use crate::call::{Call, Queued, State};
 use crate::connection::Connection;
 use crate::frame::Key;
+use crate::octets::Octets;
 use crate::registry::MethodEntry;
 use crate::router::Router;
 use crate::service::{CallContext, Started, TypedHandler};
@@ -262,6 +263,21 @@ impl Channel {
         }
         self.pumping.set(false);
         self.pump();
+    }
+}
+
+impl Router {
+    /// Calls a method by its name, with arguments and reply as octets: for callers that know the interface only at run
+    /// time. `path` is PACKAGE.SERVICE/METHOD.
+    pub fn call_octets(
+        &self,
+        target: &str,
+        path: &str,
+        family: Option<Family>,
+        within: Option<Duration>,
+        request: Octets,
+    ) -> Call<Octets> {
+        Call::new(self.channel(target, family).push(path, request, within), within)
     }
 }
 

@@ -1,5 +1,6 @@
 //! `sluice show`: what the router does, as a table or as JSON.
 
+mod bgp;
 mod interfaces;
 mod processes;
 mod routes;
@@ -17,6 +18,11 @@ pub enum ShowCommand {
     /// Routes: of the RIB, or of the kernel; all, one prefix, or the one that an address is forwarded by.
     #[command(alias = "route")]
     Routes(routes::RoutesArgs),
+    /// BGP: sessions, neighbours, routes.
+    Bgp {
+        #[command(subcommand)]
+        command: bgp::BgpCommand,
+    },
     /// Counts of the RIB's tables, and of the forwarding engine.
     Summary,
     /// The router's processes.
@@ -32,6 +38,7 @@ pub fn run(command: ShowCommand, place: &Where) -> Result<(), Failure> {
         match command {
             ShowCommand::Interfaces => interfaces::show(&router, json).await,
             ShowCommand::Routes(args) => routes::show(&router, args, json).await,
+            ShowCommand::Bgp { command } => bgp::show(&router, command, json).await,
             ShowCommand::Summary => routes::summary(&router, json).await,
             ShowCommand::Processes => processes::show(&router, json).await,
             ShowCommand::Targets => targets::show(&router, json).await,

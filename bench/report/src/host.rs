@@ -1,0 +1,63 @@
+//! The machine, and how much of it others used meanwhile.
+
+use std::fs::read_to_string;
+
+use serde_json::{Value, json};
+
+/// Measures the load that is not the benchmark's own.
+pub struct HostMeter {
+    busy: u64,
+    total: u64,
+    own: u64,
+}
+
+/// Ticks in which the machine was busy, and all ticks.
+fn machine() -> (u64, u64) {
+    let stat = read_to_string("/proc/stat").unwrap_or_default();
+    let ticks: Vec<u64> = stat
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .take(8)
+        .map(|t| t.parse().unwrap_or(0))
+        .collect();
+    let total = ticks.iter().sum();
+    // The fourth and fifth are idle and waiting for disks.
+    let idle: u64 = ticks.iter().skip(3).take(2).sum();
+    (total - idle, total)
+}
+
+/// Ticks that this process and its children that ended have used.
+fn own() -> u64 {
+    let stat = read_to_string("/proc/self/stat").unwrap_or_default();
+    // The name in parentheses may hold spaces; after it utime is the 12th, then stime, cutime, cstime.
+    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+    rest.split_whitespace().skip(11).take(4).map(|t| t.parse::<u64>().unwrap_or(0)).sum()
+}
+
+impl HostMeter {
+    /// Begins to measure.
+    pub fn start() -> Self {
+        let (busy, total) = machine();
+        HostMeter { busy, total, own: own() }
+    }
+
+    /// The machine and the foreign load since the start, in percent of the whole machine. Children of the benchmark
+    /// have to have ended.
+    pub fn stop(&self) -> Value {
+        let (busy, total) = machine();
+        let used = (busy - self.busy).saturating_sub(own() - self.own);
+        let share = 100.0 * used as f64 / (total - self.total).max(1) as f64;
+        let info = read_to_string("/proc/cpuinfo").unwrap_or_default();
+        let model = info.lines().find_map(|l| l.strip_prefix("model name")).unwrap_or_default();
+        let kernel = read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+        json!({
+            "cpu": model.trim_start_matches([' ', '\t', ':']),
+            "cores": std::thread::available_parallelism().map_or(1, usize::from),
+            "kernel": kernel.trim(),
+            "foreign_cpu_pct": (share * 10.0).round() / 10.0,
+        })
+    }
+}

@@ -1,0 +1,221 @@
+//! Plots as SVG: lines over a number, or bars over names; linear or logarithmic.
+
+use std::fmt::Write;
+
+const WIDTH: f64 = 720.0;
+const HEIGHT: f64 = 420.0;
+const LEFT: f64 = 90.0;
+const RIGHT: f64 = 150.0;
+const TOP: f64 = 40.0;
+const BOTTOM: f64 = 50.0;
+const COLOURS: [&str; 8] =
+    ["#1f6fb4", "#d9541e", "#2a9d4b", "#8e44ad", "#b8860b", "#c2185b", "#00838f", "#5d4037"];
+
+/// Values that belong together.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Series {
+    /// Its name in the legend.
+    pub name: String,
+    /// (x, y, deviation); for bars x is the index of the name.
+    pub points: Vec<(f64, f64, f64)>,
+}
+
+/// A plot.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Plot {
+    /// Above it.
+    pub title: String,
+    /// Below it.
+    pub x: String,
+    /// To its left.
+    pub y: String,
+    /// Whether y grows by factors.
+    pub logarithmic: bool,
+    /// Names for bars; none: lines.
+    pub names: Vec<String>,
+    /// What is drawn.
+    pub series: Vec<Series>,
+}
+
+struct Axes {
+    x: (f64, f64),
+    y: (f64, f64),
+    logarithmic: bool,
+}
+
+impl Axes {
+    fn of(plot: &Plot) -> Self {
+        let all = || plot.series.iter().flat_map(|s| &s.points);
+        let top = all().map(|p| p.1 + p.2).fold(f64::MIN_POSITIVE, f64::max);
+        let low = all().map(|p| p.1).filter(|y| *y > 0.0).fold(top, f64::min);
+        let y = if plot.logarithmic {
+            (10f64.powf(low.log10().floor()), 10f64.powf(top.log10().ceil()))
+        } else {
+            (0.0, top * 1.05)
+        };
+        let x = if plot.names.is_empty() {
+            (all().map(|p| p.0).fold(f64::MAX, f64::min), all().map(|p| p.0).fold(f64::MIN, f64::max))
+        } else {
+            (-0.5, plot.names.len() as f64 - 0.5)
+        };
+        Axes { x, y, logarithmic: plot.logarithmic }
+    }
+
+    fn px(&self, x: f64) -> f64 {
+        LEFT + (x - self.x.0) / (self.x.1 - self.x.0).max(f64::MIN_POSITIVE) * (WIDTH - LEFT - RIGHT)
+    }
+
+    fn py(&self, y: f64) -> f64 {
+        let share = if self.logarithmic {
+            (y.max(self.y.0) / self.y.0).log10() / (self.y.1 / self.y.0).log10().max(f64::MIN_POSITIVE)
+        } else {
+            y / self.y.1.max(f64::MIN_POSITIVE)
+        };
+        HEIGHT - BOTTOM - share * (HEIGHT - TOP - BOTTOM)
+    }
+
+    fn marks(&self) -> Vec<f64> {
+        if self.logarithmic {
+            return std::iter::successors(Some(self.y.0), |v| Some(v * 10.0))
+                .take_while(|v| *v <= self.y.1 * 1.001)
+                .collect();
+        }
+        (0..=5).map(|i| self.y.1 * f64::from(i) / 5.0).collect()
+    }
+}
+
+impl Plot {
+    /// The plot as an SVG document.
+    pub fn svg(&self) -> String {
+        let axes = Axes::of(self);
+        let mut out = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             font-family=\"sans-serif\" font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        );
+        text(&mut out, WIDTH / 2.0, TOP / 2.0, "middle", &self.title);
+        text(&mut out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 12.0, "middle", &self.x);
+        let _ = writeln!(
+            out,
+            "<text transform=\"translate(16 {}) rotate(-90)\" text-anchor=\"middle\">{}</text>",
+            HEIGHT / 2.0,
+            escape(&self.y)
+        );
+        self.draw_grid(&axes, &mut out);
+        for (index, series) in self.series.iter().enumerate() {
+            let colour = COLOURS[index % COLOURS.len()];
+            if self.names.is_empty() {
+                draw_line(&axes, series, colour, &mut out);
+            } else {
+                self.draw_bars(&axes, index, series, colour, &mut out);
+            }
+            let y = TOP + 16.0 * index as f64 + 8.0;
+            let x = WIDTH - RIGHT + 12.0;
+            let _ = writeln!(
+                out,
+                "<rect x=\"{x}\" y=\"{}\" width=\"10\" height=\"10\" fill=\"{colour}\"/>",
+                y - 9.0
+            );
+            text(&mut out, x + 16.0, y, "start", &series.name);
+        }
+        out.push_str("</svg>\n");
+        out
+    }
+
+    fn draw_grid(&self, axes: &Axes, out: &mut String) {
+        for mark in axes.marks() {
+            let y = axes.py(mark);
+            let _ = writeln!(
+                out,
+                "<line x1=\"{LEFT}\" x2=\"{}\" y1=\"{y:.1}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>",
+                WIDTH - RIGHT
+            );
+            text(out, LEFT - 6.0, y + 4.0, "end", &crate::number(mark));
+        }
+        if self.names.is_empty() {
+            let mut marks: Vec<f64> = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();
+            marks.sort_by(f64::total_cmp);
+            marks.dedup();
+            for mark in marks {
+                text(out, axes.px(mark), HEIGHT - BOTTOM + 16.0, "middle", &format!("{mark}"));
+            }
+        }
+        for (index, name) in self.names.iter().enumerate() {
+            text(out, axes.px(index as f64), HEIGHT - BOTTOM + 16.0, "middle", name);
+        }
+    }
+
+    fn draw_bars(&self, axes: &Axes, index: usize, series: &Series, colour: &str, out: &mut String) {
+        let slot = axes.px(0.8) - axes.px(0.0);
+        let width = slot / self.series.len().max(1) as f64;
+        for (x, y, deviation) in &series.points {
+            let left = axes.px(*x) - slot / 2.0 + width * index as f64;
+            let top = axes.py(*y);
+            let _ = writeln!(
+                out,
+                "<rect x=\"{left:.1}\" y=\"{top:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{colour}\"/>",
+                HEIGHT - BOTTOM - top
+            );
+            whisker(axes, left + width / 2.0, *y, *deviation, "#333", out);
+        }
+    }
+}
+
+fn draw_line(axes: &Axes, series: &Series, colour: &str, out: &mut String) {
+    let path: Vec<String> =
+        series.points.iter().map(|(x, y, _)| format!("{:.1},{:.1}", axes.px(*x), axes.py(*y))).collect();
+    let _ = writeln!(
+        out,
+        "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\"/>",
+        path.join(" ")
+    );
+    for (x, y, deviation) in &series.points {
+        let (px, py) = (axes.px(*x), axes.py(*y));
+        let _ = writeln!(out, "<circle cx=\"{px:.1}\" cy=\"{py:.1}\" r=\"2.5\" fill=\"{colour}\"/>");
+        whisker(axes, px, *y, *deviation, colour, out);
+    }
+}
+
+fn whisker(axes: &Axes, x: f64, y: f64, deviation: f64, colour: &str, out: &mut String) {
+    if deviation > 0.0 {
+        let (low, high) = (axes.py(y - deviation), axes.py(y + deviation));
+        let _ = writeln!(
+            out,
+            "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\" stroke=\"{colour}\"/>"
+        );
+    }
+}
+
+fn escape(s: &str) -> String {
+    s.replace('&', "&amp;").replace('<', "&lt;")
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, content: &str) {
+    let content = escape(content);
+    let _ = writeln!(out, "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{content}</text>");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_point_lies_inside() {
+        for logarithmic in [false, true] {
+            for names in [vec![], vec!["a".to_owned(), "b".to_owned()]] {
+                let series =
+                    Series { name: "s".to_owned(), points: vec![(0.0, 5.0, 1.0), (1.0, 5000.0, 0.0)] };
+                let plot = Plot {
+                    title: "t <&".to_owned(),
+                    x: String::new(),
+                    y: String::new(),
+                    logarithmic,
+                    names,
+                    series: vec![series],
+                };
+                let svg = plot.svg();
+                assert!(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+                assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+            }
+        }
+    }
+}

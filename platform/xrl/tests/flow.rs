@@ -1,0 +1,244 @@
+//! Flow control: whoever does not read stops those who send, and nobody's memory grows. Hostile peers.
+#![allow(missing_docs, clippy::unwrap_used)]
+
+mod support;
+
+use std::rc::Rc;
+
+use sluice_xrl::frame::{self, Bind, Frame, Kind};
+use sluice_xrl::{MAX_REPLIES, MAX_RUNNING};
+use support::*;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{UnixListener, UnixStream};
+
+/// The Unix socket and a key of a target's method, as the Finder tells them.
+async fn resolved(world: &World, method: &str) -> (String, [u8; 16]) {
+    use sluice_xrl::idl::finder::v1::{FinderClient, ResolveRequest};
+    let request = ResolveRequest {
+        target: "echo".to_owned(),
+        interface: "echo.v1.Echo".to_owned(),
+        method: method.to_owned(),
+    };
+    let router = world.router().await;
+    let reply = FinderClient::new(&router, "finder").resolve(request).await.unwrap();
+    let unix = reply.endpoints.iter().find(|e| e.address.starts_with('/')).unwrap();
+    (unix.address.clone(), reply.key.try_into().unwrap())
+}
+
+fn hello_and_bind(key: [u8; 16], method: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::put_hello(&mut out);
+    let start = frame::begin(&mut out, Kind::Bind, 0, 0);
+    Bind { key, path: &format!("echo/echo.v1.Echo/{method}") }.encode(&mut out);
+    frame::end(&mut out, start).unwrap();
+    out
+}
+
+fn call(sequence: u32, body: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    frame::put(&mut out, Frame { kind: Kind::Call, sequence, method: 0, body }).unwrap();
+    out
+}
+
+/// Lets everybody who can go on do so. Nobody here waits for time.
+async fn settle() {
+    for _ in 0..200 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[test]
+fn a_receiver_that_does_not_read_stops_its_senders() {
+    run(async |world| {
+        // A target that speaks to the Finder and whose socket nobody reads.
+        let path = world.dir.path().join("deaf");
+        let listener = UnixListener::bind(&path).unwrap();
+        let registrar = UnixStream::connect(world.socket()).await.unwrap();
+        register_deaf(registrar, path.to_str().unwrap()).await;
+        let router = world.router().await;
+        let client = EchoClient::new(&router, "deaf");
+        let body = Everything { binary: vec![7; 1 << 20], ..Default::default() };
+        let first = client.echo(body.clone());
+        let (_kept, _) = listener.accept().await.unwrap();
+        let mut sent = 1;
+        let mut calls = vec![first];
+        loop {
+            // With a full buffer the client says so, long before the window of 256 calls is full.
+            let ready = client.ready();
+            tokio::pin!(ready);
+            let mut turns = 0;
+            let free = std::future::poll_fn(|cx| {
+                turns += 1;
+                if ready.as_mut().poll(cx).is_ready() {
+                    std::task::Poll::Ready(true)
+                } else if turns > 20 {
+                    std::task::Poll::Ready(false)
+                } else {
+                    cx.waker().wake_by_ref();
+                    std::task::Poll::Pending
+                }
+            });
+            if !free.await {
+                break;
+            }
+            calls.push(client.echo(body.clone()));
+            sent += 1;
+            assert!(sent < 50, "{sent} MiB were taken for a receiver that does not read");
+        }
+        assert!(sent >= 4);
+    });
+}
+
+/// Registers the target `deaf` by hand, octet by octet, and keeps its connection open.
+async fn register_deaf(mut stream: UnixStream, address: &str) {
+    use prost::Message;
+    use sluice_xrl::idl::finder::v1::*;
+    let methods = vec![MethodOffer { name: "Echo".to_owned(), families: vec![] }];
+    let register = RegisterRequest {
+        class: "deaf".to_owned(),
+        endpoints: vec![Endpoint { family: TransportFamily::Unix.into(), address: address.to_owned() }],
+        interfaces: vec![InterfaceOffer { name: "echo.v1.Echo".to_owned(), methods, descriptors: vec![] }],
+        ..Default::default()
+    };
+    let steps = [
+        ("Hello", HelloRequest { secret: SECRET.to_vec() }.encode_to_vec()),
+        ("Register", register.encode_to_vec()),
+        ("Enable", EnableRequest { instance: "deaf".to_owned() }.encode_to_vec()),
+    ];
+    let mut out = Vec::new();
+    frame::put_hello(&mut out);
+    for (n, (method, body)) in (0..).zip(&steps) {
+        let start = frame::begin(&mut out, Kind::Bind, 0, n);
+        Bind { key: [0; 16], path: &format!("finder/finder.v1.Finder/{method}") }.encode(&mut out);
+        frame::end(&mut out, start).unwrap();
+        let request = Frame { kind: Kind::Call, sequence: n.into(), method: n, body };
+        frame::put(&mut out, request).unwrap();
+    }
+    stream.write_all(&out).await.unwrap();
+    let mut input = Vec::new();
+    let mut replies = 0;
+    while replies < steps.len() {
+        assert!(stream.read_buf(&mut input).await.unwrap() > 0);
+        while let Some((frame, size)) = frame::decode(&input).unwrap() {
+            assert_eq!(frame.kind, Kind::Reply, "{:?}", sluice_xrl::XrlError::decode(frame.body));
+            replies += 1;
+            input.drain(..size);
+        }
+    }
+    tokio::task::spawn_local(async move {
+        let _kept = stream;
+        std::future::pending::<()>().await;
+    });
+}
+
+#[test]
+fn a_caller_that_does_not_read_is_not_read_from() {
+    run(async |world| {
+        let (_noter, _handle) = noter(&world.router().await, echo()).await;
+        let (path, key) = resolved(&world, "Echo").await;
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        stream.write_all(&hello_and_bind(key, "Echo")).await.unwrap();
+        let mut body = vec![0x42];
+        prost::encoding::encode_varint(100_000, &mut body);
+        body.resize(100_000 + body.len(), 7);
+        let mut taken = 0;
+        for sequence in 0..2000 {
+            let frame = call(sequence, &body);
+            let mut rest = &frame[..];
+            while !rest.is_empty() {
+                match stream.try_write(rest) {
+                    Ok(n) => rest = &rest[n..],
+                    Err(_) => {
+                        let before = taken;
+                        settle().await;
+                        // Whatever waits for us is below the limit, the sockets' buffers aside.
+                        assert!(before < MAX_REPLIES + (4 << 20));
+                        if stream.try_write(&[]).is_ok() && taken_is_stuck(&stream).await {
+                            return;
+                        }
+                    }
+                }
+            }
+            taken += frame.len();
+        }
+        panic!("{taken} octets of calls were taken from a caller that reads no replies");
+    });
+}
+
+/// Whether the socket takes nothing even after everybody had a turn.
+async fn taken_is_stuck(stream: &UnixStream) -> bool {
+    settle().await;
+    matches!(stream.try_write(&[0]), Err(e) if e.kind() == std::io::ErrorKind::WouldBlock)
+}
+
+#[test]
+fn so_many_handlers_and_no_more() {
+    run(async |world| {
+        let (noter, _handle) = noter(&world.router().await, echo()).await;
+        let (path, key) = resolved(&world, "Hang").await;
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        let mut out = hello_and_bind(key, "Hang");
+        for sequence in 0..2000 {
+            out.extend_from_slice(&call(sequence, &[]));
+        }
+        stream.write_all(&out).await.unwrap();
+        noter.hanging(MAX_RUNNING as u32).await;
+        settle().await;
+        assert_eq!(noter.hanging.get(), MAX_RUNNING as u32);
+        drop(stream);
+        noter.hanging(0).await;
+    });
+}
+
+#[test]
+fn hostile_octets_end_their_connection_only() {
+    run(async |world| {
+        let router = world.router().await;
+        let (_noter, _handle) = noter(&router, echo()).await;
+        let (path, key) = resolved(&world, "Note").await;
+        let mut no_hello = Vec::new();
+        frame::put(&mut no_hello, Frame { kind: Kind::Call, sequence: 0, method: 0, body: &[] }).unwrap();
+        let mut old = Vec::new();
+        frame::put(&mut old, Frame { kind: Kind::Hello, sequence: 0, method: 99, body: frame::MAGIC })
+            .unwrap();
+        let mut unbound = hello_and_bind(key, "Note");
+        frame::put(&mut unbound, Frame { kind: Kind::Call, sequence: 0, method: 7, body: &[] }).unwrap();
+        let mut huge = hello_and_bind(key, "Note");
+        huge.extend_from_slice(&[0xff; 8]);
+        let mut reply = hello_and_bind(key, "Note");
+        frame::put(&mut reply, Frame { kind: Kind::Reply, sequence: 0, method: 0, body: &[] }).unwrap();
+        for octets in [no_hello, old, unbound, huge, reply] {
+            let mut stream = UnixStream::connect(&path).await.unwrap();
+            stream.write_all(&octets).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            let (last, _) = frame::decode(&answer).unwrap().unwrap();
+            assert_eq!(last.kind, Kind::Close);
+        }
+        assert!(EchoClient::new(&router, "echo").note(note(1, 0)).await.is_ok());
+    });
+}
+
+#[test]
+fn a_wrong_key_is_refused_for_every_method_and_path() {
+    run(async |world| {
+        let noter = Rc::new(Noter::default());
+        let _handle = serve(&world.router().await, &noter, echo()).await.unwrap();
+        let (path, mut key) = resolved(&world, "Note").await;
+        key[15] ^= 1;
+        for method in ["Note", "Echo", "Nothing"] {
+            let mut stream = UnixStream::connect(&path).await.unwrap();
+            let mut out = hello_and_bind(key, method);
+            out.extend_from_slice(&call(5, &[]));
+            stream.write_all(&out).await.unwrap();
+            let mut input = Vec::new();
+            while frame::decode(&input).unwrap().is_none() {
+                assert!(stream.read_buf(&mut input).await.unwrap() > 0);
+            }
+            let (frame, _) = frame::decode(&input).unwrap().unwrap();
+            assert_eq!((frame.kind, frame.sequence), (Kind::Error, 5));
+            assert_eq!(sluice_xrl::XrlError::decode(frame.body), sluice_xrl::XrlError::BadKey);
+        }
+        assert!(noter.notes.borrow().is_empty());
+    });
+}
