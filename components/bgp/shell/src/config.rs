@@ -141,6 +141,34 @@ mod tests {
     }
 
     #[test]
+    fn the_schema_and_this_reader_agree() {
+        let module = sluice_config::Module { name: "sluice-bgp", text: include_str!("../../bgp.yang") };
+        let schema = sluice_config::Schema::load(&[module], None).expect("bgp.yang is good");
+        let text =
+            "protocols { bgp { local-as 65001; router-id 10.0.0.1; network [ 192.0.2.0/24 2001:db8::/32 ];
+            neighbor 10.0.0.2 { peer-as 65002; hold-time 9; passive; ipv6-unicast { enabled; } }
+            neighbor 2001:db8::2 { peer-as 65001; enabled false; description \"a note\"; } } }";
+        let document = schema.read("test", text).expect("the text is good");
+        let (class, path) = schema.components().next().expect("one component");
+        assert_eq!(class, "bgp");
+        let settings = settings(document.part(path).expect("it is configured").clone()).expect("valid");
+        let find = |ipv4| settings.config.neighbors.iter().find(|n| n.address.is_ipv4() == ipv4);
+        let (a, b) = (find(true).expect("the first"), find(false).expect("the second"));
+        assert_eq!((a.hold_time, a.passive, a.enabled, a.families), (9, true, true, Families::BOTH));
+        assert_eq!((b.enabled, b.description.as_str(), b.families.ipv4), (false, "a note", false));
+        assert_eq!((b.port, b.hold_time, settings.config.networks.len()), (179, 90, 2));
+        let impact = |leaf: &str| schema.impact(&format!("protocols/bgp/{leaf}"));
+        assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));
+        assert_eq!(impact("neighbor/next-hop-self"), Some(sluice_config::Impact::Refilter));
+        for bad in ["hold-time 2;", "port 0;", "peer-as 0;"] {
+            let text = format!(
+                "protocols {{ bgp {{ local-as 1; router-id 1.1.1.1; neighbor 10.0.0.2 {{ peer-as 2; {bad} }} }} }}"
+            );
+            assert!(schema.read("test", &text).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
     fn says_what_is_wrong() {
         let check = |tree: serde_json::Value, expected: &str| {
             assert!(settings(tree).is_err_and(|e| e.contains(expected)), "{expected}");
