@@ -35,16 +35,19 @@ const READS_PER_TURN: usize = 16;
 struct Shared {
     out: Output,
     running: RefCell<HashMap<u32, AbortHandle>>,
+    /// The caller is gone, seen while it was not read from.
+    hung_up: Cell<bool>,
 }
 
 struct ServerConnection {
-    stream: Stream,
+    stream: Rc<Stream>,
     registry: Rc<Registry>,
     shared: Rc<Shared>,
     input: Input,
     context: CallContext,
     greeted: bool,
     closing: bool,
+    hangup_watch: Option<AbortHandle>,
     bound: Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
 }
 
@@ -56,13 +59,18 @@ impl ServerConnection {
             Stream::Tcp(_) => Family::Tcp,
         };
         ServerConnection {
-            stream,
+            stream: Rc::new(stream),
             registry,
-            shared: Rc::new(Shared { out: Output::new(), running: RefCell::new(HashMap::new()) }),
+            shared: Rc::new(Shared {
+                out: Output::new(),
+                running: RefCell::default(),
+                hung_up: Cell::new(false),
+            }),
             input: Input::new(),
             context: CallContext { connection, pid, uid, family, deadline: None },
             greeted: false,
             closing: false,
+            hangup_watch: None,
             bound: Vec::new(),
         }
     }
@@ -102,6 +110,20 @@ impl ServerConnection {
         self.closing = true;
     }
 
+    /// Who is not read from is not seen to end, and its handlers would go on for ever: a task waits for just that.
+    fn watch_for_hangup(&mut self) {
+        if self.hangup_watch.is_none() {
+            let stream = Rc::clone(&self.stream);
+            let shared = Rc::clone(&self.shared);
+            let watch = spawn_local(async move {
+                stream.hung_up().await;
+                shared.hung_up.set(true);
+                shared.out.kick();
+            });
+            self.hangup_watch = Some(watch.abort_handle());
+        }
+    }
+
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         self.shared.out.task_runs(cx);
         for _ in 0..READS_PER_TURN {
@@ -111,8 +133,9 @@ impl ServerConnection {
                 return Ok(if flushed { Poll::Ready(()) } else { Poll::Pending });
             }
             if self.full() {
-                // Woken by the socket that takes replies again, or by a handler that ends.
-                return Ok(Poll::Pending);
+                // Woken by the socket that takes replies again, by a handler that ends, or by the caller's end.
+                self.watch_for_hangup();
+                return Ok(if self.shared.hung_up.get() { Poll::Ready(()) } else { Poll::Pending });
             }
             match self.input.fill(&self.stream, cx)? {
                 None => return Ok(Poll::Pending),
@@ -135,6 +158,9 @@ impl Future for ServerConnection {
 
 impl Drop for ServerConnection {
     fn drop(&mut self) {
+        if let Some(watch) = &self.hangup_watch {
+            watch.abort();
+        }
         for (_, handler) in self.shared.running.borrow_mut().drain() {
             handler.abort();
         }
