@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::profile::Profile;
-use sluice_base::{Duration, Instant, Provenance};
+use sluice_base::{Instant, Provenance};
 use sluice_xrl::idl::common::v1 as pb;
 use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
@@ -98,7 +98,9 @@ where
         component.shutdown().await;
         drop(handle);
         // The reply to the call that ended the process goes out first.
-        let _ = tokio::time::timeout(Duration::from_millis(200), router.flush()).await;
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
+        }
         Ok(())
     })
 }
@@ -106,9 +108,9 @@ where
 /// The 16 octets that the manager writes to a component's standard input, as hex.
 fn read_secret() -> anyhow::Result<[u8; 16]> {
     let mut text = [0; 32];
-    std::io::stdin()
-        .read_exact(&mut text)
-        .map_err(|e| anyhow::anyhow!("no secret on standard input ({e}); components are started by `sluice start`"))?;
+    std::io::stdin().read_exact(&mut text).map_err(|e| {
+        anyhow::anyhow!("no secret on standard input ({e}); components are started by `sluice start`")
+    })?;
     let mut secret = [0; 16];
     for (index, octet) in secret.iter_mut().enumerate() {
         let pair = std::str::from_utf8(&text[index * 2..index * 2 + 2])?;
@@ -177,8 +179,8 @@ impl<C: Component> pb::Component for Life<C> {
         _ctx: &CallContext,
         request: pb::ConfigureRequest,
     ) -> Result<pb::ConfigureReply, XrlError> {
-        let config = serde_json::from_str(&request.json)
-            .map_err(|e| XrlError::BadArguments(format!("json: {e}")))?;
+        let config =
+            serde_json::from_str(&request.json).map_err(|e| XrlError::BadArguments(format!("json: {e}")))?;
         match Rc::clone(&self.component).configure(config, request.check_only).await {
             Ok(()) => {
                 if !request.check_only {

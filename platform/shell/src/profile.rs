@@ -3,7 +3,6 @@
 
 use crate::clock;
 use sluice_base::{IpPrefix, Provenance};
-use sluice_xrl::convert::net_from_prefix;
 use sluice_xrl::idl::common::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
@@ -95,7 +94,8 @@ impl pb::Profile for Profile {
         if let Some(unknown) = request.names.iter().find(|n| !points.iter().any(|p| p.0.name == n.as_str())) {
             return Err(XrlError::BadArguments(format!("no profiling point `{unknown}` here")));
         }
-        for point in points.iter().filter(|p| request.names.is_empty() || request.names.iter().any(|n| n == p.0.name))
+        for point in
+            points.iter().filter(|p| request.names.is_empty() || request.names.iter().any(|n| n == p.0.name))
         {
             point.0.on.set(request.enabled);
             if request.enabled {
@@ -123,7 +123,7 @@ impl pb::Profile for Profile {
                     time_ns: r.time_ns,
                     provenance: r.provenance.bits(),
                     event: if r.deleted { "delete".into() } else { "add".into() },
-                    net: Some(net_from_prefix(r.prefix)),
+                    net: Some(r.prefix.into()),
                 });
             }
         }

@@ -2,8 +2,9 @@
 //! RIB that was restarted.
 
 use sluice_base::{Distance, Duration, RouteBatch, TableId};
+use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as rib;
-use sluice_xrl::routes::PackKey;
+use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -103,15 +104,15 @@ impl RibOrigin {
     }
 
     /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.
-    pub fn send<P: PackKey>(&self, batch: &RouteBatch<P>) {
+    pub fn send<P: PackedPrefix>(&self, batch: &RouteBatch<P>) {
         if !self.registered.get() || batch.is_empty() {
             return; // a RIB that comes to life is told everything
         }
         let request = rib::UpdateRoutesRequest {
             origin: self.settings.name.clone(),
             table: self.settings.table.0,
-            family: P::pb_family().into(),
-            packed: sluice_xrl::routes::pack(batch),
+            family: common::Family::from(P::FAMILY).into(),
+            packed: sluice_xrl::routes::encode_routes(batch),
             sets: Vec::new(),
             routes: Vec::new(),
         };
@@ -140,10 +141,8 @@ impl RibOrigin {
     /// Everything that there is has been announced: what is still stale in the RIB is swept. Waits for what is under way.
     pub async fn end_of_refresh(&self) -> Result<(), XrlError> {
         self.drain().await;
-        let request = rib::EndOfRefreshRequest {
-            origin: self.settings.name.clone(),
-            table: self.settings.table.0,
-        };
+        let request =
+            rib::EndOfRefreshRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
         self.client.end_of_refresh(request).await.map(|_| ())
     }
 

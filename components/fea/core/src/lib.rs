@@ -1,4 +1,39 @@
 //! The forwarding engine abstraction: the pure core.
+//!
+//! The core holds what the RIB wants forwarded ([`Fea`]) and keeps a forwarding engine in line with it: the Linux kernel,
+//! or the simulated one in [`sim`]. It speaks to engines in the words of [`engine`] and never waits for them: operations are
+//! outputs, refusals and notices are inputs.
+//!
+//! * Every group of the RIB is one object of the engine, so that its change is one operation for all its routes (`fib`).
+//! * Whatever the engine refuses ends in an [`Output::Rejected`] for each route concerned, with the engine's reason.
+//! * What others change is set again, less and less often if they insist (`repair`).
+//! * After a restart of the RIB or of the FEA, what is there is matched with what is announced; what is equal is not
+//!   touched, and what was not announced goes at the end.
+//! * The rules of who may open which socket are in [`socket`].
 #![no_std]
 
 extern crate alloc;
+#[cfg(test)]
+extern crate std;
+
+pub mod drive;
+pub mod engine;
+pub mod event;
+mod fib;
+pub mod interface;
+mod machine;
+mod members;
+mod repair;
+mod routes;
+pub mod sim;
+mod slab;
+pub mod socket;
+
+pub use drive::{Drive, Effect};
+pub use engine::{
+    Engine, EngineOp, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused, RouteTarget,
+};
+pub use event::Event;
+pub use fib::Summary;
+pub use interface::{Configuration, LinkConfiguration};
+pub use machine::{Fea, Input, Output, State, Totals};

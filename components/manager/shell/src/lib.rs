@@ -90,7 +90,7 @@ async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
             stopped: Notify::new(),
         }
     });
-    let service = manager_service(Rc::new(Rc::clone(&shell)));
+    let service = manager_service(Rc::new(service::Served(Rc::clone(&shell))));
     let _registered = shell.router.register(Target::new("manager", vec![service]).singleton()).await?;
     {
         let me = Rc::clone(&shell);

@@ -7,7 +7,18 @@ use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::rc::Rc;
 
-impl pb::Manager for Rc<ManagerShell> {
+/// The manager as handlers see it: they need the shared pointer, to start tasks of their own.
+pub struct Served(pub Rc<ManagerShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<ManagerShell>;
+
+    fn deref(&self) -> &Rc<ManagerShell> {
+        &self.0
+    }
+}
+
+impl pb::Manager for Served {
     async fn get_processes(
         &self,
         _ctx: &CallContext,

@@ -158,6 +158,8 @@ pub struct FamilyRib<P: TableKey> {
     /// Prefixes that have internal paths, and how many: what resolution and its re-decisions walk.
     internal: PrefixTable<P, u16>,
     selected_count: u64,
+    /// Routes by origin.
+    route_counts: Vec<u64>,
     /// Prefixes that the engine must be told of, each once.
     pub(crate) fib_queue: VecDeque<P>,
     /// Why the engine refused a route.
@@ -195,6 +197,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             entries: PrefixTable::new(),
             internal: PrefixTable::new(),
             selected_count: 0,
+            route_counts: Vec::new(),
             fib_queue: VecDeque::new(),
             rejected: BTreeMap::new(),
             internal_changed: Vec::new(),
@@ -231,6 +234,11 @@ impl<P: TableKey> FamilyRib<P> {
     /// The entries, to look at.
     pub fn entries(&self) -> &PrefixTable<P, Entry> {
         &self.entries
+    }
+
+    /// Routes of an origin.
+    pub fn route_count(&self, origin: OriginId) -> u64 {
+        self.route_counts.get(usize::from(origin.0)).copied().unwrap_or(0)
     }
 
     /// Prefixes with a selected route.
@@ -304,6 +312,11 @@ impl<P: TableKey> FamilyRib<P> {
             }
             (None, Some(set)) => {
                 owner.routes += 1;
+                let number = usize::from(origin.0);
+                if self.route_counts.len() <= number {
+                    self.route_counts.resize(number + 1, 0);
+                }
+                self.route_counts[number] += 1;
                 shared.sets.retain(set);
                 entry.paths.push(Path { provenance, set, origin, generation });
                 if !external {
@@ -316,6 +329,7 @@ impl<P: TableKey> FamilyRib<P> {
                     owner.stale = owner.stale.saturating_sub(1);
                 }
                 owner.routes -= 1;
+                self.route_counts[usize::from(origin.0)] -= 1;
                 released = Some(path.set);
                 if !external && let Some(count) = self.internal.get_mut(prefix) {
                     *count -= 1;

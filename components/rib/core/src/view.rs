@@ -94,7 +94,7 @@ pub struct Summary {
     pub groups: u64,
     /// Interest answers that hold.
     pub interests: u64,
-    /// Origins: name, distance, routes of both families, stale ones.
+    /// Origins: name, distance, routes of this family, stale ones of both.
     pub origins: Vec<(String, Distance, u64, u64)>,
 }
 
@@ -190,8 +190,10 @@ impl Rib {
     pub fn summary(&self) -> Vec<Summary> {
         fn of<P: RibKey>(table: &Table) -> Summary {
             let family = P::family(table);
-            let origins =
-                table.shared.origins.iter().map(|o| (o.name.clone(), o.distance, o.routes, o.stale));
+            let origins = table.shared.origins.iter().enumerate().map(|(number, o)| {
+                let routes = family.route_count(crate::OriginId(number as u16));
+                (o.name.clone(), o.distance, routes, o.stale)
+            });
             Summary {
                 table: table.id,
                 family: P::FAMILY,

@@ -3,8 +3,9 @@
 use crate::RibShell;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::{Input, SubscriptionId, WatcherId};
+use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1::{self as pb, RibClientClient};
-use sluice_xrl::routes::PackKey;
+use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -151,7 +152,7 @@ impl RibShell {
     }
 
     /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.
-    pub(crate) fn start_subscription<P: PackKey + sluice_rib::table::RibKey>(
+    pub(crate) fn start_subscription<P: PackedPrefix + sluice_rib::table::RibKey>(
         self: &Rc<Self>,
         table: TableId,
         id: SubscriptionId,
@@ -176,8 +177,8 @@ impl RibShell {
                 me.driver.wake();
                 let request = pb::SubscribedRoutesRequest {
                     subscription: id.0,
-                    family: crate::convert::family(P::FAMILY).into(),
-                    packed: sluice_xrl::routes::pack(&batch),
+                    family: common::Family::from(P::FAMILY).into(),
+                    packed: sluice_xrl::routes::encode_routes(&batch),
                     dump_done,
                 };
                 if stub.subscribed_routes(request).await.is_err() {

@@ -1,16 +1,15 @@
 //! What the core shows, as messages.
 
-use sluice_base::{Family, IpPrefix};
+use sluice_base::IpPrefix;
 use sluice_rib::view::{IpInterest, RouteView, Summary};
 use sluice_xrl::XrlError;
-use sluice_xrl::convert::{forwarding_to_pb, net_from_prefix, prefix_from_net};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as pb;
 
 /// A route of `show`.
 pub fn route(view: RouteView) -> pb::Route {
     pb::Route {
-        net: Some(net_from_prefix(view.prefix)),
+        net: Some(common::Net::from(view.prefix)),
         origin: view.origin,
         distance: view.distance.0.into(),
         metric: view.metric.0,
@@ -18,8 +17,8 @@ pub fn route(view: RouteView) -> pb::Route {
         selected: view.selected,
         resolved: view.resolved.is_some(),
         stale: view.stale,
-        forwarding: Some(forwarding_to_pb(&view.announced)),
-        resolution: view.resolved.as_ref().map(forwarding_to_pb),
+        forwarding: Some((&view.announced).into()),
+        resolution: view.resolved.as_ref().map(Into::into),
         provenance: view.provenance.bits(),
         rejected: view.rejected.unwrap_or_default(),
     }
@@ -27,16 +26,16 @@ pub fn route(view: RouteView) -> pb::Route {
 
 /// An interest answer.
 pub fn interest(answer: IpInterest) -> pb::Interest {
-    let valid = Some(net_from_prefix(answer.valid));
+    let valid = Some(common::Net::from(answer.valid));
     match answer.route {
         Some(route) => pb::Interest {
             valid,
             reachable: true,
-            net: Some(net_from_prefix(route.prefix)),
+            net: Some(common::Net::from(route.prefix)),
             metric: route.metric.0,
             distance: route.distance.0.into(),
             connected: route.connected,
-            forwarding: Some(forwarding_to_pb(&route.forwarding)),
+            forwarding: Some((&route.forwarding).into()),
         },
         None => pb::Interest { valid, ..Default::default() },
     }
@@ -52,7 +51,7 @@ pub fn summary(s: Summary) -> pb::TableSummary {
     });
     pb::TableSummary {
         table: s.table.0,
-        family: family(s.family).into(),
+        family: common::Family::from(s.family).into(),
         prefixes: s.prefixes,
         selected: s.selected,
         groups: s.groups,
@@ -61,15 +60,7 @@ pub fn summary(s: Summary) -> pb::TableSummary {
     }
 }
 
-/// A family as a message names it.
-pub fn family(family: Family) -> common::Family {
-    match family {
-        Family::Ipv4 => common::Family::Ipv4,
-        Family::Ipv6 => common::Family::Ipv6,
-    }
-}
-
 /// A prefix that may be left out.
 pub fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<IpPrefix>, XrlError> {
-    net.map(prefix_from_net).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
+    net.map(IpPrefix::try_from).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
 }

@@ -5,8 +5,9 @@ use sluice_base::{Duration, FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::Input;
 use sluice_rib::table::RibKey;
 use sluice_shell::{Frame, Point};
+use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
-use sluice_xrl::routes::PackKey;
+use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{Call, LifeEvent, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -117,7 +118,7 @@ pub async fn pump(shell: Rc<RibShell>) {
     }
 }
 
-async fn send<P: RibKey + PackKey>(shell: &Rc<RibShell>, table: TableId, batch: &mut FibBatch<P>) {
+async fn send<P: RibKey + PackedPrefix>(shell: &Rc<RibShell>, table: TableId, batch: &mut FibBatch<P>) {
     let fib = &shell.fib;
     while fib.under_way.borrow().len() >= WINDOW {
         wait_for_oldest(shell).await;
@@ -136,8 +137,8 @@ async fn send<P: RibKey + PackKey>(shell: &Rc<RibShell>, table: TableId, batch: 
     }
     let request = fea::UpdateFibRequest {
         table: table.0,
-        family: crate::convert::family(P::FAMILY).into(),
-        packed: sluice_xrl::routes::pack_fib(batch),
+        family: common::Family::from(P::FAMILY).into(),
+        packed: sluice_xrl::routes::encode_fib(batch),
         groups: Vec::new(),
         routes: Vec::new(),
         unused: Vec::new(),

@@ -10,6 +10,7 @@ mod service;
 
 use clients::Clients;
 use fib::FibPump;
+use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
 use sluice_machine::Machine;
 use sluice_rib::{Input, Output, Rib};
@@ -75,7 +76,7 @@ impl RibShell {
                 let Some(client) = self.clients.by_watcher(watcher) else { return };
                 let request = pb::InterestInvalidRequest {
                     table: table.0,
-                    valid: ranges.into_iter().map(sluice_xrl::convert::net_from_prefix).collect(),
+                    valid: ranges.into_iter().map(Into::into).collect(),
                 };
                 clients::detach("interest", client.interest_invalid(request));
             }
@@ -90,7 +91,7 @@ impl RibShell {
         }
         let Some(client) = self.clients.by_origin(table, origin) else { return };
         let routes = routes.into_iter().map(|(prefix, provenance, reason)| pb::RejectedRoute {
-            net: Some(sluice_xrl::convert::net_from_prefix(prefix)),
+            net: Some(prefix.into()),
             provenance: provenance.bits(),
             reason,
         });
@@ -104,7 +105,10 @@ impl Component for RibShell {
     const CLASS: &'static str = "rib";
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
-        vec![pb::rib_service(Rc::new(Rc::clone(self))), fea_client_service(Rc::new(Rc::clone(self)))]
+        vec![
+            pb::rib_service(Rc::new(Served(Rc::clone(self)))),
+            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+        ]
     }
 
     async fn registered(self: Rc<Self>, instance: String) {

@@ -2,17 +2,29 @@
 
 use crate::{RibShell, convert};
 use sluice_base::{
-    Distance, Duration, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction, RouteBatch,
-    TableId,
+    Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
+    RouteBatch, TableId,
 };
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
-use sluice_xrl::convert::{addr_from_pb, interface_event_from_pb, prefix_from_net};
+use sluice_xrl::convert::family;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as pb;
-use sluice_xrl::routes::{self, PackKey};
+use sluice_xrl::routes::{self, PackedPrefix};
 use sluice_xrl::{CallContext, XrlError};
+use std::net::IpAddr;
 use std::rc::Rc;
+
+/// The RIB as handlers see it: they need the shared pointer, to start tasks of their own.
+pub struct Served(pub Rc<RibShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<RibShell>;
+
+    fn deref(&self) -> &Rc<RibShell> {
+        &self.0
+    }
+}
 
 /// The largest page of routes.
 const MAX_PAGE: usize = 10_000;
@@ -21,20 +33,12 @@ fn table(number: u32) -> TableId {
     if number == 0 { TableId::MAIN } else { TableId(number) }
 }
 
-fn family(number: i32) -> Result<Family, XrlError> {
-    match number {
-        4 => Ok(Family::Ipv4),
-        6 => Ok(Family::Ipv6),
-        other => Err(XrlError::BadArguments(format!("family: {other}; expected IPV4 or IPV6"))),
-    }
-}
-
 fn wrong(name: &'static str) -> impl Fn(sluice_xrl::convert::ConvertError) -> XrlError {
     move |e| XrlError::BadArguments(format!("{name}: {e}"))
 }
 
 impl RibShell {
-    fn note_arrival<P: PackKey>(&self, batch: &RouteBatch<P>, point: &sluice_shell::Point) {
+    fn note_arrival<P: PackedPrefix>(&self, batch: &RouteBatch<P>, point: &sluice_shell::Point) {
         if point.is_on() {
             for update in &batch.updates {
                 point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
@@ -42,15 +46,14 @@ impl RibShell {
         }
     }
 
-    fn update<P: PackKey>(
+    fn update<P: PackedPrefix>(
         &self,
         request: pb::UpdateRoutesRequest,
         input: impl Fn(TableId, String, RouteBatch<P>) -> Input,
     ) -> Result<(), XrlError> {
-        let bad = |e: &dyn std::fmt::Display| XrlError::BadArguments(format!("packed: {e}"));
         let batch: RouteBatch<P> = match request.packed.is_empty() {
-            false => routes::unpack(&request.packed).map_err(|e| bad(&e))?,
-            true => routes::from_messages(&request.sets, &request.routes).map_err(|e| bad(&e))?,
+            false => routes::decode_routes(&request.packed)?,
+            true => routes::routes_from_messages(&request.sets, &request.routes)?,
         };
         self.note_arrival(&batch, &self.arriving);
         let kept = self.queued.is_on().then(|| batch.clone());
@@ -62,7 +65,7 @@ impl RibShell {
     }
 }
 
-impl pb::Rib for Rc<RibShell> {
+impl pb::Rib for Served {
     async fn register_origin(
         &self,
         _ctx: &CallContext,
@@ -131,7 +134,7 @@ impl pb::Rib for Rc<RibShell> {
         let scope = if request.all_origins { Scope::All } else { Scope::Internal };
         let mut answers = Vec::with_capacity(request.addrs.len());
         for addr in &request.addrs {
-            let addr = addr_from_pb(addr).map_err(wrong("addrs"))?;
+            let addr = IpAddr::try_from(addr).map_err(wrong("addrs"))?;
             let answer = self.driver.with(|rib| rib.interest(table(request.table), watcher, addr, scope));
             answers.push(convert::interest(answer));
         }
@@ -145,7 +148,7 @@ impl pb::Rib for Rc<RibShell> {
     ) -> Result<pb::DeregisterInterestReply, XrlError> {
         let watcher = self.client(&request.target);
         for net in &request.valid {
-            let range = prefix_from_net(net).map_err(wrong("valid"))?;
+            let range = IpPrefix::try_from(net).map_err(wrong("valid"))?;
             self.driver.with(|rib| rib.deregister_interest(table(request.table), watcher, range));
         }
         Ok(pb::DeregisterInterestReply {})
@@ -177,7 +180,7 @@ impl pb::Rib for Rc<RibShell> {
         request: pb::LookupRouteRequest,
     ) -> Result<pb::LookupRouteReply, XrlError> {
         let addr = request.addr.as_ref().ok_or_else(|| XrlError::BadArguments("addr: missing".into()))?;
-        let addr = addr_from_pb(addr).map_err(wrong("addr"))?;
+        let addr = IpAddr::try_from(addr).map_err(wrong("addr"))?;
         let route = self.driver.with(|rib| rib.lookup(table(request.table), addr));
         Ok(pb::LookupRouteReply { route: route.map(convert::route) })
     }
@@ -214,14 +217,14 @@ impl pb::Rib for Rc<RibShell> {
     }
 }
 
-impl fea::FeaClient for Rc<RibShell> {
+impl fea::FeaClientServer for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
         for event in request.events {
-            let event = interface_event_from_pb(event).map_err(wrong("events"))?;
+            let event = InterfaceEvent::try_from(&event).map_err(wrong("events"))?;
             self.input(Input::Interface(event));
         }
         Ok(fea::InterfaceChangedReply {})

@@ -25,6 +25,17 @@ pub struct StaticShell {
     interfaces_known: Cell<bool>,
 }
 
+/// The shell as handlers see it: they need the shared pointer, to start tasks of their own.
+struct Served(Rc<StaticShell>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<StaticShell>;
+
+    fn deref(&self) -> &Rc<StaticShell> {
+        &self.0
+    }
+}
+
 /// Runs static routes until told to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_shell::run(options, |frame| async move {
@@ -91,7 +102,10 @@ impl Component for StaticShell {
     const CLASS: &'static str = "static";
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
-        vec![fea_client_service(Rc::new(Rc::clone(self))), rib_client_service(Rc::new(Rc::clone(self)))]
+        vec![
+            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+            rib_client_service(Rc::new(Served(Rc::clone(self)))),
+        ]
     }
 
     async fn registered(self: Rc<Self>, instance: String) {
@@ -120,14 +134,14 @@ impl Component for StaticShell {
     }
 }
 
-impl fea::FeaClient for Rc<StaticShell> {
+impl fea::FeaClientServer for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
         for event in request.events {
-            let event = sluice_xrl::convert::interface_event_from_pb(event)
+            let event = sluice_base::InterfaceEvent::try_from(&event)
                 .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
             let is_end = event == sluice_base::InterfaceEvent::SnapshotEnd;
             self.driver.input(Input::Interface(event));
@@ -156,7 +170,7 @@ impl fea::FeaClient for Rc<StaticShell> {
     }
 }
 
-impl rib::RibClient for Rc<StaticShell> {
+impl rib::RibClientServer for Served {
     async fn interest_invalid(
         &self,
         _ctx: &CallContext,
@@ -179,7 +193,7 @@ impl rib::RibClient for Rc<StaticShell> {
         request: rib::RoutesRejectedRequest,
     ) -> Result<rib::RoutesRejectedReply, XrlError> {
         for route in request.routes {
-            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_xrl::convert::prefix_from_net) {
+            if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_base::IpPrefix::try_from) {
                 warn!(%prefix, reason = route.reason, "static route refused by the forwarding engine");
             }
         }

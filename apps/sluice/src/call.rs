@@ -1,0 +1,49 @@
+//! `sluice call`: any method of any component from the shell.
+
+use crate::Where;
+use crate::connect::with_router;
+use crate::output::{self, Failure};
+use clap::Args;
+use serde_json::json;
+use sluice_xrl::text;
+
+#[derive(Args)]
+pub struct CallArgs {
+    /// What to call, as `finder://bgp/bgp.v1.Bgp/GetSummary` with `?name:type=value&...` after it; with --list a target.
+    #[arg(required_unless_present = "list")]
+    xrl: Option<String>,
+    /// List the methods of the target (of all without one), with their arguments and results.
+    #[arg(long)]
+    list: bool,
+}
+
+/// Calls or lists.
+pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
+    let as_json = place.json;
+    with_router(place, move |router| async move {
+        if args.list {
+            let methods = text::list(&router, args.xrl.as_deref()).await?;
+            if as_json {
+                let all: Vec<_> = methods
+                    .iter()
+                    .map(|m| {
+                        json!({
+                            "target": m.target, "interface": m.interface, "method": m.method,
+                            "arguments": m.arguments, "results": m.results, "xrl": m.to_string(),
+                        })
+                    })
+                    .collect();
+                output::json(&json!({ "methods": all }));
+            } else {
+                methods.iter().for_each(|m| println!("{m}"));
+            }
+            return Ok(());
+        }
+        let reply = text::call_text(&router, &args.xrl.unwrap_or_default()).await?;
+        match as_json {
+            true => output::json(&reply.json),
+            false => println!("{}", reply.text),
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,269 @@
+//! `sluice show bgp`: sessions, neighbours, routes.
+
+use crate::connect::DEADLINE;
+use crate::idl::bgp::v1 as pb;
+use crate::output::{self, Failure, Table};
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use sluice_base::IpPrefix;
+use sluice_xrl::Router;
+use sluice_xrl::idl::common::v1 as common;
+use std::io::{self, Write};
+
+#[derive(Subcommand)]
+pub enum BgpCommand {
+    /// Every session in a line, and the tables' counts.
+    Summary,
+    /// All that is known of one neighbour, or of all.
+    #[command(alias = "neighbors")]
+    Neighbor {
+        /// Its address.
+        address: Option<String>,
+    },
+    /// BGP's own routes, the best first, and why the others are not.
+    #[command(alias = "route")]
+    Routes(RoutesArgs),
+}
+
+#[derive(Args)]
+pub struct RoutesArgs {
+    /// A prefix, or an address (its longest match).
+    what: Option<String>,
+    /// The prefix and all inside it.
+    #[arg(long)]
+    longer: bool,
+    /// Only paths of this neighbour.
+    #[arg(long)]
+    received_from: Option<String>,
+    /// Only routes that this neighbour was told.
+    #[arg(long)]
+    advertised_to: Option<String>,
+    /// IPv6 instead of IPv4, where no prefix says so.
+    #[arg(long, short = '6')]
+    v6: bool,
+    /// At most this many prefixes.
+    #[arg(long)]
+    limit: Option<u64>,
+}
+
+/// Shows.
+pub async fn show(router: &Router, command: BgpCommand, as_json: bool) -> Result<(), Failure> {
+    let client = pb::BgpClient::new(router, "bgp").with_deadline(DEADLINE);
+    match command {
+        BgpCommand::Summary => summary(&client, as_json).await,
+        BgpCommand::Neighbor { address } => neighbors(&client, address.unwrap_or_default(), as_json).await,
+        BgpCommand::Routes(args) => routes(&client, args, as_json).await,
+    }
+}
+
+fn family(number: i32) -> &'static str {
+    if number == common::Family::Ipv6 as i32 { "ipv6" } else { "ipv4" }
+}
+
+fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {
+    n.families.iter().filter(|f| f.negotiated).map(|f| of(f).to_string()).collect::<Vec<_>>().join("/")
+}
+
+async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
+    let s = client.get_summary(pb::GetSummaryRequest {}).await?;
+    let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
+    if as_json {
+        let tables: Vec<_> = s
+            .tables
+            .iter()
+            .map(|t| {
+                json!({
+                    "family": family(t.family), "prefixes": t.prefixes, "attribute_sets": t.attribute_sets,
+                    "in_rib": t.in_rib, "stale": t.stale, "queued": t.queued,
+                })
+            })
+            .collect();
+        output::json(&json!({
+            "local_as": s.local_as, "router_id": s.router_id, "neighbors": s.neighbors,
+            "established": s.established, "tables": tables,
+            "sessions": neighbors.iter().map(neighbor_json).collect::<Vec<_>>(),
+        }));
+        return Ok(());
+    }
+    println!("AS {}, router id {}, {} of {} sessions established", s.local_as, s.router_id, s.established, s.neighbors);
+    for t in &s.tables {
+        println!(
+            "{}: {} prefixes, {} attribute sets, {} in the RIB, {} stale, {} changes queued",
+            family(t.family),
+            t.prefixes,
+            t.attribute_sets,
+            t.in_rib,
+            t.stale,
+            t.queued
+        );
+    }
+    println!();
+    let mut table = Table::new(&["neighbor", "as", "state", "for", "received", "sent", "description", "last error"]);
+    for n in &neighbors {
+        table.row(vec![
+            n.address.clone(),
+            n.peer_as.to_string(),
+            n.state.clone(),
+            if n.uptime_ms > 0 { output::span(n.uptime_ms) } else { "-".into() },
+            counts(n, |f| f.prefixes_received),
+            counts(n, |f| f.prefixes_sent),
+            n.description.clone(),
+            n.last_error.clone(),
+        ]);
+    }
+    table.print("no neighbors");
+    Ok(())
+}
+
+fn messages(m: Option<&pb::Messages>) -> Value {
+    let m = m.cloned().unwrap_or_default();
+    json!({
+        "open": m.open, "update": m.update, "notification": m.notification, "keepalive": m.keepalive,
+        "route_refresh": m.route_refresh,
+    })
+}
+
+fn neighbor_json(n: &pb::Neighbor) -> Value {
+    let families: Vec<_> = n
+        .families
+        .iter()
+        .map(|f| {
+            json!({
+                "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
+                "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
+            })
+        })
+        .collect();
+    let timers: Vec<_> =
+        n.timers.iter().map(|t| json!({ "name": t.name, "expires_in_ms": t.expires_in_ms })).collect();
+    json!({
+        "address": n.address, "peer_as": n.peer_as, "internal": n.internal, "description": n.description,
+        "enabled": n.enabled, "state": n.state, "uptime_ms": n.uptime_ms, "router_id": n.router_id,
+        "flaps": n.flaps, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
+        "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
+        "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
+        "attribute_discards": n.attribute_discards, "loops": n.loops,
+    })
+}
+
+async fn neighbors(client: &pb::BgpClient, address: String, as_json: bool) -> Result<(), Failure> {
+    let neighbors = client.get_neighbors(pb::GetNeighborsRequest { address: address.clone() }).await?.neighbors;
+    if neighbors.is_empty() && !address.is_empty() {
+        return Err(Failure::failed(format!("no neighbor {address} is configured")));
+    }
+    if as_json {
+        output::json(&json!({ "neighbors": neighbors.iter().map(neighbor_json).collect::<Vec<_>>() }));
+        return Ok(());
+    }
+    for n in &neighbors {
+        println!("neighbor {} AS {} ({}) {}", n.address, n.peer_as, if n.internal { "internal" } else { "external" }, n.description);
+        println!("  {} for {}, router id {}, hold time {} s", n.state, output::span(n.uptime_ms), n.router_id, n.hold_time);
+        println!("  capabilities: {}", n.capabilities.join(", "));
+        for t in &n.timers {
+            println!("  {} in {}", t.name, output::span(t.expires_in_ms));
+        }
+        for f in n.families.iter().filter(|f| f.negotiated) {
+            let end = if f.end_of_rib { "told all its routes" } else { "still telling its routes" };
+            println!("  {}: {} received, {} sent, {end}", family(f.family), f.prefixes_received, f.prefixes_sent);
+        }
+        for (what, m) in [("received", &n.received), ("sent", &n.sent)] {
+            let m = m.clone().unwrap_or_default();
+            println!(
+                "  {what}: {} open, {} update, {} keepalive, {} notification, {} refresh",
+                m.open, m.update, m.keepalive, m.notification, m.route_refresh
+            );
+        }
+        println!(
+            "  {} UPDATEs treated as withdraw, {} with attributes discarded, {} loops, lost {} times",
+            n.treated_as_withdraw, n.attribute_discards, n.loops, n.flaps
+        );
+        if !n.last_error.is_empty() {
+            println!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error);
+        }
+    }
+    Ok(())
+}
+
+fn path_json(p: &pb::Path) -> Value {
+    json!({
+        "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
+        "resolution": p.resolution, "interior_cost": p.interior_cost, "as_path": p.as_path, "origin": p.origin,
+        "med": p.med, "local_pref": p.local_pref, "communities": p.communities,
+        "large_communities": p.large_communities, "extended_communities": p.extended_communities,
+        "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator,
+    })
+}
+
+fn lines(route: &pb::Route) -> String {
+    let mut text = String::new();
+    for p in &route.paths {
+        let mark = if p.best { "*" } else { " " };
+        let from = if p.neighbor.is_empty() { "this router" } else { &p.neighbor };
+        let why = if p.reason.is_empty() { String::new() } else { format!("  ({})", p.reason) };
+        text.push_str(&format!(
+            "{mark} {:<24} from {from:<16} via {:<16} path {} {}{why}\n",
+            output::net(route.net.as_ref()),
+            p.next_hop,
+            p.as_path,
+            p.origin
+        ));
+    }
+    text
+}
+
+async fn routes(client: &pb::BgpClient, args: RoutesArgs, as_json: bool) -> Result<(), Failure> {
+    let (net, kind) = match &args.what {
+        None => (None, pb::Match::Exact),
+        Some(text) => match (text.parse::<std::net::IpAddr>(), text.parse::<IpPrefix>()) {
+            (Ok(addr), _) => {
+                let width = if addr.is_ipv4() { 32 } else { 128 };
+                (IpPrefix::new(addr, width), pb::Match::Longest)
+            }
+            (_, Ok(prefix)) => (Some(prefix), if args.longer { pb::Match::Longer } else { pb::Match::Exact }),
+            (_, Err(e)) => return Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}"))),
+        },
+    };
+    let wanted = if args.v6 { common::Family::Ipv6 } else { common::Family::Ipv4 };
+    let mut out = io::BufWriter::new(io::stdout());
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    let mut page = 0;
+    let mut first = true;
+    if as_json {
+        // A reader that went away ends the output at the next flush.
+        let _ = write!(out, "{{\"routes\": [");
+    }
+    while left > 0 {
+        let request = pb::GetRoutesRequest {
+            family: wanted.into(),
+            net: net.map(Into::into),
+            r#match: kind.into(),
+            received_from: args.received_from.clone().unwrap_or_default(),
+            advertised_to: args.advertised_to.clone().unwrap_or_default(),
+            page,
+            limit: u32::try_from(left).unwrap_or(u32::MAX).min(1000),
+        };
+        let reply = client.get_routes(request).await?;
+        for route in &reply.routes {
+            let _ = if as_json {
+                let paths: Vec<_> = route.paths.iter().map(path_json).collect();
+                let value = json!({ "prefix": output::net(route.net.as_ref()), "paths": paths });
+                write!(out, "{}\n{value}", if first { "" } else { "," })
+            } else {
+                write!(out, "{}", lines(route))
+            };
+            first = false;
+        }
+        left = left.saturating_sub(reply.routes.len() as u64);
+        page = reply.next_page;
+        if page == 0 || out.flush().is_err() {
+            break;
+        }
+    }
+    let _ = match (as_json, first) {
+        (true, _) => writeln!(out, "\n]}}"),
+        (false, true) => writeln!(out, "no routes"),
+        (false, false) => Ok(()),
+    };
+    let _ = out.flush();
+    Ok(())
+}

@@ -1,0 +1,38 @@
+//! `sluice show targets`.
+
+use crate::output::{self, Failure, Table};
+use serde_json::json;
+use sluice_xrl::Router;
+
+/// Shows who can be called.
+pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
+    let targets = router.targets().await?;
+    if as_json {
+        let all: Vec<_> = targets
+            .iter()
+            .map(|t| {
+                let interfaces: Vec<_> =
+                    t.interfaces.iter().map(|i| json!({ "name": i.name, "methods": i.methods })).collect();
+                json!({
+                    "class": t.class, "instance": t.instance, "pid": t.pid, "uid": t.uid,
+                    "principal": t.principal, "interfaces": interfaces,
+                })
+            })
+            .collect();
+        output::json(&json!({ "targets": all }));
+        return Ok(());
+    }
+    let mut table = Table::new(&["class", "instance", "pid", "user", "interfaces"]);
+    for t in &targets {
+        let interfaces: Vec<&str> = t.interfaces.iter().map(|i| i.name.as_str()).collect();
+        table.row(vec![
+            t.class.clone(),
+            t.instance.clone(),
+            t.pid.to_string(),
+            t.uid.to_string(),
+            interfaces.join(" "),
+        ]);
+    }
+    table.print("no targets");
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! The canonical octets of a set, and reading them again.
+
+use super::scan::{ReceiveRules, Scan};
+use super::{DEFAULT_LOCAL_PREF, Origin, Reach, View};
+use crate::wire::as_path::{self, Width};
+use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
+use alloc::vec::Vec;
+use sluice_base::Asn;
+
+/// The attributes of a canonical set, by code.
+pub fn attributes(canonical: &[u8]) -> impl Iterator<Item = RawAttribute<'_>> {
+    Attributes::new(canonical, 0).flatten()
+}
+
+/// The value of one attribute of a canonical set.
+pub fn find(canonical: &[u8], code: u8) -> Option<&[u8]> {
+    attributes(canonical).find(|a| a.code == code).map(|a| a.value)
+}
+
+/// Appends the canonical octets of an accepted scan and returns what the decision compares. `scratch` is working space.
+pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> View {
+    let mut view = View {
+        local_pref: DEFAULT_LOCAL_PREF,
+        med: None,
+        neighbor_as: scan.path.neighbor.unwrap_or(rules.local_as),
+        path_length: u16::try_from(scan.path.length).unwrap_or(u16::MAX),
+        origin: Origin::Incomplete,
+        reach: Reach::Everybody,
+    };
+    for attribute in &scan.stored {
+        match (attribute.code, attribute.value) {
+            (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
+            (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
+            (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
+            (code::COMMUNITIES, communities) => view.reach = Reach::of(communities),
+            (code::AS_PATH, path) if !rules.four_octet_as => {
+                scratch.clear();
+                match scan.as4_path {
+                    Some(as4) => as_path::put_merged(path, as4, scratch),
+                    None => as_path::put_widened(path, Width::Two, scratch),
+                }
+                // Of a merged path the first AS may be one that AS_PATH hid as AS_TRANS.
+                if let Ok(path) = as_path::Summary::of(scratch, Width::Four, 0, rules.local_as) {
+                    view.neighbor_as = path.neighbor.unwrap_or(rules.local_as);
+                }
+                put_header(out, Flags::TRANSITIVE, code::AS_PATH, scratch.len());
+                out.extend_from_slice(scratch);
+                continue;
+            }
+            (code::AGGREGATOR, &[a, b, ref address @ ..]) if !rules.four_octet_as => {
+                put_header(out, attribute.flags.0, code::AGGREGATOR, 8);
+                match scan.as4_aggregator {
+                    Some(as4) => out.extend_from_slice(as4),
+                    None => {
+                        out.extend_from_slice(&Asn(u16::from_be_bytes([a, b]).into()).0.to_be_bytes());
+                        out.extend_from_slice(address);
+                    }
+                }
+                continue;
+            }
+            _ => {}
+        }
+        attribute.put(out);
+    }
+    view
+}
+
+/// The set of a route that this router originates: ORIGIN IGP and an empty AS_PATH (RFC 4271, section 5.1).
+pub fn local(local_as: Asn) -> (Vec<u8>, View) {
+    let octets = Vec::from([Flags::TRANSITIVE, code::ORIGIN, 1, 0, Flags::TRANSITIVE, code::AS_PATH, 0]);
+    let view = View {
+        local_pref: DEFAULT_LOCAL_PREF,
+        med: None,
+        neighbor_as: local_as,
+        path_length: 0,
+        origin: Origin::Igp,
+        reach: Reach::Everybody,
+    };
+    (octets, view)
+}

@@ -1,0 +1,100 @@
+//! Sets of path attributes: from what a peer sent to what is stored.
+//!
+//! A stored set is *canonical octets* plus a [`View`]. The octets are attributes in the order of their codes, 4-octet AS
+//! numbers everywhere, without NEXT_HOP, MP_REACH_NLRI and MP_UNREACH_NLRI (those belong to routes of a family) and without
+//! what this router must not keep. What it does not know but must pass on is there byte for byte, marked Partial. To
+//! announce a route again is a copy with small edits. The view holds what the decision compares, so that a decision reads
+//! no octets.
+//!
+//! [`Scan`] walks what a peer sent and judges it by RFC 7606; [`canonical`] writes the set.
+
+pub mod canonical;
+mod rules;
+mod scan;
+#[cfg(test)]
+mod tests;
+
+pub use rules::Treatment;
+pub use scan::{AttributeError, Problem, ReceiveRules, Scan, Verdict};
+
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use sluice_base::Asn;
+
+/// LOCAL_PREF of a route that has none (RFC 4271 leaves it open; all others use 100).
+pub const DEFAULT_LOCAL_PREF: u32 = 100;
+
+/// Where a route came from, as its originator says (RFC 4271, section 5.1.1); lower is better.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Origin {
+    /// Interior to the originating AS.
+    Igp,
+    /// By the EGP protocol.
+    Egp,
+    /// By other means.
+    Incomplete,
+}
+
+impl Origin {
+    /// The origin with this code; `None` if there is none.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            0 => Origin::Igp,
+            1 => Origin::Egp,
+            2 => Origin::Incomplete,
+            _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Origin::Igp => "igp",
+            Origin::Egp => "egp",
+            Origin::Incomplete => "incomplete",
+        })
+    }
+}
+
+/// What the decision process compares of a set.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct View {
+    /// LOCAL_PREF, or [`DEFAULT_LOCAL_PREF`].
+    pub local_pref: u32,
+    /// MULTI_EXIT_DISC.
+    pub med: Option<u32>,
+    /// The AS that the route was learned from; this router's own if the path does not tell (RFC 4271, section 9.1.2.2 c).
+    pub neighbor_as: Asn,
+    /// Length of the AS path.
+    pub path_length: u16,
+    /// ORIGIN.
+    pub origin: Origin,
+    /// How far its communities let it go.
+    pub reach: Reach,
+}
+
+/// How far a route may be announced, by its well-known communities (RFC 1997).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// To nobody: NO_ADVERTISE.
+    Nobody,
+    /// Within the AS: NO_EXPORT, and NO_EXPORT_SUBCONFED where there is no confederation.
+    OwnAs,
+    /// To everybody.
+    Everybody,
+}
+
+impl Reach {
+    /// The reach by the value of a COMMUNITIES attribute.
+    pub fn of(communities: &[u8]) -> Self {
+        let of_one = |community: &[u8]| match community {
+            [0xff, 0xff, 0xff, 0x02] => Reach::Nobody,
+            [0xff, 0xff, 0xff, 0x01 | 0x03] => Reach::OwnAs,
+            _ => Reach::Everybody,
+        };
+        communities.chunks_exact(4).map(of_one).min().unwrap_or(Reach::Everybody)
+    }
+}

@@ -1,0 +1,144 @@
+//! What is known of each attribute: its flags, its form, and what to do when it is wrong (RFC 7606, sections 3 and 7).
+//! One row an attribute.
+
+use crate::wire::attribute::{Flags, code};
+use sluice_base::Asn;
+use sluice_wire::Cursor;
+
+/// What is done about a malformed attribute, mildest first (RFC 7606, section 2).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Treatment {
+    /// The attribute is left out, the routes stay.
+    Discard,
+    /// The routes are withdrawn.
+    Withdraw,
+    /// The session ends.
+    Reset,
+}
+
+/// Who may send an attribute, and who keeps it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Scope {
+    /// Everybody; it is stored.
+    Everywhere,
+    /// Internal peers; from an external one it is left out without a look at its value.
+    Internal,
+    /// Everybody, but it does not become part of the set: it is merged, or belongs to the routes, or is not ours to keep.
+    NotStored,
+}
+
+/// A row of the table.
+#[derive(Clone, Copy)]
+pub(super) struct Rule {
+    pub code: u8,
+    /// The flags that it must have, among Optional and Transitive.
+    pub flags: u8,
+    pub on_flags: Treatment,
+    pub on_value: Treatment,
+    pub scope: Scope,
+    /// Whether the value is well-formed; for those that are read while they are checked, always true.
+    pub is_well_formed: fn(&[u8]) -> bool,
+}
+
+const WELL_KNOWN: u8 = Flags::TRANSITIVE;
+const TRANSITIVE: u8 = Flags::OPTIONAL | Flags::TRANSITIVE;
+const NON_TRANSITIVE: u8 = Flags::OPTIONAL;
+
+/// The row of `code`; `None` if the attribute is not known.
+pub(super) fn rule(code: u8) -> Option<&'static Rule> {
+    INDEX.get(usize::from(code)).and_then(|row| RULES.get(usize::from(*row)))
+}
+
+/// Row numbers by code, for the lookup on the hot path; no row's number is `u8::MAX`.
+static INDEX: [u8; 64] = {
+    let mut index = [u8::MAX; 64];
+    let mut row = 0;
+    while row < RULES.len() {
+        index[RULES[row].code as usize] = row as u8;
+        row += 1;
+    }
+    index
+};
+
+macro_rules! rules {
+    ($($code:ident $flags:ident, flags $on_flags:ident, value $on_value:ident, $scope:ident, $check:expr;)*) => {
+        static RULES: [Rule; [$(code::$code),*].len()] = [$(Rule {
+            code: code::$code,
+            flags: $flags,
+            on_flags: Treatment::$on_flags,
+            on_value: Treatment::$on_value,
+            scope: Scope::$scope,
+            is_well_formed: $check,
+        }),*];
+    };
+}
+
+rules! {
+    ORIGIN WELL_KNOWN, flags Withdraw, value Withdraw, Everywhere, |v| matches!(v, [0..=2]);
+    AS_PATH WELL_KNOWN, flags Withdraw, value Withdraw, Everywhere, |_| true;
+    NEXT_HOP WELL_KNOWN, flags Withdraw, value Withdraw, NotStored, |v| v.len() == 4;
+    MULTI_EXIT_DISC NON_TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, |v| v.len() == 4;
+    LOCAL_PREF WELL_KNOWN, flags Withdraw, value Withdraw, Internal, |v| v.len() == 4;
+    ATOMIC_AGGREGATE WELL_KNOWN, flags Discard, value Discard, Everywhere, |v| v.is_empty();
+    AGGREGATOR TRANSITIVE, flags Discard, value Discard, Everywhere, |_| true;
+    COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<4>;
+    ORIGINATOR_ID NON_TRANSITIVE, flags Withdraw, value Withdraw, Internal, |v| v.len() == 4;
+    CLUSTER_LIST NON_TRANSITIVE, flags Withdraw, value Withdraw, Internal, multiple_of::<4>;
+    MP_REACH_NLRI NON_TRANSITIVE, flags Reset, value Reset, NotStored, |_| true;
+    MP_UNREACH_NLRI NON_TRANSITIVE, flags Reset, value Reset, NotStored, |_| true;
+    EXTENDED_COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<8>;
+    AS4_PATH TRANSITIVE, flags Withdraw, value Discard, NotStored, |_| true;
+    AS4_AGGREGATOR TRANSITIVE, flags Withdraw, value Discard, NotStored, is_aggregator::<8>;
+    PMSI_TUNNEL TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, is_pmsi_tunnel;
+    TUNNEL_ENCAPSULATION TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, is_tlvs::<2>;
+    IPV6_EXTENDED_COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<20>;
+    AIGP NON_TRANSITIVE, flags Discard, value Discard, NotStored, |_| true;
+    BGP_LS NON_TRANSITIVE, flags Discard, value Discard, NotStored, |_| true;
+    LARGE_COMMUNITY TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<12>;
+    ONLY_TO_CUSTOMER TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, |v| v.len() == 4;
+    PREFIX_SID TRANSITIVE, flags Discard, value Discard, Everywhere, is_tlvs::<1>;
+}
+
+fn multiple_of<const N: usize>(value: &[u8]) -> bool {
+    !value.is_empty() && value.len().is_multiple_of(N)
+}
+
+/// AS number and address in `N` octets, the AS not 0 (RFC 7606, section 7.7; RFC 7607).
+pub(super) fn is_aggregator<const N: usize>(value: &[u8]) -> bool {
+    value.len() == N && aggregator_as(value).is_some_and(|asn| asn.0 != 0)
+}
+
+/// The AS number of an AGGREGATOR of 6 or 8 octets.
+pub(super) fn aggregator_as(value: &[u8]) -> Option<Asn> {
+    match *value {
+        [a, b, _, _, _, _] => Some(Asn(u16::from_be_bytes([a, b]).into())),
+        [a, b, c, d, _, _, _, _] => Some(Asn(u32::from_be_bytes([a, b, c, d]))),
+        _ => None,
+    }
+}
+
+/// Flags, tunnel type, label and identifier (RFC 6514, section 5). Type 255 is reserved (RFC 7385); ingress
+/// replication (6) names an endpoint's address; other identifiers have forms of their own.
+fn is_pmsi_tunnel(value: &[u8]) -> bool {
+    match *value {
+        [_, 255, ..] => false,
+        [_, 6, _, _, _, ref endpoint @ ..] => matches!(endpoint.len(), 4 | 16),
+        [_, _, _, _, _, ..] => true,
+        _ => false,
+    }
+}
+
+/// TLVs with a type of `TYPE` octets and a length of two fill the value (RFC 8669, section 3; RFC 9012, section 2).
+fn is_tlvs<const TYPE: usize>(value: &[u8]) -> bool {
+    let mut c = Cursor::new(value);
+    let mut tlv = || -> Option<()> {
+        c.take(TYPE).ok()?;
+        let len = c.u16().ok()?;
+        c.take(len.into()).ok().map(|_| ())
+    };
+    let mut count = value.len();
+    while count > 0 && tlv().is_some() {
+        count -= 1;
+    }
+    !value.is_empty() && c.is_empty()
+}

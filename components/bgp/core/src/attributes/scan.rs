@@ -1,0 +1,354 @@
+//! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
+
+use super::rules::{self, Scope, Treatment};
+use crate::session::Families;
+use crate::wire::as_path::{Summary, Width};
+use crate::wire::attribute::{Attributes, Flags, RawAttribute, code};
+use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop, is_known};
+use crate::wire::{Notification, Update, WireError, notification};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::{IpAddr, Ipv4Addr};
+use serde::{Deserialize, Serialize};
+use sluice_base::Asn;
+use smallvec::SmallVec;
+
+/// What holds for all UPDATEs of a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ReceiveRules {
+    /// This router's AS: a path with it is a loop.
+    pub local_as: Asn,
+    /// The peer's AS.
+    pub peer_as: Asn,
+    /// AS numbers have 4 octets (RFC 6793).
+    pub four_octet_as: bool,
+    /// Families that were agreed on; routes of others are ignored.
+    pub families: Families,
+    /// This side's address of the session: no route may point to it (RFC 4271, section 6.3 a).
+    pub local_address: IpAddr,
+    /// Whether the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
+    pub enforce_first_as: bool,
+}
+
+impl ReceiveRules {
+    /// Whether the peer is in this router's AS.
+    pub fn is_internal(&self) -> bool {
+        self.local_as == self.peer_as
+    }
+
+    /// Octets of an AS number.
+    pub const fn width(&self) -> Width {
+        if self.four_octet_as { Width::Four } else { Width::Two }
+    }
+}
+
+/// What is wrong with an attribute or a route.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Problem {
+    /// Its flags are not those of its type.
+    Flags,
+    /// Its value is not of the form that its type has.
+    Value,
+    /// It came before in the same message.
+    Repeated,
+    /// It is not there although it must be.
+    Missing,
+    /// It or the next one does not fit in the attributes' length.
+    Overrun,
+    /// It claims to be well-known, and is not.
+    Unrecognized,
+    /// AS 0 is in it (RFC 7607).
+    AsZero,
+    /// The path does not begin with the peer's AS.
+    FirstAs,
+    /// The next hop is no host, or this router itself.
+    NextHop,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Problem::Flags => "wrong flags",
+            Problem::Value => "malformed value",
+            Problem::Repeated => "repeated",
+            Problem::Missing => "missing",
+            Problem::Overrun => "runs over the end",
+            Problem::Unrecognized => "unrecognized well-known attribute",
+            Problem::AsZero => "AS 0",
+            Problem::FirstAs => "first AS is not the peer's",
+            Problem::NextHop => "next hop cannot be used",
+        })
+    }
+}
+
+/// The worst that was found.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct AttributeError {
+    /// The attribute's type code.
+    pub code: u8,
+    /// What is wrong with it.
+    pub problem: Problem,
+}
+
+impl fmt::Display for AttributeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "attribute {}: {}", self.code, self.problem)
+    }
+}
+
+/// What is to be done with an UPDATE.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// Its routes are good.
+    Accept,
+    /// Its routes loop through this AS: they count as withdrawn (RFC 4271, section 9.1.2), and nobody is to blame.
+    Loop,
+    /// Its announced routes count as withdrawn (RFC 7606: treat-as-withdraw).
+    Withdraw,
+    /// The session ends with this.
+    Reset(Notification),
+}
+
+/// The attributes of one UPDATE.
+#[derive(Debug)]
+pub struct Scan<'a> {
+    /// Those that become part of the set, by code.
+    pub(super) stored: SmallVec<[RawAttribute<'a>; 12]>,
+    pub(super) as4_path: Option<&'a [u8]>,
+    pub(super) as4_aggregator: Option<&'a [u8]>,
+    /// What is known of AS_PATH; the loop looks at AS4_PATH too.
+    pub path: Summary,
+    /// NEXT_HOP.
+    pub next_hop: Option<Ipv4Addr>,
+    /// MP_REACH_NLRI and its next hop; the next hop is `None` for a family that is ignored.
+    pub mp_reach: Option<(MpReach<'a>, Option<NextHop>)>,
+    /// MP_UNREACH_NLRI.
+    pub mp_unreach: Option<MpUnreach<'a>>,
+    /// The worst error and what it calls for.
+    pub error: Option<(Treatment, AttributeError)>,
+    reset: Option<Notification>,
+    seen: [u64; 4],
+}
+
+impl<'a> Scan<'a> {
+    /// Reads the attributes of `update`.
+    pub fn new(update: &Update<'a>, rules: &ReceiveRules) -> Self {
+        let mut scan = Scan {
+            stored: SmallVec::new(),
+            as4_path: None,
+            as4_aggregator: None,
+            path: Summary::default(),
+            next_hop: None,
+            mp_reach: None,
+            mp_unreach: None,
+            error: None,
+            reset: None,
+            seen: [0; 4],
+        };
+        for attribute in Attributes::new(update.attributes, update.attributes_offset) {
+            match attribute {
+                Ok(attribute) => scan.attribute(attribute, rules),
+                // RFC 7606, section 4: what follows cannot be read, what came before is as it was.
+                Err(_) => scan.note(Treatment::Withdraw, 0, Problem::Overrun),
+            }
+        }
+        scan.finish_as4(rules);
+        if scan.announces(update) {
+            scan.check_mandatory(update, rules);
+        }
+        scan
+    }
+
+    /// Whether any prefix is announced, be it of a family that is ignored.
+    pub fn announces(&self, update: &Update<'_>) -> bool {
+        !update.nlri.is_empty() || self.mp_reach.is_some_and(|(reach, _)| !reach.nlri.is_empty())
+    }
+
+    /// What is to be done.
+    pub fn verdict(&self, update: &Update<'_>) -> Verdict {
+        if let Some(notification) = &self.reset {
+            return Verdict::Reset(notification.clone());
+        }
+        match self.error {
+            Some((Treatment::Withdraw, error)) if !self.announces(update) => {
+                // RFC 7606, section 5.2: with attributes but without routes, the routes may have been overlooked.
+                let data = Vec::from([error.code]);
+                Verdict::Reset(Notification { data, ..attribute_list() })
+            }
+            Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
+            _ if self.path.has_loop => Verdict::Loop,
+            _ => Verdict::Accept,
+        }
+    }
+
+    fn note(&mut self, treatment: Treatment, code: u8, problem: Problem) {
+        if self.error.is_none_or(|(worst, _)| treatment > worst) {
+            self.error = Some((treatment, AttributeError { code, problem }));
+        }
+        if treatment == Treatment::Reset && self.reset.is_none() {
+            self.reset = Some(attribute_list());
+        }
+    }
+
+    fn seen(&mut self, code: u8) -> bool {
+        let (word, bit) = (usize::from(code / 64), 1 << (code % 64));
+        let before = self.seen[word] & bit != 0;
+        self.seen[word] |= bit;
+        before
+    }
+
+    #[inline]
+    fn attribute(&mut self, attribute: RawAttribute<'a>, rules: &ReceiveRules) {
+        let code = attribute.code;
+        if self.seen(code) {
+            // RFC 7606, section 3 g: the first one counts, but routes must not come twice.
+            let routes = matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI);
+            let treatment = if routes { Treatment::Reset } else { Treatment::Discard };
+            return self.note(treatment, code, Problem::Repeated);
+        }
+        let Some(rule) = rules::rule(code) else {
+            return self.unknown(attribute);
+        };
+        // RFC 4271, section 4.3: well-known attributes are never Partial.
+        let well_known = rule.flags == Flags::TRANSITIVE;
+        let mask = Flags::OPTIONAL | Flags::TRANSITIVE | if well_known { Flags::PARTIAL } else { 0 };
+        if attribute.flags.0 & mask != rule.flags {
+            return self.note(rule.on_flags, code, Problem::Flags);
+        }
+        if rule.scope == Scope::Internal && !rules.is_internal() {
+            return self.note(Treatment::Discard, code, Problem::Unrecognized);
+        }
+        let read = if (rule.is_well_formed)(attribute.value) {
+            self.read(attribute, rules)
+        } else {
+            Err(Problem::Value)
+        };
+        match read {
+            Ok(()) if rule.scope == Scope::NotStored => {}
+            Ok(()) => self.store(attribute),
+            Err(problem) => self.note(rule.on_value, code, problem),
+        }
+    }
+
+    /// Keeps the order by code; nearly all senders keep it too.
+    fn store(&mut self, attribute: RawAttribute<'a>) {
+        let at = self.stored.iter().rposition(|a| a.code < attribute.code).map_or(0, |i| i + 1);
+        self.stored.insert(at, attribute);
+    }
+
+    /// RFC 4271, section 5: unknown optional attributes are passed on if transitive, else ignored.
+    fn unknown(&mut self, attribute: RawAttribute<'a>) {
+        if !attribute.flags.has(Flags::OPTIONAL) {
+            let mut data = Vec::new();
+            attribute.put(&mut data);
+            self.reset.get_or_insert(Notification { code: notification::code::UPDATE, subcode: 2, data });
+            self.note(Treatment::Reset, attribute.code, Problem::Unrecognized);
+        } else if attribute.flags.has(Flags::TRANSITIVE) {
+            self.store(RawAttribute { flags: Flags(attribute.flags.0 | Flags::PARTIAL), ..attribute });
+        }
+    }
+
+    /// Looks into those attributes whose value matters here.
+    fn read(&mut self, attribute: RawAttribute<'a>, rules: &ReceiveRules) -> Result<(), Problem> {
+        let (value, offset) = (attribute.value, attribute.offset);
+        let malformed = |_: WireError| Problem::Value;
+        match attribute.code {
+            code::AS_PATH => {
+                let path = Summary::of(value, rules.width(), offset, rules.local_as).map_err(malformed)?;
+                self.path = Summary { has_loop: path.has_loop | self.path.has_loop, ..path };
+                if path.has_zero { Err(Problem::AsZero) } else { Ok(()) }
+            }
+            code::NEXT_HOP => {
+                self.next_hop = <[u8; 4]>::try_from(value).ok().map(Ipv4Addr::from);
+                Ok(())
+            }
+            code::AGGREGATOR => {
+                let check =
+                    if rules.four_octet_as { rules::is_aggregator::<8> } else { rules::is_aggregator::<6> };
+                if check(value) { Ok(()) } else { Err(Problem::Value) }
+            }
+            code::MP_REACH_NLRI => {
+                let reach = MpReach::decode(value, offset).map_err(malformed)?;
+                let wanted = is_known(reach.afi, reach.safi);
+                let next_hop = wanted
+                    .then(|| NextHop::decode(reach.afi, reach.next_hop, reach.next_hop_offset))
+                    .transpose()
+                    .map_err(malformed)?;
+                self.mp_reach = Some((reach, next_hop));
+                Ok(())
+            }
+            code::MP_UNREACH_NLRI => {
+                self.mp_unreach = Some(MpUnreach::decode(value, offset).map_err(malformed)?);
+                Ok(())
+            }
+            code::AS4_PATH => {
+                let path = Summary::of(value, Width::Four, offset, rules.local_as).map_err(malformed)?;
+                if value.is_empty() || path.has_zero {
+                    return Err(Problem::Value);
+                }
+                self.as4_path = Some(value);
+                Ok(())
+            }
+            code::AS4_AGGREGATOR => {
+                self.as4_aggregator = Some(value);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// RFC 6793, section 4.2.3: which of the two views of the path and of the aggregator counts.
+    fn finish_as4(&mut self, rules: &ReceiveRules) {
+        if rules.four_octet_as {
+            // Section 6: between two new speakers these have no place.
+            self.as4_path = None;
+            self.as4_aggregator = None;
+            return;
+        }
+        let aggregator = self.stored.iter().find(|a| a.code == code::AGGREGATOR);
+        let aggregator_as = aggregator.and_then(|a| rules::aggregator_as(a.value));
+        if self.as4_aggregator.is_some() && aggregator_as != Some(Asn::TRANS) {
+            self.as4_aggregator = None;
+            if aggregator_as.is_some() {
+                self.as4_path = None;
+            }
+        }
+        let as4 = self.as4_path.and_then(|path| Summary::of(path, Width::Four, 0, rules.local_as).ok());
+        self.path.has_loop |= as4.is_some_and(|as4| as4.has_loop);
+    }
+
+    fn check_mandatory(&mut self, update: &Update<'_>, rules: &ReceiveRules) {
+        for code in [code::ORIGIN, code::AS_PATH] {
+            let word = self.seen[0];
+            if word & (1 << code) == 0 {
+                self.note(Treatment::Withdraw, code, Problem::Missing);
+            }
+        }
+        if !rules.is_internal() && rules.enforce_first_as && self.path.neighbor != Some(rules.peer_as) {
+            // An old speaker with a 4-octet number shows as AS_TRANS.
+            let as_trans = !rules.four_octet_as && self.path.neighbor == Some(Asn::TRANS);
+            if !as_trans {
+                self.note(Treatment::Withdraw, code::AS_PATH, Problem::FirstAs);
+            }
+        }
+        if !update.nlri.is_empty() {
+            match self.next_hop {
+                None => self.note(Treatment::Withdraw, code::NEXT_HOP, Problem::Missing),
+                Some(hop) => self.check_next_hop(code::NEXT_HOP, NextHop::new(hop.into()), rules),
+            }
+        }
+        if let Some((_, Some(hop))) = self.mp_reach {
+            self.check_next_hop(code::MP_REACH_NLRI, hop, rules);
+        }
+    }
+
+    fn check_next_hop(&mut self, code: u8, hop: NextHop, rules: &ReceiveRules) {
+        if !hop.is_host() || hop.address == rules.local_address {
+            self.note(Treatment::Withdraw, code, Problem::NextHop);
+        }
+    }
+}
+
+fn attribute_list() -> Notification {
+    Notification::new(notification::code::UPDATE, notification::update::ATTRIBUTE_LIST)
+}

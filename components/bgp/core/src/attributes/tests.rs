@@ -1,0 +1,239 @@
+//! RFC 7606 case by case, canonical forms, and 2-octet neighbours.
+
+use super::*;
+use crate::hash::HashSeed;
+use crate::reader::{Batches, Reader};
+use crate::session::Families;
+use crate::wire::attribute::{Flags, code, put_header};
+use crate::wire::{Notification, notification};
+use alloc::format;
+use alloc::string::String;
+use alloc::vec;
+use alloc::vec::Vec;
+use sluice_base::Provenance;
+
+fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
+    ReceiveRules {
+        local_as: Asn(65001),
+        peer_as: if internal { Asn(65001) } else { Asn(65002) },
+        four_octet_as,
+        families: Families::BOTH,
+        local_address: "10.0.0.1".parse().unwrap(),
+        enforce_first_as: true,
+    }
+}
+
+struct Attr<'a>(u8, u8, &'a [u8]);
+
+/// An UPDATE body of `attributes` that announces 192.0.2.0/24.
+fn update(attributes: &[Attr<'_>]) -> Vec<u8> {
+    let mut field = vec![];
+    for Attr(flags, code, value) in attributes {
+        put_header(&mut field, *flags, *code, value.len());
+        field.extend_from_slice(value);
+    }
+    let mut body = vec![0, 0];
+    body.extend_from_slice(&(field.len() as u16).to_be_bytes());
+    body.extend_from_slice(&field);
+    body.extend_from_slice(&[24, 192, 0, 2]);
+    body
+}
+
+/// The mandatory attributes of a route of AS 65002, or of a route of this AS.
+fn base(internal: bool) -> Vec<Attr<'static>> {
+    let path: &[u8] = if internal { &[] } else { &[2, 1, 0, 0, 0xfd, 0xea] };
+    vec![
+        Attr(0x40, code::ORIGIN, &[0]),
+        Attr(0x40, code::AS_PATH, path),
+        Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 2]),
+    ]
+}
+
+fn read(body: &[u8], rules: ReceiveRules) -> (Result<crate::reader::Remarks, Notification>, Batches) {
+    let mut batches = Batches::default();
+    let mut reader = Reader::new(rules, HashSeed(1));
+    (reader.update(body, Provenance::new(1, 1), &mut batches), batches)
+}
+
+/// What became of the route and of attribute `watched`.
+fn outcome(attributes: &[Attr<'_>], rules: ReceiveRules, watched: u8) -> (String, bool) {
+    let (result, batches) = read(&update(attributes), rules);
+    match result {
+        Err(n) => (format!("session-reset {}/{}", n.code, n.subcode), false),
+        Ok(_) => match batches.ipv4.changes() {
+            [change] if change.set == u32::MAX => ("withdraw".into(), false),
+            [change] => {
+                let set = &batches.ipv4.sets()[change.set as usize];
+                let there = canonical::find(batches.ipv4.octets(set), watched).is_some();
+                ("route".into(), there)
+            }
+            other => panic!("{other:?}"),
+        },
+    }
+}
+
+#[test]
+fn rfc_7606_cases() {
+    let Some(text) = sluice_testkit::read("data/vectors/bgp-rfc7606-cases.tsv") else { return };
+    let text = String::from_utf8(text).unwrap();
+    let mut cases = 0;
+    for line in text.lines().skip(1) {
+        let column: Vec<&str> = line.split('\t').collect();
+        let (name, hex, next_hop) = (column[0], column[3], column[4]);
+        let value: Vec<u8> =
+            (0..hex.len() / 2).map(|i| u8::from_str_radix(&hex[2 * i..2 * i + 2], 16).unwrap()).collect();
+        for (internal, expected) in [(false, column[5]), (true, column[7])] {
+            if expected == "-" {
+                continue;
+            }
+            let mut attributes = base(internal);
+            let mut kind = 0;
+            if next_hop.is_empty() {
+                kind = column[1].parse().unwrap();
+                let flags = u8::from_str_radix(&column[2][2..], 16).unwrap();
+                attributes.retain(|a| a.1 != kind);
+                attributes.push(Attr(flags, kind, &value));
+            }
+            let octets;
+            if let Ok(hop) = next_hop.parse::<core::net::Ipv4Addr>() {
+                octets = hop.octets();
+                attributes[2] = Attr(0x40, code::NEXT_HOP, &octets);
+            }
+            let (got, there) = outcome(&attributes, rules(internal, true), kind);
+            let expected = match expected {
+                "discard" => "route".into(),
+                "session-reset" => format!("session-reset {}", column[8]),
+                other => String::from(other),
+            };
+            assert_eq!(got, expected, "{name}, internal: {internal}");
+            // An attribute that nobody knows is passed on whatever is in it (RFC 4271, section 5).
+            let unknown = matches!(kind, 254 | 39);
+            assert_eq!(there, unknown, "{name}, internal: {internal}");
+        }
+        cases += 1;
+    }
+    assert_eq!(cases, 44);
+}
+
+#[test]
+fn more_malformed_updates() {
+    let external = rules(false, true);
+    let check = |attributes: &[Attr<'_>], expected: &str| {
+        assert_eq!(outcome(attributes, external, 0).0, expected);
+    };
+    let with = |extra: Attr<'static>| {
+        let mut attributes = base(false);
+        attributes.push(extra);
+        attributes
+    };
+    check(&base(false), "route");
+    for missing in 0..3 {
+        let mut attributes = base(false);
+        attributes.remove(missing);
+        check(&attributes, "withdraw");
+    }
+    check(&with(Attr(0x40, code::ORIGIN, &[2])), "route");
+    check(&with(Attr(0x40, 77, &[])), "session-reset 3/2");
+    // The path must begin with the peer's AS; one with this AS in it loops.
+    let mut attributes = base(false);
+    attributes[1] = Attr(0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xeb]);
+    check(&attributes, "withdraw");
+    attributes[1] = Attr(0x40, code::AS_PATH, &[2, 2, 0, 0, 0xfd, 0xea, 0, 0, 0xfd, 0xe9]);
+    check(&attributes, "withdraw");
+    attributes = base(false);
+    attributes[2] = Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 1]);
+    check(&attributes, "withdraw");
+    let unreach = [0, 2, 1];
+    let twice = [Attr(0x80, code::MP_UNREACH_NLRI, &unreach), Attr(0x80, code::MP_UNREACH_NLRI, &unreach)];
+    check(&twice, "session-reset 3/1");
+}
+
+#[test]
+fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
+    let mut body = update(&base(false));
+    // The last attribute claims one octet more than there is before the NLRI.
+    let at = body.len() - 4 - 5;
+    assert_eq!(body[at], 4);
+    body[at] = 5;
+    let (result, batches) = read(&body, rules(false, true));
+    assert!(result.unwrap().malformed.unwrap().1);
+    assert_eq!(batches.ipv4.changes()[0].set, u32::MAX);
+
+    let mut body = update(&base(false));
+    let at = body.len() - 4;
+    body[at] = 33;
+    let (result, batches) = read(&body, rules(false, true));
+    let expected = Notification { code: 3, subcode: notification::update::NETWORK, data: vec![33] };
+    assert_eq!(result, Err(expected));
+    assert!(batches.is_empty() && batches.ipv4.sets().is_empty());
+
+    // RFC 7606, section 5.2: an error that calls for a withdrawal, and nothing to withdraw.
+    let mut body = update(&[Attr(0x40, code::ORIGIN, &[7])]);
+    body.truncate(body.len() - 4);
+    assert_eq!(read(&body, rules(false, true)).0.unwrap_err().subcode, 1);
+    // Too long a section.
+    assert_eq!(read(&[0, 9, 0, 0], rules(false, true)).0.unwrap_err().subcode, 1);
+}
+
+#[test]
+fn the_set_is_canonical() {
+    let mut attributes = base(true);
+    attributes.insert(0, Attr(0xd0, 200, &[1, 2, 3]));
+    attributes.insert(0, Attr(0x80, 201, &[9]));
+    attributes.push(Attr(0x80, code::MULTI_EXIT_DISC, &[0, 0, 0, 7]));
+    attributes.insert(0, Attr(0x40, code::LOCAL_PREF, &[0, 0, 1, 0]));
+    let body = update(&attributes);
+    let (result, batches) = read(&body, rules(true, true));
+    assert_eq!(result.unwrap().malformed, None);
+    let set = &batches.ipv4.sets()[0];
+    let codes: Vec<(u8, u8)> =
+        canonical::attributes(batches.ipv4.octets(set)).map(|a| (a.code, a.flags.0)).collect();
+    // The unknown transitive one is Partial now, the unknown non-transitive one and NEXT_HOP are gone.
+    assert_eq!(codes, [(1, 0x40), (2, 0x40), (4, 0x80), (5, 0x40), (200, Flags::PARTIAL | 0xc0)]);
+    assert_eq!(set.next_hop.address, "10.0.0.2".parse::<core::net::IpAddr>().unwrap());
+    let expected = View {
+        local_pref: 256,
+        med: Some(7),
+        neighbor_as: Asn(65001),
+        path_length: 0,
+        origin: Origin::Igp,
+        reach: Reach::Everybody,
+    };
+    assert_eq!(set.view, expected);
+}
+
+#[test]
+fn an_old_neighbour_s_path_and_aggregator_are_made_whole() {
+    let check = |aggregator: &[u8], as4: Option<&[u8]>, path: &[u8], expected: &[u8]| {
+        let mut attributes = base(false);
+        attributes[1] = Attr(0x40, code::AS_PATH, &[2, 2, 0xfd, 0xea, 0x5b, 0xa0]);
+        attributes.push(Attr(0xc0, code::AGGREGATOR, aggregator));
+        attributes.push(Attr(0xc0, code::AS4_PATH, &[2, 1, 0, 1, 0x11, 0x70]));
+        if let Some(as4) = as4 {
+            attributes.push(Attr(0xc0, code::AS4_AGGREGATOR, as4));
+        }
+        let (result, batches) = read(&update(&attributes), rules(false, false));
+        assert_eq!(result.unwrap().malformed, None);
+        let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+        assert_eq!(canonical::find(octets, code::AS_PATH).unwrap(), path);
+        assert_eq!(canonical::find(octets, code::AGGREGATOR).unwrap(), expected);
+        assert_eq!(canonical::find(octets, code::AS4_PATH), None);
+        assert_eq!(batches.ipv4.sets()[0].view.path_length, 2);
+    };
+    let merged = [2, 1, 0, 0, 0xfd, 0xea, 2, 1, 0, 1, 0x11, 0x70];
+    let widened = [2, 2, 0, 0, 0xfd, 0xea, 0, 0, 0x5b, 0xa0];
+    let as4 = [0, 1, 0x11, 0x70, 10, 0, 0, 9];
+    check(&[0x5b, 0xa0, 10, 0, 0, 9], Some(&as4), &merged, &as4);
+    check(&[0, 7, 10, 0, 0, 9], None, &merged, &[0, 0, 0, 7, 10, 0, 0, 9]);
+    // The last aggregator was an old speaker: what the new one before it said no longer holds.
+    check(&[0, 7, 10, 0, 0, 9], Some(&as4), &widened, &[0, 0, 0, 7, 10, 0, 0, 9]);
+}
+
+#[test]
+fn end_of_rib_markers() {
+    use sluice_base::Family;
+    let of = |body: &[u8]| read(body, rules(false, true)).0.unwrap().end_of_rib;
+    assert_eq!(of(&[0, 0, 0, 0]), Some(Family::Ipv4));
+    assert_eq!(of(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]), Some(Family::Ipv6));
+    assert_eq!(of(&[0, 2, 8, 10, 0, 0]), None);
+}

@@ -1,0 +1,147 @@
+//! What a reader hands to a shard: route changes of one peer and one family, in order.
+//!
+//! A batch carries each attribute set once an UPDATE, as octets in an arena of its own with their hash, so that it can
+//! cross to another thread without sharing anything, and so that the shard finds the set it already has without allocating.
+//! Whoever fills and empties batches keeps them: their space is used again.
+
+use crate::attributes::View;
+use crate::hash::HashSeed;
+use crate::wire::multiprotocol::NextHop;
+use alloc::vec::Vec;
+use sluice_base::{IpPrefix, Prefix, Provenance};
+
+/// An attribute set in a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchSet {
+    /// Hash of octets and next hop, by the seed that reader and shard share.
+    pub hash: u64,
+    start: u32,
+    len: u32,
+    /// The routes' next hop.
+    pub next_hop: NextHop,
+    /// What the decision compares.
+    pub view: View,
+}
+
+/// A change of one prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Change<P> {
+    /// The prefix.
+    pub prefix: P,
+    /// Its new attributes as an index of a set, or [`Change::WITHDRAWN`].
+    pub set: u32,
+}
+
+impl<P> Change<P> {
+    /// Stands for "no route any more" in [`Change::set`].
+    pub const WITHDRAWN: u32 = u32::MAX;
+}
+
+impl<P: Prefix> Change<P> {
+    /// The change for a latency profile: prefix, whether it is withdrawn, and the event.
+    pub fn traced(&self, provenance: Provenance) -> (IpPrefix, bool, Provenance) {
+        (self.prefix.into(), self.set == Self::WITHDRAWN, provenance)
+    }
+}
+
+/// Route changes of one peer.
+#[derive(Debug)]
+pub struct Batch<P> {
+    sets: Vec<BatchSet>,
+    arena: Vec<u8>,
+    changes: Vec<Change<P>>,
+    /// The events that the changes came from: each with the number of changes up to its end.
+    events: Vec<(u32, Provenance)>,
+}
+
+impl<P> Default for Batch<P> {
+    fn default() -> Self {
+        Batch { sets: Vec::new(), arena: Vec::new(), changes: Vec::new(), events: Vec::new() }
+    }
+}
+
+/// How full a batch was, to return to when the rest of an UPDATE turns out bad.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    sets: usize,
+    arena: usize,
+    changes: usize,
+}
+
+impl<P: Copy> Batch<P> {
+    /// Changes after which a batch should be handed over: enough to spread its cost, few enough to stay in the cache.
+    pub const FULL: usize = 4096;
+
+    /// Adds an attribute set that the next changes refer to; its octets are those that `write` appends.
+    pub fn add_set(
+        &mut self,
+        seed: HashSeed,
+        next_hop: NextHop,
+        write: impl FnOnce(&mut Vec<u8>) -> View,
+    ) -> u32 {
+        let start = self.arena.len();
+        let view = write(&mut self.arena);
+        let hash = seed.attributes(&self.arena[start..], &next_hop);
+        let len = (self.arena.len() - start) as u32;
+        self.sets.push(BatchSet { hash, start: start as u32, len, next_hop, view });
+        (self.sets.len() - 1) as u32
+    }
+
+    /// Adds a change: the set's index, or [`Change::WITHDRAWN`].
+    pub fn push(&mut self, prefix: P, set: u32) {
+        self.changes.push(Change { prefix, set });
+    }
+
+    /// Says that all changes since the last call came from this event.
+    pub fn end_event(&mut self, provenance: Provenance) {
+        let end = self.changes.len() as u32;
+        if self.events.last().map_or(0, |(end, _)| *end) < end {
+            self.events.push((end, provenance));
+        }
+    }
+
+    /// The place to return to.
+    pub fn mark(&self) -> Mark {
+        Mark { sets: self.sets.len(), arena: self.arena.len(), changes: self.changes.len() }
+    }
+
+    /// Forgets what came since `mark`.
+    pub fn rewind(&mut self, mark: Mark) {
+        self.sets.truncate(mark.sets);
+        self.arena.truncate(mark.arena);
+        self.changes.truncate(mark.changes);
+    }
+
+    /// The sets.
+    pub fn sets(&self) -> &[BatchSet] {
+        &self.sets
+    }
+
+    /// The canonical octets of a set of this batch.
+    pub fn octets(&self, set: &BatchSet) -> &[u8] {
+        &self.arena[set.start as usize..(set.start + set.len) as usize]
+    }
+
+    /// The changes, in order.
+    pub fn changes(&self) -> &[Change<P>] {
+        &self.changes
+    }
+
+    /// The events that the changes came from, each with the changes up to its end.
+    pub fn events(&self) -> &[(u32, Provenance)] {
+        &self.events
+    }
+
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Empties the batch; its space stays.
+    pub fn clear(&mut self) {
+        self.sets.clear();
+        self.arena.clear();
+        self.changes.clear();
+        self.events.clear();
+    }
+}

@@ -1,0 +1,330 @@
+//! The reader of a session: octets to messages, and UPDATEs to batches for the shards.
+//!
+//! Messages are read in place from the driver's buffer; only one that arrives in two pieces is copied. An UPDATE becomes
+//! changes in a [`Batch`] of its family without allocating: prefixes and the canonical attributes go straight into space
+//! that is used again.
+
+use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
+use crate::batch::{Batch, Mark};
+use crate::hash::HashSeed;
+use crate::wire::multiprotocol::NextHop;
+use crate::wire::notification::{code, update as subcode};
+use crate::wire::{
+    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Unicast, Update,
+    WireError, header,
+};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, Provenance};
+
+/// Batches of both families.
+#[derive(Debug, Default)]
+pub struct Batches {
+    /// IPv4 unicast.
+    pub ipv4: Batch<Ipv4Prefix>,
+    /// IPv6 unicast.
+    pub ipv6: Batch<Ipv6Prefix>,
+}
+
+impl Batches {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.ipv4.is_empty() && self.ipv6.is_empty()
+    }
+
+    /// Whether one should be handed over.
+    pub fn is_full(&self) -> bool {
+        self.ipv4.changes().len() >= Batch::<Ipv4Prefix>::FULL
+            || self.ipv6.changes().len() >= Batch::<Ipv6Prefix>::FULL
+    }
+
+    fn mark(&self) -> (Mark, Mark) {
+        (self.ipv4.mark(), self.ipv6.mark())
+    }
+
+    fn rewind(&mut self, (ipv4, ipv6): (Mark, Mark)) {
+        self.ipv4.rewind(ipv4);
+        self.ipv6.rewind(ipv6);
+    }
+}
+
+/// What the reader counts.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct ReaderCounters {
+    /// UPDATE messages.
+    pub updates: u64,
+    /// Octets of all messages.
+    pub octets: u64,
+    /// Prefixes announced.
+    pub announced: u64,
+    /// Prefixes withdrawn.
+    pub withdrawn: u64,
+    /// UPDATEs whose routes counted as withdrawn because they were malformed (RFC 7606).
+    pub treated_as_withdraw: u64,
+    /// UPDATEs from which an attribute was left out because it was malformed (RFC 7606).
+    pub attribute_discards: u64,
+    /// UPDATEs whose routes loop through this AS.
+    pub loops: u64,
+    /// Prefixes that unicast routing cannot have, which were ignored.
+    pub unroutable: u64,
+}
+
+/// What is remarkable about an UPDATE that did not end the session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Remarks {
+    /// It was the End-of-RIB marker of this family (RFC 4724, section 2).
+    pub end_of_rib: Option<Family>,
+    /// The worst error in it, and whether its routes counted as withdrawn for it.
+    pub malformed: Option<(AttributeError, bool)>,
+}
+
+/// Cuts the stream of one connection into messages.
+#[derive(Debug, Default)]
+pub struct Framer {
+    pending: Vec<u8>,
+    taken: bool,
+}
+
+impl Framer {
+    /// The next message of what was kept and `input`, from which the message is taken; `None` when all of `input` is taken
+    /// and the next message is not complete. After an error the stream is of no more use.
+    pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Option<Frame<'s>>, HeaderError> {
+        if core::mem::take(&mut self.taken) {
+            self.pending.clear();
+        }
+        if self.pending.is_empty() {
+            match header::frame(input)? {
+                Some(frame) => {
+                    *input = &input[frame.len()..];
+                    return Ok(Some(frame));
+                }
+                None => self.pending.extend_from_slice(input),
+            }
+            *input = &[];
+            return Ok(None);
+        }
+        self.fill(HEADER_LEN, input);
+        // A whole header tells the message's length; `frame` checks that it is in range.
+        if header::frame(&self.pending)?.is_none() && self.pending.len() >= HEADER_LEN {
+            let len = u16::from_be_bytes([self.pending[16], self.pending[17]]);
+            self.fill(len.into(), input);
+        }
+        let frame = header::frame(&self.pending)?;
+        self.taken = frame.is_some();
+        Ok(frame)
+    }
+
+    fn fill(&mut self, len: usize, input: &mut &[u8]) {
+        let missing = len.saturating_sub(self.pending.len()).min(input.len());
+        let (head, tail) = input.split_at(missing);
+        self.pending.extend_from_slice(head);
+        *input = tail;
+    }
+}
+
+/// Turns the UPDATEs of one session into changes.
+#[derive(Debug)]
+pub struct Reader {
+    rules: ReceiveRules,
+    seed: HashSeed,
+    scratch: Vec<u8>,
+    /// What was read so far.
+    pub counters: ReaderCounters,
+}
+
+impl Reader {
+    /// A reader for a session by `rules`; `seed` is the shards'.
+    pub fn new(rules: ReceiveRules, seed: HashSeed) -> Self {
+        Reader { rules, seed, scratch: Vec::new(), counters: ReaderCounters::default() }
+    }
+
+    /// Reads the body of an UPDATE into `batches`. On an error nothing of it is in `batches`, and the session must end with
+    /// the NOTIFICATION.
+    pub fn update(
+        &mut self,
+        body: &[u8],
+        provenance: Provenance,
+        batches: &mut Batches,
+    ) -> Result<Remarks, Notification> {
+        self.counters.updates += 1;
+        self.counters.octets += (HEADER_LEN + body.len()) as u64;
+        let update =
+            Update::decode(body).map_err(|_| Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST))?;
+        if update.is_empty() {
+            return Ok(Remarks { end_of_rib: Some(Family::Ipv4), malformed: None });
+        }
+        let scan = Scan::new(&update, &self.rules);
+        let verdict = scan.verdict(&update);
+        if let Verdict::Reset(notification) = verdict {
+            return Err(notification);
+        }
+        let withdraw = verdict == Verdict::Withdraw;
+        self.counters.treated_as_withdraw += u64::from(withdraw);
+        self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
+        self.counters.loops += u64::from(verdict == Verdict::Loop);
+        let mark = batches.mark();
+        let accepted = (verdict == Verdict::Accept).then_some(&scan);
+        if let Err(error) = self.routes(&update, &scan, accepted, batches) {
+            batches.rewind(mark);
+            return Err(network_error(error));
+        }
+        batches.ipv4.end_event(provenance);
+        batches.ipv6.end_event(provenance);
+        Ok(Remarks {
+            end_of_rib: end_of_rib(&update, &scan),
+            malformed: scan.error.map(|(_, error)| (error, withdraw)),
+        })
+    }
+
+    /// All prefixes of an UPDATE; `accepted` is the scan if the announced ones are good.
+    fn routes(
+        &mut self,
+        update: &Update<'_>,
+        scan: &Scan<'_>,
+        accepted: Option<&Scan<'_>>,
+        batches: &mut Batches,
+    ) -> Result<(), WireError> {
+        let withdrawn = Nlri::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
+        self.withdraw(withdrawn, self.rules.families.ipv4, &mut batches.ipv4)?;
+        if let Some(unreach) = scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST) {
+            let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
+            let families = self.rules.families;
+            match unreach.afi {
+                AFI_IPV4 => self.withdraw(Nlri::new(field, offset), families.ipv4, &mut batches.ipv4)?,
+                AFI_IPV6 => self.withdraw(Nlri::new(field, offset), families.ipv6, &mut batches.ipv6)?,
+                _ => {}
+            }
+        }
+        if !update.nlri.is_empty() {
+            let hop = scan.next_hop.map(|a| NextHop::new(a.into()));
+            let nlri = Nlri::new(update.nlri, update.nlri_offset);
+            let wanted = self.rules.families.ipv4;
+            self.announce(nlri, wanted, accepted.zip(hop), &mut batches.ipv4)?;
+        }
+        if let Some((reach, Some(hop))) = scan.mp_reach {
+            let (field, offset) = (reach.nlri, reach.nlri_offset);
+            let good = accepted.map(|scan| (scan, hop));
+            let families = self.rules.families;
+            match reach.afi {
+                AFI_IPV4 => {
+                    self.announce(Nlri::new(field, offset), families.ipv4, good, &mut batches.ipv4)?
+                }
+                AFI_IPV6 => {
+                    self.announce(Nlri::new(field, offset), families.ipv6, good, &mut batches.ipv6)?
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn withdraw<P: Unicast>(
+        &mut self,
+        nlri: Nlri<'_, P>,
+        wanted: bool,
+        batch: &mut Batch<P>,
+    ) -> Result<(), WireError> {
+        for prefix in nlri {
+            let prefix = prefix?;
+            if wanted {
+                self.counters.withdrawn += 1;
+                batch.push(prefix, crate::batch::Change::<P>::WITHDRAWN);
+            }
+        }
+        Ok(())
+    }
+
+    fn announce<P: Unicast>(
+        &mut self,
+        nlri: Nlri<'_, P>,
+        wanted: bool,
+        good: Option<(&Scan<'_>, NextHop)>,
+        batch: &mut Batch<P>,
+    ) -> Result<(), WireError> {
+        let set = match good {
+            Some((scan, hop)) if wanted => {
+                let (rules, scratch) = (&self.rules, &mut self.scratch);
+                batch.add_set(self.seed, hop, |out| canonical::put(scan, rules, scratch, out))
+            }
+            _ => crate::batch::Change::<P>::WITHDRAWN,
+        };
+        for prefix in nlri {
+            let prefix = prefix?;
+            if !wanted {
+                continue;
+            }
+            if prefix.is_routable() {
+                self.counters.announced += 1;
+                batch.push(prefix, set);
+            } else {
+                self.counters.unroutable += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
+fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<Family> {
+    let unreach =
+        scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST && u.withdrawn.is_empty())?;
+    let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
+    match unreach.afi {
+        AFI_IPV4 if alone => Some(Family::Ipv4),
+        AFI_IPV6 if alone => Some(Family::Ipv6),
+        _ => None,
+    }
+}
+
+/// RFC 4271, section 6.3, and RFC 7606, section 5.3: prefixes that cannot be read end the session.
+fn network_error(error: WireError) -> Notification {
+    let data = match error.expected {
+        Expected::PrefixLength(len) => Vec::from([len]),
+        _ => Vec::new(),
+    };
+    Notification { code: code::UPDATE, subcode: subcode::NETWORK, data }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn stream() -> (Vec<u8>, usize) {
+        let mut out = vec![];
+        for n in 0..5u8 {
+            header::put_keepalive(&mut out);
+            let n = Notification { code: 6, subcode: n, data: vec![n; usize::from(n) * 300] };
+            n.put(&mut out);
+        }
+        (out, 10)
+    }
+
+    #[test]
+    fn messages_come_out_whole_however_they_come_in() {
+        let (stream, expected) = stream();
+        for piece in [1, 2, 3, 18, 19, 20, 37, 500, 4096, stream.len()] {
+            let mut framer = Framer::default();
+            let mut got = vec![];
+            for mut chunk in stream.chunks(piece) {
+                while let Some(frame) = framer.next(&mut chunk).unwrap() {
+                    let at = header::start(&mut got, frame.kind);
+                    got.extend_from_slice(frame.body);
+                    header::finish(&mut got, at);
+                }
+                assert!(chunk.is_empty());
+            }
+            assert_eq!(got, stream, "pieces of {piece}");
+        }
+        assert_eq!(expected, 10);
+    }
+
+    #[test]
+    fn a_bad_header_ends_the_stream() {
+        let mut framer = Framer::default();
+        let mut input: &[u8] = &[0xff; 10];
+        assert_eq!(framer.next(&mut input), Ok(None));
+        let mut input: &[u8] = &[0; 10];
+        assert_eq!(framer.next(&mut input), Err(HeaderError::NotSynchronized));
+    }
+}

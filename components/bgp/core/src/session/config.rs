@@ -1,0 +1,121 @@
+//! What a session is told to be.
+
+use serde::{Deserialize, Serialize};
+use sluice_base::{Asn, Duration, Family, Rng, RouterId};
+
+/// A session that was Established for this long is healthy: its failures are forgotten.
+pub(super) const STABLE: Duration = Duration::from_secs(60);
+/// How long an Idle session rests after one of its first failures.
+const FIRST_HOLD: Duration = Duration::from_millis(100);
+/// After so many failures in a row the rest doubles with each.
+const FREE_FAILURES: u32 = 10;
+/// The longest rest.
+const LONGEST_HOLD: Duration = Duration::from_secs(120);
+
+/// Who made a connection.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Direction {
+    /// The peer.
+    Incoming,
+    /// This side.
+    Outgoing,
+}
+
+/// A TCP connection of one peer. The session numbers those that it asks for, the driver those that it accepts; no
+/// number comes twice while events of the earlier one may still arrive.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct ConnectionId {
+    /// Who made it.
+    pub direction: Direction,
+    /// Its number among those of this direction.
+    pub number: u32,
+}
+
+/// A set of address families.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+pub struct Families {
+    /// IPv4 unicast.
+    pub ipv4: bool,
+    /// IPv6 unicast.
+    pub ipv6: bool,
+}
+
+impl Families {
+    /// Both.
+    pub const BOTH: Families = Families { ipv4: true, ipv6: true };
+
+    /// Whether `family` is in the set.
+    pub const fn has(self, family: Family) -> bool {
+        match family {
+            Family::Ipv4 => self.ipv4,
+            Family::Ipv6 => self.ipv6,
+        }
+    }
+
+    /// The families that are in both sets.
+    #[must_use]
+    pub const fn and(self, other: Families) -> Families {
+        Families { ipv4: self.ipv4 && other.ipv4, ipv6: self.ipv6 && other.ipv6 }
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        !self.ipv4 && !self.ipv6
+    }
+}
+
+/// The session attributes of RFC 4271, section 8.1.1, that Sluice has.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SessionConfig {
+    /// This router's AS.
+    pub local_as: Asn,
+    /// This router's BGP Identifier.
+    pub router_id: RouterId,
+    /// The peer's AS.
+    pub peer_as: Asn,
+    /// Proposed hold time in seconds; 0 for none, never 1 or 2.
+    pub hold_time: u16,
+    /// ConnectRetryTime.
+    pub connect_retry: Duration,
+    /// DelayOpenTime; `None` where DelayOpen is false.
+    pub delay_open: Option<Duration>,
+    /// PassiveTcpEstablishment: wait for the peer to connect.
+    pub passive: bool,
+    /// DampPeerOscillations: rest longer and longer after failures in a row.
+    pub damp: bool,
+    /// Families to offer.
+    pub families: Families,
+}
+
+impl SessionConfig {
+    /// A session between `local_as` and `peer_as` with the default of every other attribute.
+    pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn) -> Self {
+        SessionConfig {
+            local_as,
+            router_id,
+            peer_as,
+            hold_time: 90,
+            connect_retry: Duration::from_secs(30),
+            delay_open: None,
+            passive: false,
+            damp: true,
+            families: Families::BOTH,
+        }
+    }
+
+    /// Whether the peer is in this router's AS.
+    pub fn is_internal(&self) -> bool {
+        self.local_as == self.peer_as
+    }
+
+    /// IdleHoldTime after `failures` in a row.
+    pub(super) fn idle_hold(&self, failures: u32, rng: &mut Rng) -> Duration {
+        let doublings = if self.damp { failures.saturating_sub(FREE_FAILURES).min(16) } else { 0 };
+        jittered((FIRST_HOLD * (1 << doublings)).min(LONGEST_HOLD), rng)
+    }
+}
+
+/// 75 to 100 percent of `time` (RFC 4271, section 10).
+pub(super) fn jittered(time: Duration, rng: &mut Rng) -> Duration {
+    time * (750 + rng.below(251) as u32) / 1000
+}

@@ -1,0 +1,258 @@
+//! The state machine of one connection (RFC 4271, section 8.2.2): its data and the steps that states share.
+
+use super::config::jittered;
+use super::negotiation::{Negotiated, own_open};
+use super::{ConnectionId, Direction, MessageCounters, Output, SessionConfig, states};
+use crate::event::{DownReason, SessionEvent};
+use crate::wire::notification::code;
+use crate::wire::{Notification, Open, header};
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Duration, Instant, Rng};
+use sluice_machine::{Outbox, Timers};
+
+/// The HoldTimer before the peer's OPEN tells another (RFC 4271, section 8.2.2: "a large value").
+const LARGE_HOLD: Duration = Duration::from_secs(240);
+
+/// The states of RFC 4271, section 8.2.2.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum State {
+    /// Nothing is tried.
+    Idle,
+    /// A connection is being made.
+    Connect,
+    /// Waiting for a connection from the peer, or to try again.
+    Active,
+    /// OPEN was sent.
+    OpenSent,
+    /// The peer's OPEN was accepted.
+    OpenConfirm,
+    /// Routes flow.
+    Established,
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            State::Idle => "Idle",
+            State::Connect => "Connect",
+            State::Active => "Active",
+            State::OpenSent => "OpenSent",
+            State::OpenConfirm => "OpenConfirm",
+            State::Established => "Established",
+        })
+    }
+}
+
+/// The timers of RFC 4271, sections 8 and 8.1.3.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Timer {
+    /// When to try the next connection.
+    ConnectRetry,
+    /// When the peer counts as dead.
+    Hold,
+    /// When to send a KEEPALIVE.
+    Keepalive,
+    /// When to send OPEN although the peer has not.
+    DelayOpen,
+    /// When to leave Idle.
+    IdleHold,
+}
+
+/// The events of RFC 4271, section 8.1, that change something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) enum Event {
+    /// Events 1 and 3 to 7.
+    Start,
+    /// Event 2.
+    ManualStop(Notification),
+    /// Event 8.
+    AutomaticStop(Notification),
+    /// Events 9 to 13.
+    Expired(Timer),
+    /// Events 16 and 17.
+    Connected,
+    /// Event 18.
+    ConnectionFails,
+    /// Events 19 and 20.
+    Open(Open, Negotiated),
+    /// Events 21, 22 and 28.
+    Error(Notification),
+    /// Event 23.
+    CollisionDump,
+    /// Events 24 and 25.
+    Notification(Notification),
+    /// Event 26.
+    Keepalive,
+    /// Event 27.
+    Update,
+}
+
+/// What a state needs of the session around it.
+pub(super) struct Context<'a> {
+    pub now: Instant,
+    pub config: &'a SessionConfig,
+    pub rng: &'a mut Rng,
+    pub next_connection: &'a mut u32,
+    pub sent: &'a mut MessageCounters,
+    /// Set when the connection ended.
+    pub down: Option<DownReason>,
+    pub out: &'a mut Outbox<Output>,
+}
+
+/// The state machine of one connection.
+#[derive(Debug)]
+pub(super) struct Fsm {
+    pub state: State,
+    pub timers: Timers<Timer>,
+    pub connection: Option<ConnectionId>,
+    pub negotiated: Option<Negotiated>,
+    pub peer_open: Option<Open>,
+    /// ConnectRetryCounter.
+    pub failures: u32,
+}
+
+impl Fsm {
+    pub fn new(state: State) -> Self {
+        Fsm {
+            state,
+            timers: Timers::default(),
+            connection: None,
+            negotiated: None,
+            peer_open: None,
+            failures: 0,
+        }
+    }
+
+    pub fn handle(&mut self, event: Event, cx: &mut Context<'_>) {
+        match self.state {
+            State::Idle => states::idle::handle(self, &event, cx),
+            State::Connect | State::Active => states::connecting::handle(self, event, cx),
+            State::OpenSent => states::open_sent::handle(self, event, cx),
+            State::OpenConfirm => states::open_confirm::handle(self, event, cx),
+            State::Established => states::established::handle(self, event, cx),
+        }
+    }
+
+    /// Asks for a connection and starts the timer for the next.
+    pub fn connect(&mut self, cx: &mut Context<'_>) {
+        self.drop_connection(cx);
+        let connection = ConnectionId { direction: Direction::Outgoing, number: *cx.next_connection };
+        *cx.next_connection = cx.next_connection.wrapping_add(1);
+        self.connection = Some(connection);
+        cx.out.push(Output::Connect(connection));
+        self.start_retry(cx);
+        self.state = State::Connect;
+    }
+
+    pub fn start_retry(&mut self, cx: &mut Context<'_>) {
+        self.timers.start(cx.now, Timer::ConnectRetry, jittered(cx.config.connect_retry, cx.rng));
+    }
+
+    /// The machine has a connection and makes no other: as a second one that became the primary one.
+    pub fn stop_retrying(&mut self) {
+        self.timers.stop(Timer::ConnectRetry);
+        self.timers.stop(Timer::IdleHold);
+    }
+
+    pub fn send(&mut self, cx: &mut Context<'_>, write: impl FnOnce(&mut Vec<u8>)) {
+        if let Some(connection) = self.connection {
+            let mut bytes = Vec::new();
+            write(&mut bytes);
+            cx.out.push(Output::Send(connection, bytes));
+        }
+    }
+
+    pub fn send_open(&mut self, cx: &mut Context<'_>) {
+        let open = own_open(cx.config);
+        self.send(cx, |b| open.put(b));
+        cx.sent.open += 1;
+    }
+
+    pub fn send_keepalive(&mut self, cx: &mut Context<'_>) {
+        self.send(cx, header::put_keepalive);
+        cx.sent.keepalive += 1;
+        self.restart_keepalive(cx.now, cx.rng);
+    }
+
+    pub fn send_notification(&mut self, cx: &mut Context<'_>, notification: &Notification) {
+        self.send(cx, |b| notification.put(b));
+        cx.sent.notification += 1;
+        cx.out.push(Output::Event(SessionEvent::NotificationSent(notification.clone())));
+    }
+
+    /// From a fresh connection to OpenSent.
+    pub fn open(&mut self, cx: &mut Context<'_>) {
+        self.timers.stop(Timer::ConnectRetry);
+        self.timers.stop(Timer::DelayOpen);
+        self.send_open(cx);
+        self.timers.start(cx.now, Timer::Hold, LARGE_HOLD);
+        self.state = State::OpenSent;
+    }
+
+    /// Accepts the peer's OPEN: to OpenConfirm.
+    pub fn confirm(&mut self, open: Open, negotiated: Negotiated, cx: &mut Context<'_>) {
+        self.timers.stop(Timer::ConnectRetry);
+        self.timers.stop(Timer::DelayOpen);
+        self.negotiated = Some(negotiated);
+        self.peer_open = Some(open);
+        self.send_keepalive(cx);
+        self.restart_hold(cx.now);
+        self.state = State::OpenConfirm;
+    }
+
+    /// The peer gave a sign of life.
+    pub fn restart_hold(&mut self, now: Instant) {
+        match self.negotiated.map(|n| n.hold_time) {
+            Some(0) | None => self.timers.stop(Timer::Hold),
+            Some(seconds) => self.timers.start(now, Timer::Hold, Duration::from_secs(seconds.into())),
+        }
+    }
+
+    /// A third of the hold time from now, less jitter (RFC 4271, sections 4.4 and 10).
+    pub fn restart_keepalive(&mut self, now: Instant, rng: &mut Rng) {
+        match self.negotiated.map(|n| n.hold_time) {
+            Some(0) | None => self.timers.stop(Timer::Keepalive),
+            Some(seconds) => {
+                let third = Duration::from_secs(seconds.into()) / 3;
+                self.timers.start(now, Timer::Keepalive, jittered(third, rng));
+            }
+        }
+    }
+
+    pub fn drop_connection(&mut self, cx: &mut Context<'_>) {
+        if let Some(connection) = self.connection.take() {
+            cx.out.push(Output::Close(connection));
+        }
+    }
+
+    /// Tells the peer why and goes to Idle; counts as a failure.
+    pub fn fail_with(&mut self, notification: Notification, cx: &mut Context<'_>) {
+        self.send_notification(cx, &notification);
+        self.fail(DownReason::Sent(notification), cx);
+    }
+
+    /// Goes to Idle; counts as a failure.
+    pub fn fail(&mut self, reason: DownReason, cx: &mut Context<'_>) {
+        self.failures = self.failures.saturating_add(1);
+        self.idle(reason, cx);
+    }
+
+    /// Goes to Idle and forgets all there was.
+    pub fn idle(&mut self, reason: DownReason, cx: &mut Context<'_>) {
+        self.timers.clear();
+        self.drop_connection(cx);
+        if self.state == State::Established {
+            cx.out.push(Output::Down(reason.clone()));
+        }
+        cx.down = Some(reason);
+        self.negotiated = None;
+        self.state = State::Idle;
+    }
+
+    /// An event that has no place in this state: Finite State Machine Error (RFC 4271, section 6.6; RFC 6608).
+    pub fn unexpected(&mut self, subcode: u8, cx: &mut Context<'_>) {
+        self.fail_with(Notification::new(code::FSM, subcode), cx);
+    }
+}

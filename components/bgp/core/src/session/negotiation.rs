@@ -1,0 +1,98 @@
+//! What an OPEN offers, and what both sides' OPENs agree on (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607).
+
+use super::{Families, SessionConfig};
+use crate::wire::notification::{code, open as subcode};
+use crate::wire::open::VERSION;
+use crate::wire::{AFI_IPV4, AFI_IPV6, Capability, Notification, Open, SAFI_UNICAST};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Asn, RouterId};
+
+/// What holds for a session once both OPENs are known.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Negotiated {
+    /// The peer's AS.
+    pub peer_as: Asn,
+    /// The peer's BGP Identifier.
+    pub router_id: RouterId,
+    /// Hold time in seconds: the smaller of both; 0 is none.
+    pub hold_time: u16,
+    /// AS numbers have 4 octets in UPDATEs.
+    pub four_octet_as: bool,
+    /// The peer answers ROUTE-REFRESH.
+    pub route_refresh: bool,
+    /// Families that both sides want.
+    pub families: Families,
+}
+
+/// The OPEN of this side.
+pub(super) fn own_open(config: &SessionConfig) -> Open {
+    let mut capabilities = offered_families(config.families);
+    capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(config.local_as)]);
+    Open {
+        version: VERSION,
+        as_field: config.local_as.to_u16(),
+        hold_time: config.hold_time,
+        router_id: config.router_id,
+        capabilities,
+    }
+}
+
+fn offered_families(families: Families) -> Vec<Capability> {
+    let mut offered = Vec::new();
+    if families.ipv4 {
+        offered.push(Capability::unicast(AFI_IPV4));
+    }
+    if families.ipv6 {
+        offered.push(Capability::unicast(AFI_IPV6));
+    }
+    offered
+}
+
+/// The families that an OPEN offers: IPv4 unicast where it names none (RFC 4760 came later than BGP-4).
+fn families_of(open: &Open) -> Families {
+    let mut families = Families::default();
+    let mut named = false;
+    for capability in &open.capabilities {
+        if let Capability::Multiprotocol { afi, safi } = *capability {
+            named = true;
+            families.ipv4 |= (afi, safi) == (AFI_IPV4, SAFI_UNICAST);
+            families.ipv6 |= (afi, safi) == (AFI_IPV6, SAFI_UNICAST);
+        }
+    }
+    if named { families } else { Families { ipv4: true, ipv6: false } }
+}
+
+/// Checks the peer's OPEN; the error is what to send it.
+pub(super) fn negotiate(config: &SessionConfig, open: &Open) -> Result<Negotiated, Notification> {
+    let refuse = |subcode, data: &[u8]| Err(Notification { code: code::OPEN, subcode, data: data.to_vec() });
+    if open.version != VERSION {
+        return refuse(subcode::VERSION, &u16::from(VERSION).to_be_bytes());
+    }
+    if open.asn() != config.peer_as || open.as_field == 0 || open.asn().0 == 0 {
+        return refuse(subcode::PEER_AS, &[]);
+    }
+    if matches!(open.hold_time, 1 | 2) {
+        return refuse(subcode::HOLD_TIME, &open.hold_time.to_be_bytes());
+    }
+    let same_id_inside = config.is_internal() && open.router_id == config.router_id;
+    if open.router_id.0 == 0 || same_id_inside {
+        return refuse(subcode::ROUTER_ID, &open.router_id.0.to_be_bytes());
+    }
+    let families = families_of(open).and(config.families);
+    if families.is_empty() {
+        let mut wanted = Vec::new();
+        for capability in offered_families(config.families) {
+            capability.put(&mut wanted);
+        }
+        return refuse(subcode::CAPABILITY, &wanted);
+    }
+    Ok(Negotiated {
+        peer_as: config.peer_as,
+        router_id: open.router_id,
+        hold_time: open.hold_time.min(config.hold_time),
+        four_octet_as: open.four_octet_as().is_some(),
+        route_refresh: open.capabilities.contains(&Capability::RouteRefresh),
+        families,
+    })
+}

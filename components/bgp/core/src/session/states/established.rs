@@ -1,0 +1,29 @@
+//! Established: routes flow.
+
+use crate::event::DownReason;
+use crate::session::collision;
+use crate::session::fsm::{Context, Event, Fsm, Timer};
+use crate::wire::Notification;
+use crate::wire::notification::{code, fsm as subcode};
+
+pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'_>) {
+    match event {
+        Event::Start => {}
+        Event::ManualStop(n) => {
+            fsm.send_notification(cx, &n);
+            fsm.failures = 0;
+            fsm.idle(DownReason::Stopped, cx);
+        }
+        Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
+        Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),
+        Event::Expired(Timer::Keepalive) => fsm.send_keepalive(cx),
+        Event::ConnectionFails => {
+            fsm.connection = None;
+            fsm.fail(DownReason::ConnectionLost, cx);
+        }
+        Event::CollisionDump => fsm.fail_with(collision(), cx),
+        Event::Notification(n) => fsm.fail(DownReason::Received(n), cx),
+        Event::Keepalive | Event::Update => fsm.restart_hold(cx.now),
+        Event::Expired(_) | Event::Connected | Event::Open(..) => fsm.unexpected(subcode::ESTABLISHED, cx),
+    }
+}

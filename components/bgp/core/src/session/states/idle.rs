@@ -1,0 +1,22 @@
+//! Idle: nothing is tried. Only a start leads out of it.
+
+use crate::session::fsm::{Context, Event, Fsm, State, Timer};
+
+pub(in crate::session) fn handle(fsm: &mut Fsm, event: &Event, cx: &mut Context<'_>) {
+    match event {
+        Event::Start | Event::Expired(Timer::IdleHold) => {
+            if *event == Event::Start {
+                fsm.failures = 0;
+            }
+            fsm.timers.clear();
+            if cx.config.passive {
+                fsm.state = State::Active;
+                fsm.start_retry(cx);
+            } else {
+                fsm.connect(cx);
+            }
+        }
+        // RFC 4271: no other event changes the state.
+        _ => {}
+    }
+}

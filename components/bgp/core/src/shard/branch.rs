@@ -1,0 +1,144 @@
+//! A reader of the change queue: what an update group and the RIB's branch have in common.
+//!
+//! All that a branch remembers of what it told its downstream is, for every entry, the source of the route that it told:
+//! two octets. The export rules are a function of the best path, so that nothing else is needed to keep rule 1
+//! (a deletion only of what was told) and rule 2 (what is told is the best path as it is now). Changes of an entry that
+//! pile up while the branch waits become one.
+
+use super::Core;
+use super::entry::{Path, PeerIndex};
+use super::sets::SetId;
+use crate::wire::Unicast;
+use alloc::vec::Vec;
+use sluice_base::Provenance;
+
+/// Who a told route came from, in two octets; 0 is "nothing told".
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Source(u16);
+
+impl Source {
+    /// Nothing told.
+    pub const NONE: Source = Source(0);
+
+    /// A route of `peer`.
+    pub const fn of(peer: PeerIndex) -> Self {
+        Source(peer.0 + 1)
+    }
+
+    /// The peer; `None` if nothing was told.
+    pub fn peer(self) -> Option<PeerIndex> {
+        self.0.checked_sub(1).map(PeerIndex)
+    }
+}
+
+/// A change for the downstream of a branch.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Item {
+    pub entry: u32,
+    /// The route that stands now; `None`: there is none.
+    pub set: Option<SetId>,
+    /// Its source.
+    pub source: Source,
+    /// The source of the route that was told before.
+    pub before: Source,
+    pub provenance: Provenance,
+}
+
+/// A walk over all entries, to tell them to a branch that is new or wants them again.
+#[derive(Clone, Debug)]
+pub(super) struct Dump {
+    next: u32,
+    /// Whether what was told before is told again (RFC 2918).
+    again: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Branch {
+    told: Vec<Source>,
+    /// How many entries have been told.
+    told_count: u32,
+    /// Its place in the change queue.
+    pub cursor: u64,
+    pub dump: Option<Dump>,
+}
+
+impl Branch {
+    /// A branch that was told nothing; the queue ends at `end`.
+    pub fn new(end: u64) -> Self {
+        Branch { told: Vec::new(), told_count: 0, cursor: end, dump: Some(Dump { next: 0, again: false }) }
+    }
+
+    /// Tells all that stands once more.
+    pub fn tell_again(&mut self) {
+        self.dump = Some(Dump { next: 0, again: true });
+    }
+
+    /// What was told of an entry.
+    pub fn told(&self, entry: u32) -> Source {
+        self.told.get(entry as usize).copied().unwrap_or_default()
+    }
+
+    pub const fn told_count(&self) -> u32 {
+        self.told_count
+    }
+
+    /// Whether all that happened was told.
+    pub const fn is_idle(&self, end: u64) -> bool {
+        self.cursor == end && self.dump.is_none()
+    }
+
+    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump. `export` says which paths the
+    /// downstream may have. An entry comes at most once.
+    pub fn gather<P: Unicast>(
+        &mut self,
+        core: &Core<P>,
+        limit: usize,
+        export: impl Fn(&Path) -> bool,
+        items: &mut Vec<Item>,
+    ) {
+        self.told.resize(core.entries.end() as usize, Source::NONE);
+        let to = core.queue.end().min(self.cursor + limit as u64);
+        while self.cursor < to {
+            if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
+                self.visit(core, entry, provenance, &export, items);
+            }
+            self.cursor += 1;
+        }
+        // Fresh events go first; a dump that repeats routes must not meet one of them in the same round.
+        if let Some(mut dump) = self.dump.take() {
+            if dump.again && !items.is_empty() {
+                self.dump = Some(dump);
+                return;
+            }
+            let to = core.entries.end().min(dump.next + limit as u32);
+            for entry in dump.next..to {
+                let known = self.told(entry) != Source::NONE;
+                let vacant = core.entries[entry].is_vacant();
+                if !vacant && (dump.again || !known) {
+                    self.visit(core, entry, Provenance::NONE, &export, items);
+                }
+            }
+            dump.next = to;
+            self.dump = (to < core.entries.end()).then_some(dump);
+        }
+    }
+
+    fn visit<P: Unicast>(
+        &mut self,
+        core: &Core<P>,
+        entry: u32,
+        provenance: Provenance,
+        export: &impl Fn(&Path) -> bool,
+        items: &mut Vec<Item>,
+    ) {
+        let best = core.entries[entry].best().filter(|p| export(p));
+        let source = best.map_or(Source::NONE, |p| Source::of(p.peer));
+        let before = core::mem::replace(&mut self.told[entry as usize], source);
+        if (source, before) == (Source::NONE, Source::NONE) {
+            return;
+        }
+        self.told_count += u32::from(before == Source::NONE);
+        self.told_count -= u32::from(source == Source::NONE);
+        items.push(Item { entry, set: best.map(|p| p.set), source, before, provenance });
+    }
+}

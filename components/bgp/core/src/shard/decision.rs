@@ -1,0 +1,176 @@
+//! The decision process: which of a prefix's paths is used (RFC 4271, section 9.1).
+
+use super::PeerIn;
+use super::entry::{Path, PeerIndex};
+use super::resolver::{Resolution, Resolver};
+use super::sets::Sets;
+use crate::attributes::Origin;
+use core::cmp::Reverse;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use sluice_base::Asn;
+use sluice_base::prefix::Prefix;
+use smallvec::SmallVec;
+
+/// Why a path is not the best one.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lost {
+    /// The RIB has not said yet how the next hop is reached.
+    NextHopWaits,
+    /// The next hop cannot be reached (section 9.1.2.1).
+    NextHopUnreachable,
+    /// The peer is on this link, and its route's next hop is not (section 6.3 b).
+    NextHopNotConnected,
+    /// The router itself originates the prefix: a matter of local policy (section 9.1.1), and every router's default.
+    Originated,
+    /// Another has a higher LOCAL_PREF.
+    LocalPref,
+    /// Another has a shorter AS path (section 9.1.2.2 a).
+    PathLength,
+    /// Another has a lower ORIGIN (b).
+    Origin,
+    /// Another one from the same AS has a lower MULTI_EXIT_DISC (c).
+    Med,
+    /// Another came by EBGP (d).
+    External,
+    /// Another's next hop is nearer (e).
+    InteriorCost,
+    /// Another's peer has a lower BGP Identifier (f).
+    RouterId,
+    /// Another's peer has a lower address (g).
+    PeerAddress,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Lost::NextHopWaits => "next hop not resolved yet",
+            Lost::NextHopUnreachable => "next hop unreachable",
+            Lost::NextHopNotConnected => "next hop not on the peer's link",
+            Lost::Originated => "originated here",
+            Lost::LocalPref => "lower local preference",
+            Lost::PathLength => "longer AS path",
+            Lost::Origin => "higher origin",
+            Lost::Med => "higher MED",
+            Lost::External => "internal",
+            Lost::InteriorCost => "farther next hop",
+            Lost::RouterId => "higher router identifier",
+            Lost::PeerAddress => "higher peer address",
+        })
+    }
+}
+
+/// What a decision looks at besides the paths.
+pub(super) struct Tables<'a, P: Prefix> {
+    pub sets: &'a Sets,
+    pub resolver: &'a Resolver<P>,
+    pub peers: &'a [PeerIn],
+}
+
+struct Candidate {
+    index: usize,
+    peer: PeerIndex,
+    local_pref: u32,
+    path_length: u16,
+    origin: Origin,
+    neighbor_as: Asn,
+    med: u32,
+    cost: u32,
+}
+
+impl<P: Prefix> Tables<'_, P> {
+    /// Whether a path takes part at all; its interior cost if it does.
+    fn eligible(&self, path: &Path) -> Result<u32, Lost> {
+        if path.peer == PeerIndex::LOCAL {
+            return Ok(0);
+        }
+        match self.resolver.resolution(self.sets[path.set].hop) {
+            Resolution::Waiting => Err(Lost::NextHopWaits),
+            Resolution::Unreachable => Err(Lost::NextHopUnreachable),
+            Resolution::Reachable { connected: false, .. }
+                if self.peers[usize::from(path.peer.0)].info.direct =>
+            {
+                Err(Lost::NextHopNotConnected)
+            }
+            Resolution::Reachable { metric, .. } => Ok(metric.0),
+        }
+    }
+
+    /// The best path's index; `None` if none can be used. `lost` hears of every other, and why.
+    pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Lost)) -> Option<usize> {
+        if let [path] = paths {
+            return self.eligible(path).map_err(|why| lost(0, why)).ok().map(|_| 0);
+        }
+        let mut field: SmallVec<[Candidate; 12]> = SmallVec::new();
+        for (index, path) in paths.iter().enumerate() {
+            match self.eligible(path) {
+                Err(why) => lost(index, why),
+                Ok(cost) => {
+                    let view = &self.sets[path.set].view;
+                    field.push(Candidate {
+                        index,
+                        peer: path.peer,
+                        local_pref: view.local_pref,
+                        path_length: view.path_length,
+                        origin: view.origin,
+                        neighbor_as: view.neighbor_as,
+                        // RFC 4271: no MED is the lowest possible one.
+                        med: view.med.unwrap_or(0),
+                        cost,
+                    });
+                }
+            }
+        }
+        let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
+        keep(&mut field, Lost::Originated, &mut lost, |c| c.peer != PeerIndex::LOCAL);
+        keep(&mut field, Lost::LocalPref, &mut lost, |c| Reverse(c.local_pref));
+        keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);
+        keep(&mut field, Lost::Origin, &mut lost, |c| c.origin);
+        keep_lowest_med(&mut field, &mut lost);
+        keep(&mut field, Lost::External, &mut lost, |c| info(c).internal);
+        keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);
+        keep(&mut field, Lost::RouterId, &mut lost, |c| info(c).router_id);
+        keep(&mut field, Lost::PeerAddress, &mut lost, |c| info(c).address);
+        field.first().map(|c| c.index)
+    }
+}
+
+/// Drops all but those with the lowest key.
+fn keep<K: Ord>(
+    field: &mut SmallVec<[Candidate; 12]>,
+    why: Lost,
+    lost: &mut impl FnMut(usize, Lost),
+    key: impl Fn(&Candidate) -> K,
+) {
+    if field.len() < 2 {
+        return;
+    }
+    let Some(best) = field.iter().map(&key).min() else { return };
+    field.retain(|c| {
+        let stays = key(c) == best;
+        if !stays {
+            lost(c.index, why);
+        }
+        stays
+    });
+}
+
+/// MULTI_EXIT_DISC counts only among routes of one neighbouring AS, so that it is no order over all of them: all that are
+/// beaten go at once (RFC 4271, section 9.1.2.2 c).
+fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(usize, Lost)) {
+    if field.len() < 2 {
+        return;
+    }
+    let beaten: SmallVec<[bool; 12]> =
+        field.iter().map(|m| field.iter().any(|n| n.neighbor_as == m.neighbor_as && n.med < m.med)).collect();
+    let mut position = 0;
+    field.retain(|c| {
+        let stays = !beaten[position];
+        position += 1;
+        if !stays {
+            lost(c.index, Lost::Med);
+        }
+        stays
+    });
+}

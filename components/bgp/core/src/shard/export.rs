@@ -1,0 +1,160 @@
+//! The export rules: who may hear of a route, and what of it (RFC 4271, sections 5 and 9.1.3).
+
+use super::Core;
+use super::entry::{Path, PeerIndex};
+use crate::attributes::{Reach, canonical};
+use crate::wire::as_path;
+use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
+use crate::wire::multiprotocol::NextHop;
+use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, Unicast};
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::Asn;
+
+/// What peers of one update group have in common: they are told the same, but for the next hop's address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct GroupKey {
+    /// The peers are in this AS.
+    pub internal: bool,
+    /// AS numbers have 4 octets.
+    pub four_octet_as: bool,
+    /// The router's own next hop has a link-local address too (RFC 2545, section 3).
+    pub link_local: bool,
+    /// Internal peers are told this router as the next hop of what it learned outside.
+    pub next_hop_self: bool,
+}
+
+/// Attributes that take more than this are not announced on: with what is added, a prefix might not fit in the message
+/// (RFC 4271, section 9.2).
+const LONGEST_SET: usize = MAX_MESSAGE_LEN - 200;
+
+impl GroupKey {
+    /// Whether a group of this key may be told `path`.
+    pub(super) fn exports<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+        let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
+        let set = &core.sets[path.set];
+        // An old speaker's AS_PATH and AS4_PATH take half as much again as AS_PATH alone.
+        let len = if self.four_octet_as { set.octets.len() } else { set.octets.len() * 3 / 2 };
+        let reach = if self.internal { Reach::OwnAs } else { Reach::Everybody };
+        !(self.internal && from_inside) && set.view.reach >= reach && len <= LONGEST_SET
+    }
+}
+
+/// Attributes as they are announced.
+#[derive(Debug, Default)]
+pub(super) struct Exported {
+    /// All but MP_REACH_NLRI.
+    pub attributes: Vec<u8>,
+    /// The next hop's octets; zeros where it is the router's own, which differs from peer to peer.
+    pub next_hop: Vec<u8>,
+    /// Whether it is the router's own.
+    pub is_own: bool,
+    /// Where the next hop is in `attributes`: IPv4 only.
+    pub next_hop_at: usize,
+    /// The path with 4-octet numbers, for neighbours that need AS4_PATH.
+    path: Vec<u8>,
+}
+
+impl Exported {
+    /// Makes the attributes of `path` for a group.
+    pub fn make<P: Unicast>(&mut self, core: &Core<P>, path: &Path, key: &GroupKey) {
+        let set = &core.sets[path.set];
+        let originated = path.peer == PeerIndex::LOCAL;
+        let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
+        self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside);
+        self.next_hop.clear();
+        match core.resolver.next_hop(set.hop) {
+            Some(hop) if !self.is_own => put_address(hop, &mut self.next_hop),
+            _ => {
+                let len = usize::from(P::WIDTH / 8) * if key.link_local { 2 } else { 1 };
+                self.next_hop.resize(len, 0);
+            }
+        }
+        self.attributes.clear();
+        let mut needs_next_hop = P::AFI == AFI_IPV4;
+        let mut needs_local_pref = key.internal;
+        let mut as4_aggregator = None;
+        for attribute in canonical::attributes(&set.octets).map(Some).chain([None]) {
+            let code = attribute.map_or(u8::MAX, |a| a.code);
+            if code > code::AS_PATH && core::mem::take(&mut needs_next_hop) {
+                put_header(&mut self.attributes, Flags::TRANSITIVE, code::NEXT_HOP, self.next_hop.len());
+                self.next_hop_at = self.attributes.len();
+                self.attributes.extend_from_slice(&self.next_hop);
+            }
+            needs_local_pref &= code != code::LOCAL_PREF;
+            if code > code::LOCAL_PREF && core::mem::take(&mut needs_local_pref) {
+                put_header(&mut self.attributes, Flags::TRANSITIVE, code::LOCAL_PREF, 4);
+                self.attributes.extend_from_slice(&set.view.local_pref.to_be_bytes());
+            }
+            let Some(attribute) = attribute else { break };
+            match attribute.code {
+                code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
+                // RFC 4271, section 5.1.4: a neighbour's MED is not for other neighbours.
+                code::MULTI_EXIT_DISC if !key.internal && !originated => {}
+                code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if !key.internal => {}
+                code::AGGREGATOR if !key.four_octet_as => {
+                    as4_aggregator = put_old_aggregator(&attribute, &mut self.attributes);
+                }
+                _ => attribute.put(&mut self.attributes),
+            }
+        }
+        if !key.four_octet_as {
+            self.put_as4(as4_aggregator);
+        }
+    }
+
+    fn put_path(&mut self, path: &[u8], local_as: Asn, key: &GroupKey) {
+        let flags = Flags::TRANSITIVE;
+        self.path.clear();
+        if !key.four_octet_as {
+            if key.internal {
+                self.path.extend_from_slice(path);
+            } else {
+                as_path::put_prepended(path, local_as, &mut self.path);
+            }
+            let mut narrow = Vec::new();
+            if !as_path::put_narrowed(&self.path, &mut narrow) {
+                self.path.clear();
+            }
+            put_header(&mut self.attributes, flags, code::AS_PATH, narrow.len());
+            self.attributes.extend_from_slice(&narrow);
+        } else if key.internal {
+            put_header(&mut self.attributes, flags, code::AS_PATH, path.len());
+            self.attributes.extend_from_slice(path);
+        } else {
+            let len = path.len() + as_path::prepended_growth(path);
+            put_header(&mut self.attributes, flags, code::AS_PATH, len);
+            as_path::put_prepended(path, local_as, &mut self.attributes);
+        }
+    }
+
+    /// What a 2-octet speaker cannot read but passes on (RFC 6793, section 4.2.2).
+    fn put_as4(&mut self, aggregator: Option<&[u8]>) {
+        let flags = Flags::OPTIONAL | Flags::TRANSITIVE;
+        let parts =
+            [(code::AS4_PATH, &self.path[..]), (code::AS4_AGGREGATOR, aggregator.unwrap_or_default())];
+        for (code, value) in parts {
+            if !value.is_empty() {
+                put_header(&mut self.attributes, flags, code, value.len());
+                self.attributes.extend_from_slice(value);
+            }
+        }
+    }
+}
+
+fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
+    match hop.address {
+        IpAddr::V4(a) => out.extend_from_slice(&a.octets()),
+        IpAddr::V6(a) => out.extend_from_slice(&a.octets()),
+    }
+}
+
+/// Writes AGGREGATOR with 2 octets for the AS; returns the value for AS4_AGGREGATOR if the number did not fit.
+fn put_old_aggregator<'a>(attribute: &RawAttribute<'a>, out: &mut Vec<u8>) -> Option<&'a [u8]> {
+    let &[a, b, c, d, ref address @ ..] = attribute.value else { return None };
+    let asn = Asn(u32::from_be_bytes([a, b, c, d]));
+    put_header(out, attribute.flags.0, code::AGGREGATOR, 2 + address.len());
+    out.extend_from_slice(&asn.to_u16().to_be_bytes());
+    out.extend_from_slice(address);
+    (asn.0 > u16::MAX.into()).then_some(attribute.value)
+}

@@ -1,0 +1,315 @@
+//! Update groups: peers that are told the same share one branch and one packing (lesson of who wins the fan-out).
+//!
+//! A group is a [`Branch`] and the last few blocks that it packed; a member is a cursor in them. The member that is
+//! ahead makes the next block, the others copy it. Members leave a group in two ways: one that falls too many blocks behind
+//! gets a group of its own, with the blocks that it still needs, so that nobody waits for it and nothing is queued for it;
+//! and one that asks for a refresh, or has just come up, is alone until it knows all that the others know. A group that has
+//! told everything joins another of its key that has too: both then know the same.
+
+use super::Core;
+use super::branch::{Branch, Item, Source};
+use super::entry::PeerIndex;
+use super::export::GroupKey;
+use super::pack::{Block, Packer, Sent};
+use super::rules::{Announced, Truth};
+use crate::wire::Unicast;
+use alloc::boxed::Box;
+use alloc::collections::VecDeque;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+use sluice_base::Provenance;
+use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation};
+
+/// Changes that go into one block.
+const BLOCK_CHANGES: usize = 2048;
+/// A member that is more blocks than this behind the first one gets a group of its own.
+const MOST_BLOCKS: usize = 64;
+
+#[derive(Debug)]
+struct Member {
+    peer: PeerIndex,
+    /// The block that it reads next, by number.
+    block: u64,
+    /// The message that it reads next in it.
+    message: usize,
+    /// Whether it was told that all routes were told.
+    end_of_rib: bool,
+}
+
+struct Group<P: Unicast> {
+    key: GroupKey,
+    branch: Branch,
+    blocks: VecDeque<Arc<Block>>,
+    /// The number of the first of `blocks`.
+    first: u64,
+    members: Vec<Member>,
+    check: Option<Box<CheckStage<Announced<P>>>>,
+}
+
+impl<P: Unicast> Group<P> {
+    fn end(&self) -> u64 {
+        self.first + self.blocks.len() as u64
+    }
+
+    fn drop_read_blocks(&mut self) {
+        let needed = self.members.iter().map(|m| m.block).min().unwrap_or(self.end());
+        while self.first < needed && self.blocks.pop_front().is_some() {
+            self.first += 1;
+        }
+    }
+
+    /// Whether everything was told and read: then the group knows what every such group knows.
+    fn is_settled(&self, queue_end: u64) -> bool {
+        self.blocks.is_empty() && self.branch.is_idle(queue_end)
+    }
+}
+
+/// What filling a member's buffer came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Filled {
+    /// The limit was reached; there may be more.
+    Full,
+    /// There is nothing more to tell now.
+    Dry,
+    /// There is nothing more to tell, and it is the first time: the End-of-RIB marker is due (RFC 4724).
+    EndOfRib,
+}
+
+/// The update groups of a shard.
+pub(super) struct Groups<P: Unicast> {
+    groups: Vec<Option<Group<P>>>,
+    packer: Packer,
+    items: Vec<Item>,
+    checking: bool,
+}
+
+impl<P: Unicast> Default for Groups<P> {
+    fn default() -> Self {
+        Groups { groups: Vec::new(), packer: Packer::default(), items: Vec::new(), checking: false }
+    }
+}
+
+impl<P: Unicast> Groups<P> {
+    /// Puts a checking stage before every PeerOut, or takes them all out.
+    pub fn check(&mut self, on: bool) {
+        self.checking = on;
+        for group in self.groups.iter_mut().flatten() {
+            group.check = on.then(|| Box::new(CheckStage::late()));
+        }
+    }
+
+    /// What the checking stages found.
+    pub fn violations(&self) -> impl Iterator<Item = &Violation<Announced<P>>> {
+        self.groups.iter().flatten().filter_map(|g| g.check.as_ref()).flat_map(|c| c.violations())
+    }
+
+    fn add(&mut self, group: Group<P>) -> usize {
+        match self.groups.iter().position(Option::is_none) {
+            Some(index) => {
+                self.groups[index] = Some(group);
+                index
+            }
+            None => {
+                self.groups.push(Some(group));
+                self.groups.len() - 1
+            }
+        }
+    }
+
+    fn find(&self, peer: PeerIndex) -> Option<(usize, usize)> {
+        self.groups.iter().enumerate().find_map(|(index, group)| {
+            let position = group.as_ref()?.members.iter().position(|m| m.peer == peer)?;
+            Some((index, position))
+        })
+    }
+
+    /// A new member, which was told nothing.
+    pub fn join(&mut self, peer: PeerIndex, key: GroupKey, queue_end: u64) {
+        self.leave(peer);
+        let check = self.checking.then(|| Box::new(CheckStage::new()));
+        self.add(Group {
+            key,
+            branch: Branch::new(queue_end),
+            blocks: VecDeque::new(),
+            first: 0,
+            members: Vec::from([Member { peer, block: 0, message: 0, end_of_rib: false }]),
+            check,
+        });
+    }
+
+    pub fn leave(&mut self, peer: PeerIndex) {
+        let Some((index, position)) = self.find(peer) else { return };
+        if let Some(group) = &mut self.groups[index] {
+            group.members.remove(position);
+            group.drop_read_blocks();
+            if group.members.is_empty() {
+                self.groups[index] = None;
+            }
+        }
+    }
+
+    /// Takes members out of their group into one of their own that knows the same.
+    fn split(&mut self, index: usize, leaves: impl Fn(&Member) -> bool) -> Option<usize> {
+        let group = self.groups[index].as_mut()?;
+        let (leaving, staying): (Vec<Member>, Vec<Member>) = group.members.drain(..).partition(leaves);
+        group.members = staying;
+        let mut own = Group {
+            key: group.key,
+            branch: group.branch.clone(),
+            blocks: group.blocks.clone(),
+            first: group.first,
+            members: leaving,
+            check: self.checking.then(|| Box::new(CheckStage::late())),
+        };
+        own.drop_read_blocks();
+        group.drop_read_blocks();
+        if group.members.is_empty() {
+            self.groups[index] = None;
+        }
+        Some(self.add(own))
+    }
+
+    /// Tells a member everything once more: it asked for that (RFC 2918), or is of another kind from now on, which may be
+    /// told the same routes with other attributes.
+    pub fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
+        let Some((index, _)) = self.find(peer) else { return };
+        if let Some(own) = self.split(index, |m| m.peer == peer)
+            && let Some(group) = &mut self.groups[own]
+        {
+            group.branch.tell_again();
+            group.key = key.unwrap_or(group.key);
+        }
+    }
+
+    /// Whether a member has anything to be told.
+    pub fn has_output(&self, peer: PeerIndex, queue_end: u64) -> bool {
+        let Some((index, position)) = self.find(peer) else { return false };
+        self.groups[index].as_ref().is_some_and(|group| {
+            let member = &group.members[position];
+            member.block < group.end() || !group.branch.is_idle(queue_end) || !member.end_of_rib
+        })
+    }
+
+    /// The prefixes that a member was told and not taken back, and those alone that its group was told.
+    pub fn told(&self, peer: PeerIndex) -> Option<(GroupKey, &Branch)> {
+        let (index, _) = self.find(peer)?;
+        self.groups[index].as_ref().map(|g| (g.key, &g.branch))
+    }
+
+    /// Fills `out` with what `peer` is to be told, up to about `limit` octets; `hop` are the octets of the router's own next
+    /// hop towards it.
+    pub fn fill(
+        &mut self,
+        core: &Core<P>,
+        peer: PeerIndex,
+        hop: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+        sent: &mut Sent,
+    ) -> Filled {
+        loop {
+            let Some((index, position)) = self.find(peer) else { return Filled::Dry };
+            let Some(group) = &mut self.groups[index] else { return Filled::Dry };
+            let member = &mut group.members[position];
+            if let Some(block) = group.blocks.get((member.block - group.first) as usize) {
+                while let Some(message) = block.message(member.message) {
+                    if out.len() >= limit {
+                        return Filled::Full;
+                    }
+                    block.copy::<P>(message, Source::of(peer), hop, out, sent);
+                    member.message += 1;
+                }
+                member.block += 1;
+                member.message = 0;
+                group.drop_read_blocks();
+                continue;
+            }
+            if group.branch.dump.is_none() && !core::mem::replace(&mut member.end_of_rib, true) {
+                return Filled::EndOfRib;
+            }
+            if group.branch.is_idle(core.queue.end()) {
+                self.merge(index, core.queue.end());
+                return Filled::Dry;
+            }
+            if out.len() >= limit {
+                return Filled::Full;
+            }
+            if group.blocks.len() >= MOST_BLOCKS {
+                let first = group.first;
+                self.split(index, |m| m.block == first);
+                continue;
+            }
+            self.produce(core, index);
+        }
+    }
+
+    /// Packs the next block of a group.
+    fn produce(&mut self, core: &Core<P>, index: usize) {
+        let Some(group) = &mut self.groups[index] else { return };
+        self.items.clear();
+        let key = group.key;
+        group.branch.gather(core, BLOCK_CHANGES, |path| key.exports(core, path), &mut self.items);
+        if let Some(check) = &mut group.check {
+            run_check(check, core, key, &self.items);
+        }
+        if self.items.is_empty() {
+            return;
+        }
+        let members = &group.members;
+        let is_member = |source: Source| source.peer().is_some_and(|p| members.iter().any(|m| m.peer == p));
+        let block = self.packer.pack(core, &key, &self.items, is_member);
+        group.blocks.push_back(Arc::new(block));
+    }
+
+    /// A settled group becomes part of another one that is settled too.
+    fn merge(&mut self, index: usize, queue_end: u64) {
+        let settled = |g: &Group<P>, key: GroupKey| g.key == key && g.is_settled(queue_end);
+        let Some(key) = self.groups[index].as_ref().filter(|g| settled(g, g.key)).map(|g| g.key) else {
+            return;
+        };
+        let other =
+            |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(|g| settled(g, key));
+        let Some(target) = self.groups.iter().enumerate().position(other) else { return };
+        let Some(group) = self.groups[index].take() else { return };
+        if let Some(target) = &mut self.groups[target] {
+            let block = target.end();
+            target.members.extend(group.members.into_iter().map(|m| Member { block, message: 0, ..m }));
+        }
+    }
+
+    /// Every branch's cursor, to move and to take the least of.
+    pub fn cursors(&mut self) -> impl Iterator<Item = &mut u64> {
+        self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)
+    }
+
+    /// For the operator: of each group its key, members, pending blocks and how far it is behind the queue's end.
+    pub fn plumbing(&self) -> impl Iterator<Item = (GroupKey, Vec<PeerIndex>, usize, u64, bool)> {
+        self.groups.iter().flatten().map(|g| {
+            let members = g.members.iter().map(|m| m.peer).collect();
+            (g.key, members, g.blocks.len(), g.branch.cursor, g.check.is_some())
+        })
+    }
+}
+
+/// Sends the items through the checking stage as changes of the source that is told.
+fn run_check<P: Unicast>(
+    check: &mut CheckStage<Announced<P>>,
+    core: &Core<P>,
+    key: GroupKey,
+    items: &[Item],
+) {
+    let told = |source: Source| source.peer().map(|_| source);
+    let mut batch = Batch::new();
+    for item in items {
+        let action = match (told(item.before), told(item.source)) {
+            (Some(old), Some(new)) => Action::Replace { old, new },
+            (None, Some(new)) => Action::Add(new),
+            (Some(old), None) => Action::Delete(old),
+            (None, None) => continue,
+        };
+        let provenance: Provenance = item.provenance;
+        batch.push(Change { key: core.entries[item.entry].prefix, action, provenance });
+    }
+    let truth = Truth { core, key };
+    check.process(&mut batch, Upstream::new(&truth, &[]), &mut Batch::new());
+}

@@ -1,0 +1,501 @@
+//! A shard: one complete pipeline for the prefixes of one family that hash to it (XORP, section 5.1).
+//!
+//! ```text
+//! PeerIn -> [Deletion] -> Next-hop resolver -> Decision -> Fan-out -> groups -> [Check] -> PeerOut
+//!                                                              \----> RIB branch
+//! ```
+//!
+//! All alternatives of a prefix lie together in one [`entry::Entry`], so that the stages up to the decision are steps over
+//! one entry and not objects in a row; an import policy will be one more step, between PeerIn and the resolver, an export
+//! policy one in the groups' branches. The stage rules hold between these steps as between objects (see
+//! [`rules`]). A shard shares nothing with others and is driven by one thread.
+//!
+//! * *PeerIn* is a peer's slice of the entries; what it announced before a session went down is stale, known by the
+//!   generation in the path.
+//! * *Deletion* is one walk over the entries that drops stale paths in slices, however many sessions went down. A route that
+//!   is announced again before the walk gets there replaces the stale path in place.
+//! * *Resolver* and *decision*: see [`resolver`] and [`decision`].
+//! * *Fan-out*: see [`queue`] and [`branch`].
+
+mod branch;
+mod decision;
+mod entry;
+mod export;
+mod groups;
+mod pack;
+mod queue;
+mod resolver;
+mod rib;
+pub mod rules;
+mod sets;
+mod view;
+
+pub use decision::Lost;
+pub use entry::PeerIndex;
+pub use export::GroupKey;
+pub use groups::Filled;
+pub use pack::Sent;
+pub use resolver::{Interest, Resolution};
+pub use view::{GroupView, PathView, RouteView, ShardView};
+
+use crate::attributes::canonical;
+use crate::batch::{Batch, BatchSet, Change};
+use crate::hash::HashSeed;
+use crate::index::Index;
+use crate::slab::Slab;
+use crate::wire::Unicast;
+use crate::wire::multiprotocol::NextHop;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use decision::Tables;
+use entry::{Entry, Path};
+use groups::Groups;
+use queue::Queue;
+use resolver::Resolver;
+use rib::RibBranch;
+use sets::{SetId, Sets};
+use sluice_base::interest::InterestAnswer;
+use sluice_base::{Asn, Provenance, RouteBatch, RouterId};
+use sluice_machine::{Budget, Outbox, Progress};
+
+/// What the decision needs to know of a peer.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct PeerInfo {
+    /// Its BGP Identifier.
+    pub router_id: RouterId,
+    /// Its address.
+    pub address: IpAddr,
+    /// It is in this router's AS.
+    pub internal: bool,
+    /// It is an external peer on a connected subnet: so must the next hops be that it announces.
+    pub direct: bool,
+}
+
+/// A peer as the shard knows it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerIn {
+    pub info: PeerInfo,
+    generation: u16,
+    /// Paths, stale ones included.
+    paths: u32,
+    /// Paths of sessions that are over.
+    stale: u32,
+}
+
+/// What the steps of the pipeline share.
+#[derive(Debug)]
+pub(crate) struct Core<P: Unicast> {
+    local_as: Asn,
+    seed: HashSeed,
+    entries: Slab<Entry<P>>,
+    index: Index,
+    sets: Sets,
+    resolver: Resolver<P>,
+    peers: Vec<PeerIn>,
+    queue: Queue,
+}
+
+impl<P: Unicast> Core<P> {
+    fn find(&self, prefix: P) -> Option<(u32, u64)> {
+        let hash = self.seed.prefix(&prefix);
+        self.index.find(hash, |id| self.entries[id].prefix == prefix).map(|id| (id, hash))
+    }
+
+    fn tables(&self) -> Tables<'_, P> {
+        Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
+    }
+
+    /// Decides an entry and queues it if its best route changed from `old` (peer and set).
+    fn decide(&mut self, id: u32, old: Option<(PeerIndex, SetId)>, provenance: Provenance) {
+        let best = self.tables().decide(&self.entries[id].paths, |_, _| {});
+        let entry = &mut self.entries[id];
+        entry.best = best.map_or(Entry::<P>::NO_BEST, |b| b as u16);
+        if entry.best().map(|p| (p.peer, p.set)) != old {
+            self.queue.push(&mut self.entries, id, provenance);
+        }
+        self.free_if_vacant(id);
+    }
+
+    fn free_if_vacant(&mut self, id: u32) {
+        let entry = &self.entries[id];
+        if entry.is_vacant() {
+            let hash = self.seed.prefix(&entry.prefix);
+            self.index.remove(hash, id);
+            self.entries.remove(id);
+        }
+    }
+
+    fn release(&mut self, set: SetId, out: &mut Outbox<Interest<P>>) {
+        if let Some(hop) = self.sets.release(set) {
+            self.resolver.release(hop, out);
+        }
+    }
+
+    fn remove_path(
+        &mut self,
+        id: u32,
+        position: usize,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
+        let entry = &mut self.entries[id];
+        let old = entry.best().map(|p| (p.peer, p.set));
+        let path = entry.paths.swap_remove(position);
+        let peer = &mut self.peers[usize::from(path.peer.0)];
+        peer.paths -= 1;
+        peer.stale -= u32::from(path.generation != peer.generation);
+        self.resolver.remove_path(self.sets[path.set].hop);
+        self.decide(id, old, provenance);
+        self.release(path.set, out);
+    }
+
+    fn withdraw(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
+        if let Some((id, _)) = self.find(prefix)
+            && let Some(position) = self.entries[id].position(peer)
+        {
+            self.remove_path(id, position, provenance, out);
+        }
+    }
+
+    /// Puts a path of `set` at `prefix`. The caller keeps a reference of its own to the set.
+    fn announce(
+        &mut self,
+        peer: PeerIndex,
+        prefix: P,
+        set: SetId,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
+        let id = match self.find(prefix) {
+            Some((id, _)) => id,
+            None => {
+                let hash = self.seed.prefix(&prefix);
+                let id = self.entries.insert(Entry::new(prefix));
+                let (entries, seed) = (&self.entries, self.seed);
+                self.index.insert(hash, id, |id| seed.prefix(&entries[id].prefix));
+                id
+            }
+        };
+        let known = &mut self.peers[usize::from(peer.0)];
+        let generation = known.generation;
+        let entry = &mut self.entries[id];
+        let old = entry.best().map(|p| (p.peer, p.set));
+        let hop = self.sets[set].hop;
+        let Some(position) = entry.position(peer) else {
+            entry.paths.push(Path { set, peer, generation });
+            known.paths += 1;
+            self.sets.retain(set);
+            self.resolver.add_path(hop, id);
+            return self.decide(id, old, provenance);
+        };
+        let path = &mut entry.paths[position];
+        let before = path.set;
+        let was_stale = path.generation != generation;
+        known.stale -= u32::from(was_stale);
+        path.generation = generation;
+        if before == set {
+            if was_stale {
+                self.decide(id, old, provenance);
+            }
+            return;
+        }
+        path.set = set;
+        self.sets.retain(set);
+        let hop_before = self.sets[before].hop;
+        if hop_before != hop {
+            self.resolver.remove_path(hop_before);
+            self.resolver.add_path(hop, id);
+        }
+        self.decide(id, old, provenance);
+        self.release(before, out);
+    }
+
+    /// The set of a batch in this shard, with a reference for the caller.
+    fn intern(&mut self, set: &BatchSet, octets: &[u8], out: &mut Outbox<Interest<P>>) -> SetId {
+        let resolver = &self.resolver;
+        let is_hop = |hop| resolver.next_hop(hop) == Some(&set.next_hop);
+        if let Some(id) = self.sets.find(set.hash, octets, is_hop) {
+            return id;
+        }
+        let hop = self.resolver.acquire(set.next_hop, out);
+        self.sets.insert(set.hash, octets, hop, set.view)
+    }
+}
+
+/// The deletion stage: a walk that goes round and round as long as any path is stale.
+#[derive(Debug, Default)]
+struct Deletion {
+    next: u32,
+}
+
+/// A shard.
+pub struct Shard<P: Unicast> {
+    core: Core<P>,
+    groups: Groups<P>,
+    rib: RibBranch,
+    deletion: Deletion,
+    /// Sets of the batch at hand, by their index in it.
+    interned: Vec<Option<SetId>>,
+    slice: Vec<u32>,
+}
+
+impl<P: Unicast> Shard<P> {
+    /// An empty shard of a router of `local_as`; `seed` is the readers'.
+    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
+        let core = Core {
+            local_as,
+            seed,
+            entries: Slab::default(),
+            index: Index::default(),
+            sets: Sets::default(),
+            resolver: Resolver::default(),
+            peers: Vec::new(),
+            queue: Queue::default(),
+        };
+        let mut shard = Shard {
+            rib: RibBranch::new(0),
+            core,
+            groups: Groups::default(),
+            deletion: Deletion::default(),
+            interned: Vec::new(),
+            slice: Vec::new(),
+        };
+        let address = P::default_route().addr().into();
+        shard.peer_up(PeerIndex::LOCAL, PeerInfo { router_id, address, internal: false, direct: false });
+        shard
+    }
+
+    /// A session is up; what the peer announced in an earlier one is stale since then.
+    pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
+        let index = usize::from(peer.0);
+        while self.core.peers.len() <= index {
+            self.core.peers.push(PeerIn { info, generation: 0, paths: 0, stale: 0 });
+        }
+        self.core.peers[index].info = info;
+    }
+
+    /// A session is down: its routes are stale, and the deletion stage will withdraw them. The peer is told nothing more.
+    pub fn peer_down(&mut self, peer: PeerIndex) {
+        self.leave(peer);
+        if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
+            peer.generation = peer.generation.wrapping_add(1);
+            peer.stale = peer.paths;
+        }
+    }
+
+    /// Whether the shard has forgotten all routes of a peer, so that its number may be given to another.
+    pub fn is_clean(&self, peer: PeerIndex) -> bool {
+        self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
+    }
+
+    /// Takes a batch of `peer`'s changes.
+    pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P>>) {
+        let core = &mut self.core;
+        if usize::from(peer.0) >= core.peers.len() {
+            return;
+        }
+        self.interned.clear();
+        self.interned.resize(batch.sets().len(), None);
+        let mut events = batch.events().iter().copied();
+        let (mut end, mut provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
+        for (position, change) in batch.changes().iter().enumerate() {
+            if position as u32 >= end {
+                (end, provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
+            }
+            if change.set == Change::<P>::WITHDRAWN {
+                core.withdraw(peer, change.prefix, provenance, out);
+                continue;
+            }
+            let index = change.set as usize;
+            let set = *self.interned[index].get_or_insert_with(|| {
+                let set = &batch.sets()[index];
+                core.intern(set, batch.octets(set), out)
+            });
+            core.announce(peer, change.prefix, set, provenance, out);
+        }
+        for set in self.interned.drain(..).flatten() {
+            core.release(set, out);
+        }
+        self.squeeze();
+    }
+
+    /// Originates `prefix`, or no longer does.
+    pub fn originate(
+        &mut self,
+        prefix: P,
+        wanted: bool,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
+        if !wanted {
+            return self.core.withdraw(PeerIndex::LOCAL, prefix, provenance, out);
+        }
+        let (octets, view) = canonical::local(self.core.local_as);
+        let next_hop = NextHop::new(P::default_route().addr().into());
+        let hash = self.core.seed.attributes(&octets, &next_hop);
+        // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
+        let resolver = &self.core.resolver;
+        let found = self.core.sets.find(hash, &octets, |hop| resolver.next_hop(hop) == Some(&next_hop));
+        let set = found.unwrap_or_else(|| {
+            let hop = self.core.resolver.acquire_own(next_hop);
+            self.core.sets.insert(hash, &octets, hop, view)
+        });
+        self.core.announce(PeerIndex::LOCAL, prefix, set, provenance, out);
+        self.core.release(set, out);
+    }
+
+    /// The RIB's answer about next hops; what it changes is decided again in slices.
+    pub fn answer(
+        &mut self,
+        answer: &InterestAnswer<P>,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
+        self.core.resolver.answer(answer, provenance, out);
+    }
+
+    /// The RIB's answer for `prefix` holds no longer.
+    pub fn invalid(&mut self, prefix: P, out: &mut Outbox<Interest<P>>) {
+        self.core.resolver.invalid(prefix, out);
+    }
+
+    /// The RIB was restarted: it is asked about all next hops and told all routes again.
+    pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P>>) {
+        self.core.resolver.ask_again(out);
+        self.rib = RibBranch::new(self.core.queue.end());
+    }
+
+    /// Background work: entries whose next hop changed are decided again, stale paths are deleted.
+    pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
+        let limit = budget.0.max(1) as usize;
+        self.slice.clear();
+        if let Some(provenance) = self.core.resolver.slice(limit, &mut self.slice) {
+            for id in self.slice.drain(..) {
+                let entry = &self.core.entries[id];
+                if !entry.is_vacant() {
+                    let old = entry.best().map(|p| (p.peer, p.set));
+                    self.core.decide(id, old, provenance);
+                }
+            }
+            self.squeeze();
+            return Progress::More;
+        }
+        if self.core.peers.iter().any(|p| p.stale > 0) {
+            self.delete_slice(limit, out);
+            self.squeeze();
+            return Progress::More;
+        }
+        self.squeeze_log();
+        Progress::Done
+    }
+
+    fn delete_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P>>) {
+        let core = &mut self.core;
+        for _ in 0..limit.min(core.entries.end() as usize) {
+            if self.deletion.next >= core.entries.end() {
+                self.deletion.next = 0;
+            }
+            let id = self.deletion.next;
+            loop {
+                let peers = &core.peers;
+                let stale = |p: &Path| p.generation != peers[usize::from(p.peer.0)].generation;
+                let Some(position) = core.entries[id].paths.iter().position(stale) else { break };
+                core.remove_path(id, position, Provenance::NONE, out);
+            }
+            self.deletion.next += 1;
+        }
+    }
+
+    /// Drops what all readers of the queue have passed, and what is stale when there is too much of it.
+    fn squeeze(&mut self) {
+        let rib = &mut self.rib.branch.cursor;
+        let Core { queue, entries, .. } = &mut self.core;
+        if queue.is_bloated(entries.len()) {
+            let mut cursors: Vec<&mut u64> = self.groups.cursors().chain([rib]).collect();
+            queue.squeeze(entries, &mut cursors);
+        }
+    }
+
+    fn trim(&mut self) {
+        let passed = self.groups.cursors().map(|c| *c).chain([self.rib.branch.cursor]).min();
+        let place = passed.unwrap_or(self.core.queue.end());
+        self.slice.clear();
+        let (core, freed) = (&mut self.core, &mut self.slice);
+        core.queue.trim(&mut core.entries, place, |id| freed.push(id));
+        for id in self.slice.drain(..) {
+            self.core.free_if_vacant(id);
+        }
+    }
+
+    fn squeeze_log(&mut self) {
+        let Some((hop, mut log)) = self.core.resolver.bloated() else { return };
+        let core = &self.core;
+        log.sort_unstable();
+        log.dedup();
+        log.retain(|id| core.entries[*id].paths.iter().any(|p| core.sets[p.set].hop == hop));
+        self.core.resolver.squeezed(hop, log);
+    }
+
+    /// The peer is to be told all routes that a peer of its kind may have.
+    pub fn join(&mut self, peer: PeerIndex, key: GroupKey) {
+        self.groups.join(peer, key, self.core.queue.end());
+    }
+
+    /// The peer is told nothing more.
+    pub fn leave(&mut self, peer: PeerIndex) {
+        self.groups.leave(peer);
+        self.trim();
+    }
+
+    /// The peer is told everything once more, as one of `key` from now on if it is given: a key of the same `internal`.
+    pub fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
+        self.groups.refresh(peer, key);
+    }
+
+    /// Whether [`Shard::fill`] has anything for the peer.
+    pub fn has_output(&self, peer: PeerIndex) -> bool {
+        self.groups.has_output(peer, self.core.queue.end())
+    }
+
+    /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` are the octets of this router's own next hop
+    /// towards the peer: 4 for IPv4, 16 for IPv6, or 32 where the group's key says link-local.
+    pub fn fill(
+        &mut self,
+        peer: PeerIndex,
+        hop: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+        sent: &mut Sent,
+    ) -> Filled {
+        let filled = self.groups.fill(&self.core, peer, hop, limit, out, sent);
+        self.trim();
+        filled
+    }
+
+    /// Whether [`Shard::rib_batch`] has anything.
+    pub fn has_rib_changes(&self) -> bool {
+        !self.rib.branch.is_idle(self.core.queue.end())
+    }
+
+    /// Adds about `limit` changes for the RIB to `batch`.
+    pub fn rib_batch(&mut self, limit: usize, batch: &mut RouteBatch<P>) {
+        self.rib.fill(&self.core, limit, batch);
+        self.trim();
+    }
+
+    /// Puts checking stages before every PeerOut, or takes them out.
+    pub fn check(&mut self, on: bool) {
+        self.groups.check(on);
+    }
+
+    /// What the checking stages found wrong so far.
+    pub fn violations(&self) -> Vec<sluice_stage::Violation<rules::Announced<P>>> {
+        self.groups.violations().cloned().collect()
+    }
+}

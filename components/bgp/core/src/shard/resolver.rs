@@ -1,0 +1,280 @@
+//! Next hops: how each is reached, by the RIB's word (RFC 4271, section 9.1.2.1; XORP, section 5.1.1).
+//!
+//! Every distinct next hop is kept once. For a new one the RIB is asked; its answer holds for a whole prefix until the RIB
+//! takes it back, so that next hops on one subnet cost one registration. A next hop knows the entries that have a path
+//! through it: when its answer changes, exactly these are decided again, in slices, and nothing ever scans.
+
+use crate::wire::multiprotocol::NextHop;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::interest::InterestAnswer;
+use sluice_base::prefix::Prefix;
+use sluice_base::{Metric, Provenance};
+use sluice_machine::Outbox;
+
+/// What is known of a next hop.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum Resolution {
+    /// The RIB was asked.
+    Waiting,
+    /// The RIB has no route to it.
+    Unreachable,
+    /// The RIB has a route to it.
+    Reachable {
+        /// The route's metric: the interior cost of RFC 4271, section 9.1.2.2 e.
+        metric: Metric,
+        /// Whether the next hop is on a connected subnet.
+        connected: bool,
+    },
+}
+
+/// What a shard asks of the RIB.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Interest<P: Prefix> {
+    /// How is this address reached? Tell when that changes.
+    Register(P::Addr),
+    /// The answer for this prefix is of no more use.
+    Deregister(P),
+}
+
+/// A log may hold so many more entries than live paths before it is squeezed.
+const LOG_SLACK: usize = 1024;
+
+#[derive(Debug)]
+struct Hop {
+    next_hop: NextHop,
+    /// Attribute sets with it.
+    sets: u32,
+    resolution: Resolution,
+    /// Entries that had a path through it when they were added; some may not any more, some may be here twice.
+    log: Vec<u32>,
+    /// Paths through it.
+    paths: u32,
+    /// Entries of the log before this were decided again since the last change; `None` when all were.
+    redecide: Option<(usize, Provenance)>,
+}
+
+/// The next hops of a shard.
+#[derive(Debug)]
+pub(super) struct Resolver<P> {
+    hops: Vec<Option<Hop>>,
+    free: Vec<u32>,
+    by_address: BTreeMap<NextHop, u32>,
+    answers: BTreeMap<P, Resolution>,
+}
+
+impl<P: Prefix> Default for Resolver<P> {
+    fn default() -> Self {
+        Resolver { hops: Vec::new(), free: Vec::new(), by_address: BTreeMap::new(), answers: BTreeMap::new() }
+    }
+}
+
+/// The address in the family of the table. Next hops of another family never get here: the reader only makes those of its
+/// own.
+fn address<P: Prefix>(hop: &NextHop) -> Option<P::Addr> {
+    P::Addr::try_from(hop.address).ok()
+}
+
+impl<P: Prefix> Resolver<P> {
+    fn hop(&self, id: u32) -> Option<&Hop> {
+        self.hops.get(id as usize)?.as_ref()
+    }
+
+    fn hop_mut(&mut self, id: u32) -> Option<&mut Hop> {
+        self.hops.get_mut(id as usize)?.as_mut()
+    }
+
+    #[inline]
+    pub fn resolution(&self, id: u32) -> Resolution {
+        self.hop(id).map_or(Resolution::Unreachable, |h| h.resolution)
+    }
+
+    pub fn next_hop(&self, id: u32) -> Option<&NextHop> {
+        self.hop(id).map(|h| &h.next_hop)
+    }
+
+    /// The next hop's number, for one more attribute set; asks the RIB if it is new.
+    pub fn acquire(&mut self, next_hop: NextHop, out: &mut Outbox<Interest<P>>) -> u32 {
+        if let Some(&id) = self.by_address.get(&next_hop) {
+            if let Some(hop) = self.hop_mut(id) {
+                hop.sets += 1;
+            }
+            return id;
+        }
+        let resolution = match address::<P>(&next_hop) {
+            None => Resolution::Unreachable,
+            Some(addr) => match self.answer_for(addr) {
+                Some((_, resolution)) => resolution,
+                None => {
+                    out.push(Interest::Register(addr));
+                    Resolution::Waiting
+                }
+            },
+        };
+        self.store(next_hop, resolution)
+    }
+
+    /// The next hop of the router's own networks: nobody is asked, it is the router.
+    pub fn acquire_own(&mut self, next_hop: NextHop) -> u32 {
+        self.store(next_hop, Resolution::Reachable { metric: Metric(0), connected: true })
+    }
+
+    fn store(&mut self, next_hop: NextHop, resolution: Resolution) -> u32 {
+        let hop = Hop { next_hop, sets: 1, resolution, log: Vec::new(), paths: 0, redecide: None };
+        let id = match self.free.pop() {
+            Some(id) => {
+                self.hops[id as usize] = Some(hop);
+                id
+            }
+            None => {
+                self.hops.push(Some(hop));
+                (self.hops.len() - 1) as u32
+            }
+        };
+        self.by_address.insert(next_hop, id);
+        id
+    }
+
+    /// One attribute set less has this next hop.
+    pub fn release(&mut self, id: u32, out: &mut Outbox<Interest<P>>) {
+        let Some(hop) = self.hop_mut(id) else { return };
+        hop.sets -= 1;
+        if hop.sets > 0 {
+            return;
+        }
+        let next_hop = hop.next_hop;
+        self.hops[id as usize] = None;
+        self.free.push(id);
+        self.by_address.remove(&next_hop);
+        if let Some((valid, _)) = address::<P>(&next_hop).and_then(|a| self.answer_for(a)) {
+            self.deregister_unless_used(valid, out);
+        }
+    }
+
+    fn answer_for(&self, addr: P::Addr) -> Option<(P, Resolution)> {
+        let (valid, resolution) = self.answers.range(..=P::host(addr)).next_back()?;
+        valid.contains(addr).then_some((*valid, *resolution))
+    }
+
+    /// Numbers of the next hops inside `prefix`, without the router's own, which nobody is asked about.
+    fn inside(&self, prefix: P) -> impl Iterator<Item = u32> {
+        let first = NextHop::new(prefix.addr().into());
+        let in_prefix = move |hop: &NextHop| address::<P>(hop).is_some_and(|a| prefix.contains(a));
+        let inside = self.by_address.range(first..).take_while(move |(hop, _)| in_prefix(hop));
+        inside.filter(|(hop, _)| !hop.address.is_unspecified()).map(|(_, id)| *id)
+    }
+
+    fn deregister_unless_used(&mut self, valid: P, out: &mut Outbox<Interest<P>>) {
+        if self.inside(valid).next().is_none() {
+            self.answers.remove(&valid);
+            out.push(Interest::Deregister(valid));
+        }
+    }
+
+    /// The RIB's answer. Entries that it concerns are decided again by [`Resolver::slice`].
+    pub fn answer(
+        &mut self,
+        answer: &InterestAnswer<P>,
+        provenance: Provenance,
+        out: &mut Outbox<Interest<P>>,
+    ) {
+        let resolution = match &answer.route {
+            None => Resolution::Unreachable,
+            Some(route) => Resolution::Reachable { metric: route.metric, connected: route.connected },
+        };
+        // Answers that hold never overlap: one that this one covers or is covered by holds no more.
+        self.answers.retain(|valid, _| !valid.covers(answer.valid) && !answer.valid.covers(*valid));
+        self.answers.insert(answer.valid, resolution);
+        let concerned: Vec<u32> = self.inside(answer.valid).collect();
+        for id in concerned {
+            if let Some(hop) = self.hop_mut(id)
+                && hop.resolution != resolution
+            {
+                hop.resolution = resolution;
+                hop.redecide = Some((0, provenance));
+            }
+        }
+        self.deregister_unless_used(answer.valid, out);
+    }
+
+    /// The RIB takes its answers inside or around `prefix` back. What they said stands until the new answer comes.
+    pub fn invalid(&mut self, prefix: P, out: &mut Outbox<Interest<P>>) {
+        let void: Vec<P> =
+            self.answers.keys().filter(|v| v.covers(prefix) || prefix.covers(**v)).copied().collect();
+        for valid in void {
+            self.answers.remove(&valid);
+            self.register_inside(valid, out);
+        }
+    }
+
+    /// The RIB has forgotten everything: all is asked again.
+    pub fn ask_again(&mut self, out: &mut Outbox<Interest<P>>) {
+        self.answers.clear();
+        self.register_inside(P::default_route(), out);
+    }
+
+    fn register_inside(&self, prefix: P, out: &mut Outbox<Interest<P>>) {
+        let mut last = None;
+        for addr in self.inside(prefix).filter_map(|id| address::<P>(&self.hop(id)?.next_hop)) {
+            if last != Some(addr) {
+                out.push(Interest::Register(addr));
+            }
+            last = Some(addr);
+        }
+    }
+
+    /// An entry got a path through this next hop.
+    #[inline]
+    pub fn add_path(&mut self, id: u32, entry: u32) {
+        if let Some(hop) = self.hop_mut(id) {
+            hop.paths += 1;
+            hop.log.push(entry);
+        }
+    }
+
+    /// An entry lost a path through this next hop.
+    #[inline]
+    pub fn remove_path(&mut self, id: u32) {
+        if let Some(hop) = self.hop_mut(id) {
+            hop.paths -= 1;
+        }
+    }
+
+    /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
+    pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
+        for hop in self.hops.iter_mut().flatten() {
+            let Some((from, provenance)) = hop.redecide else { continue };
+            let to = (from + limit).min(hop.log.len());
+            entries.extend_from_slice(&hop.log[from..to]);
+            hop.redecide = (to < hop.log.len()).then_some((to, provenance));
+            if !entries.is_empty() {
+                return Some(provenance);
+            }
+        }
+        None
+    }
+
+    /// A log that is mostly stale and not in use, for [`Resolver::squeezed`]: `(next hop, log)`.
+    pub fn bloated(&mut self) -> Option<(u32, Vec<u32>)> {
+        let is_bloated = |h: &Hop| h.redecide.is_none() && h.log.len() > 2 * h.paths as usize + LOG_SLACK;
+        let id = self.hops.iter().position(|h| h.as_ref().is_some_and(is_bloated))?;
+        let hop = self.hops[id].as_mut()?;
+        Some((id as u32, core::mem::take(&mut hop.log)))
+    }
+
+    /// Gives back a log without its stale and repeated entries.
+    pub fn squeezed(&mut self, id: u32, log: Vec<u32>) {
+        if let Some(hop) = self.hop_mut(id) {
+            hop.log = log;
+        }
+    }
+
+    /// The next hops and what is known of them, by address.
+    pub fn view(&self) -> impl Iterator<Item = (&NextHop, Resolution, u32)> {
+        self.by_address.iter().filter_map(|(hop, id)| {
+            let known = self.hop(*id)?;
+            Some((hop, known.resolution, known.paths))
+        })
+    }
+}

@@ -1,0 +1,45 @@
+//! The two rules between the decision and PeerOut, in the words of the stage kit, for the checking stage.
+//!
+//! The hot part of a shard is not a row of stage objects: one entry holds all paths of a prefix, and a branch is a cursor
+//! into one queue. What a stage promises holds all the same: a group is told a deletion only of what it was told (rule 1),
+//! and what it is told is what a look-up finds at that moment (rule 2). This file states both so that they can be verified.
+
+use super::Core;
+use super::branch::Source;
+use super::export::GroupKey;
+use crate::wire::Unicast;
+use core::marker::PhantomData;
+use sluice_stage::{Source as Head, Table};
+
+/// What an update group is told: for each prefix, whose route. Its attributes follow from the shard's entry.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Announced<P>(PhantomData<P>);
+
+impl<P: Unicast> Table for Announced<P> {
+    type Key = P;
+    type Route = Told;
+}
+
+/// Whose route a group was told.
+pub type Told = Source;
+
+/// What a group should have been told, by the shard's entries.
+pub(super) struct Truth<'a, P: Unicast> {
+    pub core: &'a Core<P>,
+    pub key: GroupKey,
+}
+
+impl<P: Unicast> Head<Announced<P>> for Truth<'_, P> {
+    fn lookup(&self, prefix: P) -> Option<Source> {
+        let (id, _) = self.core.find(prefix)?;
+        let best = self.core.entries[id].best()?;
+        self.key.exports(self.core, best).then(|| Source::of(best.peer))
+    }
+
+    fn next_after(&self, prefix: Option<P>) -> Option<(P, Source)> {
+        let all = (0..self.core.entries.end()).map(|id| &self.core.entries[id]);
+        let next =
+            all.filter(|e| !e.is_vacant() && prefix.is_none_or(|p| e.prefix > p)).map(|e| e.prefix).min()?;
+        self.lookup(next).map(|source| (next, source)).or_else(|| self.next_after(Some(next)))
+    }
+}

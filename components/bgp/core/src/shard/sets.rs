@@ -1,0 +1,77 @@
+//! The shard's attribute sets: each stored once, counted by the paths that have it.
+
+use crate::attributes::View;
+use crate::index::Index;
+use crate::slab::Slab;
+use alloc::boxed::Box;
+
+/// The number of an attribute set in its shard.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(super) struct SetId(pub u32);
+
+#[derive(Debug)]
+pub(super) struct Set {
+    pub octets: Box<[u8]>,
+    hash: u64,
+    references: u32,
+    pub hop: u32,
+    pub view: View,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Sets {
+    slots: Slab<Set>,
+    index: Index,
+}
+
+impl Sets {
+    /// The set with these octets and next hop, one reference richer; `None` if there is none yet.
+    pub fn find(&mut self, hash: u64, octets: &[u8], is_hop: impl Fn(u32) -> bool) -> Option<SetId> {
+        let slots = &self.slots;
+        let id = self.index.find(hash, |id| {
+            let set = &slots[id];
+            set.hash == hash && *set.octets == *octets && is_hop(set.hop)
+        })?;
+        self.slots[id].references += 1;
+        Some(SetId(id))
+    }
+
+    /// Stores a new set, with one reference.
+    pub fn insert(&mut self, hash: u64, octets: &[u8], hop: u32, view: View) -> SetId {
+        let id = self.slots.insert(Set { octets: octets.into(), hash, references: 1, hop, view });
+        let slots = &self.slots;
+        self.index.insert(hash, id, |id| slots[id].hash);
+        SetId(id)
+    }
+
+    pub fn retain(&mut self, id: SetId) {
+        self.slots[id.0].references += 1;
+    }
+
+    /// Gives up a reference; returns the next hop of a set that nobody has any more.
+    pub fn release(&mut self, id: SetId) -> Option<u32> {
+        let set = &mut self.slots[id.0];
+        set.references -= 1;
+        if set.references > 0 {
+            return None;
+        }
+        let (hash, hop) = (set.hash, set.hop);
+        set.octets = Box::default();
+        self.index.remove(hash, id.0);
+        self.slots.remove(id.0);
+        Some(hop)
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+}
+
+impl core::ops::Index<SetId> for Sets {
+    type Output = Set;
+
+    #[inline]
+    fn index(&self, id: SetId) -> &Set {
+        &self.slots[id.0]
+    }
+}

@@ -1,0 +1,175 @@
+//! What an operator sees of a shard, in pages that stall nobody.
+
+use super::entry::PeerIndex;
+use super::{GroupKey, Lost, Resolution, Shard};
+use crate::attributes::View;
+use crate::wire::Unicast;
+use crate::wire::multiprotocol::NextHop;
+use alloc::vec::Vec;
+
+/// A path of a prefix.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PathView {
+    /// Who announced it.
+    pub peer: PeerIndex,
+    /// Whether it is of a session that is over, and will be deleted.
+    pub stale: bool,
+    /// Why it is not the best; `None` for the best.
+    pub lost: Option<Lost>,
+    /// Where it goes.
+    pub next_hop: NextHop,
+    /// How the next hop is reached.
+    pub resolution: Resolution,
+    /// What the decision compares.
+    pub view: View,
+    /// All attributes, canonical: for [`crate::attributes::canonical::attributes`].
+    pub attributes: Vec<u8>,
+}
+
+/// A prefix and its paths.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RouteView<P> {
+    /// The prefix.
+    pub prefix: P,
+    /// Its paths, the best first, the others by peer.
+    pub paths: Vec<PathView>,
+}
+
+/// An update group.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct GroupView {
+    /// What its members have in common.
+    pub key: GroupKey,
+    /// Its members.
+    pub members: Vec<PeerIndex>,
+    /// Blocks that not all members have read.
+    pub blocks: usize,
+    /// Changes that it has not been told yet.
+    pub behind: u64,
+    /// Whether a checking stage is plugged in.
+    pub checked: bool,
+}
+
+/// A shard in numbers.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ShardView {
+    /// Prefixes that have or had paths that someone has yet to hear of.
+    pub prefixes: usize,
+    /// Distinct attribute sets.
+    pub attribute_sets: usize,
+    /// References in the change queue.
+    pub queued: usize,
+    /// Paths that the deletion stage has yet to delete.
+    pub stale: u64,
+    /// Best routes that the RIB was told.
+    pub in_rib: u32,
+}
+
+impl<P: Unicast> Shard<P> {
+    /// The shard in numbers.
+    pub fn view(&self) -> ShardView {
+        ShardView {
+            prefixes: self.core.entries.len(),
+            attribute_sets: self.core.sets.len(),
+            queued: self.core.queue.len(),
+            stale: self.core.peers.iter().map(|p| u64::from(p.stale)).sum(),
+            in_rib: self.rib.branch.told_count(),
+        }
+    }
+
+    /// The number of prefixes that `peer` has announced and not withdrawn.
+    pub fn received(&self, peer: PeerIndex) -> u32 {
+        self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
+    }
+
+    /// The number of prefixes that the group of `peer` was told. A few of them may be the peer's own, which it was not.
+    pub fn advertised(&self, peer: PeerIndex) -> u32 {
+        self.groups.told(peer).map_or(0, |(_, branch)| branch.told_count())
+    }
+
+    /// The update groups.
+    pub fn groups(&self) -> Vec<GroupView> {
+        let end = self.core.queue.end();
+        let view = |(key, members, blocks, cursor, checked)| GroupView {
+            key,
+            members,
+            blocks,
+            behind: end - cursor,
+            checked,
+        };
+        self.groups.plumbing().map(view).collect()
+    }
+
+    /// The next hops: how each is reached, and by how many paths it is used.
+    pub fn next_hops(&self) -> impl Iterator<Item = (&NextHop, Resolution, u32)> {
+        self.core.resolver.view()
+    }
+
+    /// A prefix and its paths; `None` if there is no path.
+    pub fn route(&self, prefix: P) -> Option<RouteView<P>> {
+        let (id, _) = self.core.find(prefix)?;
+        self.route_at(id)
+    }
+
+    fn route_at(&self, id: u32) -> Option<RouteView<P>> {
+        let entry = &self.core.entries[id];
+        if entry.paths.is_empty() {
+            return None;
+        }
+        let mut reasons: Vec<Option<Lost>> = entry.paths.iter().map(|_| None).collect();
+        self.core.tables().decide(&entry.paths, |index, lost| reasons[index] = Some(lost));
+        let mut paths: Vec<PathView> = entry
+            .paths
+            .iter()
+            .zip(reasons)
+            .map(|(path, lost)| {
+                let set = &self.core.sets[path.set];
+                let peer = &self.core.peers[usize::from(path.peer.0)];
+                let unspecified = NextHop::new(P::default_route().addr().into());
+                PathView {
+                    peer: path.peer,
+                    stale: path.generation != peer.generation,
+                    lost,
+                    next_hop: *self.core.resolver.next_hop(set.hop).unwrap_or(&unspecified),
+                    resolution: self.core.resolver.resolution(set.hop),
+                    view: set.view,
+                    attributes: set.octets.to_vec(),
+                }
+            })
+            .collect();
+        paths.sort_by_key(|p| (p.lost.is_some(), p.peer));
+        Some(RouteView { prefix: entry.prefix, paths })
+    }
+
+    /// Up to `limit` routes that `wanted` says yes to, from place `from` on, looking at no more than 16 times as many places;
+    /// and the place where the next page begins, `None` at the end. Places are not ordered by prefix; a route that is there
+    /// all the time is in exactly one page.
+    pub fn routes(
+        &self,
+        from: u32,
+        limit: usize,
+        wanted: impl Fn(P) -> bool,
+    ) -> (Vec<RouteView<P>>, Option<u32>) {
+        let mut routes = Vec::new();
+        let end = self.core.entries.end();
+        let stop = end.min(from.saturating_add(16 * limit as u32));
+        for id in from..stop {
+            if wanted(self.core.entries[id].prefix)
+                && let Some(route) = self.route_at(id)
+            {
+                routes.push(route);
+                if routes.len() == limit {
+                    return (routes, (id + 1 < end).then_some(id + 1));
+                }
+            }
+        }
+        (routes, (stop < end).then_some(stop))
+    }
+
+    /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out. The attributes follow from the best path.
+    pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
+        let Some((id, _)) = self.core.find(prefix) else { return false };
+        let source = self.groups.told(peer).and_then(|(_, branch)| branch.told(id).peer());
+        source.is_some_and(|source| source != peer)
+    }
+}

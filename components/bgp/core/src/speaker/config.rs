@@ -1,0 +1,117 @@
+//! What a router's BGP is told to be. Every value has been validated by the schema.
+
+use crate::session::{Families, SessionConfig};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Asn, Duration, IpPrefix, RouterId};
+
+/// What never changes in the life of a process.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Identity {
+    /// This router's AS.
+    pub local_as: Asn,
+    /// This router's BGP Identifier.
+    pub router_id: RouterId,
+    /// The driver's secret: seeds hash tables and jitter.
+    pub seed: u64,
+    /// The source number of the provenance ids that this process draws.
+    pub source: u16,
+}
+
+/// A neighbour.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct NeighborConfig {
+    /// Its address, by which it is known.
+    pub address: IpAddr,
+    /// Its AS.
+    pub peer_as: Asn,
+    /// Whether a session is wanted.
+    pub enabled: bool,
+    /// This side's address; `None`: whatever the route to it says.
+    pub local_address: Option<IpAddr>,
+    /// Its port.
+    pub port: u16,
+    /// Wait for it to connect.
+    pub passive: bool,
+    /// Proposed hold time in seconds; 0 for none, never 1 or 2.
+    pub hold_time: u16,
+    /// ConnectRetryTime.
+    pub connect_retry: Duration,
+    /// DelayOpenTime.
+    pub delay_open: Option<Duration>,
+    /// A note for people.
+    pub description: String,
+    /// TCP MD5 key (RFC 2385).
+    pub password: Option<String>,
+    /// TTL of sent packets if the external neighbour is not on a link of this router.
+    pub multihop: Option<u8>,
+    /// Accept only packets that cannot have come from far away (RFC 5082).
+    pub ttl_security: bool,
+    /// Families to offer.
+    pub families: Families,
+    /// Tell an internal neighbour this router as the next hop of what was learned outside.
+    pub next_hop_self: bool,
+    /// The AS path must begin with the neighbour's AS; not so for route servers.
+    pub enforce_first_as: bool,
+}
+
+impl NeighborConfig {
+    /// A neighbour with the default of everything but address and AS.
+    pub const fn new(address: IpAddr, peer_as: Asn) -> Self {
+        NeighborConfig {
+            address,
+            peer_as,
+            enabled: true,
+            local_address: None,
+            port: 179,
+            passive: false,
+            hold_time: 90,
+            connect_retry: Duration::from_secs(30),
+            delay_open: None,
+            description: String::new(),
+            password: None,
+            multihop: None,
+            ttl_security: false,
+            families: Families { ipv4: true, ipv6: false },
+            next_hop_self: false,
+            enforce_first_as: true,
+        }
+    }
+
+    pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
+        SessionConfig {
+            hold_time: self.hold_time,
+            connect_retry: self.connect_retry,
+            delay_open: self.delay_open,
+            passive: self.passive,
+            families: self.families,
+            ..SessionConfig::new(identity.local_as, identity.router_id, self.peer_as)
+        }
+    }
+
+    /// Whether a session by `self` must end to become one by `other`. What does not need that: what people read, what
+    /// the next connection will see, what is told, and whether a session is wanted at all.
+    pub(super) fn needs_reset(&self, other: &NeighborConfig) -> bool {
+        let alike = NeighborConfig {
+            enabled: other.enabled,
+            passive: other.passive,
+            connect_retry: other.connect_retry,
+            delay_open: other.delay_open,
+            description: other.description.clone(),
+            next_hop_self: other.next_hop_self,
+            ..self.clone()
+        };
+        alike != *other
+    }
+}
+
+/// Neighbours and networks.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Config {
+    /// The neighbours; each address once.
+    pub neighbors: Vec<NeighborConfig>,
+    /// Prefixes that this router originates.
+    pub networks: Vec<IpPrefix>,
+}

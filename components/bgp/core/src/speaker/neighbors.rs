@@ -1,0 +1,108 @@
+//! The neighbours that are configured: they come, change and go, and nobody else notices.
+
+use super::config::{Config, NeighborConfig};
+use super::peer::Peer;
+use super::{Output, Speaker, event};
+use crate::event::PeerEvent;
+use crate::session;
+use crate::shard::PeerIndex;
+use crate::wire::notification::cease;
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::{Instant, IpPrefix};
+use sluice_machine::Outbox;
+
+impl Speaker {
+    pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
+        let wanted: BTreeSet<IpAddr> = config.neighbors.iter().map(|n| n.address).collect();
+        let gone: Vec<IpAddr> = self.by_address.keys().filter(|a| !wanted.contains(a)).copied().collect();
+        for address in gone {
+            if let Some(index) = self.by_address.remove(&address) {
+                self.stop(now, index, cease::DECONFIGURED, out);
+                if let Some(peer) = self.peer_mut(index) {
+                    peer.retired = true;
+                }
+            }
+        }
+        for neighbor in config.neighbors {
+            match self.by_address.get(&neighbor.address) {
+                Some(&index) => self.reconfigure(now, index, neighbor, out),
+                None => self.add(now, neighbor, out),
+            }
+        }
+        let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
+        let old = core::mem::replace(&mut self.networks, networks);
+        let changes: Vec<(IpPrefix, bool)> =
+            old.symmetric_difference(&self.networks).map(|p| (*p, self.networks.contains(p))).collect();
+        for (prefix, wanted) in changes {
+            let provenance = self.draw_provenance();
+            match prefix {
+                IpPrefix::V4(p) => self.shards.ipv4.originate(p, wanted, provenance, &mut self.interest4),
+                IpPrefix::V6(p) => self.shards.ipv6.originate(p, wanted, provenance, &mut self.interest6),
+            }
+        }
+    }
+
+    /// A free peer number: one that no shard has routes of any more, or a new one.
+    fn free_index(&mut self) -> PeerIndex {
+        let shards = &self.shards;
+        let is_free = |(i, p): (usize, &Option<Box<Peer>>)| {
+            let index = PeerIndex(i as u16);
+            let clean = shards.ipv4.is_clean(index) && shards.ipv6.is_clean(index);
+            i > 0 && clean && p.as_ref().is_none_or(|p| p.retired)
+        };
+        let free = self.peers.iter().enumerate().position(is_free);
+        let index = free.unwrap_or_else(|| {
+            self.peers.push(None);
+            self.peers.len() - 1
+        });
+        PeerIndex(index as u16)
+    }
+
+    /// The most neighbours: the shards number them in 16 bits, and one number is the router's own.
+    pub const MOST_NEIGHBORS: usize = 65_000;
+
+    fn add(&mut self, now: Instant, config: NeighborConfig, out: &mut Outbox<Output>) {
+        let address = config.address;
+        if self.by_address.len() >= Self::MOST_NEIGHBORS {
+            return out.push(event(address, PeerEvent::TooManyNeighbors));
+        }
+        let index = self.free_index();
+        let enabled = config.enabled;
+        let peer = Peer::new(config, &self.identity, self.rng.next_u64());
+        self.peers[usize::from(index.0)] = Some(Box::new(peer));
+        self.by_address.insert(address, index);
+        if enabled {
+            self.drive(now, index, session::Input::Start, out);
+        }
+    }
+
+    fn reconfigure(&mut self, now: Instant, index: PeerIndex, new: NeighborConfig, out: &mut Outbox<Output>) {
+        let identity = self.identity.clone();
+        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
+            return;
+        };
+        let old = core::mem::replace(&mut peer.config, new);
+        let (was, is) = (old.enabled, peer.config.enabled);
+        peer.session.configure(peer.config.session(&identity));
+        if was && is && old.needs_reset(&peer.config) {
+            let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
+            return self.drive(now, index, input, out);
+        }
+        if old.next_hop_self != peer.config.next_hop_self {
+            peer.rejoin(&mut self.shards);
+        }
+        match (was, is) {
+            (true, false) => self.stop(now, index, cease::SHUTDOWN, out),
+            (false, true) => self.drive(now, index, session::Input::Start, out),
+            _ => {}
+        }
+    }
+
+    fn stop(&mut self, now: Instant, index: PeerIndex, subcode: u8, out: &mut Outbox<Output>) {
+        self.drive(now, index, session::Input::Stop { subcode, text: String::new() }, out);
+    }
+}

@@ -1,0 +1,85 @@
+//! Capabilities (RFC 5492) of an OPEN message.
+
+use super::{SAFI_UNICAST, WireError};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::Asn;
+use sluice_wire::Cursor;
+
+/// Something that the sender of an OPEN can do.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub enum Capability {
+    /// Routes of this family (RFC 4760, section 8).
+    Multiprotocol {
+        /// Address family identifier.
+        afi: u16,
+        /// Subsequent address family identifier.
+        safi: u8,
+    },
+    /// Answers ROUTE-REFRESH (RFC 2918).
+    RouteRefresh,
+    /// AS numbers of 4 octets; this is the sender's (RFC 6793, section 3).
+    FourOctetAs(Asn),
+    /// Any other, or a known one with a value that it cannot have: kept as it came.
+    Other {
+        /// The capability code.
+        code: u8,
+        /// Its value.
+        value: Vec<u8>,
+    },
+}
+
+const MULTIPROTOCOL: u8 = 1;
+const ROUTE_REFRESH: u8 = 2;
+const FOUR_OCTET_AS: u8 = 65;
+
+impl Capability {
+    /// Unicast routes of the family `afi`.
+    pub const fn unicast(afi: u16) -> Self {
+        Capability::Multiprotocol { afi, safi: SAFI_UNICAST }
+    }
+
+    /// Its code (IANA "Capability Codes").
+    pub const fn code(&self) -> u8 {
+        match self {
+            Capability::Multiprotocol { .. } => MULTIPROTOCOL,
+            Capability::RouteRefresh => ROUTE_REFRESH,
+            Capability::FourOctetAs(_) => FOUR_OCTET_AS,
+            Capability::Other { code, .. } => *code,
+        }
+    }
+
+    /// Reads the next capability.
+    pub fn decode(c: &mut Cursor<'_>) -> Result<Self, WireError> {
+        let (code, len) = (c.u8()?, c.u8()?);
+        let value = c.take(len.into())?;
+        Ok(match (code, value) {
+            (MULTIPROTOCOL, &[a, b, _, safi]) => {
+                Capability::Multiprotocol { afi: u16::from_be_bytes([a, b]), safi }
+            }
+            (ROUTE_REFRESH, []) => Capability::RouteRefresh,
+            (FOUR_OCTET_AS, &[a, b, c, d]) => Capability::FourOctetAs(Asn(u32::from_be_bytes([a, b, c, d]))),
+            _ => Capability::Other { code, value: value.to_vec() },
+        })
+    }
+
+    /// Appends code, length and value.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        match self {
+            Capability::Multiprotocol { afi, safi } => {
+                let [a, b] = afi.to_be_bytes();
+                out.extend_from_slice(&[MULTIPROTOCOL, 4, a, b, 0, *safi]);
+            }
+            Capability::RouteRefresh => out.extend_from_slice(&[ROUTE_REFRESH, 0]),
+            Capability::FourOctetAs(asn) => {
+                out.extend_from_slice(&[FOUR_OCTET_AS, 4]);
+                out.extend_from_slice(&asn.0.to_be_bytes());
+            }
+            Capability::Other { code, value } => {
+                let value = &value[..value.len().min(u8::MAX.into())];
+                out.extend_from_slice(&[*code, value.len() as u8]);
+                out.extend_from_slice(value);
+            }
+        }
+    }
+}

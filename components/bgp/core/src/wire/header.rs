@@ -1,0 +1,172 @@
+//! The message header and framing (RFC 4271, sections 4.1 and 6.1).
+
+use alloc::vec::Vec;
+use core::fmt;
+
+/// Octets of the header.
+pub const HEADER_LEN: usize = 19;
+/// Octets of the longest message, header included.
+pub const MAX_MESSAGE_LEN: usize = 4096;
+
+const MARKER: [u8; 16] = [0xff; 16];
+
+/// The kinds of messages.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum MessageType {
+    /// Opens a session (RFC 4271, section 4.2).
+    Open = 1,
+    /// Announces and withdraws routes (section 4.3).
+    Update = 2,
+    /// Ends a session (section 4.5).
+    Notification = 3,
+    /// Shows that the sender lives (section 4.4).
+    Keepalive = 4,
+    /// Asks for all routes again (RFC 2918).
+    RouteRefresh = 5,
+}
+
+impl MessageType {
+    /// The shortest and longest whole message of this type.
+    const fn lengths(self) -> (usize, usize) {
+        match self {
+            MessageType::Open => (29, MAX_MESSAGE_LEN),
+            MessageType::Update | MessageType::RouteRefresh => (23, MAX_MESSAGE_LEN),
+            MessageType::Notification => (21, MAX_MESSAGE_LEN),
+            MessageType::Keepalive => (HEADER_LEN, HEADER_LEN),
+        }
+    }
+
+    /// The type with this code; `None` if there is none.
+    pub const fn from_code(code: u8) -> Option<Self> {
+        Some(match code {
+            1 => MessageType::Open,
+            2 => MessageType::Update,
+            3 => MessageType::Notification,
+            4 => MessageType::Keepalive,
+            5 => MessageType::RouteRefresh,
+            _ => return None,
+        })
+    }
+}
+
+/// A message in a stream.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Frame<'a> {
+    /// Its type.
+    pub kind: MessageType,
+    /// What follows the header.
+    pub body: &'a [u8],
+}
+
+impl Frame<'_> {
+    /// Octets of the whole message.
+    pub const fn len(&self) -> usize {
+        HEADER_LEN + self.body.len()
+    }
+
+    /// Whether nothing follows the header, as in a KEEPALIVE.
+    pub const fn is_empty(&self) -> bool {
+        self.body.is_empty()
+    }
+}
+
+/// A header that cannot be right: the stream is of no more use.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum HeaderError {
+    /// The marker is not all ones.
+    NotSynchronized,
+    /// The length is out of range for the message type.
+    BadLength(u16),
+    /// The type is unknown.
+    BadType(u8),
+}
+
+impl fmt::Display for HeaderError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HeaderError::NotSynchronized => f.write_str("the marker is not all ones"),
+            HeaderError::BadLength(n) => write!(f, "message length {n} is out of range"),
+            HeaderError::BadType(n) => write!(f, "unknown message type {n}"),
+        }
+    }
+}
+
+impl core::error::Error for HeaderError {}
+
+/// The first message of `stream`; `None` if it is not all there yet. A wrong header shows as soon as it is complete.
+pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, HeaderError> {
+    let Some((header, rest)) = stream.split_first_chunk::<HEADER_LEN>() else {
+        return Ok(None);
+    };
+    if header[..16] != MARKER {
+        return Err(HeaderError::NotSynchronized);
+    }
+    let len = u16::from_be_bytes([header[16], header[17]]);
+    let bad_length = HeaderError::BadLength(len);
+    if usize::from(len) < HEADER_LEN || usize::from(len) > MAX_MESSAGE_LEN {
+        return Err(bad_length);
+    }
+    let kind = MessageType::from_code(header[18]).ok_or(HeaderError::BadType(header[18]))?;
+    let (shortest, longest) = kind.lengths();
+    if !(shortest..=longest).contains(&usize::from(len)) {
+        return Err(bad_length);
+    }
+    Ok(rest.get(..usize::from(len) - HEADER_LEN).map(|body| Frame { kind, body }))
+}
+
+/// Starts a message at the end of `out` and returns where; [`finish`] puts the length in.
+pub fn start(out: &mut Vec<u8>, kind: MessageType) -> usize {
+    let at = out.len();
+    out.extend_from_slice(&MARKER);
+    out.extend_from_slice(&[0, 0, kind as u8]);
+    at
+}
+
+/// Completes the message that was started at `at`.
+///
+/// # Panics
+/// If the message is longer than [`MAX_MESSAGE_LEN`]: whoever writes one counts.
+pub fn finish(out: &mut [u8], at: usize) {
+    let len = out.len() - at;
+    assert!(len <= MAX_MESSAGE_LEN, "a message of {len} octets was written");
+    out[at + 16..at + 18].copy_from_slice(&(len as u16).to_be_bytes());
+}
+
+/// Appends a KEEPALIVE.
+pub fn put_keepalive(out: &mut Vec<u8>) {
+    let at = start(out, MessageType::Keepalive);
+    finish(out, at);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn header(len: u16, kind: u8) -> Vec<u8> {
+        let mut h = vec![0xff; 16];
+        h.extend_from_slice(&len.to_be_bytes());
+        h.push(kind);
+        h
+    }
+
+    #[test]
+    fn frames() {
+        let mut stream = Vec::new();
+        put_keepalive(&mut stream);
+        assert_eq!(stream.len(), HEADER_LEN);
+        let check = |bytes: &[u8], expected: Result<Option<(MessageType, usize)>, HeaderError>| {
+            assert_eq!(frame(bytes).map(|f| f.map(|f| (f.kind, f.len()))), expected, "{bytes:?}");
+        };
+        check(&stream, Ok(Some((MessageType::Keepalive, 19))));
+        check(&stream[..18], Ok(None));
+        check(&[], Ok(None));
+        check(&[0; 19], Err(HeaderError::NotSynchronized));
+        for (len, kind) in [(18, 4), (20, 4), (28, 1), (22, 2), (20, 3), (22, 5), (4097, 2)] {
+            check(&header(len, kind), Err(HeaderError::BadLength(len)));
+        }
+        check(&header(19, 6), Err(HeaderError::BadType(6)));
+        check(&header(23, 2), Ok(None));
+    }
+}

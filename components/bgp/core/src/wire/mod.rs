@@ -1,0 +1,33 @@
+//! Octets to values and back: BGP messages and path attributes (RFC 4271, section 4).
+//!
+//! A decoder here says what is there. What an error means (a reset, a withdrawal, a discarded attribute) is decided in
+//! [`crate::attributes`] and [`crate::session`]. Nothing here allocates on the way in, except for OPEN and
+//! NOTIFICATION, which come once a session.
+
+pub mod as_path;
+pub mod attribute;
+pub mod capability;
+mod error;
+pub mod header;
+pub mod multiprotocol;
+pub mod nlri;
+pub mod notification;
+pub mod open;
+pub mod route_refresh;
+pub mod update;
+
+pub use capability::Capability;
+pub use error::{Expected, WireError};
+pub use header::{Frame, HEADER_LEN, HeaderError, MAX_MESSAGE_LEN, MessageType};
+pub use nlri::{Nlri, Unicast};
+pub use notification::Notification;
+pub use open::Open;
+pub use route_refresh::RouteRefresh;
+pub use update::Update;
+
+/// Address family identifier of IPv4 (IANA "Address Family Numbers").
+pub const AFI_IPV4: u16 = 1;
+/// Address family identifier of IPv6.
+pub const AFI_IPV6: u16 = 2;
+/// Subsequent address family identifier of unicast forwarding (RFC 4760, section 6).
+pub const SAFI_UNICAST: u8 = 1;

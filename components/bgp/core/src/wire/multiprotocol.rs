@@ -1,0 +1,154 @@
+//! MP_REACH_NLRI and MP_UNREACH_NLRI (RFC 4760, sections 3 and 4) and the next hops in them (RFC 2545, section 3).
+
+use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use sluice_wire::Cursor;
+
+/// The value of an MP_REACH_NLRI attribute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MpReach<'a> {
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+    /// The next hop's octets.
+    pub next_hop: &'a [u8],
+    /// Where they begin in the message body.
+    pub next_hop_offset: usize,
+    /// The announced prefixes.
+    pub nlri: &'a [u8],
+    /// Where they begin in the message body.
+    pub nlri_offset: usize,
+}
+
+impl<'a> MpReach<'a> {
+    /// Reads the value, which begins at `offset` of the message body.
+    pub fn decode(value: &'a [u8], offset: usize) -> Result<Self, WireError> {
+        let mut c = Cursor::at(value, offset);
+        let (afi, safi, len) = (c.u16()?, c.u8()?, c.u8()?);
+        let next_hop_offset = c.offset();
+        let next_hop = c.take(len.into())?;
+        // Reserved: must be ignored (RFC 4760, section 3).
+        c.u8()?;
+        Ok(MpReach { afi, safi, next_hop, next_hop_offset, nlri: c.rest(), nlri_offset: c.offset() })
+    }
+}
+
+/// The value of an MP_UNREACH_NLRI attribute.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct MpUnreach<'a> {
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+    /// The withdrawn prefixes; none is the family's End-of-RIB marker (RFC 4724, section 2).
+    pub withdrawn: &'a [u8],
+    /// Where they begin in the message body.
+    pub withdrawn_offset: usize,
+}
+
+impl<'a> MpUnreach<'a> {
+    /// Reads the value, which begins at `offset` of the message body.
+    pub fn decode(value: &'a [u8], offset: usize) -> Result<Self, WireError> {
+        let mut c = Cursor::at(value, offset);
+        let (afi, safi) = (c.u16()?, c.u8()?);
+        Ok(MpUnreach { afi, safi, withdrawn: c.rest(), withdrawn_offset: c.offset() })
+    }
+}
+
+/// Where a route goes next: what its NEXT_HOP attribute or MP_REACH_NLRI says.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NextHop {
+    /// The address; for IPv6 the global one.
+    pub address: IpAddr,
+    /// The same router's link-local address, if it shares a link with the receiver.
+    pub link_local: Option<Ipv6Addr>,
+}
+
+impl NextHop {
+    /// A next hop of one address.
+    pub const fn new(address: IpAddr) -> Self {
+        NextHop { address, link_local: None }
+    }
+
+    /// Reads the next hop of an MP_REACH_NLRI of `afi`, at `offset` of the message body.
+    pub fn decode(afi: u16, octets: &[u8], offset: usize) -> Result<Self, WireError> {
+        let mut c = Cursor::at(octets, offset);
+        match (afi, octets.len()) {
+            (AFI_IPV4, 4) => Ok(NextHop::new(Ipv4Addr::from(c.array::<4>()?).into())),
+            (AFI_IPV6, 16) => Ok(NextHop::new(Ipv6Addr::from(c.array::<16>()?).into())),
+            (AFI_IPV6, 32) => {
+                let address = Ipv6Addr::from(c.array::<16>()?).into();
+                let link_local = Ipv6Addr::from(c.array::<16>()?);
+                Ok(NextHop { address, link_local: link_local.is_unicast_link_local().then_some(link_local) })
+            }
+            (_, n) => Err(WireError { offset, expected: Expected::NextHopLength(n as u8) }),
+        }
+    }
+
+    /// Whether a packet could be sent there: not nowhere, not this host, not a group (RFC 4271, section 6.3).
+    pub fn is_host(&self) -> bool {
+        match self.address {
+            IpAddr::V4(a) => {
+                !(a.octets()[0] == 0 || a.is_loopback() || a.is_multicast() || a.octets()[0] >= 240)
+            }
+            IpAddr::V6(a) => !(a.is_unspecified() || a.is_loopback() || a.is_multicast()),
+        }
+    }
+}
+
+/// Whether this is a family that Sluice's BGP routes: IPv4 or IPv6 unicast.
+pub const fn is_known(afi: u16, safi: u8) -> bool {
+    matches!(afi, AFI_IPV4 | AFI_IPV6) && safi == SAFI_UNICAST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reach_and_unreach() {
+        let value = [0, 2, 1, 1, 9, 0, 8, 32];
+        let reach = MpReach::decode(&value, 10).unwrap();
+        assert_eq!((reach.afi, reach.safi, reach.next_hop, reach.nlri), (2, 1, &[9][..], &[8, 32][..]));
+        assert_eq!((reach.next_hop_offset, reach.nlri_offset), (14, 16));
+        for n in 0..6 {
+            assert!(MpReach::decode(&value[..n], 0).is_err(), "{n}");
+        }
+        let unreach = MpUnreach::decode(&[0, 2, 1], 0).unwrap();
+        assert_eq!((unreach.afi, unreach.safi, unreach.withdrawn), (2, 1, &[][..]));
+        assert!(MpUnreach::decode(&[0, 2], 0).is_err());
+    }
+
+    #[test]
+    fn next_hops() {
+        let v4 = NextHop::decode(AFI_IPV4, &[10, 0, 0, 1], 0).unwrap();
+        assert_eq!(v4, NextHop::new("10.0.0.1".parse().unwrap()));
+        let (global, local): (Ipv6Addr, Ipv6Addr) =
+            ("2001:db8::1".parse().unwrap(), "fe80::1".parse().unwrap());
+        let mut both = global.octets().to_vec();
+        both.extend_from_slice(&local.octets());
+        let hop = NextHop::decode(AFI_IPV6, &both, 0).unwrap();
+        assert_eq!((hop.address, hop.link_local), (global.into(), Some(local)));
+        assert_eq!(NextHop::decode(AFI_IPV6, &both[..16], 0).unwrap().link_local, None);
+        let wrong = WireError { offset: 3, expected: Expected::NextHopLength(9) };
+        assert_eq!(NextHop::decode(AFI_IPV6, &both[..9], 3), Err(wrong));
+    }
+
+    #[test]
+    fn martians() {
+        for (text, expected) in [
+            ("10.0.0.1", true),
+            ("0.0.0.0", false),
+            ("127.0.0.1", false),
+            ("224.0.0.5", false),
+            ("255.255.255.255", false),
+            ("2001:db8::1", true),
+            ("::", false),
+            ("::1", false),
+            ("ff02::1", false),
+        ] {
+            assert_eq!(NextHop::new(text.parse().unwrap()).is_host(), expected, "{text}");
+        }
+    }
+}

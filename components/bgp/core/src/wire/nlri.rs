@@ -1,0 +1,161 @@
+//! Network layer reachability information: prefixes as they travel (RFC 4271, section 4.3; RFC 4760, section 5).
+
+use super::{AFI_IPV4, AFI_IPV6, Expected, WireError};
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use sluice_base::prefix::{Prefix, V4Addr, V6Addr};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+
+/// A family whose unicast routes BGP carries.
+pub trait Unicast: Prefix {
+    /// Its address family identifier.
+    const AFI: u16;
+
+    /// The prefix of `len` bits that begins with `octets` (at most the width's); missing octets count as zero and bits
+    /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if `len` is above the width.
+    fn from_octets(octets: &[u8], len: u8) -> Option<Self>;
+
+    /// Appends the length and as many octets as it needs.
+    fn put(self, out: &mut Vec<u8>);
+
+    /// Octets that [`Unicast::put`] appends.
+    fn wire_len(self) -> usize {
+        1 + usize::from(self.len()).div_ceil(8)
+    }
+
+    /// Whether unicast routing may have this prefix: not multicast, nor bound to a link (RFC 4271, section 6.3).
+    fn is_routable(self) -> bool;
+}
+
+impl Unicast for Ipv4Prefix {
+    const AFI: u16 = AFI_IPV4;
+
+    fn from_octets(octets: &[u8], len: u8) -> Option<Self> {
+        let mut full = [0; 4];
+        full[..octets.len().min(4)].copy_from_slice(&octets[..octets.len().min(4)]);
+        Self::from_parts(u32::from_be_bytes(full), len)
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        out.push(self.len());
+        out.extend_from_slice(&self.to_parts().0.to_be_bytes()[..usize::from(self.len()).div_ceil(8)]);
+    }
+
+    fn is_routable(self) -> bool {
+        let V4Addr(addr) = self.addr();
+        !(addr.is_multicast() && self.len() >= 4)
+    }
+}
+
+impl Unicast for Ipv6Prefix {
+    const AFI: u16 = AFI_IPV6;
+
+    fn from_octets(octets: &[u8], len: u8) -> Option<Self> {
+        let mut full = [0; 16];
+        full[..octets.len().min(16)].copy_from_slice(&octets[..octets.len().min(16)]);
+        Self::from_parts(u128::from_be_bytes(full), len)
+    }
+
+    fn put(self, out: &mut Vec<u8>) {
+        out.push(self.len());
+        out.extend_from_slice(&self.to_parts().0.to_be_bytes()[..usize::from(self.len()).div_ceil(8)]);
+    }
+
+    fn is_routable(self) -> bool {
+        let V6Addr(addr) = self.addr();
+        let of_a_link = addr.is_unicast_link_local() && self.len() >= 10;
+        let of_a_group = addr.is_multicast() && self.len() >= 8;
+        !(of_a_link || of_a_group)
+    }
+}
+
+/// The prefixes of a field, one after the other; ends at the first that is wrong.
+#[derive(Clone, Debug)]
+pub struct Nlri<'a, P> {
+    rest: &'a [u8],
+    offset: usize,
+    family: PhantomData<P>,
+}
+
+impl<'a, P: Unicast> Nlri<'a, P> {
+    /// The prefixes of `field`, which begins at `offset` of the message body.
+    pub const fn new(field: &'a [u8], offset: usize) -> Self {
+        Nlri { rest: field, offset, family: PhantomData }
+    }
+
+    fn fail(&mut self, expected: Expected) -> Option<Result<P, WireError>> {
+        self.rest = &[];
+        Some(Err(WireError { offset: self.offset, expected }))
+    }
+}
+
+impl<P: Unicast> Iterator for Nlri<'_, P> {
+    type Item = Result<P, WireError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let (&len, rest) = self.rest.split_first()?;
+        let octets = usize::from(len).div_ceil(8);
+        if len > P::WIDTH {
+            return self.fail(Expected::PrefixLength(len));
+        }
+        let Some((octets_of_prefix, rest)) = rest.split_at_checked(octets) else {
+            let left = rest.len();
+            return self.fail(Expected::Octets { needed: octets, left });
+        };
+        let Some(prefix) = P::from_octets(octets_of_prefix, len) else {
+            return self.fail(Expected::PrefixLength(len));
+        };
+        self.rest = rest;
+        self.offset += 1 + octets;
+        Some(Ok(prefix))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+
+    fn round_trip<P: Unicast>(texts: &[&str]) {
+        let prefixes: Vec<P> = texts.iter().map(|t| t.parse().unwrap()).collect();
+        let mut wire = Vec::new();
+        for p in &prefixes {
+            let before = wire.len();
+            p.put(&mut wire);
+            assert_eq!(wire.len() - before, p.wire_len());
+        }
+        assert_eq!(Nlri::<P>::new(&wire, 0).collect::<Result<Vec<P>, _>>(), Ok(prefixes));
+    }
+
+    #[test]
+    fn prefixes_come_back() {
+        round_trip::<Ipv4Prefix>(&["0.0.0.0/0", "10.0.0.0/7", "10.0.0.0/8", "10.128.0.0/9", "1.2.3.4/32"]);
+        round_trip::<Ipv6Prefix>(&["::/0", "2001:db8::/32", "2001:db8:8000::/33", "2001:db8::1/128"]);
+    }
+
+    #[test]
+    fn errors_say_where() {
+        let of = |bytes: &[u8]| Nlri::<Ipv4Prefix>::new(bytes, 7).collect::<Result<Vec<_>, _>>();
+        let long = WireError { offset: 9, expected: Expected::PrefixLength(33) };
+        assert_eq!(of(&[8, 10, 33, 1, 2, 3, 4, 5]), Err(long));
+        let short = WireError { offset: 7, expected: Expected::Octets { needed: 2, left: 1 } };
+        assert_eq!(of(&[16, 10]), Err(short));
+        assert_eq!(of(&[8, 10]), Ok(vec!["10.0.0.0/8".parse().unwrap()]));
+        assert_eq!(of(&[7, 0xff]), Ok(vec!["254.0.0.0/7".parse().unwrap()]));
+    }
+
+    #[test]
+    fn what_is_routable() {
+        for (text, expected) in
+            [("224.0.0.0/4", false), ("224.0.0.0/3", true), ("240.0.0.0/4", true), ("0.0.0.0/0", true)]
+        {
+            assert_eq!(text.parse::<Ipv4Prefix>().unwrap().is_routable(), expected, "{text}");
+        }
+        for (text, expected) in
+            [("ff00::/8", false), ("fe80::/64", false), ("2000::/3", true), ("::/0", true)]
+        {
+            assert_eq!(text.parse::<Ipv6Prefix>().unwrap().is_routable(), expected, "{text}");
+        }
+    }
+}

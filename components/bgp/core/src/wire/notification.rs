@@ -1,0 +1,224 @@
+//! NOTIFICATION: why a session ends (RFC 4271, section 4.5; subcodes of RFC 4486, RFC 5492 and RFC 9003).
+
+use super::header::{HeaderError, MAX_MESSAGE_LEN, MessageType, finish, start};
+use super::{HEADER_LEN, WireError};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use sluice_wire::Cursor;
+
+/// Error codes.
+pub mod code {
+    /// Message Header Error.
+    pub const HEADER: u8 = 1;
+    /// OPEN Message Error.
+    pub const OPEN: u8 = 2;
+    /// UPDATE Message Error.
+    pub const UPDATE: u8 = 3;
+    /// Hold Timer Expired.
+    pub const HOLD_TIMER: u8 = 4;
+    /// Finite State Machine Error.
+    pub const FSM: u8 = 5;
+    /// Cease.
+    pub const CEASE: u8 = 6;
+}
+
+/// Subcodes of OPEN Message Error.
+pub mod open {
+    /// Unsupported Version Number.
+    pub const VERSION: u8 = 1;
+    /// Bad Peer AS.
+    pub const PEER_AS: u8 = 2;
+    /// Bad BGP Identifier.
+    pub const ROUTER_ID: u8 = 3;
+    /// Unsupported Optional Parameter.
+    pub const PARAMETER: u8 = 4;
+    /// Unacceptable Hold Time.
+    pub const HOLD_TIME: u8 = 6;
+    /// Unsupported Capability (RFC 5492, section 5).
+    pub const CAPABILITY: u8 = 7;
+}
+
+/// Subcodes of UPDATE Message Error.
+pub mod update {
+    /// Malformed Attribute List.
+    pub const ATTRIBUTE_LIST: u8 = 1;
+    /// Invalid Network Field.
+    pub const NETWORK: u8 = 10;
+}
+
+/// Subcodes of Finite State Machine Error (RFC 6608).
+pub mod fsm {
+    /// Unexpected message in OpenSent.
+    pub const OPEN_SENT: u8 = 1;
+    /// Unexpected message in OpenConfirm.
+    pub const OPEN_CONFIRM: u8 = 2;
+    /// Unexpected message in Established.
+    pub const ESTABLISHED: u8 = 3;
+}
+
+/// Subcodes of Cease (RFC 4486).
+pub mod cease {
+    /// Maximum Number of Prefixes Reached.
+    pub const MAX_PREFIXES: u8 = 1;
+    /// Administrative Shutdown.
+    pub const SHUTDOWN: u8 = 2;
+    /// Peer De-configured.
+    pub const DECONFIGURED: u8 = 3;
+    /// Administrative Reset.
+    pub const RESET: u8 = 4;
+    /// Connection Rejected.
+    pub const REJECTED: u8 = 5;
+    /// Other Configuration Change.
+    pub const CONFIGURATION: u8 = 6;
+    /// Connection Collision Resolution.
+    pub const COLLISION: u8 = 7;
+    /// Out of Resources.
+    pub const RESOURCES: u8 = 8;
+}
+
+/// A NOTIFICATION message.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Notification {
+    /// Error code.
+    pub code: u8,
+    /// Error subcode; 0 where there is none.
+    pub subcode: u8,
+    /// What goes with it.
+    pub data: Vec<u8>,
+}
+
+impl Notification {
+    /// A notification without data.
+    pub const fn new(code: u8, subcode: u8) -> Self {
+        Notification { code, subcode, data: Vec::new() }
+    }
+
+    /// A Cease with a text for the operator at the other end, cut to 128 octets at a character (RFC 9003, section 2:
+    /// longer ones are an error to older speakers).
+    pub fn cease(subcode: u8, text: &str) -> Self {
+        let mut end = text.len().min(128);
+        while !text.is_char_boundary(end) {
+            end -= 1;
+        }
+        let mut notification = Notification::new(code::CEASE, subcode);
+        if end > 0 {
+            notification.data.push(end as u8);
+            notification.data.extend_from_slice(&text.as_bytes()[..end]);
+        }
+        notification
+    }
+
+    /// The text of a shutdown communication; invalid UTF-8 is shown as such and never interpreted. `None` if this is none.
+    pub fn communication(&self) -> Option<String> {
+        if self.code != code::CEASE || !matches!(self.subcode, cease::SHUTDOWN | cease::RESET) {
+            return None;
+        }
+        let (&len, text) = self.data.split_first()?;
+        let text = text.get(..len.into())?;
+        (len > 0).then(|| String::from_utf8_lossy(text).into_owned())
+    }
+
+    /// Whether it says that the version was wrong (event NotifMsgVerErr).
+    pub const fn is_version_error(&self) -> bool {
+        self.code == code::OPEN && self.subcode == open::VERSION
+    }
+
+    /// Reads a message body.
+    pub fn decode(body: &[u8]) -> Result<Self, WireError> {
+        let mut c = Cursor::new(body);
+        Ok(Notification { code: c.u8()?, subcode: c.u8()?, data: c.rest().to_vec() })
+    }
+
+    /// Appends the message; data that does not fit is cut.
+    pub fn put(&self, out: &mut Vec<u8>) {
+        let at = start(out, MessageType::Notification);
+        out.extend_from_slice(&[self.code, self.subcode]);
+        out.extend_from_slice(&self.data[..self.data.len().min(MAX_MESSAGE_LEN - HEADER_LEN - 2)]);
+        finish(out, at);
+    }
+}
+
+impl From<HeaderError> for Notification {
+    /// RFC 4271, section 6.1.
+    fn from(e: HeaderError) -> Self {
+        let (subcode, data) = match e {
+            HeaderError::NotSynchronized => (1, Vec::new()),
+            HeaderError::BadLength(n) => (2, n.to_be_bytes().to_vec()),
+            HeaderError::BadType(n) => (3, Vec::from([n])),
+        };
+        Notification { code: code::HEADER, subcode, data }
+    }
+}
+
+impl fmt::Display for Notification {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = match (self.code, self.subcode) {
+            (code::HEADER, 1) => "message header error: connection not synchronized",
+            (code::HEADER, 2) => "message header error: bad message length",
+            (code::HEADER, 3) => "message header error: bad message type",
+            (code::HEADER, _) => "message header error",
+            (code::OPEN, open::VERSION) => "OPEN message error: unsupported version number",
+            (code::OPEN, open::PEER_AS) => "OPEN message error: bad peer AS",
+            (code::OPEN, open::ROUTER_ID) => "OPEN message error: bad BGP identifier",
+            (code::OPEN, open::PARAMETER) => "OPEN message error: unsupported optional parameter",
+            (code::OPEN, open::HOLD_TIME) => "OPEN message error: unacceptable hold time",
+            (code::OPEN, open::CAPABILITY) => "OPEN message error: unsupported capability",
+            (code::OPEN, _) => "OPEN message error",
+            (code::UPDATE, update::ATTRIBUTE_LIST) => "UPDATE message error: malformed attribute list",
+            (code::UPDATE, update::NETWORK) => "UPDATE message error: invalid network field",
+            (code::UPDATE, _) => "UPDATE message error",
+            (code::HOLD_TIMER, _) => "hold timer expired",
+            (code::FSM, fsm::OPEN_SENT) => "finite state machine error: unexpected message in OpenSent",
+            (code::FSM, fsm::OPEN_CONFIRM) => "finite state machine error: unexpected message in OpenConfirm",
+            (code::FSM, fsm::ESTABLISHED) => "finite state machine error: unexpected message in Established",
+            (code::FSM, _) => "finite state machine error",
+            (code::CEASE, cease::MAX_PREFIXES) => "cease: maximum number of prefixes reached",
+            (code::CEASE, cease::SHUTDOWN) => "cease: administrative shutdown",
+            (code::CEASE, cease::DECONFIGURED) => "cease: peer de-configured",
+            (code::CEASE, cease::RESET) => "cease: administrative reset",
+            (code::CEASE, cease::REJECTED) => "cease: connection rejected",
+            (code::CEASE, cease::CONFIGURATION) => "cease: other configuration change",
+            (code::CEASE, cease::COLLISION) => "cease: connection collision resolution",
+            (code::CEASE, cease::RESOURCES) => "cease: out of resources",
+            (code::CEASE, _) => "cease",
+            _ => "unknown error",
+        };
+        write!(f, "{text} ({}/{})", self.code, self.subcode)?;
+        self.communication().map_or(Ok(()), |text| write!(f, ", {text:?}"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::header;
+    use alloc::string::ToString;
+    use alloc::vec;
+
+    #[test]
+    fn comes_back() {
+        let n = Notification { code: 3, subcode: 5, data: vec![1, 2, 3] };
+        let mut out = vec![];
+        n.put(&mut out);
+        assert_eq!(Notification::decode(header::frame(&out).unwrap().unwrap().body), Ok(n));
+        out.clear();
+        Notification { code: 3, subcode: 5, data: vec![0; 9000] }.put(&mut out);
+        assert_eq!(out.len(), MAX_MESSAGE_LEN);
+    }
+
+    #[test]
+    fn communications() {
+        let n = Notification::cease(cease::SHUTDOWN, "back in 2 hours");
+        assert_eq!(n.communication().as_deref(), Some("back in 2 hours"));
+        assert_eq!(n.to_string(), "cease: administrative shutdown (6/2), \"back in 2 hours\"");
+        assert_eq!(Notification::cease(cease::SHUTDOWN, "").communication(), None);
+        let long = "é".repeat(100);
+        assert_eq!(Notification::cease(cease::RESET, &long).communication().unwrap(), "é".repeat(64));
+        let lie = Notification { code: 6, subcode: 2, data: vec![9, b'x'] };
+        assert_eq!(lie.communication(), None);
+        let bad = Notification { code: 6, subcode: 2, data: vec![1, 0xff] };
+        assert_eq!(bad.communication().as_deref(), Some("\u{fffd}"));
+    }
+}

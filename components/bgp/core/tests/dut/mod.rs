@@ -1,0 +1,553 @@
+//! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
+
+use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::prefix::Prefix;
+use sluice_base::{
+    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
+    NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
+};
+use sluice_bgp::session::{ConnectionId, Direction, Families, State};
+use sluice_bgp::shard::Interest;
+use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::wire::attribute::{Attributes, code, put_header};
+use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
+use sluice_bgp::wire::{
+    AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Unicast, Update, header,
+};
+use sluice_bgp::writer::Endpoints;
+use sluice_machine::{Budget, Machine, Outbox, Progress};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::IpAddr;
+
+pub const LOCAL_AS: u32 = 65001;
+
+/// A family to test with: every test runs with both.
+pub trait Net: Unicast {
+    /// Test prefix number `n`, below 65536.
+    fn nth(n: u32) -> Self;
+    /// Address `host` of the test's own network.
+    fn host_addr(host: u8) -> IpAddr;
+    fn families() -> Families;
+    fn answer(answer: InterestAnswer<Self>) -> Input;
+    fn interest(output: &Output) -> Option<Interest<Self>>;
+    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool;
+}
+
+impl Net for Ipv4Prefix {
+    fn nth(n: u32) -> Self {
+        Self::from_parts(0x1400_0000 + (n << 8), 24).unwrap()
+    }
+    fn host_addr(host: u8) -> IpAddr {
+        IpAddr::from([10, 0, 0, host])
+    }
+    fn families() -> Families {
+        Families { ipv4: true, ipv6: false }
+    }
+    fn answer(answer: InterestAnswer<Self>) -> Input {
+        Input::AnswerIpv4(answer)
+    }
+    fn interest(output: &Output) -> Option<Interest<Self>> {
+        match output {
+            Output::InterestIpv4(i) => Some(*i),
+            _ => None,
+        }
+    }
+    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
+        speaker.rib_batch_ipv4(limit, batch)
+    }
+}
+
+impl Net for Ipv6Prefix {
+    fn nth(n: u32) -> Self {
+        Self::from_parts((0x2a00 << 112) + (u128::from(n) << 80), 48).unwrap()
+    }
+    fn host_addr(host: u8) -> IpAddr {
+        let mut octets = [0; 16];
+        (octets[0], octets[1], octets[15]) = (0x20, 0x01, host);
+        IpAddr::from(octets)
+    }
+    fn families() -> Families {
+        Families { ipv4: false, ipv6: true }
+    }
+    fn answer(answer: InterestAnswer<Self>) -> Input {
+        Input::AnswerIpv6(answer)
+    }
+    fn interest(output: &Output) -> Option<Interest<Self>> {
+        match output {
+            Output::InterestIpv6(i) => Some(*i),
+            _ => None,
+        }
+    }
+    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
+        speaker.rib_batch_ipv6(limit, batch)
+    }
+}
+
+/// A route as a test says it, or as a peer was told it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    pub path: Vec<u32>,
+    pub origin: u8,
+    pub med: Option<u32>,
+    pub local_pref: Option<u32>,
+    pub next_hop: IpAddr,
+    pub no_export: bool,
+}
+
+impl Route {
+    fn attributes(&self) -> Vec<u8> {
+        let mut out = vec![];
+        let mut put = |flags, code, value: &[u8]| {
+            put_header(&mut out, flags, code, value.len());
+            out.extend_from_slice(value);
+        };
+        put(0x40, code::ORIGIN, &[self.origin]);
+        let mut path = vec![];
+        if !self.path.is_empty() {
+            path = vec![2, self.path.len() as u8];
+            path.extend(self.path.iter().flat_map(|n| n.to_be_bytes()));
+        }
+        put(0x40, code::AS_PATH, &path);
+        if let IpAddr::V4(hop) = self.next_hop {
+            put(0x40, code::NEXT_HOP, &hop.octets());
+        }
+        if let Some(med) = self.med {
+            put(0x80, code::MULTI_EXIT_DISC, &med.to_be_bytes());
+        }
+        if let Some(pref) = self.local_pref {
+            put(0x40, code::LOCAL_PREF, &pref.to_be_bytes());
+        }
+        if self.no_export {
+            put(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 0x01]);
+        }
+        out
+    }
+}
+
+/// A whole UPDATE.
+pub fn update(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = vec![];
+    let at = header::start(&mut out, MessageType::Update);
+    write(&mut out);
+    header::finish(&mut out, at);
+    out
+}
+
+pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
+    update(|out| {
+        let mut nlri = vec![];
+        prefixes.iter().for_each(|p| p.put(&mut nlri));
+        let mut attributes = vec![];
+        if let IpAddr::V6(hop) = route.next_hop {
+            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 21 + nlri.len());
+            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, 16]);
+            attributes.extend_from_slice(&hop.octets());
+            attributes.push(0);
+            attributes.append(&mut nlri);
+        }
+        attributes.extend(route.attributes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
+        out.extend(attributes);
+        out.extend(nlri);
+    })
+}
+
+pub fn withdrawal<P: Net>(prefixes: &[P]) -> Vec<u8> {
+    update(|out| {
+        let mut nlri = vec![];
+        prefixes.iter().for_each(|p| p.put(&mut nlri));
+        if P::AFI == AFI_IPV6 {
+            let mut attributes = vec![];
+            put_header(&mut attributes, 0x80, code::MP_UNREACH_NLRI, 3 + nlri.len());
+            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST]);
+            attributes.extend(nlri);
+            out.extend_from_slice(&[0, 0]);
+            out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
+            out.extend(attributes);
+        } else {
+            out.extend_from_slice(&(nlri.len() as u16).to_be_bytes());
+            out.extend(nlri);
+            out.extend_from_slice(&[0, 0]);
+        }
+    })
+}
+
+pub struct ScriptedPeer<P> {
+    pub address: IpAddr,
+    pub asn: u32,
+    pub router_id: u32,
+    pub connection: Option<ConnectionId>,
+    /// What it announced in this session and not withdrew.
+    pub announced: BTreeMap<P, Route>,
+    /// What it was told and not taken back.
+    pub told: BTreeMap<P, Route>,
+    pub end_of_rib: bool,
+    /// Other messages that it was sent, by type.
+    pub messages: Vec<MessageType>,
+    pub updates: usize,
+    transmit: bool,
+}
+
+impl<P> ScriptedPeer<P> {
+    pub fn internal(&self) -> bool {
+        self.asn == LOCAL_AS
+    }
+}
+
+/// How the fake RIB reaches a next hop: metric and whether it is connected.
+pub type Reach = Option<(u32, bool)>;
+
+pub struct Dut<P: Net> {
+    pub speaker: Speaker,
+    pub now: Instant,
+    pub peers: Vec<ScriptedPeer<P>>,
+    pub reach: BTreeMap<IpAddr, Reach>,
+    pub networks: BTreeSet<P>,
+    /// What the RIB was told: next hop, metric, distance.
+    pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
+    questions: VecDeque<P::Addr>,
+    registered: BTreeSet<P>,
+    pub rib_ready: bool,
+    out: Outbox<Output>,
+    next_connection: u32,
+}
+
+impl<P: Net> Dut<P> {
+    /// A router with peers of these ASes; peer `n` has address and identifier `n + 2`.
+    pub fn new(asns: &[u32]) -> Self {
+        let identity = Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, source: 1 };
+        let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
+            address: P::host_addr(n as u8 + 2),
+            asn: *asn,
+            router_id: n as u32 + 2,
+            connection: None,
+            announced: BTreeMap::new(),
+            told: BTreeMap::new(),
+            end_of_rib: false,
+            messages: vec![],
+            updates: 0,
+            transmit: false,
+        });
+        let mut dut = Dut {
+            speaker: Speaker::new(identity),
+            now: Instant::ZERO,
+            peers: peers.collect(),
+            reach: BTreeMap::new(),
+            networks: BTreeSet::new(),
+            rib: BTreeMap::new(),
+            questions: VecDeque::new(),
+            registered: BTreeSet::new(),
+            rib_ready: false,
+            out: Outbox::new(),
+            next_connection: 0,
+        };
+        dut.speaker.check(true);
+        dut.configure();
+        dut
+    }
+
+    pub fn config(&self) -> Config {
+        let neighbor = |p: &ScriptedPeer<P>| NeighborConfig {
+            passive: true,
+            families: P::families(),
+            ..NeighborConfig::new(p.address, Asn(p.asn))
+        };
+        Config {
+            neighbors: self.peers.iter().map(neighbor).collect(),
+            networks: self.networks.iter().map(|p| (*p).into()).collect::<Vec<IpPrefix>>(),
+        }
+    }
+
+    pub fn configure(&mut self) {
+        let config = self.config();
+        self.input(Input::Configure(config));
+    }
+
+    pub fn input(&mut self, input: Input) {
+        self.speaker.handle(self.now, input, &mut self.out);
+        self.outputs();
+    }
+
+    fn outputs(&mut self) {
+        let outputs: Vec<Output> = self.out.drain().collect();
+        for output in outputs {
+            if let Some(interest) = P::interest(&output) {
+                match interest {
+                    Interest::Register(addr) => self.questions.push_back(addr),
+                    Interest::Deregister(valid) => {
+                        assert!(self.registered.remove(&valid), "{valid} was not registered");
+                    }
+                }
+                continue;
+            }
+            match output {
+                Output::Send(address, connection, octets) => {
+                    let peer = self.peer_of(address);
+                    if self.peers[peer].connection == Some(connection) {
+                        self.hear(peer, &octets);
+                    }
+                }
+                Output::Close(address, connection) => {
+                    let peer = self.peer_of(address);
+                    if self.peers[peer].connection == Some(connection) {
+                        self.forget(peer);
+                    }
+                }
+                Output::Transmit(address, _) => {
+                    let peer = self.peer_of(address);
+                    self.peers[peer].transmit = true;
+                }
+                Output::RibReady(_) => self.rib_ready = true,
+                Output::Event(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+
+    fn peer_of(&self, address: IpAddr) -> usize {
+        self.peers.iter().position(|p| p.address == address).expect("a scripted peer")
+    }
+
+    fn forget(&mut self, peer: usize) {
+        let peer = &mut self.peers[peer];
+        peer.connection = None;
+        peer.announced.clear();
+        peer.told.clear();
+        peer.end_of_rib = false;
+        peer.transmit = false;
+    }
+
+    /// A peer connects and the session comes up.
+    pub fn up(&mut self, peer: usize) {
+        self.wait_for(peer, State::Active);
+        let connection = ConnectionId { direction: Direction::Incoming, number: self.next_connection };
+        self.next_connection += 1;
+        self.peers[peer].connection = Some(connection);
+        let address = self.peers[peer].address;
+        let endpoints = Endpoints::new(P::host_addr(1));
+        self.input(Input::Accepted(address, connection, endpoints));
+        let mut octets = vec![];
+        let asn = Asn(self.peers[peer].asn);
+        let open = Open {
+            version: 4,
+            as_field: asn.to_u16(),
+            hold_time: 90,
+            router_id: RouterId(self.peers[peer].router_id),
+            capabilities: vec![
+                Capability::unicast(P::AFI),
+                Capability::RouteRefresh,
+                Capability::FourOctetAs(asn),
+            ],
+        };
+        open.put(&mut octets);
+        header::put_keepalive(&mut octets);
+        self.say(peer, &octets);
+        assert_eq!(self.speaker.neighbor(address).unwrap().state, State::Established);
+    }
+
+    /// Lets time pass until a peer's session is in `state`.
+    pub fn wait_for(&mut self, peer: usize, state: State) {
+        let address = self.peers[peer].address;
+        for _ in 0..1000 {
+            if self.speaker.neighbor(address).unwrap().state == state {
+                return;
+            }
+            self.now = self.speaker.next_deadline().expect("a timer").max(self.now);
+            self.speaker.on_deadline(self.now, &mut self.out);
+            self.outputs();
+        }
+        panic!("{address} does not get to {state}");
+    }
+
+    /// The peer's connection breaks.
+    pub fn down(&mut self, peer: usize) {
+        let Some(connection) = self.peers[peer].connection else { return };
+        let address = self.peers[peer].address;
+        self.forget(peer);
+        self.input(Input::Closed(address, connection));
+    }
+
+    /// A peer sends octets.
+    pub fn say(&mut self, peer: usize, octets: &[u8]) {
+        let connection = self.peers[peer].connection.expect("a connection");
+        let address = self.peers[peer].address;
+        self.speaker.receive(self.now, address, connection, octets, &mut self.out);
+        self.outputs();
+    }
+
+    pub fn announce(&mut self, peer: usize, prefixes: &[P], route: &Route) {
+        for prefix in prefixes {
+            self.peers[peer].announced.insert(*prefix, route.clone());
+        }
+        self.say(peer, &announcement(prefixes, route));
+    }
+
+    pub fn withdraw(&mut self, peer: usize, prefixes: &[P]) {
+        for prefix in prefixes {
+            self.peers[peer].announced.remove(prefix);
+        }
+        self.say(peer, &withdrawal(prefixes));
+    }
+
+    /// The RIB answers its oldest question; `false` if there is none.
+    pub fn answer_one(&mut self) -> bool {
+        let Some(addr) = self.questions.pop_front() else { return false };
+        let valid = P::host(addr);
+        self.registered.insert(valid);
+        let route =
+            self.reach.get(&addr.into()).copied().flatten().map(|(metric, connected)| ResolvingRoute {
+                prefix: valid,
+                metric: Metric(metric),
+                distance: Distance(110),
+                connected,
+                forwarding: Forwarding::one(BaseHop::on(InterfaceIndex::new(1).unwrap())),
+            });
+        self.input(P::answer(InterestAnswer { valid, route }));
+        true
+    }
+
+    /// The IGP changes.
+    pub fn set_reach(&mut self, hop: IpAddr, reach: Reach) {
+        self.reach.insert(hop, reach);
+        let valid = P::host(P::Addr::try_from(hop).unwrap());
+        if self.registered.remove(&valid) {
+            self.input(Input::Invalid(valid.into()));
+        }
+    }
+
+    pub fn slice(&mut self, budget: u32) -> Progress {
+        let progress = self.speaker.run_slice(self.now, Budget(budget), &mut self.out);
+        self.outputs();
+        progress
+    }
+
+    /// A peer's socket takes some octets; whether there are more.
+    pub fn transmit(&mut self, peer: usize, limit: usize) -> bool {
+        if !self.peers[peer].transmit {
+            return false;
+        }
+        let mut octets = vec![];
+        let more = self.speaker.fill(self.now, self.peers[peer].address, limit, &mut octets);
+        self.peers[peer].transmit = more;
+        self.hear(peer, &octets);
+        more
+    }
+
+    /// The RIB takes some routes; whether there are more.
+    pub fn drain_rib(&mut self, limit: usize) -> bool {
+        if !self.rib_ready {
+            return false;
+        }
+        let mut batch = RouteBatch::default();
+        self.rib_ready = P::rib_batch(&mut self.speaker, limit, &mut batch);
+        for update in batch.updates {
+            match update.action {
+                RouteAction::Set(set) => {
+                    let set = &batch.sets[set as usize];
+                    let hop = set.forwarding.next_hops()[0].gateway.unwrap();
+                    let distance = set.distance.unwrap().0;
+                    self.rib.insert(update.prefix, (hop, set.metric.0, distance));
+                }
+                RouteAction::Delete => {
+                    assert!(self.rib.remove(&update.prefix).is_some(), "delete of unknown {}", update.prefix);
+                }
+            }
+        }
+        self.rib_ready
+    }
+
+    /// All that can happen without time passing happens.
+    pub fn settle(&mut self) {
+        for _ in 0..1_000_000 {
+            let mut busy = self.answer_one();
+            busy |= self.slice(256) == Progress::More;
+            busy |= self.drain_rib(1000);
+            for peer in 0..self.peers.len() {
+                busy |= self.transmit(peer, 4096);
+            }
+            if !busy {
+                return;
+            }
+        }
+        panic!("never at rest");
+    }
+
+    /// A peer hears octets: whole messages.
+    fn hear(&mut self, peer: usize, mut octets: &[u8]) {
+        while !octets.is_empty() {
+            let frame = header::frame(octets).expect("a good header").expect("a whole message");
+            octets = &octets[frame.len()..];
+            if frame.kind == MessageType::Update {
+                hear_update(&mut self.peers[peer], frame.body);
+            } else {
+                self.peers[peer].messages.push(frame.kind);
+            }
+        }
+    }
+}
+
+fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
+    peer.updates += 1;
+    let update = Update::decode(body).unwrap();
+    let mut route = Route {
+        path: vec![],
+        origin: 255,
+        med: None,
+        local_pref: None,
+        next_hop: IpAddr::from([0; 4]),
+        no_export: false,
+    };
+    let mut announced: Vec<P> = vec![];
+    let mut withdrawn: Vec<P> = vec![];
+    let nlri = |field, out: &mut Vec<P>| {
+        out.extend(Nlri::<P>::new(field, 0).collect::<Result<Vec<P>, _>>().expect("good prefixes"));
+    };
+    nlri(update.withdrawn, &mut withdrawn);
+    nlri(update.nlri, &mut announced);
+    let mut last = 0;
+    let mut is_marker = update.is_empty();
+    for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
+        let attribute = attribute.expect("good attributes");
+        let number = |v: &[u8]| u32::from_be_bytes(v.try_into().unwrap());
+        match attribute.code {
+            code::ORIGIN => route.origin = attribute.value[0],
+            code::AS_PATH => {
+                let asns = attribute.value.get(2..).unwrap_or_default();
+                route.path = asns.chunks(4).map(number).collect();
+            }
+            code::NEXT_HOP => route.next_hop = <[u8; 4]>::try_from(attribute.value).unwrap().into(),
+            code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
+            code::LOCAL_PREF => route.local_pref = Some(number(attribute.value)),
+            code::COMMUNITIES => route.no_export = true,
+            code::MP_REACH_NLRI => {
+                assert_eq!(position, 0, "RFC 7606, section 5.1");
+                let reach = MpReach::decode(attribute.value, 0).unwrap();
+                route.next_hop = <[u8; 16]>::try_from(reach.next_hop).unwrap().into();
+                nlri(reach.nlri, &mut announced);
+                continue;
+            }
+            code::MP_UNREACH_NLRI => {
+                assert_eq!(position, 0, "RFC 7606, section 5.1");
+                let unreach = MpUnreach::decode(attribute.value, 0).unwrap();
+                is_marker = unreach.withdrawn.is_empty();
+                nlri(unreach.withdrawn, &mut withdrawn);
+                continue;
+            }
+            other => panic!("attribute {other}"),
+        }
+        assert!(attribute.code > last, "attributes in order");
+        last = attribute.code;
+    }
+    peer.end_of_rib |= is_marker;
+    for prefix in withdrawn {
+        assert!(
+            peer.told.remove(&prefix).is_some(),
+            "{} was told to withdraw unknown {prefix}",
+            peer.address
+        );
+    }
+    for prefix in announced {
+        peer.told.insert(prefix, route.clone());
+    }
+}

@@ -1,0 +1,333 @@
+//! Random lives against a naive model: whatever peers, next hops and slow sockets do, in the end Loc-RIB, RIB and every
+//! Adj-RIB-Out are what RFC 4271 says in its simplest words.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+mod dut;
+
+use dut::{Dut, LOCAL_AS, Net, Route, ScriptedPeer};
+use proptest::prelude::*;
+use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The model's candidate: the peer (`None`: the router itself) and its route.
+#[derive(Clone)]
+struct Candidate<'a, P> {
+    peer: Option<&'a ScriptedPeer<P>>,
+    route: Route,
+    cost: u32,
+}
+
+fn keep<'a, P, K: Ord>(field: &mut Vec<Candidate<'a, P>>, key: impl Fn(&Candidate<'a, P>) -> K) {
+    if let Some(best) = field.iter().map(&key).min() {
+        field.retain(|c| key(c) == best);
+    }
+}
+
+/// RFC 4271, section 9.1.2, word by word.
+fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
+    let own = Route {
+        path: vec![],
+        origin: 0,
+        med: None,
+        local_pref: None,
+        next_hop: P::host_addr(1),
+        no_export: false,
+    };
+    if dut.networks.contains(&prefix) {
+        return Some(Candidate { peer: None, route: own, cost: 0 });
+    }
+    let mut field: Vec<Candidate<'_, P>> = vec![];
+    for peer in &dut.peers {
+        let Some(route) = peer.announced.get(&prefix) else { continue };
+        let Some(Some((cost, connected))) = dut.reach.get(&route.next_hop) else { continue };
+        if (!peer.internal() && !connected) || route.path.contains(&LOCAL_AS) {
+            continue;
+        }
+        field.push(Candidate { peer: Some(peer), route: route.clone(), cost: *cost });
+    }
+    let of = |c: &Candidate<'_, P>| c.peer.map(|p| (p.internal(), p.router_id, p.address)).unwrap();
+    keep(&mut field, |c| {
+        let pref = if of(c).0 { c.route.local_pref.unwrap_or(100) } else { 100 };
+        std::cmp::Reverse(pref)
+    });
+    keep(&mut field, |c| c.route.path.len());
+    keep(&mut field, |c| c.route.origin);
+    let neighbor = |c: &Candidate<'_, P>| c.route.path.first().copied().unwrap_or(LOCAL_AS);
+    let med = |c: &Candidate<'_, P>| c.route.med.unwrap_or(0);
+    let all = field.clone();
+    field.retain(|m| !all.iter().any(|n| neighbor(n) == neighbor(m) && med(n) < med(m)));
+    keep(&mut field, |c| of(c).0);
+    keep(&mut field, |c| c.cost);
+    keep(&mut field, |c| of(c).1);
+    keep(&mut field, |c| of(c).2);
+    field.into_iter().next()
+}
+
+/// What `peer` should have been told of a best route.
+fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<Route> {
+    let from = best.peer;
+    let from_inside = from.is_some_and(|p| p.internal());
+    let itself = from.is_some_and(|p| p.address == peer.address);
+    if itself || (from_inside && peer.internal()) || (best.route.no_export && !peer.internal()) {
+        return None;
+    }
+    let mut route = best.route.clone();
+    if peer.internal() {
+        let pref = route.local_pref.filter(|_| from_inside).unwrap_or(100);
+        route.local_pref = Some(pref);
+    } else {
+        route.local_pref = None;
+        route.path.insert(0, LOCAL_AS);
+        route.next_hop = P::host_addr(1);
+        if from.is_some() {
+            route.med = None;
+        }
+    }
+    Some(route)
+}
+
+fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
+    let mut rib = BTreeMap::new();
+    let mut told: Vec<BTreeMap<P, Route>> = dut.peers.iter().map(|_| BTreeMap::new()).collect();
+    for n in 0..prefixes {
+        let prefix = P::nth(n);
+        let Some(best) = best(dut, prefix) else { continue };
+        if let Some(peer) = best.peer {
+            let distance = if peer.internal() { 200 } else { 20 };
+            rib.insert(prefix, (best.route.next_hop, best.route.med.unwrap_or(0), distance));
+        }
+        for (peer, told) in dut.peers.iter().zip(&mut told) {
+            if peer.connection.is_some()
+                && let Some(route) = exported(&best, peer)
+            {
+                told.insert(prefix, route);
+            }
+        }
+    }
+    assert_eq!(dut.rib, rib, "the RIB");
+    for (peer, told) in dut.peers.iter().zip(told) {
+        assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
+        assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
+    }
+    let shards = dut.speaker.shards();
+    assert_eq!(shards.ipv4.violations(), []);
+    assert_eq!(shards.ipv6.violations(), []);
+    let view = [shards.ipv4.view(), shards.ipv6.view()];
+    assert!(view.iter().all(|v| v.stale == 0 && v.queued == 0), "{view:?}");
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Up(usize),
+    Down(usize),
+    Announce { peer: usize, first: u32, count: u32, route: RouteOp },
+    Withdraw { peer: usize, first: u32, count: u32 },
+    Reach { hop: u8, reach: Option<(u32, bool)> },
+    Network(u32),
+    Answer,
+    Slice(u32),
+    Transmit { peer: usize, limit: usize },
+    Rib(usize),
+    Refresh(usize),
+}
+
+#[derive(Clone, Debug)]
+struct RouteOp {
+    path: Vec<u32>,
+    origin: u8,
+    med: Option<u32>,
+    local_pref: u32,
+    hop: u8,
+    no_export: bool,
+}
+
+const PREFIXES: u32 = 24;
+/// Two internal peers, two of one neighbouring AS, one of another.
+const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let peer = 0..PEERS.len();
+    let route = (
+        prop::collection::vec(prop_oneof![9 => 64600u32..64604, 1 => Just(LOCAL_AS)], 0..3),
+        0u8..3,
+        prop::option::of(0u32..3),
+        99u32..102,
+        20u8..24,
+        prop::bool::weighted(0.1),
+    )
+        .prop_map(|(path, origin, med, local_pref, hop, no_export)| RouteOp {
+            path,
+            origin,
+            med,
+            local_pref,
+            hop,
+            no_export,
+        });
+    let range = (0..PREFIXES, 1u32..8);
+    let op = prop_oneof![
+        2 => peer.clone().prop_map(Op::Up),
+        1 => peer.clone().prop_map(Op::Down),
+        8 => (peer.clone(), range.clone(), route)
+            .prop_map(|(peer, (first, count), route)| Op::Announce { peer, first, count, route }),
+        4 => (peer.clone(), range).prop_map(|(peer, (first, count))| Op::Withdraw { peer, first, count }),
+        2 => (20u8..24, prop::option::weighted(0.8, (0u32..3, prop::bool::weighted(0.8))))
+            .prop_map(|(hop, reach)| Op::Reach { hop, reach }),
+        1 => (0..PREFIXES).prop_map(Op::Network),
+        3 => Just(Op::Answer),
+        3 => (1u32..20).prop_map(Op::Slice),
+        4 => (peer.clone(), 1usize..200).prop_map(|(peer, limit)| Op::Transmit { peer, limit }),
+        2 => (1usize..20).prop_map(Op::Rib),
+        1 => peer.prop_map(Op::Refresh),
+    ];
+    prop::collection::vec(op, 1..120)
+}
+
+fn live<P: Net>(ops: &[Op]) {
+    let mut dut: Dut<P> = Dut::new(&PEERS);
+    for hop in 20..24 {
+        dut.set_reach(P::host_addr(hop), Some((u32::from(hop) % 3, true)));
+    }
+    for op in ops {
+        run(&mut dut, op);
+    }
+    dut.settle();
+    compare(&dut, PREFIXES);
+    // And nothing is left when all peers are gone.
+    for peer in 0..PEERS.len() {
+        dut.down(peer);
+    }
+    dut.networks.clear();
+    dut.configure();
+    dut.settle();
+    compare(&dut, PREFIXES);
+    let shards = dut.speaker.shards();
+    for view in [shards.ipv4.view(), shards.ipv6.view()] {
+        assert_eq!((view.prefixes, view.attribute_sets), (0, 0));
+    }
+}
+
+fn prefixes<P: Net>(first: u32, count: u32) -> Vec<P> {
+    (first..(first + count).min(PREFIXES)).map(P::nth).collect()
+}
+
+fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
+    match op {
+        Op::Up(peer) if dut.peers[*peer].connection.is_none() => dut.up(*peer),
+        Op::Down(peer) => dut.down(*peer),
+        Op::Announce { peer, first, count, route } if dut.peers[*peer].connection.is_some() => {
+            let internal = dut.peers[*peer].internal();
+            let mut path = route.path.clone();
+            if !internal {
+                path.insert(0, dut.peers[*peer].asn);
+            }
+            let next_hop: IpAddr = P::host_addr(route.hop);
+            let route = Route {
+                path,
+                origin: route.origin,
+                med: route.med,
+                local_pref: internal.then_some(route.local_pref),
+                next_hop,
+                no_export: route.no_export,
+            };
+            dut.announce(*peer, &prefixes(*first, *count), &route);
+        }
+        Op::Withdraw { peer, first, count } if dut.peers[*peer].connection.is_some() => {
+            dut.withdraw(*peer, &prefixes(*first, *count));
+        }
+        Op::Reach { hop, reach } => dut.set_reach(P::host_addr(*hop), *reach),
+        Op::Network(n) => {
+            let prefix = P::nth(*n);
+            if !dut.networks.remove(&prefix) {
+                dut.networks.insert(prefix);
+            }
+            dut.configure();
+        }
+        Op::Answer => {
+            dut.answer_one();
+        }
+        Op::Slice(budget) => {
+            dut.slice(*budget);
+        }
+        Op::Transmit { peer, limit } => {
+            dut.transmit(*peer, *limit);
+        }
+        Op::Rib(limit) => {
+            dut.drain_rib(*limit);
+        }
+        Op::Refresh(peer) if dut.peers[*peer].connection.is_some() => {
+            let mut octets = vec![];
+            sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: 1 }.put(&mut octets);
+            dut.say(*peer, &octets);
+        }
+        _ => {}
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_lives_ipv4(ops in ops()) {
+        live::<Ipv4Prefix>(&ops);
+    }
+
+    #[test]
+    fn random_lives_ipv6(ops in ops()) {
+        live::<Ipv6Prefix>(&ops);
+    }
+}
+
+/// A peer with a large table flaps while its old routes are being deleted.
+fn flaps<P: Net>() {
+    const MANY: u32 = 3000;
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS]);
+    for hop in 2..5 {
+        dut.set_reach(P::host_addr(hop), Some((0, true)));
+    }
+    let route = |peer: u32, asn: u32| Route {
+        path: vec![asn, 7],
+        origin: 0,
+        med: Some(peer),
+        local_pref: None,
+        next_hop: P::host_addr(peer as u8 + 2),
+        no_export: false,
+    };
+    let all: Vec<P> = (0..MANY).map(P::nth).collect();
+    dut.up(1);
+    dut.up(2);
+    for chunk in all.chunks(400) {
+        dut.announce(1, chunk, &route(1, 65003));
+    }
+    dut.settle();
+    for flap in 0..20u32 {
+        dut.up(0);
+        // Each life announces another part, and some of it another way.
+        for chunk in all[flap as usize * 100..][..1000].chunks(100) {
+            let route = Route { origin: (flap % 2) as u8, ..route(0, 65002) };
+            dut.announce(0, chunk, &route);
+        }
+        for _ in 0..flap % 3 {
+            dut.slice(300);
+            dut.answer_one();
+            dut.transmit(2, 5000);
+            dut.drain_rib(200);
+        }
+        if flap < 19 {
+            dut.down(0);
+        }
+    }
+    dut.settle();
+    compare(&dut, MANY);
+    assert_eq!(dut.peers[0].announced.len(), 1000);
+}
+
+#[test]
+fn a_peer_that_flaps_ipv4() {
+    flaps::<Ipv4Prefix>();
+}
+
+#[test]
+fn a_peer_that_flaps_ipv6() {
+    flaps::<Ipv6Prefix>();
+}

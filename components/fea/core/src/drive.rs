@@ -1,0 +1,149 @@
+//! The core and its engine together: the loop between them, the same in the process, in tests and in the simulator.
+
+use crate::engine::{Engine, EngineOp, Notice, Refused};
+use crate::event::Event;
+use crate::machine::{Fea, Input, Output};
+use alloc::string::String;
+use alloc::vec::Vec;
+use sluice_base::{Family, Instant, InterfaceEvent, IpPrefix, Provenance, TableId};
+use sluice_machine::{Budget, Machine, Outbox, Progress};
+
+/// What is left to do outside when core and engine agree.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// The owner of a route is to know that it is not installed, and why.
+    Rejected {
+        /// The table.
+        table: TableId,
+        /// The prefix.
+        prefix: IpPrefix,
+        /// The event that caused the route, where it is known.
+        provenance: Provenance,
+        /// The engine's own words.
+        reason: String,
+    },
+    /// Subscribers are to know this about interfaces.
+    Interface(InterfaceEvent),
+    /// A resync is over.
+    Resynced {
+        /// The table.
+        table: TableId,
+        /// The family.
+        family: Family,
+        /// Routes that were announced again (or are new).
+        kept: u64,
+        /// Routes that were not.
+        swept: u64,
+    },
+    /// The log is to have this.
+    Event(Event),
+}
+
+/// A core and its engine.
+#[derive(Debug)]
+pub struct Drive<E> {
+    core: Fea,
+    engine: E,
+    out: Outbox<Output>,
+    ops: Vec<EngineOp>,
+    refused: Vec<Refused>,
+    notices: Vec<Notice>,
+}
+
+impl<E: Engine> Drive<E> {
+    /// A core that knows nothing, and its engine, which is asked for what it holds; see [`Drive::poll`].
+    pub fn new(core: Fea, mut engine: E) -> Self {
+        engine.request_snapshot();
+        Drive { core, engine, out: Outbox::new(), ops: Vec::new(), refused: Vec::new(), notices: Vec::new() }
+    }
+
+    /// The core, to look at.
+    pub fn core(&mut self) -> &mut Fea {
+        &mut self.core
+    }
+
+    /// The engine.
+    pub fn engine(&mut self) -> &mut E {
+        &mut self.engine
+    }
+
+    /// The same core with another engine, as when the connection to one was lost; the next snapshot says what that holds.
+    pub fn with_engine<F: Engine>(self, engine: F) -> Drive<F> {
+        let Drive { core, out, ops, refused, notices, .. } = self;
+        Drive { core, engine, out, ops, refused, notices }
+    }
+
+    /// Hands an input to the core, and returns when the engine has done what follows.
+    pub fn handle(&mut self, now: Instant, input: Input, effects: &mut Vec<Effect>) {
+        self.core.handle(now, input, &mut self.out);
+        self.settle(now, effects);
+    }
+
+    /// Handles what the engine has to tell, up to its own bound; whether there may be more.
+    pub fn poll(&mut self, now: Instant, effects: &mut Vec<Effect>) -> Progress {
+        let mut notices = core::mem::take(&mut self.notices);
+        // What is told may make the core ask for more, as a snapshot: only silence is the end.
+        let more = self.engine.poll(&mut notices) || !notices.is_empty();
+        for notice in notices.drain(..) {
+            self.core.handle(now, Input::Notice(notice), &mut self.out);
+        }
+        self.notices = notices;
+        self.settle(now, effects);
+        if more { Progress::More } else { Progress::Done }
+    }
+
+    /// The next moment at which [`Drive::on_deadline`] is to be called.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.core.next_deadline()
+    }
+
+    /// Does what is due.
+    pub fn on_deadline(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        self.core.on_deadline(now, &mut self.out);
+        self.settle(now, effects);
+    }
+
+    /// Does a slice of background work.
+    pub fn run_slice(&mut self, now: Instant, budget: Budget, effects: &mut Vec<Effect>) -> Progress {
+        let progress = self.core.run_slice(now, budget, &mut self.out);
+        self.settle(now, effects);
+        progress
+    }
+
+    /// Polls and works until nothing is left to do now. Bounded by what there is to do.
+    pub fn quiesce(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        loop {
+            let polled = self.poll(now, effects);
+            if polled.or(self.run_slice(now, Budget::SLICE, effects)) == Progress::Done {
+                return;
+            }
+        }
+    }
+
+    /// Carries operations out and hands refusals back, until there are none.
+    fn settle(&mut self, now: Instant, effects: &mut Vec<Effect>) {
+        while !self.out.is_empty() {
+            for output in self.out.drain() {
+                match output {
+                    Output::Engine(op) => self.ops.push(op),
+                    Output::RequestSnapshot => self.engine.request_snapshot(),
+                    Output::Rejected { table, prefix, provenance, reason } => {
+                        effects.push(Effect::Rejected { table, prefix, provenance, reason });
+                    }
+                    Output::Interface(event) => effects.push(Effect::Interface(event)),
+                    Output::Resynced { table, family, kept, swept } => {
+                        effects.push(Effect::Resynced { table, family, kept, swept });
+                    }
+                    Output::Event(event) => effects.push(Effect::Event(event)),
+                }
+            }
+            self.engine.apply(&self.ops, &mut self.refused);
+            if !self.refused.is_empty() {
+                let pair = |r: Refused| (self.ops[r.index].clone(), r.refusal);
+                let refused = self.refused.drain(..).map(pair).collect();
+                self.core.handle(now, Input::Refused(refused), &mut self.out);
+            }
+            self.ops.clear();
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! What a forwarding engine is asked to do, and what it tells: the vocabulary between the core and the engines.
+//!
+//! An engine holds *members* (one way to forward each), *groups* of members, and routes that point to a group. A change of
+//! a group moves all its routes at once. Members and groups are the kernel's next-hop objects and share one number space.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, Provenance, TableId};
+use smallvec::SmallVec;
+
+/// An engine's number for a member or a group. Never 0.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct NextHopId(pub u32);
+
+impl fmt::Display for NextHopId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One way to forward.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Member {
+    /// To a neighbour on an interface.
+    Via {
+        /// The neighbour; it may be of another family than the routes (RFC 8950).
+        gateway: IpAddr,
+        /// The interface that it is on.
+        interface: InterfaceIndex,
+    },
+    /// Straight out of an interface.
+    Direct {
+        /// The family of the routes.
+        family: Family,
+        /// The interface.
+        interface: InterfaceIndex,
+    },
+    /// Nowhere, in silence.
+    Blackhole {
+        /// The family of the routes.
+        family: Family,
+    },
+}
+
+impl Member {
+    /// The interface, where there is one.
+    pub const fn interface(&self) -> Option<InterfaceIndex> {
+        match self {
+            Member::Via { interface, .. } | Member::Direct { interface, .. } => Some(*interface),
+            Member::Blackhole { .. } => None,
+        }
+    }
+}
+
+/// The members of a group with their weights (1 to 255).
+pub type Members = SmallVec<[(NextHopId, u8); 2]>;
+
+/// What a route does.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum RouteTarget {
+    /// It forwards by a group.
+    Group(NextHopId),
+    /// It answers that the destination is unreachable.
+    Unreachable,
+    /// Something that the core never asks for; only found.
+    Other,
+}
+
+/// One thing to do. Operations are carried out in order, and one that fails does not stop those after it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum EngineOp {
+    /// The member `id` is this from now on, whether or not it existed.
+    SetMember {
+        /// Its number.
+        id: NextHopId,
+        /// What it is.
+        member: Member,
+    },
+    /// The group `id` has these members from now on; all its routes follow.
+    SetGroup {
+        /// Its number.
+        id: NextHopId,
+        /// Its members; never empty.
+        members: Members,
+        /// Whether it may be new. Otherwise a group that is not there, and whose routes therefore are not either, is refused
+        /// as not found.
+        create: bool,
+    },
+    /// The member or group, which nothing uses, goes.
+    DeleteNextHop {
+        /// Its number.
+        id: NextHopId,
+    },
+    /// The prefix has this route.
+    SetRoute {
+        /// The table.
+        table: TableId,
+        /// The prefix.
+        prefix: IpPrefix,
+        /// What the route does; never `Other`.
+        target: RouteTarget,
+        /// Whether a route of ours may stand there, to be replaced. Otherwise any route there is somebody else's, and the
+        /// operation is refused.
+        replace: bool,
+        /// The event that caused it.
+        provenance: Provenance,
+    },
+    /// The prefix has no route of ours.
+    DeleteRoute {
+        /// The table.
+        table: TableId,
+        /// The prefix.
+        prefix: IpPrefix,
+        /// The event that caused it.
+        provenance: Provenance,
+    },
+    /// An interface is configured.
+    SetLink {
+        /// The interface.
+        interface: InterfaceIndex,
+        /// Whether it is to be up; `None` leaves it.
+        up: Option<bool>,
+        /// Its largest packet in octets; `None` leaves it.
+        mtu: Option<u32>,
+    },
+    /// An interface gets an address.
+    AddAddress {
+        /// The interface.
+        interface: InterfaceIndex,
+        /// The address.
+        address: InterfaceAddress,
+    },
+    /// An interface loses an address.
+    DeleteAddress {
+        /// The interface.
+        interface: InterfaceIndex,
+        /// The address.
+        address: InterfaceAddress,
+    },
+    /// The host forwards packets of a family between its interfaces, or does not.
+    SetForwarding {
+        /// The family.
+        family: Family,
+        /// Whether it forwards.
+        enabled: bool,
+    },
+}
+
+/// What a refusal means for what to do next.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub enum RefusalKind {
+    /// Somebody else's route, address or object stands there.
+    Exists,
+    /// What was to be deleted is not there.
+    NotFound,
+    /// The engine has no room or no time now.
+    Resources,
+    /// Anything else: it is not possible as things are.
+    Invalid,
+}
+
+/// Why an operation was refused.
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+pub struct Refusal {
+    /// The kind.
+    pub kind: RefusalKind,
+    /// The engine's own words.
+    pub reason: String,
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)
+    }
+}
+
+/// A refused operation, by its place among those that were handed over.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// Its place.
+    pub index: usize,
+    /// Why.
+    pub refusal: Refusal,
+}
+
+/// An interface without its addresses, as engines tell it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Link {
+    /// Its number.
+    pub index: InterfaceIndex,
+    /// Its name.
+    pub name: String,
+    /// Whether it is meant to be up.
+    pub admin_up: bool,
+    /// Whether it can carry packets now.
+    pub running: bool,
+    /// Whether it is the loopback.
+    pub loopback: bool,
+    /// Whether it has just two ends.
+    pub point_to_point: bool,
+    /// Whether it takes multicast.
+    pub multicast: bool,
+    /// Largest packet in octets.
+    pub mtu: u32,
+    /// Link-layer address.
+    pub mac: Vec<u8>,
+}
+
+/// What an engine tells by itself: what others did to it, or, in a snapshot, what it holds. The engine's answers to its
+/// own orders are not among them.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Notice {
+    /// An interface is like this.
+    LinkIs(Link),
+    /// An interface is gone.
+    LinkGone(InterfaceIndex),
+    /// An interface has this address.
+    AddressIs(InterfaceIndex, InterfaceAddress),
+    /// An interface lost this address.
+    AddressGone(InterfaceIndex, InterfaceAddress),
+    /// A member that carries our mark is this.
+    MemberIs(NextHopId, Member),
+    /// A group that carries our mark has these members.
+    GroupIs(NextHopId, Members),
+    /// The member or group is gone.
+    NextHopGone(NextHopId),
+    /// The prefix has a route at our preference.
+    RouteIs {
+        /// The table.
+        table: TableId,
+        /// The prefix.
+        prefix: IpPrefix,
+        /// What it does; `None` if it is somebody else's.
+        target: Option<RouteTarget>,
+        /// Whether it took the place of one that was there.
+        replaced: bool,
+    },
+    /// A route at our preference is gone, ours or somebody else's.
+    RouteGone {
+        /// The table.
+        table: TableId,
+        /// The prefix.
+        prefix: IpPrefix,
+    },
+    /// All that the engine holds follows, up to [`Notice::SnapshotEnd`]: of routes and next hops, what carries our mark.
+    SnapshotBegin,
+    /// It has all been told.
+    SnapshotEnd,
+    /// Notices were lost.
+    Overrun,
+}
+
+/// A forwarding engine.
+pub trait Engine {
+    /// Carries operations out, in order. What is refused is added to `refused`, in order; all else is done when the call
+    /// returns. The routes of one call are few enough that the caller may wait.
+    fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>);
+
+    /// Adds what there is to tell to `notices`, up to a bounded number; whether there may be more.
+    fn poll(&mut self, notices: &mut Vec<Notice>) -> bool;
+
+    /// Asks for a snapshot among the notices. A new request starts a snapshot that is under way afresh.
+    fn request_snapshot(&mut self);
+
+    /// Its name, for people.
+    fn name(&self) -> &'static str;
+}

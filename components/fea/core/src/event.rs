@@ -1,0 +1,54 @@
+//! What the core reports to the log: every text that it has.
+
+use crate::engine::{EngineOp, NextHopId, Refusal};
+use alloc::string::String;
+use core::fmt;
+use serde::{Deserialize, Serialize};
+use sluice_base::{GroupId, IpPrefix, TableId};
+
+/// Something that an operator may want to know.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Event {
+    /// A route of ours was changed or removed by somebody else, and set again.
+    RouteRepaired(TableId, IpPrefix),
+    /// A next-hop object of ours was changed or removed by somebody else, and set again.
+    NextHopRepaired(NextHopId),
+    /// Somebody else keeps changing something of ours; it is set again less and less often.
+    Contended(String),
+    /// The engine lost notices; everything is compared with what it holds.
+    Overrun,
+    /// The engine refused something that is not a route.
+    Refused(EngineOp, Refusal),
+    /// A next hop without an interface: the engine resolves nothing.
+    Unresolved(GroupId),
+    /// A route of a group that was never announced.
+    UnknownGroup(IpPrefix, GroupId),
+    /// A change for a table of the other family.
+    WrongFamily(IpPrefix),
+    /// An interface in the configuration does not exist yet.
+    NoInterface(String),
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::RouteRepaired(table, prefix) => {
+                write!(f, "{prefix} in table {table} was changed from outside; repaired")
+            }
+            Event::NextHopRepaired(id) => {
+                write!(f, "next-hop object {id} was changed from outside; repaired")
+            }
+            Event::Contended(what) => write!(f, "{what} is changed from outside again and again"),
+            Event::Overrun => f.write_str("the engine lost notices; comparing everything"),
+            Event::Refused(op, refusal) => write!(f, "refused: {refusal}: {op:?}"),
+            Event::Unresolved(group) => {
+                write!(f, "next-hop group {} has a next hop without an interface", group.0)
+            }
+            Event::UnknownGroup(prefix, group) => {
+                write!(f, "{prefix} points to next-hop group {}, which was not announced", group.0)
+            }
+            Event::WrongFamily(prefix) => write!(f, "{prefix} is of the wrong family"),
+            Event::NoInterface(name) => write!(f, "interface {name} is configured and does not exist"),
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! One table of one family: which routes are wanted, by which groups, and how they stand in the engine.
+//!
+//! Every group that the RIB announces has an object of its own in the engine, so that a change of the group is one
+//! message, whatever the number of its routes. Only a change between forwarding and rejecting, which no object can do,
+//! moves routes one by one, in the background.
+
+mod group;
+mod refusal;
+mod resync;
+
+use crate::engine::EngineOp;
+use crate::event::Event;
+use crate::machine::Output;
+use crate::members::Pool;
+use crate::routes::{Route, Routes, Standing};
+use crate::slab::Slab;
+use foldhash::fast::FixedState;
+use group::{Content, Group};
+use hashbrown::HashMap;
+use sluice_base::{FibBatch, FibRoute, Forwarding, GroupId, IpPrefix, Prefix, Provenance, TableId};
+use sluice_machine::{Budget, Outbox, Progress};
+use smallvec::SmallVec;
+
+pub(crate) use refusal::RefusedRoute;
+pub(crate) use resync::Sighting;
+
+/// What the RIB's number for a group means.
+#[derive(Clone, Debug)]
+enum Binding {
+    /// Announced, and no route uses it yet: it may turn out to be one that was found.
+    Announced(Content),
+    /// This group.
+    Bound(u32),
+}
+
+/// How many routes stand how.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Summary {
+    /// Routes that are wanted (or not yet swept).
+    pub wanted: usize,
+    /// Of those, routes that the engine refused.
+    pub refused: usize,
+}
+
+/// A walk over all routes, in slices.
+#[derive(Clone, Copy, Debug, Default)]
+struct Walk {
+    at: u32,
+    left: u32,
+}
+
+/// A table of one family.
+#[derive(Clone, Debug)]
+pub(crate) struct Fib<P> {
+    table: TableId,
+    routes: Routes<P>,
+    groups: Slab<Group>,
+    bindings: HashMap<GroupId, Binding, FixedState>,
+    by_object: HashMap<crate::engine::NextHopId, u32, FixedState>,
+    /// During a resync: the groups without an owner by content.
+    orphans: HashMap<Content, SmallVec<[u32; 1]>, FixedState>,
+    /// Whether routes move from one group to another.
+    moving: bool,
+    refused: usize,
+    /// The walk over routes of groups that are due.
+    revisit: Option<Walk>,
+    /// The walk over routes that were not announced again, with what it kept and swept.
+    sweep: Option<(Walk, u64, u64)>,
+    /// The walk over routes that a snapshot did not show.
+    unseen: Option<Walk>,
+}
+
+impl<P: Prefix> Fib<P> {
+    pub(crate) fn new(table: TableId, seed: u64) -> Self {
+        Fib {
+            table,
+            routes: Routes::new(seed),
+            groups: Slab::default(),
+            bindings: HashMap::default(),
+            by_object: HashMap::default(),
+            orphans: HashMap::default(),
+            moving: false,
+            refused: 0,
+            revisit: None,
+            sweep: None,
+            unseen: None,
+        }
+    }
+
+    /// Takes in a batch of changes.
+    pub(crate) fn update(&mut self, batch: FibBatch<P>, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let regrouped = !batch.groups.is_empty();
+        for (id, forwarding) in batch.groups {
+            self.announce(id, &forwarding, pool, out);
+        }
+        for route in batch.routes {
+            match route.group {
+                Some(group) => self.set(route, group, pool, out),
+                None => self.delete(route.prefix, route.provenance, pool, out),
+            }
+        }
+        for id in batch.unused {
+            match self.bindings.remove(&id) {
+                Some(Binding::Announced(content)) => group::release(&content, pool, out),
+                Some(Binding::Bound(n)) => {
+                    if let Some(group) = self.groups.get_mut(n) {
+                        group.owner = None;
+                    }
+                    self.drop_if_unused(n, pool, out);
+                }
+                None => {}
+            }
+        }
+        // Looking for groups that are due costs a look at every group: only where one can be.
+        if regrouped {
+            self.start_revisit();
+        }
+    }
+
+    fn announce(&mut self, id: GroupId, forwarding: &Forwarding, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let content = group::intern(forwarding, P::FAMILY, pool, out).unwrap_or_else(|| {
+            out.push(Output::Event(Event::Unresolved(id)));
+            // No member: a group that cannot forward, and whose routes are refused with a reason.
+            Content::Members(SmallVec::new())
+        });
+        match self.bindings.get_mut(&id) {
+            None => {
+                self.bindings.insert(id, Binding::Announced(content));
+            }
+            Some(Binding::Announced(old)) => {
+                let old = core::mem::replace(old, content);
+                group::release(&old, pool, out);
+            }
+            Some(Binding::Bound(n)) => {
+                let n = *n;
+                self.change(n, id, content, pool, out);
+            }
+        }
+    }
+
+    /// The group forwards differently from now on.
+    fn change(&mut self, n: u32, id: GroupId, content: Content, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let Some(group) = self.groups.get_mut(n) else { return };
+        match (&group.content, &content) {
+            (old, new) if old == new => group::release(&content, pool, out),
+            (Content::Members(_), Content::Members(_)) => {
+                let old = core::mem::replace(&mut group.content, content);
+                group.retried = false;
+                group.write(pool, out);
+                if let Content::Members(old) = &old {
+                    old.iter().for_each(|(n, _)| pool.release_later(*n));
+                }
+            }
+            _ => {
+                let new = self.create(content, Some(id), pool, out);
+                self.bindings.insert(id, Binding::Bound(new));
+                if let Some(group) = self.groups.get_mut(n) {
+                    (group.owner, group.moved_to, group.due) = (None, Some(new), true);
+                }
+                // Routes that are still on their way here go there instead.
+                self.redirect(n, Some(new));
+                self.moving = true;
+                self.drop_if_unused(n, pool, out);
+            }
+        }
+    }
+
+    /// Groups whose routes were to move to group `n` have them move to `to` instead, or stay.
+    fn redirect(&mut self, n: u32, to: Option<u32>) {
+        for other in 0..self.groups.end() {
+            if let Some(group) = self.groups.get_mut(other).filter(|g| g.moved_to == Some(n)) {
+                group.moved_to = to;
+            }
+        }
+    }
+
+    /// A new group in the engine.
+    fn create(
+        &mut self,
+        content: Content,
+        owner: Option<GroupId>,
+        pool: &mut Pool,
+        out: &mut Outbox<Output>,
+    ) -> u32 {
+        let object = matches!(content, Content::Members(_)).then(|| pool.new_id());
+        let mut group = Group::new(content, object, owner);
+        group.write(pool, out);
+        let n = self.groups.insert(group);
+        if let Some(object) = object {
+            self.by_object.insert(object, n);
+        }
+        n
+    }
+
+    /// Takes a group away that has neither owner nor routes.
+    fn drop_if_unused(&mut self, n: u32, pool: &mut Pool, out: &mut Outbox<Output>) {
+        if self.groups.get(n).is_none_or(|g| g.refs > 0 || g.owner.is_some()) {
+            return;
+        }
+        if self.moving {
+            self.redirect(n, None);
+        }
+        let Some(group) = self.groups.remove(n) else { return };
+        if let Some(id) = group.object {
+            self.by_object.remove(&id);
+            pool.free_id(id);
+            if group.dead.is_none() {
+                out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
+            }
+        }
+        group::release(&group.content, pool, out);
+    }
+
+    /// The group that the RIB's number means, for a route that uses `hint` so far.
+    fn bound(
+        &mut self,
+        id: GroupId,
+        hint: Option<u32>,
+        pool: &mut Pool,
+        out: &mut Outbox<Output>,
+    ) -> Option<u32> {
+        let content = match self.bindings.get(&id)? {
+            Binding::Bound(n) => return Some(*n),
+            Binding::Announced(content) => content.clone(),
+        };
+        let n = match self.claimable(&content, hint) {
+            Some(n) => {
+                group::release(&content, pool, out);
+                if let Some(group) = self.groups.get_mut(n) {
+                    group.owner = Some(id);
+                }
+                n
+            }
+            None => self.create(content, Some(id), pool, out),
+        };
+        self.bindings.insert(id, Binding::Bound(n));
+        Some(n)
+    }
+
+    fn set(&mut self, route: FibRoute<P>, id: GroupId, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let found = self.routes.find(route.prefix);
+        let old = found.and_then(|n| self.routes.get(n)).map(|r| r.group);
+        let Some(group) = self.bound(id, old, pool, out) else {
+            out.push(Output::Event(Event::UnknownGroup(route.prefix.into(), id)));
+            out.push(self.rejected(route.prefix, route.provenance, "its next-hop group was never announced"));
+            self.delete(route.prefix, route.provenance, pool, out);
+            return;
+        };
+        let Some(n) = found else {
+            let entry =
+                Route { prefix: route.prefix, group, announced: true, seen: true, standing: Standing::Due };
+            let n = self.routes.insert(entry);
+            self.use_group(group);
+            self.write(n, false, route.provenance, out);
+            return;
+        };
+        let Some(entry) = self.routes.get_mut(n) else { return };
+        entry.announced = true;
+        if old == Some(group) && entry.standing == Standing::Installed {
+            return;
+        }
+        entry.group = group;
+        let replace = entry.standing != Standing::Refused;
+        self.use_group(group);
+        self.write(n, replace, route.provenance, out);
+        if let Some(old) = old {
+            self.leave_group(old, pool, out);
+        }
+    }
+
+    fn delete(&mut self, prefix: P, provenance: Provenance, pool: &mut Pool, out: &mut Outbox<Output>) {
+        if let Some(n) = self.routes.find(prefix) {
+            self.remove(n, provenance, pool, out);
+        }
+    }
+
+    fn remove(&mut self, n: u32, provenance: Provenance, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let Some(route) = self.routes.remove(n) else { return };
+        if route.standing == Standing::Refused {
+            self.refused -= 1;
+        } else {
+            out.push(self.delete_op(route.prefix, provenance));
+        }
+        self.leave_group(route.group, pool, out);
+    }
+
+    fn use_group(&mut self, n: u32) {
+        if let Some(group) = self.groups.get_mut(n) {
+            group.refs += 1;
+        }
+    }
+
+    fn leave_group(&mut self, n: u32, pool: &mut Pool, out: &mut Outbox<Output>) {
+        if let Some(group) = self.groups.get_mut(n) {
+            group.refs -= 1;
+            if group.refs == 0 && group.owner.is_none() {
+                self.drop_if_unused(n, pool, out);
+            }
+        }
+    }
+
+    /// Writes the route to the engine, or refuses it if its group is dead.
+    fn write(&mut self, n: u32, replace: bool, provenance: Provenance, out: &mut Outbox<Output>) {
+        let Some(route) = self.routes.get(n) else { return };
+        let (prefix, group) = (route.prefix, self.groups.get(route.group));
+        let Some(group) = group else { return };
+        if let Some(reason) = &group.dead {
+            let output = self.rejected(prefix, provenance, &reason.reason);
+            self.stand(n, Standing::Refused);
+            // A dead group took its own routes along; one that comes from another group is still there.
+            if replace {
+                out.push(self.delete_op(prefix, provenance));
+            }
+            out.push(output);
+            return;
+        }
+        let target = group.target();
+        let op = EngineOp::SetRoute { table: self.table, prefix: prefix.into(), target, replace, provenance };
+        out.push(Output::Engine(op));
+        self.stand(n, Standing::Installed);
+    }
+
+    /// Notes how the route stands from now on.
+    fn stand(&mut self, n: u32, standing: Standing) {
+        if let Some(route) = self.routes.get_mut(n) {
+            self.refused += usize::from(standing == Standing::Refused);
+            self.refused -= usize::from(route.standing == Standing::Refused);
+            route.standing = standing;
+            route.seen = true;
+        }
+    }
+
+    fn delete_op(&self, prefix: P, provenance: Provenance) -> Output {
+        Output::Engine(EngineOp::DeleteRoute { table: self.table, prefix: prefix.into(), provenance })
+    }
+
+    fn rejected(&self, prefix: P, provenance: Provenance, reason: &str) -> Output {
+        Output::Rejected { table: self.table, prefix: prefix.into(), provenance, reason: reason.into() }
+    }
+
+    /// Begins (or goes round again with) the walk over the routes of groups that are due.
+    fn start_revisit(&mut self) {
+        if self.groups.iter().any(|(_, g)| g.due && g.refs > 0) {
+            let at = self.revisit.map_or(0, |w| w.at);
+            self.revisit = Some(Walk { at, left: self.routes.end() });
+        }
+    }
+
+    /// Looks at one route of a group that is due.
+    fn revisit_route(&mut self, n: u32, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let Some(route) = self.routes.get(n).copied() else { return };
+        let Some(group) = self.groups.get(route.group) else { return };
+        if !group.due {
+            return;
+        }
+        let replace = route.standing != Standing::Refused;
+        if let Some(to) = group.moved_to {
+            if let Some(entry) = self.routes.get_mut(n) {
+                entry.group = to;
+            }
+            self.use_group(to);
+            self.write(n, replace, Provenance::NONE, out);
+            self.leave_group(route.group, pool, out);
+            return;
+        }
+        match (&group.dead, route.standing) {
+            (Some(_), Standing::Refused) => {}
+            // The object's routes went with it: nothing is left to delete.
+            (Some(_), _) => self.write(n, false, Provenance::NONE, out),
+            (None, Standing::Installed) if !group.lost => {}
+            (None, _) => self.write(n, replace, Provenance::NONE, out),
+        }
+    }
+
+    /// All that was announced, as one batch.
+    pub(crate) fn export(&self, pool: &Pool) -> FibBatch<P> {
+        let mut batch = FibBatch::default();
+        for (id, binding) in &self.bindings {
+            let content = match binding {
+                Binding::Announced(content) => content,
+                Binding::Bound(n) => match self.groups.get(*n) {
+                    Some(group) => &group.content,
+                    None => continue,
+                },
+            };
+            batch.groups.extend(resync::forwarding(content, pool).map(|f| (*id, f)));
+        }
+        batch.groups.sort_unstable_by_key(|(id, _)| *id);
+        for (_, route) in self.routes.iter() {
+            let owner = self.groups.get(route.group).and_then(|g| g.owner);
+            if let (true, Some(id)) = (route.announced, owner) {
+                let provenance = Provenance::NONE;
+                batch.routes.push(FibRoute { prefix: route.prefix, group: Some(id), provenance });
+            }
+        }
+        batch
+    }
+
+    fn end_revisit(&mut self) {
+        self.moving = false;
+        for n in 0..self.groups.end() {
+            if let Some(group) = self.groups.get_mut(n) {
+                (group.due, group.lost, group.retried) = (false, group.dead.is_some(), false);
+            }
+        }
+    }
+}
+
+/// What can be done to a table whatever its family.
+pub(crate) trait Side: refusal::Refusals + resync::Resync {
+    /// Background work.
+    fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
+
+    /// Whether nothing is left to do in the background.
+    fn is_idle(&self) -> bool;
+
+    /// How many routes stand how.
+    fn summary(&self) -> Summary;
+
+    /// The number of groups that have an object in the engine.
+    fn objects(&self) -> usize;
+}
+
+impl<P: Prefix + TryFrom<IpPrefix>> Side for Fib<P> {
+    fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress {
+        while let Some(walk) = &mut self.revisit {
+            if walk.left == 0 {
+                self.revisit = None;
+                self.end_revisit();
+                break;
+            }
+            let n = walk.at % self.routes.end();
+            (walk.at, walk.left) = (n + 1, walk.left - 1);
+            self.revisit_route(n, pool, out);
+            if !budget.spend(1) {
+                return Progress::More;
+            }
+        }
+        if self.run_sweep(budget, pool, out) == Progress::More {
+            return Progress::More;
+        }
+        self.run_unseen(budget, out)
+    }
+
+    fn is_idle(&self) -> bool {
+        self.revisit.is_none() && self.sweep.is_none() && self.unseen.is_none()
+    }
+
+    fn summary(&self) -> Summary {
+        Summary { wanted: self.routes.len(), refused: self.refused }
+    }
+
+    fn objects(&self) -> usize {
+        self.by_object.len()
+    }
+}

@@ -1,0 +1,138 @@
+//! What follows when the engine refuses something, or loses it: the group does without a member, a route is refused to
+//! its owner, what vanished is written again.
+
+use super::Fib;
+use super::group::Content;
+use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget};
+use crate::machine::Output;
+use crate::members::Pool;
+use crate::routes::Standing;
+use sluice_base::{IpPrefix, Prefix, Provenance};
+use sluice_machine::Outbox;
+
+/// A route that the engine refused.
+#[derive(Clone, Debug)]
+pub(crate) struct RefusedRoute {
+    pub(crate) prefix: IpPrefix,
+    pub(crate) target: RouteTarget,
+    pub(crate) replace: bool,
+    pub(crate) provenance: Provenance,
+    pub(crate) refusal: Refusal,
+}
+
+/// How a table takes refusals and losses.
+pub(crate) trait Refusals {
+    /// A member died or came back: its groups are written with what lives. `round` counts rounds of refusals.
+    fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>);
+
+    /// A group was refused.
+    fn group_refused(
+        &mut self,
+        id: NextHopId,
+        refusal: &Refusal,
+        round: u64,
+        pool: &mut Pool,
+        out: &mut Outbox<Output>,
+    );
+
+    /// A route was refused.
+    fn route_refused(&mut self, refused: RefusedRoute, round: u64, out: &mut Outbox<Output>);
+
+    /// The engine has the group no more, nor its routes.
+    fn group_lost(&mut self, id: NextHopId);
+
+    /// Writes a group again that is not as it should be. Whether the group is of this table.
+    fn rewrite_group(&mut self, id: NextHopId, pool: &mut Pool, out: &mut Outbox<Output>) -> bool;
+}
+
+impl<P: Prefix + TryFrom<IpPrefix>> Refusals for Fib<P> {
+    fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>) {
+        let mut any = false;
+        for n in 0..self.groups.end() {
+            if let Some(group) = self.groups.get_mut(n).filter(|g| g.uses(member)) {
+                group.rewritten = round;
+                group.write(pool, out);
+                any = true;
+            }
+        }
+        if any {
+            self.start_revisit();
+        }
+    }
+
+    fn group_refused(
+        &mut self,
+        id: NextHopId,
+        refusal: &Refusal,
+        round: u64,
+        pool: &mut Pool,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(group) = self.by_object.get(&id).and_then(|n| self.groups.get_mut(*n)) else { return };
+        if group.rewritten == round {
+            return;
+        }
+        if group.retried {
+            group.bury(refusal.clone(), out);
+            self.start_revisit();
+            return;
+        }
+        (group.retried, group.rewritten) = (true, round);
+        // A member may have gone unnoticed, and the group and its routes with it.
+        group.gone = true;
+        if let Content::Members(members) = &group.content {
+            for (n, _) in members {
+                pool.rewrite(*n, out);
+            }
+        }
+        group.write(pool, out);
+        self.start_revisit();
+    }
+
+    fn route_refused(&mut self, refused: RefusedRoute, round: u64, out: &mut Outbox<Output>) {
+        let Some((prefix, n)) = self.entry(refused.prefix) else { return };
+        let Some(route) = self.routes.get(n) else { return };
+        let Some(group) = self.groups.get(route.group).filter(|g| g.target() == refused.target) else {
+            return;
+        };
+        if group.rewritten == round || group.dead.is_some() {
+            // It met an object that was not there; it is tried with the new one, or refused for the group's reason.
+            self.write(n, refused.replace, refused.provenance, out);
+            return;
+        }
+        self.stand(n, Standing::Refused);
+        if refused.replace && refused.refusal.kind != RefusalKind::Exists {
+            // What is refused is not there: the route that it was to replace goes too.
+            out.push(self.delete_op(prefix, refused.provenance));
+        }
+        out.push(self.rejected(prefix, refused.provenance, &refused.refusal.reason));
+    }
+
+    fn group_lost(&mut self, id: NextHopId) {
+        if let Some(group) = self.by_object.get(&id).and_then(|n| self.groups.get_mut(*n)) {
+            group.gone = true;
+        }
+    }
+
+    fn rewrite_group(&mut self, id: NextHopId, pool: &mut Pool, out: &mut Outbox<Output>) -> bool {
+        let Some(group) = self.by_object.get(&id).and_then(|n| self.groups.get_mut(*n)) else { return false };
+        if group.dead.is_none() {
+            if let Content::Members(members) = &group.content {
+                for (n, _) in members {
+                    pool.rewrite_living(*n, out);
+                }
+            }
+            group.write(pool, out);
+            self.start_revisit();
+        }
+        true
+    }
+}
+
+impl<P: Prefix + TryFrom<IpPrefix>> Fib<P> {
+    /// The route for a prefix of either family.
+    pub(super) fn entry(&self, prefix: IpPrefix) -> Option<(P, u32)> {
+        let prefix = P::try_from(prefix).ok()?;
+        self.routes.find(prefix).map(|n| (prefix, n))
+    }
+}

@@ -1,0 +1,310 @@
+//! Mark and sweep: after a restart of the RIB, after one of ours, and after notices were lost.
+//!
+//! When the RIB begins a resync, its numbers for groups lose their meaning; the groups stay as they are, without an owner. A
+//! group that it then announces is matched with one that forwards in the same way, best with the one that the first route of
+//! it uses already: as the RIB groups routes as it did before, nothing is written at all. What was not announced is swept at
+//! the end. What is found in the engine at our own start is taken in as routes that nobody announced yet.
+
+use super::group::{Content, Group};
+use super::{Binding, Fib, Walk, group};
+use crate::engine::{Member, Members, NextHopId, RouteTarget};
+use crate::event::Event;
+use crate::machine::Output;
+use crate::members::Pool;
+use crate::routes::{Route, Standing};
+use alloc::vec::Vec;
+use sluice_base::{Forwarding, IpPrefix, NextHop, Prefix, Provenance};
+use sluice_machine::{Budget, Outbox, Progress};
+use smallvec::SmallVec;
+
+/// What a route that the engine tells of is to us.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Sighting {
+    /// It is as it should be, or none of our business.
+    Fine,
+    /// It is not as it should be.
+    Damaged,
+    /// It carries our mark, and nobody wants it.
+    Unwanted,
+}
+
+/// How a table is brought in line with what others hold.
+pub(crate) trait Resync {
+    /// The owner announces all its routes from now on.
+    fn begin_resync(&mut self, pool: &mut Pool, out: &mut Outbox<Output>);
+
+    /// It has announced all of them: the rest is swept in the background.
+    fn end_resync(&mut self);
+
+    /// Forgets what was seen: a snapshot begins.
+    fn unsee(&mut self);
+
+    /// A snapshot, or a notice, shows a route that carries our mark.
+    fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Sighting;
+
+    /// Takes in a route that was found at our start; `members` are those of its group, if that is a group.
+    fn adopt_route(
+        &mut self,
+        prefix: IpPrefix,
+        target: RouteTarget,
+        members: Option<&Members>,
+        pool: &mut Pool,
+    );
+
+    /// A snapshot, or a notice, shows a group; whether it is of this table and, if so, whether it is as it should be.
+    fn see_group(&mut self, id: NextHopId, members: &Members, pool: &Pool) -> Option<bool>;
+
+    /// Looks for what a snapshot did not show.
+    fn end_snapshot(&mut self, pool: &Pool, out: &mut Outbox<Output>);
+
+    /// A route was removed, or overwritten; whether it has to be written again.
+    fn route_gone(&mut self, prefix: IpPrefix) -> bool;
+
+    /// Writes a route again that was damaged.
+    fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>);
+}
+
+impl<P: Prefix + TryFrom<IpPrefix>> Resync for Fib<P> {
+    fn begin_resync(&mut self, pool: &mut Pool, out: &mut Outbox<Output>) {
+        if let Some((_, kept, swept)) = self.sweep.take() {
+            out.push(self.resynced(kept, swept));
+        }
+        self.routes.for_each_mut(|r| r.announced = false);
+        let bindings: Vec<Binding> = self.bindings.drain().map(|(_, b)| b).collect();
+        for binding in bindings {
+            match binding {
+                Binding::Announced(content) => group::release(&content, pool, out),
+                Binding::Bound(n) => {
+                    if let Some(group) = self.groups.get_mut(n) {
+                        group.owner = None;
+                    }
+                    self.drop_if_unused(n, pool, out);
+                }
+            }
+        }
+        self.orphans.clear();
+        for (n, group) in self.groups.iter() {
+            self.orphans.entry(group.content.clone()).or_default().push(n);
+        }
+        // The group with most routes is the best guess where a route gives no hint.
+        let groups = &self.groups;
+        for candidates in self.orphans.values_mut() {
+            candidates.sort_by_key(|n| groups.get(*n).map_or(0, |g| g.refs));
+        }
+    }
+
+    fn end_resync(&mut self) {
+        self.orphans.clear();
+        self.sweep = Some((Walk { at: 0, left: self.routes.end() }, 0, 0));
+    }
+
+    fn unsee(&mut self) {
+        self.routes.for_each_mut(|r| r.seen = false);
+        for n in 0..self.groups.end() {
+            if let Some(group) = self.groups.get_mut(n) {
+                group.seen = false;
+            }
+        }
+    }
+
+    fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Sighting {
+        let Some((_, n)) = self.entry(prefix) else { return Sighting::Unwanted };
+        let Some(route) = self.routes.get_mut(n) else { return Sighting::Unwanted };
+        route.seen = true;
+        let wanted = self.groups.get(route.group).map(Group::target);
+        match route.standing {
+            Standing::Installed if wanted == Some(target) => Sighting::Fine,
+            Standing::Installed => {
+                route.standing = Standing::Due;
+                Sighting::Damaged
+            }
+            Standing::Due => Sighting::Damaged,
+            Standing::Refused => Sighting::Unwanted,
+        }
+    }
+
+    fn adopt_route(
+        &mut self,
+        prefix: IpPrefix,
+        target: RouteTarget,
+        members: Option<&Members>,
+        pool: &mut Pool,
+    ) {
+        let Ok(prefix) = P::try_from(prefix) else { return };
+        let group = match target {
+            RouteTarget::Group(id) => match self.by_object.get(&id) {
+                Some(n) => *n,
+                None => self.adopt_group(id, members, pool),
+            },
+            RouteTarget::Unreachable => self.adopt_content(Content::Unreachable),
+            RouteTarget::Other => self.adopt_content(Content::Other),
+        };
+        let entry = Route { prefix, group, announced: false, seen: true, standing: Standing::Installed };
+        self.routes.insert(entry);
+        self.use_group(group);
+    }
+
+    fn see_group(&mut self, id: NextHopId, members: &Members, pool: &Pool) -> Option<bool> {
+        let group = self.groups.get_mut(*self.by_object.get(&id)?)?;
+        group.seen = true;
+        let Content::Members(wanted) = &group.content else { return Some(false) };
+        let live =
+            wanted.iter().filter_map(|(n, w)| pool.get(*n).filter(|m| m.dead.is_none()).map(|m| (m.id, *w)));
+        let mut live: Members = live.collect();
+        let mut shown = members.clone();
+        live.sort_unstable();
+        shown.sort_unstable();
+        Some(live == shown)
+    }
+
+    fn end_snapshot(&mut self, pool: &Pool, out: &mut Outbox<Output>) {
+        for n in 0..self.groups.end() {
+            if let Some(group) = self.groups.get_mut(n)
+                && !group.seen
+                && group.dead.is_none()
+                && group.object.is_some()
+            {
+                group.gone = true;
+                group.write(pool, out);
+            }
+        }
+        self.start_revisit();
+        self.unseen = Some(Walk { at: 0, left: self.routes.end() });
+    }
+
+    fn route_gone(&mut self, prefix: IpPrefix) -> bool {
+        let Some((_, n)) = self.entry(prefix) else { return false };
+        let Some(route) = self.routes.get_mut(n) else { return false };
+        if route.standing == Standing::Installed {
+            route.standing = Standing::Due;
+        }
+        self.groups.get(route.group).is_some_and(|g| g.dead.is_none())
+    }
+
+    fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>) {
+        let Some((_, n)) = self.entry(prefix) else { return };
+        match self.routes.get(n).map(|r| r.standing) {
+            Some(Standing::Due) => self.write(n, true, Provenance::NONE, out),
+            Some(Standing::Refused) => self.write(n, false, Provenance::NONE, out),
+            // Written for another reason meanwhile.
+            Some(Standing::Installed) | None => {}
+        }
+    }
+}
+
+impl<P: Prefix> Fib<P> {
+    fn adopt_group(&mut self, id: NextHopId, members: Option<&Members>, pool: &mut Pool) -> u32 {
+        let known = |(id, weight): &(NextHopId, u8)| pool.find(*id).map(|n| (n, *weight));
+        let content: Option<SmallVec<[(u32, u8); 1]>> =
+            members.and_then(|m| m.iter().map(known).collect::<Option<_>>());
+        let Some(mut content) = content else { return self.adopt_content(Content::Other) };
+        content.sort_unstable();
+        for (n, _) in &content {
+            pool.share(*n);
+        }
+        pool.take_id(id);
+        let found = Group { written: true, ..Group::new(Content::Members(content), Some(id), None) };
+        let n = self.groups.insert(found);
+        self.by_object.insert(id, n);
+        n
+    }
+
+    /// The found group without an object that has this content; there is one of each.
+    fn adopt_content(&mut self, content: Content) -> u32 {
+        let same = |g: &Group| g.content == content && g.owner.is_none() && g.moved_to.is_none();
+        let found = self.groups.iter().find(|(_, g)| same(g)).map(|(n, _)| n);
+        found.unwrap_or_else(|| self.groups.insert(Group::new(content, None, None)))
+    }
+
+    /// A group without an owner that forwards by `content`: `hint` if it does, or one of those that wait for an owner.
+    pub(super) fn claimable(&mut self, content: &Content, hint: Option<u32>) -> Option<u32> {
+        let groups = &self.groups;
+        let fits = |n: &u32| {
+            groups.get(*n).is_some_and(|g| {
+                g.owner.is_none() && g.moved_to.is_none() && g.dead.is_none() && g.content == *content
+            })
+        };
+        if let Some(n) = hint.filter(|n| fits(n)) {
+            return Some(n);
+        }
+        let candidates = self.orphans.get_mut(content)?;
+        core::iter::from_fn(|| candidates.pop()).find(|n| fits(n))
+    }
+
+    fn resynced(&self, kept: u64, swept: u64) -> Output {
+        Output::Resynced { table: self.table, family: P::FAMILY, kept, swept }
+    }
+
+    pub(super) fn run_sweep(
+        &mut self,
+        budget: &mut Budget,
+        pool: &mut Pool,
+        out: &mut Outbox<Output>,
+    ) -> Progress {
+        while let Some((walk, mut kept, mut swept)) = self.sweep {
+            if walk.left == 0 {
+                self.sweep = None;
+                out.push(self.resynced(kept, swept));
+                break;
+            }
+            match self.routes.get(walk.at) {
+                Some(route) if route.announced => kept += 1,
+                Some(_) => {
+                    self.remove(walk.at, Provenance::NONE, pool, out);
+                    swept += 1;
+                }
+                None => {}
+            }
+            self.sweep = Some((Walk { at: walk.at + 1, left: walk.left - 1 }, kept, swept));
+            if !budget.spend(1) {
+                return Progress::More;
+            }
+        }
+        Progress::Done
+    }
+
+    pub(super) fn run_unseen(&mut self, budget: &mut Budget, out: &mut Outbox<Output>) -> Progress {
+        while let Some(walk) = self.unseen {
+            if walk.left == 0 {
+                self.unseen = None;
+                break;
+            }
+            let lost = |r: &&Route<P>| !r.seen && r.standing == Standing::Installed;
+            if let Some(route) = self.routes.get(walk.at).filter(lost) {
+                out.push(Output::Event(Event::RouteRepaired(self.table, route.prefix.into())));
+                self.write(walk.at, true, Provenance::NONE, out);
+            }
+            self.unseen = Some(Walk { at: walk.at + 1, left: walk.left - 1 });
+            if !budget.spend(1) {
+                return Progress::More;
+            }
+        }
+        Progress::Done
+    }
+
+    pub(crate) fn has_object(&self, id: NextHopId) -> bool {
+        self.by_object.contains_key(&id)
+    }
+}
+
+/// What `content` forwards by, in the words of the RIB.
+pub(super) fn forwarding(content: &Content, pool: &Pool) -> Option<Forwarding> {
+    let members = match content {
+        Content::Unreachable => return Some(Forwarding::Reject),
+        Content::Other => return None,
+        Content::Members(members) => members,
+    };
+    let mut hops = Vec::new();
+    for (n, weight) in members {
+        match pool.get(*n)?.member {
+            Member::Blackhole { .. } => return Some(Forwarding::Discard),
+            Member::Via { gateway, interface } => {
+                hops.push(NextHop { weight: *weight, ..NextHop::via_on(gateway, interface) });
+            }
+            Member::Direct { interface, .. } => {
+                hops.push(NextHop { weight: *weight, ..NextHop::on(interface) });
+            }
+        }
+    }
+    Forwarding::many(hops)
+}

@@ -1,0 +1,222 @@
+//! The interfaces: as they are, and as the configuration wants them.
+
+use crate::engine::{EngineOp, Link};
+use crate::event::Event;
+use crate::machine::Output;
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Family, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
+use sluice_machine::Outbox;
+
+/// How an interface is to be; what is `None` is left as it is.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct LinkConfiguration {
+    /// Whether it is to be up.
+    pub enabled: Option<bool>,
+    /// Largest packet in octets.
+    pub mtu: Option<u32>,
+    /// Addresses that it is to have; others stay, except those that the configuration before this one had.
+    pub addresses: BTreeSet<InterfaceAddress>,
+}
+
+/// What the operator wants of interfaces and of the host.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Configuration {
+    /// The interfaces by name, whether or not they exist.
+    pub interfaces: BTreeMap<String, LinkConfiguration>,
+    /// Whether the host forwards packets, by family; a family that is absent is left as it is.
+    pub forwarding: BTreeMap<Family, bool>,
+}
+
+/// An interface, and whether the running snapshot showed it and which of its addresses.
+#[derive(Clone, Debug)]
+struct Known {
+    interface: Interface,
+    seen: bool,
+    seen_addresses: BTreeSet<InterfaceAddress>,
+}
+
+/// What the change of an interface means for the next hops on it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Transition {
+    /// It can carry packets and could not before.
+    CameUp,
+    /// It could carry packets and cannot any more.
+    WentDown,
+    /// Neither.
+    None,
+}
+
+/// All interfaces.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Interfaces {
+    known: BTreeMap<InterfaceIndex, Known>,
+    configuration: Configuration,
+    /// Whether all that existed at the start has been told.
+    complete: bool,
+}
+
+impl Interfaces {
+    /// An interface is like this.
+    pub(crate) fn link_is(&mut self, link: Link, out: &mut Outbox<Output>) -> Transition {
+        let mut interface = Interface {
+            index: link.index,
+            name: link.name,
+            admin_up: link.admin_up,
+            running: link.running,
+            loopback: link.loopback,
+            point_to_point: link.point_to_point,
+            multicast: link.multicast,
+            mtu: link.mtu,
+            mac: link.mac,
+            addresses: Vec::new(),
+        };
+        let index = interface.index;
+        let Some(known) = self.known.get_mut(&index) else {
+            let transition = if interface.running { Transition::CameUp } else { Transition::None };
+            out.push(changed(&interface));
+            let seen_addresses = BTreeSet::new();
+            self.known.insert(index, Known { interface, seen: true, seen_addresses });
+            self.configure_one(index, &BTreeSet::new(), out);
+            return transition;
+        };
+        known.seen = true;
+        interface.addresses.clone_from(&known.interface.addresses);
+        if interface == known.interface {
+            return Transition::None;
+        }
+        let transition = match (known.interface.running, interface.running) {
+            (false, true) => Transition::CameUp,
+            (true, false) => Transition::WentDown,
+            _ => Transition::None,
+        };
+        let reconfigure = transition == Transition::CameUp || interface.name != known.interface.name;
+        known.interface = interface;
+        out.push(changed(&known.interface));
+        if reconfigure {
+            // The kernel drops IPv6 addresses when a link goes down.
+            self.configure_one(index, &BTreeSet::new(), out);
+        }
+        transition
+    }
+
+    /// The name of an interface, for people.
+    pub(crate) fn name(&self, index: InterfaceIndex) -> String {
+        self.known.get(&index).map_or_else(|| index.to_string(), |k| k.interface.name.clone())
+    }
+
+    pub(crate) fn link_gone(&mut self, index: InterfaceIndex, out: &mut Outbox<Output>) {
+        if self.known.remove(&index).is_some() {
+            out.push(Output::Interface(InterfaceEvent::Removed(index)));
+        }
+    }
+
+    /// An interface has this address; whether that is news.
+    pub(crate) fn address_is(
+        &mut self,
+        index: InterfaceIndex,
+        address: InterfaceAddress,
+        out: &mut Outbox<Output>,
+    ) -> bool {
+        let Some(known) = self.known.get_mut(&index) else { return false };
+        known.seen_addresses.insert(address);
+        let Err(place) = known.interface.addresses.binary_search(&address) else { return false };
+        known.interface.addresses.insert(place, address);
+        out.push(changed(&known.interface));
+        true
+    }
+
+    pub(crate) fn address_gone(
+        &mut self,
+        index: InterfaceIndex,
+        address: InterfaceAddress,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(known) = self.known.get_mut(&index) else { return };
+        if let Ok(place) = known.interface.addresses.binary_search(&address) {
+            known.interface.addresses.remove(place);
+            out.push(changed(&known.interface));
+        }
+    }
+
+    /// A snapshot begins.
+    pub(crate) fn unsee(&mut self) {
+        for known in self.known.values_mut() {
+            known.seen = false;
+            known.seen_addresses.clear();
+        }
+    }
+
+    /// A snapshot ended: what it did not show is gone.
+    pub(crate) fn end_snapshot(&mut self, out: &mut Outbox<Output>) {
+        let gone: Vec<InterfaceIndex> =
+            self.known.iter().filter(|(_, k)| !k.seen).map(|(index, _)| *index).collect();
+        for index in gone {
+            self.link_gone(index, out);
+        }
+        for known in self.known.values_mut() {
+            let before = known.interface.addresses.len();
+            known.interface.addresses.retain(|a| known.seen_addresses.contains(a));
+            if known.interface.addresses.len() != before {
+                out.push(changed(&known.interface));
+            }
+        }
+        if !core::mem::replace(&mut self.complete, true) {
+            out.push(Output::Interface(InterfaceEvent::SnapshotEnd));
+        }
+    }
+
+    /// All interfaces; `None` before all that existed at the start were told.
+    pub(crate) fn all(&self) -> Option<Vec<Interface>> {
+        self.complete.then(|| self.known.values().map(|k| k.interface.clone()).collect())
+    }
+
+    /// Takes in a configuration and does what it changes.
+    pub(crate) fn configure(&mut self, configuration: Configuration, out: &mut Outbox<Output>) {
+        for (family, enabled) in &configuration.forwarding {
+            out.push(Output::Engine(EngineOp::SetForwarding { family: *family, enabled: *enabled }));
+        }
+        let old = core::mem::replace(&mut self.configuration, configuration);
+        for name in self.configuration.interfaces.keys() {
+            if !self.known.values().any(|k| k.interface.name == *name) {
+                out.push(Output::Event(Event::NoInterface(name.clone())));
+            }
+        }
+        let indices: Vec<InterfaceIndex> = self.known.keys().copied().collect();
+        for index in indices {
+            let name = &self.known[&index].interface.name;
+            let before = old.interfaces.get(name).map(|c| c.addresses.clone()).unwrap_or_default();
+            self.configure_one(index, &before, out);
+        }
+    }
+
+    /// Asks for what is missing at an interface; `before` are the addresses that the last configuration gave it.
+    fn configure_one(
+        &self,
+        interface: InterfaceIndex,
+        before: &BTreeSet<InterfaceAddress>,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(known) = self.known.get(&interface) else { return };
+        let none = LinkConfiguration::default();
+        let wanted = self.configuration.interfaces.get(&known.interface.name).unwrap_or(&none);
+        let has = |a: &InterfaceAddress| known.interface.addresses.binary_search(a).is_ok();
+        for address in before.iter().filter(|a| has(a) && !wanted.addresses.contains(a)) {
+            out.push(Output::Engine(EngineOp::DeleteAddress { interface, address: *address }));
+        }
+        let up = wanted.enabled.filter(|up| *up != known.interface.admin_up);
+        let mtu = wanted.mtu.filter(|mtu| *mtu != known.interface.mtu);
+        if up.is_some() || mtu.is_some() {
+            out.push(Output::Engine(EngineOp::SetLink { interface, up, mtu }));
+        }
+        for address in wanted.addresses.iter().filter(|a| !has(a)) {
+            out.push(Output::Engine(EngineOp::AddAddress { interface, address: *address }));
+        }
+    }
+}
+
+fn changed(interface: &Interface) -> Output {
+    Output::Interface(InterfaceEvent::Changed(interface.clone()))
+}

@@ -1,0 +1,512 @@
+//! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
+
+use crate::engine::{EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, RouteTarget};
+use crate::event::Event;
+use crate::fib::{Fib, RefusedRoute, Side, Sighting, Summary};
+use crate::interface::{Configuration, Interfaces, Transition};
+use crate::members::Pool;
+use crate::repair::{Damage, Repairs, Verdict};
+use alloc::collections::BTreeMap;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{
+    Family, FibBatch, Instant, Interface, InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix,
+    Provenance, TableId,
+};
+use sluice_machine::{Budget, Machine, Outbox, Progress};
+
+/// What can happen.
+///
+/// After each input, and after each slice, the driver hands the [`Output::Engine`] operations to the engine, in order, and the
+/// refusals at once back as [`Input::Refused`], before anything else; until the outbox stays empty.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Input {
+    /// Changes of an IPv4 table.
+    UpdateIpv4(TableId, FibBatch<Ipv4Prefix>),
+    /// Changes of an IPv6 table.
+    UpdateIpv6(TableId, FibBatch<Ipv6Prefix>),
+    /// The owner of a table announces all of it from now on.
+    BeginResync(TableId),
+    /// It has announced all of it; [`Output::Resynced`] follows for each family when the rest is swept.
+    EndResync(TableId),
+    /// The engine refused these operations, in the order in which they were handed over.
+    Refused(Vec<(EngineOp, Refusal)>),
+    /// The engine told something.
+    Notice(Notice),
+    /// The operator wants interfaces like this.
+    Configure(Configuration),
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Output {
+    /// The engine is to do this.
+    Engine(EngineOp),
+    /// The owner of a route is to know that it is not installed, and why.
+    Rejected {
+        /// The table.
+        table: TableId,
+        /// The prefix.
+        prefix: IpPrefix,
+        /// The event that caused the route, where it is known.
+        provenance: Provenance,
+        /// The engine's own words.
+        reason: String,
+    },
+    /// Subscribers are to know this about interfaces.
+    Interface(InterfaceEvent),
+    /// A resync is over.
+    Resynced {
+        /// The table.
+        table: TableId,
+        /// The family.
+        family: Family,
+        /// Routes that were announced again (or are new).
+        kept: u64,
+        /// Routes that were not.
+        swept: u64,
+    },
+    /// The engine is to tell all that it holds.
+    RequestSnapshot,
+    /// The log is to have this.
+    Event(Event),
+}
+
+/// The core's state: what was announced, to be announced to a core that takes over.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    /// The tables, by number.
+    pub tables: Vec<(TableId, FibBatch<Ipv4Prefix>, FibBatch<Ipv6Prefix>)>,
+}
+
+/// The two families of a table.
+#[derive(Clone, Debug)]
+struct Table {
+    ipv4: Fib<Ipv4Prefix>,
+    ipv6: Fib<Ipv6Prefix>,
+}
+
+impl Table {
+    fn new(table: TableId, seed: u64) -> Self {
+        Table { ipv4: Fib::new(table, seed), ipv6: Fib::new(table, seed) }
+    }
+
+    fn side(&mut self, family: Family) -> &mut dyn Side {
+        match family {
+            Family::Ipv4 => &mut self.ipv4,
+            Family::Ipv6 => &mut self.ipv6,
+        }
+    }
+
+    fn sides(&mut self) -> [&mut dyn Side; 2] {
+        [&mut self.ipv4, &mut self.ipv6]
+    }
+}
+
+/// The core. It is made with a seed, which keeps who chooses prefixes from choosing hash collisions.
+#[derive(Clone, Debug)]
+pub struct Fea {
+    seed: u64,
+    tables: BTreeMap<TableId, Table>,
+    pool: Pool,
+    interfaces: Interfaces,
+    repairs: Repairs,
+    /// Groups that a snapshot showed and that no route has used yet.
+    found_groups: BTreeMap<NextHopId, Members>,
+    in_snapshot: bool,
+    /// Whether the first snapshot is over. What it shows and nobody knows is taken in; what a later one shows and nobody knows
+    /// is not wanted.
+    started: bool,
+    /// Counts rounds of refusals.
+    round: u64,
+    repaired: u64,
+    refusals: u64,
+}
+
+/// Figures of all tables.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Totals {
+    /// By table and family.
+    pub tables: Vec<(TableId, Family, Summary)>,
+    /// Members and groups.
+    pub nexthop_objects: usize,
+    /// Routes set again because somebody else had changed them.
+    pub repaired: u64,
+    /// Routes refused since the start.
+    pub refused: u64,
+    /// Whether nothing is left to do in the background.
+    pub idle: bool,
+}
+
+impl Fea {
+    /// A core that knows nothing yet. Its first output, by the first call of any kind, depends on nothing but the inputs; its
+    /// driver asks the engine for a snapshot and hands it over before it serves anybody.
+    pub fn new(seed: u64) -> Self {
+        Fea {
+            seed,
+            tables: BTreeMap::new(),
+            pool: Pool::new(),
+            interfaces: Interfaces::default(),
+            repairs: Repairs::default(),
+            found_groups: BTreeMap::new(),
+            in_snapshot: false,
+            started: false,
+            round: 0,
+            repaired: 0,
+            refusals: 0,
+        }
+    }
+
+    /// All interfaces; `None` before the first snapshot has told them.
+    pub fn interfaces(&self) -> Option<Vec<Interface>> {
+        self.interfaces.all()
+    }
+
+    /// Figures.
+    pub fn totals(&mut self) -> Totals {
+        let mut totals = Totals { repaired: self.repaired, refused: self.refusals, ..Totals::default() };
+        (totals.nexthop_objects, totals.idle) = (self.pool.len(), !self.in_snapshot);
+        for (id, table) in &mut self.tables {
+            for family in Family::ALL {
+                let side = table.side(family);
+                totals.tables.push((*id, family, side.summary()));
+                totals.nexthop_objects += side.objects();
+                totals.idle &= side.is_idle();
+            }
+        }
+        totals
+    }
+
+    fn table(&mut self, id: TableId) -> &mut Table {
+        let seed = self.seed;
+        self.tables.entry(id).or_insert_with(|| Table::new(id, seed))
+    }
+
+    fn refused(&mut self, list: Vec<(EngineOp, Refusal)>, out: &mut Outbox<Output>) {
+        self.round += 1;
+        let round = self.round;
+        for (op, refusal) in list {
+            match op {
+                EngineOp::SetMember { id, .. } => {
+                    if let Some(member) = self.pool.bury(id, refusal) {
+                        for side in self.tables.values_mut().flat_map(Table::sides) {
+                            side.member_changed(member, round, &self.pool, out);
+                        }
+                    }
+                }
+                EngineOp::SetGroup { id, .. } => {
+                    for side in self.tables.values_mut().flat_map(Table::sides) {
+                        side.group_refused(id, &refusal, round, &mut self.pool, out);
+                    }
+                }
+                EngineOp::SetRoute { table, prefix, target, replace, provenance } => {
+                    self.refusals += 1;
+                    let refused = RefusedRoute { prefix, target, replace, provenance, refusal };
+                    let side = self.table(table).side(prefix.family());
+                    side.route_refused(refused, round, out);
+                }
+                EngineOp::DeleteRoute { .. }
+                | EngineOp::DeleteNextHop { .. }
+                | EngineOp::DeleteAddress { .. }
+                    if refusal.kind == RefusalKind::NotFound => {}
+                EngineOp::AddAddress { .. } if refusal.kind == RefusalKind::Exists => {}
+                op => out.push(Output::Event(Event::Refused(op, refusal))),
+            }
+        }
+    }
+
+    fn notice(&mut self, now: Instant, notice: Notice, out: &mut Outbox<Output>) {
+        match notice {
+            Notice::LinkIs(link) => {
+                let index = link.index;
+                match self.interfaces.link_is(link, out) {
+                    Transition::CameUp => {
+                        self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
+                    }
+                    Transition::WentDown => self.link_down(index, out),
+                    Transition::None => {}
+                }
+            }
+            Notice::LinkGone(index) => {
+                self.link_down(index, out);
+                self.interfaces.link_gone(index, out);
+            }
+            Notice::AddressIs(index, address) => {
+                if self.interfaces.address_is(index, address, out) {
+                    self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
+                }
+            }
+            Notice::AddressGone(index, address) => self.interfaces.address_gone(index, address, out),
+            Notice::MemberIs(id, member) => match self.pool.find(id) {
+                Some(n) => {
+                    if !self.pool.see(n, member) {
+                        self.damage(now, Damage::NextHop(id), out);
+                    }
+                }
+                None if !self.started => self.pool.adopt(id, member, out),
+                None => out.push(Output::Engine(EngineOp::DeleteNextHop { id })),
+            },
+            Notice::GroupIs(id, members) => self.group_is(now, id, members, out),
+            Notice::NextHopGone(id) => self.next_hop_gone(now, id, out),
+            Notice::RouteIs { table, prefix, target, replaced } => {
+                self.route_is(now, table, prefix, target, replaced, out);
+            }
+            Notice::RouteGone { table, prefix } => {
+                if self.table(table).side(prefix.family()).route_gone(prefix) {
+                    self.damage(now, Damage::Route(table, prefix), out);
+                }
+            }
+            Notice::SnapshotBegin => self.begin_snapshot(),
+            Notice::SnapshotEnd => self.end_snapshot(out),
+            Notice::Overrun => {
+                out.push(Output::Event(Event::Overrun));
+                out.push(Output::RequestSnapshot);
+            }
+        }
+    }
+
+    fn begin_snapshot(&mut self) {
+        self.in_snapshot = true;
+        self.found_groups.clear();
+        self.interfaces.unsee();
+        self.pool.unsee();
+        for side in self.tables.values_mut().flat_map(Table::sides) {
+            side.unsee();
+        }
+    }
+
+    fn end_snapshot(&mut self, out: &mut Outbox<Output>) {
+        if !core::mem::replace(&mut self.in_snapshot, false) {
+            return;
+        }
+        self.started = true;
+        self.interfaces.end_snapshot(out);
+        for n in self.pool.unseen() {
+            self.pool.rewrite(n, out);
+        }
+        // What made them impossible may have passed unnoticed.
+        self.revive(self.pool.dead(|_| true), out);
+        for side in self.tables.values_mut().flat_map(Table::sides) {
+            side.end_snapshot(&self.pool, out);
+        }
+        // Groups before members: a member that goes takes itself out of groups.
+        for id in core::mem::take(&mut self.found_groups).into_keys() {
+            self.pool.free_id(id);
+            out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
+        }
+        self.pool.remove_unused(out);
+    }
+
+    fn group_is(&mut self, now: Instant, id: NextHopId, members: Members, out: &mut Outbox<Output>) {
+        let pool = &self.pool;
+        let seen =
+            self.tables.values_mut().flat_map(Table::sides).find_map(|s| s.see_group(id, &members, pool));
+        match seen {
+            Some(true) => {}
+            Some(false) => self.damage(now, Damage::NextHop(id), out),
+            None if !self.started => {
+                self.pool.take_id(id);
+                self.found_groups.insert(id, members);
+            }
+            None => out.push(Output::Engine(EngineOp::DeleteNextHop { id })),
+        }
+    }
+
+    fn route_is(
+        &mut self,
+        now: Instant,
+        table: TableId,
+        prefix: IpPrefix,
+        target: Option<RouteTarget>,
+        replaced: bool,
+        out: &mut Outbox<Output>,
+    ) {
+        let started = self.started;
+        let side = self.table(table).side(prefix.family());
+        let Some(target) = target else {
+            if replaced && side.route_gone(prefix) {
+                self.damage(now, Damage::Route(table, prefix), out);
+            }
+            return;
+        };
+        match side.see_route(prefix, target) {
+            Sighting::Fine => {}
+            Sighting::Damaged => self.damage(now, Damage::Route(table, prefix), out),
+            Sighting::Unwanted if !started => {
+                let members = match target {
+                    RouteTarget::Group(id) => self.found_groups.remove(&id),
+                    _ => None,
+                };
+                let seed = self.seed;
+                let table = self.tables.entry(table).or_insert_with(|| Table::new(table, seed));
+                table.side(prefix.family()).adopt_route(prefix, target, members.as_ref(), &mut self.pool);
+            }
+            Sighting::Unwanted => {
+                let provenance = Provenance::NONE;
+                out.push(Output::Engine(EngineOp::DeleteRoute { table, prefix, provenance }));
+            }
+        }
+    }
+
+    /// The engine lost a member or a group of ours; with a member's, groups became smaller.
+    fn next_hop_gone(&mut self, now: Instant, id: NextHopId, out: &mut Outbox<Output>) {
+        let known = self.pool.find(id).is_some_and(|n| self.pool.get(n).is_some_and(|m| m.dead.is_none()));
+        let group = self.tables.values_mut().any(|t| t.ipv4.has_object(id) || t.ipv6.has_object(id));
+        for side in self.tables.values_mut().flat_map(Table::sides) {
+            side.group_lost(id);
+        }
+        if known || group {
+            self.damage(now, Damage::NextHop(id), out);
+        }
+    }
+
+    /// The kernel drops the members on a link that cannot carry packets any more, the groups that have no others, and the
+    /// routes of those: without a word.
+    fn link_down(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
+        let reason = alloc::format!("interface {} is down", self.interfaces.name(interface));
+        let refusal = Refusal { kind: RefusalKind::Invalid, reason };
+        self.round += 1;
+        for id in self.pool.living_on(interface) {
+            out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
+            if let Some(n) = self.pool.bury(id, refusal.clone()) {
+                for side in self.tables.values_mut().flat_map(Table::sides) {
+                    side.member_changed(n, self.round, &self.pool, out);
+                }
+            }
+        }
+    }
+
+    /// Tries members that were refused again, as when an interface came up or got an address.
+    fn revive(&mut self, dead: Vec<u32>, out: &mut Outbox<Output>) {
+        for n in dead {
+            self.pool.rewrite(n, out);
+            for side in self.tables.values_mut().flat_map(Table::sides) {
+                side.member_changed(n, self.round, &self.pool, out);
+            }
+        }
+    }
+
+    /// What a new group gave another try may serve the groups that did without it.
+    fn spread_revival(&mut self, out: &mut Outbox<Output>) {
+        for n in self.pool.take_revived() {
+            for side in self.tables.values_mut().flat_map(Table::sides) {
+                side.member_changed(n, self.round, &self.pool, out);
+            }
+        }
+    }
+
+    /// Repairs a damage now, or when it may be.
+    fn damage(&mut self, now: Instant, damage: Damage, out: &mut Outbox<Output>) {
+        match self.repairs.ask(now, damage) {
+            Verdict::Now => self.repair(damage, out),
+            Verdict::FirstWait => {
+                let what = match damage {
+                    Damage::Route(_, prefix) => prefix.to_string(),
+                    Damage::NextHop(id) => id.to_string(),
+                };
+                out.push(Output::Event(Event::Contended(what)));
+            }
+            Verdict::Wait => {}
+        }
+    }
+
+    fn repair(&mut self, damage: Damage, out: &mut Outbox<Output>) {
+        self.repaired += 1;
+        match damage {
+            Damage::Route(table, prefix) => {
+                out.push(Output::Event(Event::RouteRepaired(table, prefix)));
+                self.table(table).side(prefix.family()).repair(prefix, out);
+            }
+            Damage::NextHop(id) => {
+                out.push(Output::Event(Event::NextHopRepaired(id)));
+                if let Some(n) = self.pool.find(id) {
+                    self.pool.rewrite(n, out);
+                    for side in self.tables.values_mut().flat_map(Table::sides) {
+                        side.member_changed(n, self.round, &self.pool, out);
+                    }
+                    return;
+                }
+                for side in self.tables.values_mut().flat_map(Table::sides) {
+                    if side.rewrite_group(id, &mut self.pool, out) {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl Machine for Fea {
+    type Input = Input;
+    type Output = Output;
+    type State = State;
+
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
+        if !matches!(input, Input::Refused(_)) {
+            self.pool.settle(out);
+        }
+        match input {
+            Input::UpdateIpv4(table, batch) => {
+                self.table(table);
+                if let Some(table) = self.tables.get_mut(&table) {
+                    table.ipv4.update(batch, &mut self.pool, out);
+                }
+                self.spread_revival(out);
+            }
+            Input::UpdateIpv6(table, batch) => {
+                self.table(table);
+                if let Some(table) = self.tables.get_mut(&table) {
+                    table.ipv6.update(batch, &mut self.pool, out);
+                }
+                self.spread_revival(out);
+            }
+            Input::BeginResync(table) => {
+                self.table(table);
+                for side in self.tables.get_mut(&table).into_iter().flat_map(Table::sides) {
+                    side.begin_resync(&mut self.pool, out);
+                }
+            }
+            Input::EndResync(table) => {
+                for side in self.table(table).sides() {
+                    side.end_resync();
+                }
+            }
+            Input::Refused(list) => self.refused(list, out),
+            Input::Notice(notice) => self.notice(now, notice, out),
+            Input::Configure(configuration) => self.interfaces.configure(configuration, out),
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.repairs.next_deadline()
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        for damage in self.repairs.due(now) {
+            self.repair(damage, out);
+        }
+    }
+
+    fn run_slice(&mut self, _now: Instant, mut budget: Budget, out: &mut Outbox<Output>) -> Progress {
+        self.pool.settle(out);
+        for side in self.tables.values_mut().flat_map(Table::sides) {
+            if side.run_slice(&mut budget, &mut self.pool, out) == Progress::More {
+                return Progress::More;
+            }
+        }
+        Progress::Done
+    }
+
+    fn export(&self) -> State {
+        let table = |(id, t): (&TableId, &Table)| (*id, t.ipv4.export(&self.pool), t.ipv6.export(&self.pool));
+        State { tables: self.tables.iter().map(table).collect() }
+    }
+
+    fn import(&mut self, now: Instant, state: State, out: &mut Outbox<Output>) {
+        for (id, ipv4, ipv6) in state.tables {
+            self.handle(now, Input::UpdateIpv4(id, ipv4), out);
+            self.handle(now, Input::UpdateIpv6(id, ipv6), out);
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The members in use: each way to forward once, whoever uses it.
+
+use crate::engine::{EngineOp, Member, NextHopId, Refusal};
+use crate::machine::Output;
+use crate::slab::Slab;
+use alloc::vec::Vec;
+use foldhash::fast::FixedState;
+use hashbrown::{HashMap, HashSet};
+use sluice_base::InterfaceIndex;
+use sluice_machine::Outbox;
+
+/// The first number for next-hop objects: far above what others take, who count from 1.
+const FIRST_ID: u32 = 0x534c_0000;
+
+/// The number after the last one. Numbers are used again only after all of them were used.
+const END_ID: u32 = 0x7fff_ffff;
+
+/// A member in use.
+#[derive(Clone, Debug)]
+pub(crate) struct PoolMember {
+    pub(crate) id: NextHopId,
+    pub(crate) member: Member,
+    /// Groups (and announced groups without routes) that use it.
+    refs: u32,
+    /// Why the engine refused it, if it did.
+    pub(crate) dead: Option<Refusal>,
+    /// Whether the running snapshot showed it, or it was written since the snapshot began.
+    pub(crate) seen: bool,
+}
+
+/// All members, and the numbers in use.
+#[derive(Clone, Debug)]
+pub(crate) struct Pool {
+    members: Slab<PoolMember>,
+    by_member: HashMap<Member, u32, FixedState>,
+    by_id: HashMap<NextHopId, u32, FixedState>,
+    used: HashSet<NextHopId, FixedState>,
+    next: u32,
+    /// Members that were dead and were written again for a new user.
+    revived: Vec<u32>,
+    /// Users that members lose when it is certain that their groups were written without them.
+    leaving: Vec<u32>,
+}
+
+impl Pool {
+    pub(crate) fn new() -> Self {
+        Pool {
+            members: Slab::default(),
+            by_member: HashMap::with_hasher(FixedState::default()),
+            by_id: HashMap::with_hasher(FixedState::default()),
+            used: HashSet::with_hasher(FixedState::default()),
+            next: FIRST_ID,
+            revived: Vec::new(),
+            leaving: Vec::new(),
+        }
+    }
+
+    /// A number that nothing has.
+    pub(crate) fn new_id(&mut self) -> NextHopId {
+        loop {
+            let id = NextHopId(self.next);
+            self.next = if self.next + 1 == END_ID { FIRST_ID } else { self.next + 1 };
+            if self.used.insert(id) {
+                return id;
+            }
+        }
+    }
+
+    /// Takes a number that was found in the engine.
+    pub(crate) fn take_id(&mut self, id: NextHopId) {
+        self.used.insert(id);
+    }
+
+    /// Gives a number back.
+    pub(crate) fn free_id(&mut self, id: NextHopId) {
+        self.used.remove(&id);
+    }
+
+    /// The member's number here, with one more user. One that the engine does not have, or refused before, is written.
+    pub(crate) fn acquire(&mut self, member: Member, out: &mut Outbox<Output>) -> u32 {
+        if let Some(n) = self.by_member.get(&member).copied() {
+            if let Some(entry) = self.members.get_mut(n) {
+                entry.refs += 1;
+                if entry.dead.take().is_some() {
+                    entry.seen = true;
+                    out.push(Output::Engine(EngineOp::SetMember { id: entry.id, member }));
+                    self.revived.push(n);
+                }
+            }
+            return n;
+        }
+        let id = self.new_id();
+        out.push(Output::Engine(EngineOp::SetMember { id, member }));
+        self.insert(id, member, 1)
+    }
+
+    /// Takes in a member that was found in the engine; it has no user yet.
+    pub(crate) fn adopt(&mut self, id: NextHopId, member: Member, out: &mut Outbox<Output>) {
+        self.take_id(id);
+        if self.by_member.contains_key(&member) {
+            self.free_id(id);
+            out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
+            return;
+        }
+        self.insert(id, member, 0);
+    }
+
+    fn insert(&mut self, id: NextHopId, member: Member, refs: u32) -> u32 {
+        let n = self.members.insert(PoolMember { id, member, refs, dead: None, seen: true });
+        self.by_member.insert(member, n);
+        self.by_id.insert(id, n);
+        n
+    }
+
+    /// One user more.
+    pub(crate) fn share(&mut self, n: u32) {
+        if let Some(entry) = self.members.get_mut(n) {
+            entry.refs += 1;
+        }
+    }
+
+    /// One user less; the last one takes it away.
+    pub(crate) fn release(&mut self, n: u32, out: &mut Outbox<Output>) {
+        if let Some(entry) = self.members.get_mut(n) {
+            entry.refs = entry.refs.saturating_sub(1);
+            if entry.refs == 0 {
+                self.remove(n, out);
+            }
+        }
+    }
+
+    /// One user less, when the group that lets go of the member was certainly written without it. Before that, the member's
+    /// end could be the group's.
+    pub(crate) fn release_later(&mut self, n: u32) {
+        self.leaving.push(n);
+    }
+
+    /// All that was handed over has been carried out.
+    pub(crate) fn settle(&mut self, out: &mut Outbox<Output>) {
+        for n in core::mem::take(&mut self.leaving) {
+            self.release(n, out);
+        }
+    }
+
+    /// Takes away members that were found and that nobody uses.
+    pub(crate) fn remove_unused(&mut self, out: &mut Outbox<Output>) {
+        let unused: Vec<u32> = self.members.iter().filter(|(_, m)| m.refs == 0).map(|(n, _)| n).collect();
+        for n in unused {
+            self.remove(n, out);
+        }
+    }
+
+    fn remove(&mut self, n: u32, out: &mut Outbox<Output>) {
+        if let Some(entry) = self.members.remove(n) {
+            self.by_member.remove(&entry.member);
+            self.by_id.remove(&entry.id);
+            self.free_id(entry.id);
+            if entry.dead.is_none() {
+                out.push(Output::Engine(EngineOp::DeleteNextHop { id: entry.id }));
+            }
+        }
+    }
+
+    pub(crate) fn get(&self, n: u32) -> Option<&PoolMember> {
+        self.members.get(n)
+    }
+
+    pub(crate) fn find(&self, id: NextHopId) -> Option<u32> {
+        self.by_id.get(&id).copied()
+    }
+
+    /// Notes that the engine refused the member; its number here.
+    pub(crate) fn bury(&mut self, id: NextHopId, refusal: Refusal) -> Option<u32> {
+        let n = self.find(id)?;
+        self.members.get_mut(n)?.dead = Some(refusal);
+        Some(n)
+    }
+
+    /// Writes the member again.
+    pub(crate) fn rewrite(&mut self, n: u32, out: &mut Outbox<Output>) {
+        if let Some(entry) = self.members.get_mut(n) {
+            entry.dead = None;
+            entry.seen = true;
+            out.push(Output::Engine(EngineOp::SetMember { id: entry.id, member: entry.member }));
+        }
+    }
+
+    /// Writes the member again unless it was refused.
+    pub(crate) fn rewrite_living(&mut self, n: u32, out: &mut Outbox<Output>) {
+        if self.get(n).is_some_and(|m| m.dead.is_none()) {
+            self.rewrite(n, out);
+        }
+    }
+
+    /// Takes the members that were written again for a new user; the groups that did without them want to know.
+    pub(crate) fn take_revived(&mut self) -> Vec<u32> {
+        core::mem::take(&mut self.revived)
+    }
+
+    /// The refused members for which `which` holds.
+    pub(crate) fn dead(&self, which: impl Fn(&Member) -> bool) -> Vec<u32> {
+        let dead = self.members.iter().filter(|(_, m)| m.dead.is_some() && which(&m.member));
+        dead.map(|(n, _)| n).collect()
+    }
+
+    /// The members on `interface` that were not refused.
+    pub(crate) fn living_on(&self, interface: InterfaceIndex) -> Vec<NextHopId> {
+        let living = self.members.iter().filter(|(_, m)| m.dead.is_none());
+        living.filter(|(_, m)| m.member.interface() == Some(interface)).map(|(_, m)| m.id).collect()
+    }
+
+    /// Forgets what was seen: a snapshot begins.
+    pub(crate) fn unsee(&mut self) {
+        for n in 0..self.members.end() {
+            if let Some(m) = self.members.get_mut(n) {
+                m.seen = false;
+            }
+        }
+    }
+
+    /// Notes that a snapshot showed the member; whether it is as it should be.
+    pub(crate) fn see(&mut self, n: u32, member: Member) -> bool {
+        self.members.get_mut(n).is_some_and(|m| {
+            m.seen = true;
+            m.member == member
+        })
+    }
+
+    /// The members that should be in the engine and that the snapshot did not show.
+    pub(crate) fn unseen(&self) -> Vec<u32> {
+        self.members.iter().filter(|(_, m)| !m.seen && m.dead.is_none()).map(|(n, _)| n).collect()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.members.len()
+    }
+}

@@ -1,0 +1,122 @@
+//! How often something that others keep changing is set again: at once the first time, and then less and less often, so
+//! that two programs that fight over a route do not burn the processor.
+
+use crate::engine::NextHopId;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{Duration, Instant, IpPrefix, TableId};
+
+/// The pause after the first repair; it doubles with each that follows.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How many things are watched. Beyond it a thing is repaired at once, as if for the first time.
+const LIMIT: usize = 16_384;
+
+/// Something that may need repair.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub(crate) enum Damage {
+    /// A route.
+    Route(TableId, IpPrefix),
+    /// A member or a group.
+    NextHop(NextHopId),
+}
+
+/// A thing that was repaired not long ago.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    /// When it may be repaired again.
+    next: Instant,
+    /// The pause that ends then.
+    pause: Duration,
+    /// Whether it waits for that.
+    waiting: bool,
+}
+
+/// When what may be repaired.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Repairs {
+    watched: BTreeMap<Damage, Watch>,
+    /// Not after the first of the watches' ends.
+    deadline: Option<Instant>,
+}
+
+/// What to do about a damage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Verdict {
+    /// Repair it now.
+    Now,
+    /// It comes back from [`Repairs::due`]; this is the first time that it has to wait.
+    FirstWait,
+    /// It comes back from [`Repairs::due`].
+    Wait,
+}
+
+impl Repairs {
+    /// Whether `damage` may be repaired at `now`.
+    pub(crate) fn ask(&mut self, now: Instant, damage: Damage) -> Verdict {
+        if let Some(watch) = self.watched.get_mut(&damage).filter(|w| now < w.next) {
+            let first = watch.pause == FIRST_PAUSE && !watch.waiting;
+            watch.waiting = true;
+            return if first { Verdict::FirstWait } else { Verdict::Wait };
+        }
+        if self.watched.len() < LIMIT {
+            self.watch(damage, now, FIRST_PAUSE);
+        }
+        Verdict::Now
+    }
+
+    fn watch(&mut self, damage: Damage, now: Instant, pause: Duration) {
+        let next = now + pause;
+        self.watched.insert(damage, Watch { next, pause, waiting: false });
+        self.deadline = Some(self.deadline.map_or(next, |d| d.min(next)));
+    }
+
+    /// When to call [`Repairs::due`].
+    pub(crate) fn next_deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// What waited and may be repaired now. What was quiet since its last repair is forgotten.
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Damage> {
+        let mut due = Vec::new();
+        self.watched.retain(|damage, watch| {
+            if watch.next <= now && watch.waiting {
+                due.push((*damage, watch.pause));
+            }
+            watch.next > now
+        });
+        self.deadline = self.watched.values().map(|w| w.next).min();
+        for (damage, pause) in &due {
+            self.watch(*damage, now, (*pause * 2).min(LONGEST_PAUSE));
+        }
+        due.into_iter().map(|(damage, _)| damage).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fight_slows_down() {
+        let mut repairs = Repairs::default();
+        let thing = Damage::NextHop(NextHopId(1));
+        let (mut now, mut repaired) = (Instant::ZERO, 0);
+        // Somebody breaks it every millisecond for ten minutes.
+        for _ in 0..600_000 {
+            now = now + Duration::from_millis(1);
+            repaired += repairs.due(now).len();
+            repaired += usize::from(repairs.ask(now, thing) == Verdict::Now);
+        }
+        assert!((10..30).contains(&repaired), "{repaired}");
+        now = now + LONGEST_PAUSE * 3;
+        repairs.due(now);
+        repairs.due(now + LONGEST_PAUSE);
+        assert_eq!(repairs.next_deadline(), None, "forgotten");
+        assert_eq!(repairs.ask(now + LONGEST_PAUSE * 2, thing), Verdict::Now);
+    }
+}

@@ -1,0 +1,302 @@
+//! The simulated engine: what the kernel would do, in memory, with faults to order.
+//!
+//! It has the kernel's rules that matter: a gateway must be on a subnet of an interface that is up; a link that goes down
+//! takes its members along, groups shrink, and a group without members takes its routes along, all without a word.
+
+use crate::engine::{
+    Engine, EngineOp, Link, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused, RouteTarget,
+};
+use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use sluice_base::{InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
+
+/// A route in the simulated engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SimRoute {
+    /// One of ours.
+    Ours(RouteTarget),
+    /// Somebody else's.
+    Foreign,
+}
+
+/// Notices that a poll hands out at most.
+const POLL: usize = 256;
+
+/// The engine. Everything in it can be looked at; what is done to it from outside goes through its functions.
+#[derive(Clone, Debug, Default)]
+pub struct SimEngine {
+    /// The interfaces and their addresses.
+    pub links: BTreeMap<InterfaceIndex, (Link, BTreeSet<InterfaceAddress>)>,
+    /// The members.
+    pub members: BTreeMap<NextHopId, Member>,
+    /// The groups.
+    pub groups: BTreeMap<NextHopId, Members>,
+    /// The routes.
+    pub routes: BTreeMap<(TableId, IpPrefix), SimRoute>,
+    /// Prefixes whose routes are refused for no other reason.
+    pub refuse: BTreeSet<IpPrefix>,
+    /// Operations carried out so far, without those refused.
+    pub operations: u64,
+    notices: VecDeque<Notice>,
+}
+
+impl SimEngine {
+    /// An engine without interfaces.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds an interface, or changes it. One that is not up any more loses its members.
+    pub fn set_link(&mut self, link: Link) {
+        let index = link.index;
+        let up = link.admin_up;
+        let addresses = self.links.remove(&index).map(|(_, a)| a).unwrap_or_default();
+        self.links.insert(index, (link.clone(), addresses));
+        self.notices.push_back(Notice::LinkIs(link));
+        if !up {
+            let on = |(id, m): (&NextHopId, &Member)| (m.interface() == Some(index)).then_some(*id);
+            let lost: Vec<NextHopId> = self.members.iter().filter_map(on).collect();
+            for id in lost {
+                self.lose_member(id, false);
+            }
+        }
+    }
+
+    /// Puts an interface up or down.
+    pub fn set_up(&mut self, index: InterfaceIndex, up: bool) {
+        if let Some((link, _)) = self.links.get(&index) {
+            self.set_link(Link { admin_up: up, running: up, ..link.clone() });
+        }
+    }
+
+    /// Adds an address to an interface.
+    pub fn add_address(&mut self, index: InterfaceIndex, address: InterfaceAddress) {
+        if let Some((_, addresses)) = self.links.get_mut(&index) {
+            addresses.insert(address);
+            self.notices.push_back(Notice::AddressIs(index, address));
+        }
+    }
+
+    /// Somebody deletes whatever route stands there.
+    pub fn outsider_deletes(&mut self, table: TableId, prefix: IpPrefix) {
+        if self.routes.remove(&(table, prefix)).is_some() {
+            self.notices.push_back(Notice::RouteGone { table, prefix });
+        }
+    }
+
+    /// Somebody puts a route of their own there, if need be in place of another.
+    pub fn outsider_sets(&mut self, table: TableId, prefix: IpPrefix) {
+        let replaced = self.routes.insert((table, prefix), SimRoute::Foreign).is_some();
+        self.notices.push_back(Notice::RouteIs { table, prefix, target: None, replaced });
+    }
+
+    /// Somebody deletes a member or a group.
+    pub fn outsider_deletes_next_hop(&mut self, id: NextHopId) {
+        if self.groups.contains_key(&id) {
+            self.lose_group(id, true);
+        } else {
+            self.lose_member(id, true);
+        }
+    }
+
+    /// The notices that nobody has fetched are lost.
+    pub fn overrun(&mut self) {
+        self.notices.clear();
+        self.notices.push_back(Notice::Overrun);
+    }
+
+    fn lose_member(&mut self, id: NextHopId, tell: bool) {
+        if self.members.remove(&id).is_none() {
+            return;
+        }
+        if tell {
+            self.notices.push_back(Notice::NextHopGone(id));
+        }
+        let mut empty = Vec::new();
+        for (group, members) in &mut self.groups {
+            members.retain(|(m, _)| *m != id);
+            if members.is_empty() {
+                empty.push(*group);
+            }
+        }
+        for group in empty {
+            self.lose_group(group, tell);
+        }
+    }
+
+    fn lose_group(&mut self, id: NextHopId, tell: bool) {
+        if self.groups.remove(&id).is_none() {
+            return;
+        }
+        if tell {
+            self.notices.push_back(Notice::NextHopGone(id));
+        }
+        self.routes.retain(|_, r| *r != SimRoute::Ours(RouteTarget::Group(id)));
+    }
+
+    fn carry_out(&mut self, op: &EngineOp) -> Result<(), Refusal> {
+        match op {
+            EngineOp::SetMember { id, member } => {
+                self.check_member(member)?;
+                self.members.insert(*id, *member);
+            }
+            EngineOp::SetGroup { id, members, create } => {
+                if !create && !self.groups.contains_key(id) {
+                    return Err(refusal(RefusalKind::NotFound, "Nexthop id does not exist"));
+                }
+                if members.is_empty() || members.iter().any(|(m, _)| !self.members.contains_key(m)) {
+                    return Err(refusal(RefusalKind::Invalid, "Nexthop id does not exist"));
+                }
+                self.groups.insert(*id, members.clone());
+            }
+            EngineOp::DeleteNextHop { id } => {
+                if self.groups.contains_key(id) {
+                    self.lose_group(*id, false);
+                } else if self.members.contains_key(id) {
+                    self.lose_member(*id, false);
+                } else {
+                    return Err(refusal(RefusalKind::NotFound, "no such next hop"));
+                }
+            }
+            EngineOp::SetRoute { table, prefix, target, replace, .. } => {
+                self.check_route(*table, *prefix, *target, *replace)?;
+                self.routes.insert((*table, *prefix), SimRoute::Ours(*target));
+            }
+            EngineOp::DeleteRoute { table, prefix, .. } => match self.routes.get(&(*table, *prefix)) {
+                Some(SimRoute::Ours(_)) => {
+                    self.routes.remove(&(*table, *prefix));
+                }
+                _ => return Err(refusal(RefusalKind::NotFound, "No such process")),
+            },
+            EngineOp::SetLink { interface, up, mtu } => {
+                let (link, _) = self.links.get(interface).ok_or_else(no_interface)?;
+                let up = up.unwrap_or(link.admin_up);
+                let mtu = mtu.unwrap_or(link.mtu);
+                self.set_link(Link { admin_up: up, running: up, mtu, ..link.clone() });
+            }
+            EngineOp::AddAddress { interface, address } => {
+                let (_, addresses) = self.links.get_mut(interface).ok_or_else(no_interface)?;
+                if !addresses.insert(*address) {
+                    return Err(refusal(RefusalKind::Exists, "File exists"));
+                }
+                self.notices.push_back(Notice::AddressIs(*interface, *address));
+            }
+            EngineOp::DeleteAddress { interface, address } => {
+                let (_, addresses) = self.links.get_mut(interface).ok_or_else(no_interface)?;
+                if !addresses.remove(address) {
+                    return Err(refusal(RefusalKind::NotFound, "Cannot assign requested address"));
+                }
+                self.notices.push_back(Notice::AddressGone(*interface, *address));
+            }
+            EngineOp::SetForwarding { .. } => {}
+        }
+        self.operations += 1;
+        Ok(())
+    }
+
+    fn check_member(&self, member: &Member) -> Result<(), Refusal> {
+        let Some(interface) = member.interface() else { return Ok(()) };
+        let (link, addresses) = self.links.get(&interface).ok_or_else(no_interface)?;
+        if !link.admin_up {
+            return Err(refusal(RefusalKind::Invalid, "Nexthop device is not up"));
+        }
+        if let Member::Via { gateway, .. } = member {
+            let on_link = |a: &InterfaceAddress| {
+                let subnet = IpPrefix::new(a.addr, a.prefix_len);
+                subnet.is_some() && subnet == IpPrefix::new(*gateway, a.prefix_len)
+            };
+            if !addresses.iter().any(on_link) {
+                return Err(refusal(RefusalKind::Invalid, "Nexthop has invalid gateway"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_route(
+        &self,
+        table: TableId,
+        prefix: IpPrefix,
+        target: RouteTarget,
+        replace: bool,
+    ) -> Result<(), Refusal> {
+        if self.refuse.contains(&prefix) {
+            return Err(refusal(RefusalKind::Invalid, "refused on order"));
+        }
+        match target {
+            RouteTarget::Group(id) if self.groups.contains_key(&id) => {}
+            RouteTarget::Unreachable => {}
+            _ => return Err(refusal(RefusalKind::Invalid, "Nexthop id does not exist")),
+        }
+        if !replace && self.routes.contains_key(&(table, prefix)) {
+            return Err(refusal(RefusalKind::Exists, "File exists"));
+        }
+        Ok(())
+    }
+}
+
+fn refusal(kind: RefusalKind, reason: &str) -> Refusal {
+    Refusal { kind, reason: reason.to_string() }
+}
+
+fn no_interface() -> Refusal {
+    refusal(RefusalKind::NotFound, "No such device")
+}
+
+impl Engine for SimEngine {
+    fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
+        for (index, op) in ops.iter().enumerate() {
+            if let Err(refusal) = self.carry_out(op) {
+                refused.push(Refused { index, refusal });
+            }
+        }
+    }
+
+    fn poll(&mut self, notices: &mut Vec<Notice>) -> bool {
+        let n = self.notices.len().min(POLL);
+        notices.extend(self.notices.drain(..n));
+        !self.notices.is_empty()
+    }
+
+    fn request_snapshot(&mut self) {
+        let told = &mut self.notices;
+        told.push_back(Notice::SnapshotBegin);
+        for (index, (link, addresses)) in &self.links {
+            told.push_back(Notice::LinkIs(link.clone()));
+            told.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a)));
+        }
+        told.extend(self.members.iter().map(|(id, m)| Notice::MemberIs(*id, *m)));
+        told.extend(self.groups.iter().map(|(id, m)| Notice::GroupIs(*id, m.clone())));
+        for ((table, prefix), route) in &self.routes {
+            if let SimRoute::Ours(target) = route {
+                let (table, prefix, target) = (*table, *prefix, Some(*target));
+                told.push_back(Notice::RouteIs { table, prefix, target, replaced: false });
+            }
+        }
+        told.push_back(Notice::SnapshotEnd);
+    }
+
+    fn name(&self) -> &'static str {
+        "sim"
+    }
+}
+
+impl SimEngine {
+    /// The routes with what they come to, for comparison: `None` for somebody else's.
+    pub fn forwarding(&self) -> BTreeMap<(TableId, IpPrefix), Option<String>> {
+        let text = |route: &SimRoute| match route {
+            SimRoute::Foreign => None,
+            SimRoute::Ours(RouteTarget::Unreachable) => Some("unreachable".to_string()),
+            SimRoute::Ours(RouteTarget::Other) => Some("other".to_string()),
+            SimRoute::Ours(RouteTarget::Group(id)) => {
+                let members = self.groups.get(id).into_iter().flatten();
+                let mut hops: Vec<(Option<&Member>, u8)> =
+                    members.map(|(m, w)| (self.members.get(m), *w)).collect();
+                hops.sort_unstable();
+                Some(format!("{hops:?}"))
+            }
+        };
+        self.routes.iter().map(|(key, route)| (*key, text(route))).collect()
+    }
+}

@@ -1,0 +1,72 @@
+//! The configuration tree (fea.yang) as the core takes it.
+
+use serde::Deserialize;
+use sluice_base::{Family, InterfaceAddress};
+use sluice_fea::{Configuration, LinkConfiguration};
+use std::collections::BTreeMap;
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Tree {
+    interface: Vec<Interface>,
+    forwarding: Forwarding,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Forwarding {
+    ipv4: Option<bool>,
+    ipv6: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Interface {
+    name: String,
+    enabled: Option<bool>,
+    mtu: Option<u32>,
+    #[serde(default)]
+    address: Vec<String>,
+}
+
+/// Reads the tree. A router forwards unless its configuration says that it does not.
+pub fn read(config: &serde_json::Value) -> Result<Configuration, String> {
+    let tree: Tree = serde_json::from_value(config.clone()).map_err(|e| e.to_string())?;
+    let mut interfaces = BTreeMap::new();
+    for interface in tree.interface {
+        let addresses = interface.address.iter().map(|text| address(text)).collect::<Result<_, _>>()?;
+        let link = LinkConfiguration { enabled: interface.enabled, mtu: interface.mtu, addresses };
+        interfaces.insert(interface.name, link);
+    }
+    let forwarding = BTreeMap::from([
+        (Family::Ipv4, tree.forwarding.ipv4.unwrap_or(true)),
+        (Family::Ipv6, tree.forwarding.ipv6.unwrap_or(true)),
+    ]);
+    Ok(Configuration { interfaces, forwarding })
+}
+
+fn address(text: &str) -> Result<InterfaceAddress, String> {
+    let wrong = || format!("`{text}` is not an address with a prefix length");
+    let (addr, len) = text.split_once('/').ok_or_else(wrong)?;
+    let addr: std::net::IpAddr = addr.parse().map_err(|_| wrong())?;
+    let prefix_len: u8 = len.parse().map_err(|_| wrong())?;
+    let width = if addr.is_ipv4() { 32 } else { 128 };
+    (prefix_len <= width).then_some(InterfaceAddress { addr, prefix_len, peer: None }).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_interfaces_and_forwarding() {
+        let tree = serde_json::json!({
+            "interface": [{"name": "eth0", "mtu": 1400, "address": ["10.0.0.1/24", "2001:db8::1/64"]}],
+            "forwarding": {"ipv6": false},
+            "socket-rights": {},
+        });
+        let read = read(&tree).expect("valid");
+        assert_eq!(read.interfaces["eth0"].addresses.len(), 2);
+        assert_eq!((read.forwarding[&Family::Ipv4], read.forwarding[&Family::Ipv6]), (true, false));
+        assert!(address("10.0.0.1/33").is_err());
+    }
+}

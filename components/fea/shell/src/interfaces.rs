@@ -1,0 +1,137 @@
+//! The interface `Interfaces`: who subscribes is told every interface there is, then every change.
+
+use crate::process::FeaShell;
+use sluice_base::{InterfaceEvent, InterfaceIndex};
+use sluice_xrl::idl::fea::v1 as pb;
+use sluice_xrl::{CallContext, LifeEvent, XrlError};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::debug;
+
+/// Those who want to know about interfaces.
+#[derive(Default)]
+pub(crate) struct Subscribers(RefCell<BTreeMap<String, Rc<Subscriber>>>);
+
+/// One of them, and what it has not been told: of each interface the latest state only.
+#[derive(Default)]
+struct Subscriber {
+    waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
+    snapshot_end: std::cell::Cell<bool>,
+    wake: Notify,
+}
+
+impl Subscriber {
+    fn queue(&self, event: InterfaceEvent) {
+        let index = match &event {
+            InterfaceEvent::Changed(interface) => interface.index,
+            InterfaceEvent::Removed(index) => *index,
+            InterfaceEvent::SnapshotEnd => return self.snapshot_end.set(true),
+        };
+        self.waiting.borrow_mut().insert(index, event);
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Vec<pb::InterfaceEvent> {
+        let waiting = self.waiting.take();
+        let mut events: Vec<pb::InterfaceEvent> = waiting.values().map(Into::into).collect();
+        if self.snapshot_end.take() {
+            events.push((&InterfaceEvent::SnapshotEnd).into());
+        }
+        events
+    }
+}
+
+impl Subscribers {
+    /// Tells everybody.
+    pub(crate) fn tell(&self, _shell: &Rc<FeaShell>, event: InterfaceEvent) {
+        for subscriber in self.0.borrow().values() {
+            subscriber.queue(event.clone());
+        }
+    }
+
+    fn add(&self, shell: &Rc<FeaShell>, target: &str) {
+        let subscriber = Rc::new(Subscriber::default());
+        for interface in shell.with_core(|core| core.interfaces()).unwrap_or_default() {
+            subscriber.queue(InterfaceEvent::Changed(interface));
+        }
+        subscriber.queue(InterfaceEvent::SnapshotEnd);
+        subscriber.wake.notify_one();
+        // Who subscribes again starts afresh; the earlier task ends because it is no longer the one on the list.
+        self.0.borrow_mut().insert(target.into(), Rc::clone(&subscriber));
+        let (shell, target) = (Rc::clone(shell), target.to_string());
+        tokio::task::spawn_local(async move {
+            let serve = feed(&shell, &target, &subscriber);
+            let life = until_death(&shell, &target);
+            tokio::select! {
+                () = serve => {}
+                () = life => {}
+            }
+            let list = &mut *shell.subscribers.0.borrow_mut();
+            if list.get(&target).is_some_and(|s| Rc::ptr_eq(s, &subscriber)) {
+                list.remove(&target);
+            }
+        });
+    }
+}
+
+async fn feed(shell: &Rc<FeaShell>, target: &str, subscriber: &Rc<Subscriber>) {
+    let client = pb::FeaClientClient::new(&shell.frame.router, target);
+    loop {
+        subscriber.wake.notified().await;
+        let events = subscriber.take();
+        if events.is_empty() {
+            continue;
+        }
+        if let Err(error) = client.interface_changed(pb::InterfaceChangedRequest { events }).await {
+            return debug!(%error, target, "does not take interface events");
+        }
+    }
+}
+
+async fn until_death(shell: &Rc<FeaShell>, target: &str) {
+    let Ok(mut lives) = shell.frame.router.watch_instance(target).await else { return };
+    while let Some(event) = lives.next().await {
+        if matches!(event, LifeEvent::Death(_)) {
+            return;
+        }
+    }
+}
+
+/// The FEA as handlers of this interface see it.
+pub(crate) struct Served(pub(crate) Rc<FeaShell>);
+
+impl pb::Interfaces for Served {
+    async fn get_interfaces(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetInterfacesRequest,
+    ) -> Result<pb::GetInterfacesReply, XrlError> {
+        let all = self.0.with_core(|core| core.interfaces()).unwrap_or_default();
+        let interfaces = all.iter().map(|i| {
+            let mut message: pb::Interface = i.into();
+            let counter = |name: &str| {
+                let path = format!("/sys/class/net/{}/statistics/{name}", i.name);
+                std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(0)
+            };
+            message.rx_packets = counter("rx_packets");
+            message.tx_packets = counter("tx_packets");
+            message.rx_bytes = counter("rx_bytes");
+            message.tx_bytes = counter("tx_bytes");
+            message.rx_errors = counter("rx_errors");
+            message.tx_errors = counter("tx_errors");
+            message
+        });
+        Ok(pb::GetInterfacesReply { interfaces: interfaces.collect() })
+    }
+
+    async fn subscribe(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SubscribeRequest,
+    ) -> Result<pb::SubscribeReply, XrlError> {
+        self.0.subscribers.add(&self.0, &request.target);
+        Ok(pb::SubscribeReply {})
+    }
+}

@@ -1,0 +1,292 @@
+//! The Linux kernel as a forwarding engine.
+//!
+//! Four sockets: one writes routes and next hops, and its own notices are filtered out by the kernel; one configures
+//! interfaces, whose notices are wanted; one hears notices; one carries dumps.
+
+use crate::netlink::PROTOCOL;
+use crate::netlink::decode::{self, Message};
+use crate::netlink::encode::Messages;
+use crate::netlink::number::*;
+use crate::netlink::socket::{DATAGRAM, Socket};
+use sluice_base::Family;
+use sluice_fea::{Engine, EngineOp, Notice, Refusal, RefusalKind, Refused};
+use std::collections::VecDeque;
+use std::fs;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+
+/// Messages in a datagram. From 16 on the gain is had; more of them hold the kernel's lock for longer.
+const BATCH: usize = 128;
+
+/// Datagrams that one poll reads at most.
+const POLL: usize = 64;
+
+/// How often a dump is begun again because the kernel's tables changed under it. The last one is taken as it is: what
+/// changed meanwhile was told.
+const RETRIES: u32 = 3;
+
+/// What a snapshot asks for, in order: next hops before the routes that use them.
+const SNAPSHOT: [(u16, Option<Family>); 5] = [
+    (RTM_GETLINK, None),
+    (RTM_GETADDR, None),
+    (RTM_GETNEXTHOP, None),
+    (RTM_GETROUTE, Some(Family::Ipv4)),
+    (RTM_GETROUTE, Some(Family::Ipv6)),
+];
+
+/// A dump under way.
+#[derive(Debug)]
+struct Dump {
+    waiting: VecDeque<(u16, Option<Family>)>,
+    sequence: u32,
+    retries: u32,
+    interrupted: bool,
+}
+
+/// The engine.
+#[derive(Debug)]
+pub struct LinuxEngine {
+    writer: Socket,
+    configurer: Socket,
+    monitor: Socket,
+    dumper: Socket,
+    dump: Option<Dump>,
+    /// The switches for forwarding, by family: opened once, and so those of this namespace for ever.
+    forwarding: [fs::File; 2],
+    messages: Messages,
+    buffer: Vec<u8>,
+    sequence: u32,
+}
+
+impl LinuxEngine {
+    /// The kernel of this network namespace. Prepares it: next-hop objects stand for themselves
+    /// (`net.ipv4.nexthop_compat_mode=0`), so that the change of one is not a change of all its routes.
+    pub fn open() -> io::Result<Self> {
+        let (writer, monitor) = (Socket::open()?, Socket::open()?);
+        monitor.ignore(writer.port(), PROTOCOL)?;
+        for group in [
+            libc::RTNLGRP_LINK,
+            libc::RTNLGRP_IPV4_IFADDR,
+            libc::RTNLGRP_IPV6_IFADDR,
+            libc::RTNLGRP_IPV4_ROUTE,
+            libc::RTNLGRP_IPV6_ROUTE,
+            libc::RTNLGRP_NEXTHOP,
+        ] {
+            monitor.join(group)?;
+        }
+        fs::write("/proc/sys/net/ipv4/nexthop_compat_mode", "0")?;
+        let open = |path| fs::File::options().write(true).open(path);
+        Ok(LinuxEngine {
+            writer,
+            configurer: Socket::open()?,
+            monitor,
+            dumper: Socket::open()?,
+            dump: None,
+            forwarding: [
+                open("/proc/sys/net/ipv4/ip_forward")?,
+                open("/proc/sys/net/ipv6/conf/all/forwarding")?,
+            ],
+            messages: Messages::default(),
+            buffer: vec![0; DATAGRAM],
+            sequence: 0,
+        })
+    }
+
+    /// Readable when there may be something to poll for: notices, and parts of a snapshot.
+    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
+        [self.monitor.as_fd(), self.dumper.as_fd()]
+    }
+
+    /// Sends the messages gathered so far, which are those of the operations from `first` on, and reads what was refused.
+    fn flush(&mut self, ops: &[EngineOp], base: u32, configure: bool, refused: &mut Vec<Refused>) {
+        if self.messages.is_empty() {
+            return;
+        }
+        let socket = if configure { &self.configurer } else { &self.writer };
+        if let Err(e) = socket.send(self.messages.octets()) {
+            // Nothing of the datagram was done.
+            let last = self.sequence.wrapping_sub(base) as usize;
+            let from = last.saturating_sub(self.messages.len());
+            let all = (from..last).map(|index| Refused { index, refusal: refusal(&ops[index], &e, None) });
+            refused.extend(all);
+        }
+        self.messages.clear();
+        loop {
+            match socket.receive(&mut self.buffer) {
+                Ok(None) => return,
+                Ok(Some(datagram)) => {
+                    for message in decode::messages(datagram).filter(|m| m.kind == NLMSG_ERROR) {
+                        let Some((code, words)) = decode::error(&message) else { continue };
+                        let index = message.sequence.wrapping_sub(base) as usize;
+                        if let (Some(op), true) = (ops.get(index), code != 0) {
+                            let error = io::Error::from_raw_os_error(code);
+                            refused.push(Refused { index, refusal: refusal(op, &error, words) });
+                        }
+                    }
+                }
+                // Only a batch refused as a whole could fill the buffer, and it does not: see `BUFFER`.
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => {}
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn set_forwarding(&mut self, family: Family, enabled: bool) -> io::Result<()> {
+        let [ipv4, ipv6] = &mut self.forwarding;
+        let file = match family {
+            Family::Ipv4 => ipv4,
+            Family::Ipv6 => ipv6,
+        };
+        file.write_all(if enabled { b"1" } else { b"0" })
+    }
+
+    fn poll_monitor(&mut self, notices: &mut Vec<Notice>) -> bool {
+        for _ in 0..POLL {
+            match self.monitor.receive(&mut self.buffer) {
+                Ok(None) => return false,
+                Ok(Some(datagram)) => {
+                    notices.extend(decode::messages(datagram).filter_map(|m| decode::notice(&m)));
+                }
+                Err(e) if e.raw_os_error() == Some(libc::ENOBUFS) => notices.push(Notice::Overrun),
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    fn poll_dump(&mut self, notices: &mut Vec<Notice>) -> bool {
+        for _ in 0..POLL {
+            let Some(dump) = &mut self.dump else { return false };
+            let sequence = dump.sequence;
+            let datagram = match self.dumper.receive(&mut self.buffer) {
+                Ok(None) => return false,
+                Ok(Some(datagram)) => datagram,
+                Err(_) => {
+                    dump.interrupted = true;
+                    self.next_dump(notices);
+                    continue;
+                }
+            };
+            let mut done = false;
+            for message in decode::messages(datagram).filter(|m: &Message<'_>| m.sequence == sequence) {
+                dump.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
+                done |= matches!(message.kind, NLMSG_DONE | NLMSG_ERROR);
+                notices.extend(decode::notice(&message));
+            }
+            if done {
+                self.next_dump(notices);
+            }
+        }
+        true
+    }
+
+    /// Goes on with the next part of the snapshot, or again with an interrupted one.
+    fn next_dump(&mut self, notices: &mut Vec<Notice>) {
+        let Some(dump) = &mut self.dump else { return };
+        if dump.interrupted && dump.retries < RETRIES {
+            dump.retries += 1;
+        } else {
+            dump.waiting.pop_front();
+            dump.retries = 0;
+        }
+        dump.interrupted = false;
+        if dump.waiting.is_empty() {
+            self.dump = None;
+            notices.push(Notice::SnapshotEnd);
+        } else {
+            self.send_dump();
+        }
+    }
+
+    fn send_dump(&mut self) {
+        let Some(dump) = &mut self.dump else { return };
+        let Some((kind, family)) = dump.waiting.front() else { return };
+        dump.sequence = dump.sequence.wrapping_add(1);
+        let mut request = Messages::default();
+        request.push_dump(*kind, *family, dump.sequence);
+        if self.dumper.send(request.octets()).is_err() {
+            // The socket still carries the last dump; the request goes out when that has ended.
+            dump.interrupted = true;
+        }
+    }
+}
+
+impl Engine for LinuxEngine {
+    fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
+        let base = self.sequence;
+        let mut configuring = false;
+        for (index, op) in ops.iter().enumerate() {
+            let configure = configures(op);
+            if configure != configuring || self.messages.len() == BATCH {
+                self.flush(ops, base, configuring, refused);
+                configuring = configure;
+            }
+            if let EngineOp::SetForwarding { family, enabled } = op {
+                self.sequence = self.sequence.wrapping_add(1);
+                if let Err(e) = self.set_forwarding(*family, *enabled) {
+                    refused.push(Refused { index, refusal: refusal(op, &e, None) });
+                }
+                continue;
+            }
+            if !self.messages.push(op, self.sequence) {
+                let e = io::Error::from(io::ErrorKind::Unsupported);
+                refused.push(Refused { index, refusal: refusal(op, &e, None) });
+            }
+            self.sequence = self.sequence.wrapping_add(1);
+        }
+        self.flush(ops, base, configuring, refused);
+    }
+
+    fn poll(&mut self, notices: &mut Vec<Notice>) -> bool {
+        let fresh = self.dump.as_ref().is_some_and(|d| d.sequence == 0);
+        if fresh {
+            notices.push(Notice::SnapshotBegin);
+            self.send_dump();
+        }
+        let more = self.poll_monitor(notices);
+        self.poll_dump(notices) || more
+    }
+
+    fn request_snapshot(&mut self) {
+        // A new socket: what the old one still carries is of no interest any more.
+        if self.dump.is_some()
+            && let Ok(socket) = Socket::open()
+        {
+            self.dumper = socket;
+        }
+        let waiting = SNAPSHOT.into_iter().collect();
+        self.dump = Some(Dump { waiting, sequence: 0, retries: 0, interrupted: false });
+    }
+
+    fn name(&self) -> &'static str {
+        "linux"
+    }
+}
+
+/// Whether an operation is about interfaces: its notices are wanted.
+fn configures(op: &EngineOp) -> bool {
+    matches!(
+        op,
+        EngineOp::SetLink { .. }
+            | EngineOp::AddAddress { .. }
+            | EngineOp::DeleteAddress { .. }
+            | EngineOp::SetForwarding { .. }
+    )
+}
+
+/// What an error number, and the kernel's words if it gave any, mean for an operation.
+fn refusal(op: &EngineOp, error: &io::Error, words: Option<String>) -> Refusal {
+    let kind = match error.raw_os_error() {
+        Some(libc::EEXIST) => RefusalKind::Exists,
+        Some(libc::ESRCH | libc::ENOENT | libc::ENODEV | libc::EADDRNOTAVAIL) => RefusalKind::NotFound,
+        Some(libc::ENOBUFS | libc::ENOMEM | libc::EBUSY | libc::EAGAIN) => RefusalKind::Resources,
+        _ => RefusalKind::Invalid,
+    };
+    let foreign = matches!(op, EngineOp::SetRoute { .. }) && kind == RefusalKind::Exists;
+    let words = if foreign { Some("another program's route stands there".to_owned()) } else { words };
+    let reason = match words {
+        Some(words) => format!("{words} ({error})"),
+        None => error.to_string(),
+    };
+    Refusal { kind, reason }
+}

@@ -1,0 +1,111 @@
+//! Netlink: the kernel's routing messages (rtnetlink(7)), encoded, decoded and carried.
+//!
+//! Routes go out in datagrams of many messages. None asks for an acknowledgement: the kernel works a datagram off before the
+//! send returns, and what it refuses it says, with the message's sequence number; so an empty receive queue after a send means
+//! that all was done.
+
+pub mod decode;
+pub mod encode;
+pub mod socket;
+
+/// Numbers of the kernel's interface (linux/netlink.h, rtnetlink.h, nexthop.h, if_link.h, if_addr.h).
+pub mod number {
+    /// Message: nothing.
+    pub const NLMSG_NOOP: u16 = 1;
+    /// Message: an error, or an acknowledgement.
+    pub const NLMSG_ERROR: u16 = 2;
+    /// Message: the end of a dump.
+    pub const NLMSG_DONE: u16 = 3;
+    /// Message: a link is like this.
+    pub const RTM_NEWLINK: u16 = 16;
+    /// Message: a link is gone.
+    pub const RTM_DELLINK: u16 = 17;
+    /// Request: links.
+    pub const RTM_GETLINK: u16 = 18;
+    /// Message: an address is there.
+    pub const RTM_NEWADDR: u16 = 20;
+    /// Message: an address is gone.
+    pub const RTM_DELADDR: u16 = 21;
+    /// Request: addresses.
+    pub const RTM_GETADDR: u16 = 22;
+    /// Message: a route is like this.
+    pub const RTM_NEWROUTE: u16 = 24;
+    /// Message: a route is gone.
+    pub const RTM_DELROUTE: u16 = 25;
+    /// Request: routes.
+    pub const RTM_GETROUTE: u16 = 26;
+    /// Message: a next-hop object is like this.
+    pub const RTM_NEWNEXTHOP: u16 = 104;
+    /// Message: a next-hop object is gone.
+    pub const RTM_DELNEXTHOP: u16 = 105;
+    /// Request: next-hop objects.
+    pub const RTM_GETNEXTHOP: u16 = 106;
+
+    /// Flag: a request.
+    pub const NLM_F_REQUEST: u16 = 0x1;
+    /// Flag of an answer: the dump was not of one moment.
+    pub const NLM_F_DUMP_INTR: u16 = 0x10;
+    /// Flag of a new thing: in place of the old one.
+    pub const NLM_F_REPLACE: u16 = 0x100;
+    /// Flag of a new thing: only if there is none.
+    pub const NLM_F_EXCL: u16 = 0x200;
+    /// Flag of a new thing: even if there is none.
+    pub const NLM_F_CREATE: u16 = 0x400;
+    /// Flag of a get: all of them.
+    pub const NLM_F_DUMP: u16 = 0x300;
+    /// Flag of an error: the request is not repeated in it, only its header.
+    pub const NLM_F_CAPPED: u16 = 0x100;
+    /// Flag of an error: attributes follow that say more.
+    pub const NLM_F_ACK_TLVS: u16 = 0x200;
+    /// Attribute of an error: words.
+    pub const NLMSGERR_ATTR_MSG: u16 = 1;
+
+    /// Route attribute: destination.
+    pub const RTA_DST: u16 = 1;
+    /// Route attribute: preference; lower is better.
+    pub const RTA_PRIORITY: u16 = 6;
+    /// Route attribute: table, where it does not fit an octet.
+    pub const RTA_TABLE: u16 = 15;
+    /// Route attribute: next-hop object.
+    pub const RTA_NH_ID: u16 = 30;
+
+    /// Next-hop attribute: its number.
+    pub const NHA_ID: u16 = 1;
+    /// Next-hop attribute: members of a group.
+    pub const NHA_GROUP: u16 = 2;
+    /// Next-hop attribute: packets are dropped.
+    pub const NHA_BLACKHOLE: u16 = 4;
+    /// Next-hop attribute: interface.
+    pub const NHA_OIF: u16 = 5;
+    /// Next-hop attribute: gateway.
+    pub const NHA_GATEWAY: u16 = 6;
+
+    /// Link attribute: link-layer address.
+    pub const IFLA_ADDRESS: u16 = 1;
+    /// Link attribute: name.
+    pub const IFLA_IFNAME: u16 = 3;
+    /// Link attribute: largest packet.
+    pub const IFLA_MTU: u16 = 4;
+
+    /// Address attribute: the address, or the far end's.
+    pub const IFA_ADDRESS: u16 = 1;
+    /// Address attribute: the own address.
+    pub const IFA_LOCAL: u16 = 2;
+    /// Address attribute: all 32 flags.
+    pub const IFA_FLAGS: u16 = 8;
+    /// Address flag: no duplicate address detection.
+    pub const IFA_F_NODAD: u32 = 0x02;
+    /// Address flag: usable while it is tentative.
+    pub const IFA_F_OPTIMISTIC: u32 = 0x04;
+    /// Address flag: duplicate address detection is not over.
+    pub const IFA_F_TENTATIVE: u32 = 0x40;
+
+    /// The bits of an attribute's type that are the type.
+    pub const NLA_TYPE_MASK: u16 = 0x3fff;
+}
+
+/// The mark of our routes and next hops (`rtm_protocol`, `nh_protocol`): not among those that iproute2 or FRR know.
+pub const PROTOCOL: u8 = 83;
+
+/// The preference of our routes among those of several programs for one prefix (`RTA_PRIORITY`); that of FRR's.
+pub const PREFERENCE: u32 = 20;

@@ -1,0 +1,100 @@
+//! Netlink sockets.
+
+use crate::ffi;
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, sendto,
+    socket,
+};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+/// Octets that a socket may hold in either direction. A million refusals or notices fit no buffer; some thousands must.
+const BUFFER: i32 = 32 << 20;
+
+/// The largest datagram that the kernel sends in a dump, and more than it sends otherwise.
+pub const DATAGRAM: usize = 64 << 10;
+
+/// A socket to the kernel's routing.
+#[derive(Debug)]
+pub struct Socket {
+    fd: OwnedFd,
+    port: u32,
+}
+
+impl Socket {
+    /// Opens a socket, which never blocks.
+    pub fn open() -> io::Result<Self> {
+        let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
+        let fd = socket(AddressFamily::Netlink, SockType::Raw, flags, SockProtocol::NetlinkRoute)?;
+        bind(fd.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        let port = getsockname::<NetlinkAddr>(fd.as_raw_fd())?.pid();
+        for option in [libc::SO_SNDBUFFORCE, libc::SO_RCVBUFFORCE] {
+            // Without CAP_NET_ADMIN in the first user namespace, up to the system's limit.
+            let plain = if option == libc::SO_SNDBUFFORCE { libc::SO_SNDBUF } else { libc::SO_RCVBUF };
+            ffi::set_int(fd.as_fd(), libc::SOL_SOCKET, option, BUFFER)
+                .or_else(|_| ffi::set_int(fd.as_fd(), libc::SOL_SOCKET, plain, BUFFER))?;
+        }
+        for option in [libc::NETLINK_CAP_ACK, libc::NETLINK_EXT_ACK, libc::NETLINK_GET_STRICT_CHK] {
+            ffi::set_int(fd.as_fd(), libc::SOL_NETLINK, option, 1)?;
+        }
+        Ok(Socket { fd, port })
+    }
+
+    /// The number that the kernel knows the socket by; it is in every notice that follows from what the socket sent.
+    pub fn port(&self) -> u32 {
+        self.port
+    }
+
+    /// Joins a group of notices.
+    pub fn join(&self, group: u32) -> io::Result<()> {
+        ffi::set_int(self.fd.as_fd(), libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP, group as i32)
+    }
+
+    /// Lets the kernel drop, before they cost anything, the notices of what the socket `port` did, and of new routes of others
+    /// that replace none.
+    pub fn ignore(&self, port: u32, protocol: u8) -> io::Result<()> {
+        use super::number::{NLM_F_REPLACE, RTM_NEWROUTE};
+        let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
+        let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
+        // The filter's machine loads numbers as the network writes them.
+        let mut program = [
+            load(libc::BPF_W, 12),
+            equal(port.to_be(), 7, 0),
+            load(libc::BPF_H, 4),
+            equal(u32::from(RTM_NEWROUTE.to_be()), 0, 6),
+            load(libc::BPF_B, 16 + 5),
+            equal(u32::from(protocol), 4, 0),
+            load(libc::BPF_H, 6),
+            instruction(libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K, 2, 0, u32::from(NLM_F_REPLACE.to_be())),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, 0),
+            instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
+        ];
+        ffi::attach_filter(self.fd.as_fd(), &mut program)
+    }
+
+    /// Sends a datagram to the kernel, which works it off before this returns.
+    pub fn send(&self, datagram: &[u8]) -> io::Result<()> {
+        let kernel = NetlinkAddr::new(0, 0);
+        sendto(self.fd.as_raw_fd(), datagram, &kernel, MsgFlags::empty()).map(drop).map_err(io::Error::from)
+    }
+
+    /// The next datagram; `None` if there is none now.
+    pub fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<Option<&'a [u8]>> {
+        match recv(self.fd.as_raw_fd(), buffer, MsgFlags::MSG_DONTWAIT) {
+            Ok(n) => Ok(buffer.get(..n)),
+            Err(nix::Error::EAGAIN) => Ok(None),
+            Err(e) => Err(e.into()),
+        }
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
+    libc::sock_filter { code: code as u16, jt, jf, k }
+}

@@ -1,0 +1,260 @@
+//! BGP: messages, attributes, and a whole session.
+
+use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId};
+use sluice_bgp::attributes::{ReceiveRules, canonical};
+use sluice_bgp::batch::Batch;
+use sluice_bgp::hash::HashSeed;
+use sluice_bgp::reader::{Batches, Framer, Reader};
+use sluice_bgp::session::{ConnectionId, Direction, Families};
+use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
+use sluice_bgp::wire::as_path::{Summary, Width};
+use sluice_bgp::wire::attribute::{Attributes, code, put_header};
+use sluice_bgp::wire::{
+    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast,
+    Update, header,
+};
+use sluice_bgp::writer::{Endpoints, put_end_of_rib};
+use sluice_machine::{Budget, Machine, Outbox};
+use std::net::IpAddr;
+
+/// Framing: the octets in one piece and in many give the same messages.
+pub fn frame(octets: &[u8]) {
+    let whole = cut(octets, octets.len().max(1));
+    assert_eq!(cut(octets, 7), whole);
+}
+
+fn cut(octets: &[u8], piece: usize) -> Vec<(u8, Vec<u8>)> {
+    let mut framer = Framer::default();
+    let mut messages = Vec::new();
+    for mut chunk in octets.chunks(piece) {
+        loop {
+            match framer.next(&mut chunk) {
+                Ok(Some(frame)) => messages.push((frame.kind as u8, frame.body.to_vec())),
+                Ok(None) => break,
+                Err(_) => return messages,
+            }
+        }
+    }
+    messages
+}
+
+/// OPEN: what is understood and fits comes back the same.
+pub fn open(body: &[u8]) {
+    let Ok(open) = Open::decode(body) else { return };
+    let mut octets = Vec::new();
+    open.put(&mut octets);
+    let again = Open::decode(&octets[HEADER_LEN..]).expect("what was written is read");
+    assert_eq!((again.version, again.asn(), again.router_id), (open.version, again.asn(), open.router_id));
+    assert!(open.version != 4 || open.capabilities.starts_with(&again.capabilities));
+}
+
+/// NOTIFICATION.
+pub fn notification(body: &[u8]) {
+    let Ok(n) = Notification::decode(body) else { return };
+    assert!(!n.to_string().is_empty());
+    let mut octets = Vec::new();
+    n.put(&mut octets);
+    let again = Notification::decode(&octets[HEADER_LEN..]).expect("what was written is read");
+    assert!(n.data.starts_with(&again.data));
+}
+
+/// ROUTE-REFRESH.
+pub fn route_refresh(body: &[u8]) {
+    let Ok(refresh) = RouteRefresh::decode(body) else { return };
+    let mut octets = Vec::new();
+    refresh.put(&mut octets);
+    assert_eq!(RouteRefresh::decode(&octets[HEADER_LEN..]), Ok(refresh));
+}
+
+/// UPDATE: decoded, judged and made canonical for every kind of peer; the canonical form is stable.
+pub fn update(body: &[u8]) {
+    if let Ok(update) = Update::decode(body) {
+        let prefixes = |field| Nlri::<Ipv4Prefix>::new(field, 0).flatten().count();
+        let _ = prefixes(update.nlri) + Nlri::<Ipv6Prefix>::new(update.nlri, 0).flatten().count();
+        for attribute in Attributes::new(update.attributes, 0).flatten() {
+            for width in [Width::Two, Width::Four] {
+                let _ = Summary::of(attribute.value, width, 0, Asn(65001));
+            }
+        }
+    }
+    for (peer_as, four_octet_as) in [(65001, true), (65002, true), (65002, false)] {
+        let rules = ReceiveRules {
+            local_as: Asn(65001),
+            peer_as: Asn(peer_as),
+            four_octet_as,
+            families: Families::BOTH,
+            local_address: IpAddr::from([10, 0, 0, 1]),
+            enforce_first_as: false,
+        };
+        let mut batches = Batches::default();
+        let mut reader = Reader::new(rules, HashSeed(1));
+        if reader.update(body, Provenance::new(1, 1), &mut batches).is_ok() {
+            check(&batches.ipv4);
+            check(&batches.ipv6);
+        } else {
+            assert!(batches.is_empty());
+        }
+    }
+}
+
+fn check<P: Unicast>(batch: &Batch<P>) {
+    for set in batch.sets() {
+        let octets = batch.octets(set);
+        let mut again = Vec::new();
+        canonical::attributes(octets).for_each(|a| a.put(&mut again));
+        assert_eq!(again, octets, "the canonical form is canonical");
+        let codes: Vec<u8> = canonical::attributes(octets).map(|a| a.code).collect();
+        assert!(codes.is_sorted_by(|a, b| a < b), "{codes:?}");
+        let path = canonical::find(octets, code::AS_PATH).unwrap_or_default();
+        assert!(Summary::of(path, Width::Four, 0, Asn(0)).is_ok_and(|s| !s.has_zero));
+    }
+    for change in batch.changes() {
+        assert!(change.set == u32::MAX || (change.set as usize) < batch.sets().len());
+    }
+}
+
+/// A session that is up gets any octets; another peer is told what they lead to.
+pub fn session(octets: &[u8]) {
+    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, source: 1 };
+    let mut speaker = Speaker::new(identity);
+    let mut out = Outbox::new();
+    let peers = [(IpAddr::from([10, 0, 0, 2]), 65002), (IpAddr::from([10, 0, 0, 3]), 65001)];
+    let neighbors = peers.map(|(address, asn)| NeighborConfig {
+        passive: true,
+        families: Families::BOTH,
+        enforce_first_as: false,
+        ..NeighborConfig::new(address, Asn(asn))
+    });
+    let config = Config { neighbors: neighbors.to_vec(), networks: vec![] };
+    let now = Instant::ZERO;
+    speaker.handle(now, Input::Configure(config), &mut out);
+    speaker.check(true);
+    for (number, (address, asn)) in peers.into_iter().enumerate() {
+        let connection = ConnectionId { direction: Direction::Incoming, number: number as u32 };
+        let endpoints = Endpoints { ipv6: Some(1.into()), ..Endpoints::new(IpAddr::from([10, 0, 0, 1])) };
+        speaker.handle(now, Input::Accepted(address, connection, endpoints), &mut out);
+        let mut hello = Vec::new();
+        Open { router_id: RouterId(number as u32 + 2), ..sample_open(Asn(asn)) }.put(&mut hello);
+        header::put_keepalive(&mut hello);
+        speaker.receive(now, address, connection, &hello, &mut out);
+    }
+    let connection = ConnectionId { direction: Direction::Incoming, number: 0 };
+    speaker.receive(now, peers[0].0, connection, octets, &mut out);
+    for _ in 0..100 {
+        speaker.run_slice(now, Budget::SLICE, &mut out);
+    }
+    let mut told = Vec::new();
+    while speaker.fill(now, peers[1].0, 4096, &mut told) {}
+    assert!(speaker.shards().ipv4.violations().is_empty() && speaker.shards().ipv6.violations().is_empty());
+}
+
+fn sample_open(asn: Asn) -> Open {
+    Open {
+        version: 4,
+        as_field: asn.to_u16(),
+        hold_time: 90,
+        router_id: RouterId(2),
+        capabilities: vec![
+            Capability::unicast(AFI_IPV4),
+            Capability::unicast(AFI_IPV6),
+            Capability::RouteRefresh,
+            Capability::FourOctetAs(asn),
+        ],
+    }
+}
+
+fn body(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut octets = Vec::new();
+    write(&mut octets);
+    octets.split_off(HEADER_LEN)
+}
+
+/// Bodies of OPENs.
+pub fn opens() -> Vec<Vec<u8>> {
+    let sample = sample_open(Asn(65002));
+    let bare = Open { capabilities: vec![], ..sample.clone() };
+    vec![body(|b| sample.put(b)), body(|b| bare.put(b))]
+}
+
+/// Bodies of NOTIFICATIONs.
+pub fn notifications() -> Vec<Vec<u8>> {
+    vec![vec![6, 2, 3, b'b', b'y', b'e'], vec![1, 2, 0, 7], vec![3, 1]]
+}
+
+/// Bodies of ROUTE-REFRESHes.
+pub fn refreshes() -> Vec<Vec<u8>> {
+    vec![vec![0, 1, 0, 1], vec![0, 2, 0, 1]]
+}
+
+/// Bodies of UPDATEs: all attributes that are known, both families, both kinds of withdrawals.
+pub fn updates() -> Vec<Vec<u8>> {
+    let all: &[(u8, u8, &[u8])] = &[
+        (0x40, 1, &[0]),
+        (0x40, 2, &[2, 2, 0, 0, 0xfd, 0xea, 0, 0, 0, 7, 1, 1, 0, 0, 0, 8]),
+        (0x40, 3, &[10, 0, 0, 2]),
+        (0x80, 4, &[0, 0, 0, 5]),
+        (0x40, 5, &[0, 0, 0, 100]),
+        (0x40, 6, &[]),
+        (0xc0, 7, &[0, 0, 0xfd, 0xea, 10, 0, 0, 2]),
+        (0xc0, 8, &[0xff, 0xff, 0xff, 1]),
+        (0x80, 9, &[10, 0, 0, 9]),
+        (0x80, 10, &[10, 0, 0, 9]),
+        (0xc0, 16, &[0; 8]),
+        (0xc0, 32, &[0; 12]),
+        (0xc0, 99, &[1, 2, 3]),
+    ];
+    let reach: &[u8] =
+        &[0, 2, 1, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, 32, 0x20, 1, 0xd, 0xb8];
+    let make = |attributes: &[(u8, u8, &[u8])], withdrawn: &[u8], nlri: &[u8]| {
+        let mut field = Vec::new();
+        for (flags, code, value) in attributes {
+            put_header(&mut field, *flags, *code, value.len());
+            field.extend_from_slice(value);
+        }
+        let mut body = (withdrawn.len() as u16).to_be_bytes().to_vec();
+        body.extend_from_slice(withdrawn);
+        body.extend_from_slice(&(field.len() as u16).to_be_bytes());
+        body.extend_from_slice(&field);
+        body.extend_from_slice(nlri);
+        body
+    };
+    let old: &[(u8, u8, &[u8])] = &[
+        (0x40, 1, &[0]),
+        (0x40, 2, &[2, 2, 0xfd, 0xea, 0x5b, 0xa0]),
+        (0x40, 3, &[10, 0, 0, 2]),
+        (0xc0, 7, &[0x5b, 0xa0, 10, 0, 0, 2]),
+        (0xc0, 17, &[2, 1, 0, 1, 0x11, 0x70]),
+        (0xc0, 18, &[0, 1, 0x11, 0x70, 10, 0, 0, 2]),
+    ];
+    let mut v6 = vec![(0x80, 14, reach)];
+    v6.extend_from_slice(all);
+    vec![
+        make(all, &[], &[24, 192, 0, 2, 8, 10]),
+        make(old, &[], &[24, 192, 0, 2]),
+        make(&v6, &[], &[]),
+        make(&[(0x80, 15, &[0, 2, 1, 32, 0x20, 1, 0xd, 0xb8])], &[], &[]),
+        make(&[], &[24, 192, 0, 2, 0], &[]),
+    ]
+}
+
+/// Whole messages of every type.
+pub fn messages() -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    let mut kinds = vec![(MessageType::Keepalive, vec![vec![]]), (MessageType::Open, opens())];
+    kinds.push((MessageType::Notification, notifications()));
+    kinds.push((MessageType::RouteRefresh, refreshes()));
+    kinds.push((MessageType::Update, updates()));
+    for (kind, bodies) in kinds {
+        for body in bodies {
+            let mut octets = Vec::new();
+            let at = header::start(&mut octets, kind);
+            octets.extend_from_slice(&body);
+            header::finish(&mut octets, at);
+            messages.push(octets);
+        }
+    }
+    let mut marker = Vec::new();
+    put_end_of_rib(sluice_base::Family::Ipv6, &mut marker);
+    messages.push(marker);
+    messages
+}

@@ -1,0 +1,123 @@
+//! Packet captures (pcap and pcapng): the payloads of TCP segments in them.
+
+use std::collections::BTreeMap;
+
+/// The two ends of a TCP stream, as octets: addresses and ports of sender and receiver.
+pub type Stream = Vec<u8>;
+
+/// The octets that each TCP stream with `port` at one end carries, put together in the order of their sequence numbers; what
+/// is missing ends a stream.
+pub fn tcp_streams(capture: &[u8], port: u16) -> Vec<Vec<u8>> {
+    let mut segments: BTreeMap<Stream, Vec<(u32, &[u8])>> = BTreeMap::new();
+    for (link, frame) in frames(capture) {
+        if let Some((stream, sequence, payload)) = segment(link, frame, port)
+            && !payload.is_empty()
+        {
+            segments.entry(stream).or_default().push((sequence, payload));
+        }
+    }
+    segments.into_values().map(join).collect()
+}
+
+fn join(mut segments: Vec<(u32, &[u8])>) -> Vec<u8> {
+    let first = segments[0].0;
+    segments.sort_by_key(|(sequence, _)| sequence.wrapping_sub(first) as i32);
+    let mut octets: Vec<u8> = Vec::new();
+    let start = segments[0].0;
+    for (sequence, payload) in segments {
+        let at = sequence.wrapping_sub(start) as usize;
+        if at > octets.len() {
+            break;
+        }
+        let known = octets.len() - at;
+        octets.extend_from_slice(payload.get(known..).unwrap_or_default());
+    }
+    octets
+}
+
+/// Link type and octets of every frame.
+fn frames(capture: &[u8]) -> Vec<(u32, &[u8])> {
+    match capture.first_chunk::<4>() {
+        Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(capture),
+        Some([0xd4, 0xc3, 0xb2, 0xa1] | [0x4d, 0x3c, 0xb2, 0xa1]) => pcap(capture, u32::from_le_bytes),
+        Some([0xa1, 0xb2, 0xc3, 0xd4] | [0xa1, 0xb2, 0x3c, 0x4d]) => pcap(capture, u32::from_be_bytes),
+        _ => Vec::new(),
+    }
+}
+
+fn word(octets: &[u8], at: usize, order: fn([u8; 4]) -> u32) -> Option<u32> {
+    Some(order(*octets.get(at..)?.first_chunk()?))
+}
+
+fn pcap(capture: &[u8], order: fn([u8; 4]) -> u32) -> Vec<(u32, &[u8])> {
+    let mut frames = Vec::new();
+    let Some(link) = word(capture, 20, order) else { return frames };
+    let mut rest = capture.get(24..).unwrap_or_default();
+    while let Some(len) = word(rest, 8, order)
+        && let Some(frame) = rest.get(16..16 + len as usize)
+    {
+        frames.push((link & 0xffff, frame));
+        rest = &rest[16 + len as usize..];
+    }
+    frames
+}
+
+fn pcapng(capture: &[u8]) -> Vec<(u32, &[u8])> {
+    let order: fn([u8; 4]) -> u32 =
+        if capture.get(8) == Some(&0x4d) { u32::from_le_bytes } else { u32::from_be_bytes };
+    let (mut frames, mut links, mut rest) = (Vec::new(), Vec::new(), capture);
+    while let (Some(kind), Some(len)) = (word(rest, 0, order), word(rest, 4, order))
+        && len >= 12
+        && let Some(block) = rest.get(..len as usize)
+    {
+        match kind {
+            1 => links.extend(
+                word(block, 8, order).map(|w| if order([1, 0, 0, 0]) == 1 { w & 0xffff } else { w >> 16 }),
+            ),
+            6 => {
+                let interface = word(block, 8, order).unwrap_or(0) as usize;
+                let captured = word(block, 20, order).unwrap_or(0) as usize;
+                if let (Some(link), Some(frame)) = (links.get(interface), block.get(28..28 + captured)) {
+                    frames.push((*link, frame));
+                }
+            }
+            _ => {}
+        }
+        rest = &rest[len as usize..];
+    }
+    frames
+}
+
+/// Stream, sequence number and payload of a frame that is a TCP segment of `port`.
+fn segment(link: u32, frame: &[u8], port: u16) -> Option<(Stream, u32, &[u8])> {
+    let packet = match link {
+        1 => {
+            let tagged = usize::from(frame.get(12..14)? == [0x81, 0x00]) * 4;
+            frame.get(14 + tagged..)?
+        }
+        // Linux cooked, Cisco HDLC and PPP-like, null, raw.
+        113 => frame.get(16..)?,
+        104 | 0 | 108 => frame.get(4..)?,
+        101 | 12 => frame,
+        _ => return None,
+    };
+    let (addresses, tcp) = match packet.first()? >> 4 {
+        4 => {
+            let header = usize::from(packet[0] & 15) * 4;
+            let total = usize::from(u16::from_be_bytes(*packet.get(2..)?.first_chunk()?));
+            (
+                packet.get(12..20)?,
+                (packet.get(9)? == &6).then(|| packet.get(header..total.min(packet.len())))??,
+            )
+        }
+        6 => (packet.get(8..40)?, (packet.get(6)? == &6).then(|| packet.get(40..))??),
+        _ => return None,
+    };
+    let ports = tcp.get(..4)?;
+    if ![&ports[..2], &ports[2..]].contains(&&port.to_be_bytes()[..]) {
+        return None;
+    }
+    let sequence = u32::from_be_bytes(*tcp.get(4..)?.first_chunk()?);
+    let payload = tcp.get(usize::from(tcp.get(12)? >> 4) * 4..)?;
+    Some(([addresses, ports].concat(), sequence, payload))
+}
