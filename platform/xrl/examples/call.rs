@@ -3,7 +3,8 @@
 use sluice_xrl::{Router, RouterOptions, Secret, text};
 
 fn secret(hex: &str) -> Option<Secret> {
-    let digits = hex.as_bytes().chunks_exact(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
+    let digits =
+        hex.as_bytes().chunks_exact(2).map(|d| u8::from_str_radix(std::str::from_utf8(d).ok()?, 16).ok());
     digits.collect::<Option<Vec<u8>>>()?.try_into().ok()
 }
 

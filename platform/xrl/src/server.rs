@@ -27,8 +27,6 @@ use crate::{Family, XrlError};
 pub const MAX_RUNNING: usize = 1024;
 /// Octets of replies of one connection that may wait for the caller; beyond that it is not read from.
 pub const MAX_REPLIES: usize = 4 << 20;
-/// Methods that one connection may bind.
-const MAX_BOUND: u16 = 4096;
 /// Reads in one turn, so that a busy connection leaves time to the others.
 const READS_PER_TURN: usize = 16;
 
@@ -197,8 +195,12 @@ fn dispatch(
             arguments
         }
         Kind::Bind => {
-            if frame.method >= MAX_BOUND {
-                return Err(XrlError::Protocol(format!("method number {}; below {MAX_BOUND}", frame.method)));
+            if frame.method >= frame::MAX_METHODS {
+                return Err(XrlError::Protocol(format!(
+                    "method number {}; below {}",
+                    frame.method,
+                    frame::MAX_METHODS
+                )));
             }
             let bind = Bind::decode(frame.body).map_err(|e| XrlError::Protocol(e.to_string()))?;
             let index = usize::from(frame.method);
