@@ -130,7 +130,10 @@ impl Connection {
             Some((_, number)) => *number,
             None => {
                 let number = self.next_number.get();
-                self.next_number.set(number.checked_add(1).ok_or_else(|| too_many("methods"))?);
+                if number >= frame::MAX_METHODS {
+                    return Err(XrlError::Busy(format!("{number} methods on one connection")));
+                }
+                self.next_number.set(number + 1);
                 number
             }
         };
@@ -298,10 +301,6 @@ impl Connection {
             channel.pump();
         }
     }
-}
-
-fn too_many(what: &str) -> XrlError {
-    XrlError::Busy(format!("too many {what} on one connection"))
 }
 
 struct Driver {

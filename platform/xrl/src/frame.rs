@@ -15,6 +15,8 @@ pub const MAX_LENGTH: usize = 16 << 20;
 pub const VERSION: u16 = 1;
 /// The body of a Hello frame.
 pub const MAGIC: &[u8; 4] = b"XRL\n";
+/// Methods that one connection may bind: their numbers are below this.
+pub const MAX_METHODS: u16 = 4096;
 /// Octets of a method key.
 pub const KEY: usize = 16;
 

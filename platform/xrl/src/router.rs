@@ -171,6 +171,7 @@ pub(crate) struct Inner {
     pub(crate) watches: RefCell<Vec<Weak<WatchState>>>,
     channels: RefCell<HashMap<ChannelKey, Weak<Channel>>>,
     connections: RefCell<HashMap<(Family, String), Rc<Connection>>>,
+    udp: RefCell<HashMap<SocketAddr, Weak<UdpCaller>>>,
     endpoints: RefCell<BTreeMap<Family, wire::Endpoint>>,
     tasks: RefCell<Vec<AbortHandle>>,
     sockets: RefCell<Vec<PathBuf>>,
@@ -187,6 +188,7 @@ impl Router {
             watches: RefCell::default(),
             channels: RefCell::default(),
             connections: RefCell::default(),
+            udp: RefCell::default(),
             endpoints: RefCell::default(),
             tasks: RefCell::default(),
             sockets: RefCell::default(),
@@ -442,16 +444,31 @@ impl Inner {
                 Ok(Route::Stream { version: connection.version(), connection, number })
             }
             Family::Udp => {
-                let address: SocketAddr = parse(address)?;
-                let caller = UdpCaller::new(address).await;
-                let caller = caller.map_err(|e| XrlError::Disconnected(e.to_string()))?;
-                Ok(Route::Udp { caller: Rc::new(caller), path: path.into(), key })
+                let caller = self.udp_caller(parse(address)?).await?;
+                Ok(Route::Udp { caller, path: path.into(), key })
             }
             Family::Kill if path.ends_with(&format!("/{}/{}", kill::INTERFACE, kill::METHOD)) => {
                 Ok(Route::Kill { pid: parse(address)? })
             }
             Family::Kill | Family::InProcess => Err(XrlError::NoFamily(family.to_string())),
         }
+    }
+
+    /// All calls to one address share a caller, so that there is never more than one under way.
+    async fn udp_caller(&self, address: SocketAddr) -> Result<Rc<UdpCaller>, XrlError> {
+        let known = |map: &HashMap<_, Weak<UdpCaller>>| map.get(&address).and_then(Weak::upgrade);
+        if let Some(caller) = known(&self.udp.borrow()).filter(|c| c.is_valid()) {
+            return Ok(caller);
+        }
+        let made = UdpCaller::new(address).await.map_err(|e| XrlError::Disconnected(e.to_string()))?;
+        let mut callers = self.udp.borrow_mut();
+        if let Some(caller) = known(&callers).filter(|c| c.is_valid()) {
+            return Ok(caller);
+        }
+        callers.retain(|_, c| c.strong_count() > 0);
+        let caller = Rc::new(made);
+        callers.insert(address, Rc::downgrade(&caller));
+        Ok(caller)
     }
 
     async fn connection(&self, family: Family, address: &str) -> Result<Rc<Connection>, XrlError> {

@@ -27,24 +27,25 @@ use crate::{Family, XrlError};
 pub const MAX_RUNNING: usize = 1024;
 /// Octets of replies of one connection that may wait for the caller; beyond that it is not read from.
 pub const MAX_REPLIES: usize = 4 << 20;
-/// Methods that one connection may bind.
-const MAX_BOUND: u16 = 4096;
 /// Reads in one turn, so that a busy connection leaves time to the others.
 const READS_PER_TURN: usize = 16;
 
 struct Shared {
     out: Output,
     running: RefCell<HashMap<u32, AbortHandle>>,
+    /// The caller is gone, seen while it was not read from.
+    hung_up: Cell<bool>,
 }
 
 struct ServerConnection {
-    stream: Stream,
+    stream: Rc<Stream>,
     registry: Rc<Registry>,
     shared: Rc<Shared>,
     input: Input,
     context: CallContext,
     greeted: bool,
     closing: bool,
+    hangup_watch: Option<AbortHandle>,
     bound: Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
 }
 
@@ -56,13 +57,18 @@ impl ServerConnection {
             Stream::Tcp(_) => Family::Tcp,
         };
         ServerConnection {
-            stream,
+            stream: Rc::new(stream),
             registry,
-            shared: Rc::new(Shared { out: Output::new(), running: RefCell::new(HashMap::new()) }),
+            shared: Rc::new(Shared {
+                out: Output::new(),
+                running: RefCell::default(),
+                hung_up: Cell::new(false),
+            }),
             input: Input::new(),
             context: CallContext { connection, pid, uid, family, deadline: None },
             greeted: false,
             closing: false,
+            hangup_watch: None,
             bound: Vec::new(),
         }
     }
@@ -102,6 +108,20 @@ impl ServerConnection {
         self.closing = true;
     }
 
+    /// Who is not read from is not seen to end, and its handlers would go on for ever: a task waits for just that.
+    fn watch_for_hangup(&mut self) {
+        if self.hangup_watch.is_none() {
+            let stream = Rc::clone(&self.stream);
+            let shared = Rc::clone(&self.shared);
+            let watch = spawn_local(async move {
+                stream.hung_up().await;
+                shared.hung_up.set(true);
+                shared.out.kick();
+            });
+            self.hangup_watch = Some(watch.abort_handle());
+        }
+    }
+
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         self.shared.out.task_runs(cx);
         for _ in 0..READS_PER_TURN {
@@ -111,8 +131,9 @@ impl ServerConnection {
                 return Ok(if flushed { Poll::Ready(()) } else { Poll::Pending });
             }
             if self.full() {
-                // Woken by the socket that takes replies again, or by a handler that ends.
-                return Ok(Poll::Pending);
+                // Woken by the socket that takes replies again, by a handler that ends, or by the caller's end.
+                self.watch_for_hangup();
+                return Ok(if self.shared.hung_up.get() { Poll::Ready(()) } else { Poll::Pending });
             }
             match self.input.fill(&self.stream, cx)? {
                 None => return Ok(Poll::Pending),
@@ -135,6 +156,9 @@ impl Future for ServerConnection {
 
 impl Drop for ServerConnection {
     fn drop(&mut self) {
+        if let Some(watch) = &self.hangup_watch {
+            watch.abort();
+        }
         for (_, handler) in self.shared.running.borrow_mut().drain() {
             handler.abort();
         }
@@ -171,8 +195,12 @@ fn dispatch(
             arguments
         }
         Kind::Bind => {
-            if frame.method >= MAX_BOUND {
-                return Err(XrlError::Protocol(format!("method number {}; below {MAX_BOUND}", frame.method)));
+            if frame.method >= frame::MAX_METHODS {
+                return Err(XrlError::Protocol(format!(
+                    "method number {}; below {}",
+                    frame.method,
+                    frame::MAX_METHODS
+                )));
             }
             let bind = Bind::decode(frame.body).map_err(|e| XrlError::Protocol(e.to_string()))?;
             let index = usize::from(frame.method);

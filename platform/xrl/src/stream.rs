@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, Waker};
 
+use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
 use crate::frame;
@@ -46,6 +47,15 @@ impl Stream {
             Stream::Unix(s) => s.try_write(buf),
             Stream::Tcp(s) => s.try_write(buf),
         }
+    }
+
+    /// Waits until the other end has closed, however much there is still to be read.
+    pub(crate) async fn hung_up(&self) {
+        // Urgent data are never sent, so what is reported is that the reading side was closed.
+        let _closed_or_broken = match self {
+            Stream::Unix(s) => s.ready(Interest::PRIORITY).await,
+            Stream::Tcp(s) => s.ready(Interest::PRIORITY).await,
+        };
     }
 
     /// The process and the user at the other end, where the kernel tells.

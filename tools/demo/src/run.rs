@@ -267,9 +267,10 @@ fn failover(lab: &mut Lab, sluice: &Path, table: &RoutingTable, report: &mut Rep
     let kernel = counts::kernel(lab, PROTOCOL)?;
     let all = whole(table);
     report.agree("all prefixes are still in the kernel", Count { v4: all.v4 + 2, v6: all.v6 + 1 }, kernel);
-    let by_feed1 = lab.command("sluice", "ip")?.args(["-4", "route", "show", "via", "10.1.0.2"]).output()?;
-    let left = by_feed1.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty()).count();
-    report.check(&format!("{left} routes still point to the dead feed"), left == 0);
+    let objects = lab.command("sluice", "ip")?.args(["nexthop", "show"]).output()?;
+    let objects = String::from_utf8_lossy(&objects.stdout).into_owned();
+    let dead = objects.lines().filter(|l| l.contains("via 10.1.0.2 ") || l.contains("via 2001:db8:1::2 ")).count();
+    report.check(&format!("{dead} next hops of the kernel still point to the dead feed"), dead == 0);
     let (sent, received) = send_packets(lab, table, 3)?;
     report.check(&format!("{received} of {sent} packets forwarded by the other feed"), sent == received && sent > 0);
     Ok(())

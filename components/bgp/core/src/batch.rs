@@ -8,7 +8,7 @@ use crate::attributes::View;
 use crate::hash::HashSeed;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
-use sluice_base::Provenance;
+use sluice_base::{IpPrefix, Prefix, Provenance};
 
 /// An attribute set in a batch.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +35,13 @@ pub struct Change<P> {
 impl<P> Change<P> {
     /// Stands for "no route any more" in [`Change::set`].
     pub const WITHDRAWN: u32 = u32::MAX;
+}
+
+impl<P: Prefix> Change<P> {
+    /// The change for a latency profile: prefix, whether it is withdrawn, and the event.
+    pub fn traced(&self, provenance: Provenance) -> (IpPrefix, bool, Provenance) {
+        (self.prefix.into(), self.set == Self::WITHDRAWN, provenance)
+    }
 }
 
 /// Route changes of one peer.

@@ -5,9 +5,11 @@
 
 use crate::netlink::PROTOCOL;
 use crate::netlink::decode::{self, Message, address, attributes, u16_at, u32_at};
-use crate::netlink::number::{RTA_DST, RTA_PRIORITY, RTA_TABLE};
+use crate::netlink::encode::Messages;
+use crate::netlink::number::{RTA_DST, RTA_NH_ID, RTA_PRIORITY, RTA_TABLE};
 use crate::netlink::socket::Socket;
 use sluice_base::{Family, Forwarding, InterfaceIndex, IpPrefix, NextHop, TableId};
+use sluice_fea::{Member, Notice};
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::fea::v1 as pb;
 use std::cell::RefCell;
@@ -28,6 +30,7 @@ const STREAMS: usize = 8;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 const RTM_GETROUTE: u16 = 26;
+const RTM_GETNEXTHOP: u16 = 106;
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_DUMP: u16 = 0x300;
 const NLMSG_DONE: u16 = 3;
@@ -156,7 +159,50 @@ fn wait(socket: &Socket) -> io::Result<()> {
     }
 }
 
+/// Where our next-hop objects lead, by number: the kernel names in a route only the object.
+type Objects = BTreeMap<u32, Forwarding>;
+
+fn objects() -> io::Result<Objects> {
+    let socket = Socket::open()?;
+    let mut request = Messages::default();
+    request.push_dump(RTM_GETNEXTHOP, None, 1);
+    socket.send(request.octets())?;
+    let (mut members, mut groups) = (BTreeMap::new(), Vec::new());
+    let mut buffer = vec![0; 1 << 16];
+    'all: loop {
+        wait(&socket)?;
+        while let Some(datagram) = socket.receive(&mut buffer)? {
+            for message in decode::messages(datagram) {
+                if matches!(message.kind, NLMSG_DONE | NLMSG_ERROR) {
+                    break 'all;
+                }
+                match decode::notice(&message) {
+                    Some(Notice::MemberIs(id, member)) => drop(members.insert(id, member)),
+                    Some(Notice::GroupIs(id, of)) => groups.push((id, of)),
+                    _ => {}
+                }
+            }
+        }
+    }
+    let hop = |member: &Member, weight: u8| match member {
+        Member::Via { gateway, interface } => {
+            Some(NextHop { gateway: Some(*gateway), interface: Some(*interface), weight })
+        }
+        Member::Direct { interface, .. } => Some(NextHop { gateway: None, interface: Some(*interface), weight }),
+        Member::Blackhole { .. } => None,
+    };
+    let leads = |hops: Vec<NextHop>| Forwarding::many(hops).unwrap_or(Forwarding::Discard);
+    let mut found: Objects =
+        members.iter().map(|(id, member)| (id.0, leads(hop(member, 1).into_iter().collect()))).collect();
+    for (id, of) in groups {
+        let hops = of.iter().filter_map(|(member, weight)| hop(members.get(member)?, *weight));
+        found.insert(id.0, leads(hops.collect()));
+    }
+    Ok(found)
+}
+
 fn dump(query: Query, pages: &mpsc::Sender<io::Result<Vec<pb::KernelRoute>>>) -> io::Result<()> {
+    let objects = objects()?;
     let socket = Socket::open()?;
     socket.send(&request(query.family, NLM_F_DUMP, None))?;
     let mut buffer = vec![0; 1 << 16];
@@ -170,7 +216,7 @@ fn dump(query: Query, pages: &mpsc::Sender<io::Result<Vec<pb::KernelRoute>>>) ->
                         let _ = pages.blocking_send(Ok(page));
                         return Ok(());
                     }
-                    _ => page.extend(wanted(&message, &query)),
+                    _ => page.extend(wanted(&message, &query, &objects)),
                 }
             }
             if page.len() >= PAGE && pages.blocking_send(Ok(std::mem::take(&mut page))).is_err() {
@@ -180,8 +226,8 @@ fn dump(query: Query, pages: &mpsc::Sender<io::Result<Vec<pb::KernelRoute>>>) ->
     }
 }
 
-fn wanted(message: &Message<'_>, query: &Query) -> Option<pb::KernelRoute> {
-    let (table, prefix, route) = route(message)?;
+fn wanted(message: &Message<'_>, query: &Query, objects: &Objects) -> Option<pb::KernelRoute> {
+    let (table, prefix, route) = route(message, objects)?;
     let exact = query.exact.is_none_or(|e| e == prefix);
     (table == query.table && exact && (route.ours || !query.ours_only)).then_some(route)
 }
@@ -193,10 +239,11 @@ pub fn lookup(addr: IpAddr) -> io::Result<Option<pb::KernelRoute>> {
     let mut buffer = vec![0; 1 << 16];
     wait(&socket)?;
     let Some(datagram) = socket.receive(&mut buffer)? else { return Ok(None) };
-    Ok(decode::messages(datagram).find_map(|m| route(&m)).map(|(_, _, route)| route))
+    let objects = objects()?;
+    Ok(decode::messages(datagram).find_map(|m| route(&m, &objects)).map(|(_, _, route)| route))
 }
 
-fn route(message: &Message<'_>) -> Option<(TableId, IpPrefix, pb::KernelRoute)> {
+fn route(message: &Message<'_>, objects: &Objects) -> Option<(TableId, IpPrefix, pb::KernelRoute)> {
     if message.kind != RTM_NEWROUTE {
         return None;
     }
@@ -212,6 +259,7 @@ fn route(message: &Message<'_>) -> Option<(TableId, IpPrefix, pb::KernelRoute)> 
     let (mut table, mut metric) = (u32::from(table), 0);
     let (mut gateway, mut interface) = (None, None);
     let mut hops = Vec::new();
+    let mut object = None;
     for (attribute, value) in attributes(message.body.get(12..)?) {
         match attribute {
             RTA_DST => destination = address(value)?,
@@ -220,6 +268,7 @@ fn route(message: &Message<'_>) -> Option<(TableId, IpPrefix, pb::KernelRoute)> 
             RTA_GATEWAY => gateway = address(value),
             RTA_VIA => gateway = address(value.get(2..)?),
             RTA_OIF => interface = u32_at(value, 0).and_then(InterfaceIndex::new),
+            RTA_NH_ID => object = u32_at(value, 0).and_then(|id| objects.get(&id)).cloned(),
             RTA_MULTIPATH => hops = next_hops(value),
             _ => {}
         }
@@ -230,7 +279,7 @@ fn route(message: &Message<'_>) -> Option<(TableId, IpPrefix, pb::KernelRoute)> 
     let forwarding = match kind {
         libc::RTN_BLACKHOLE => Forwarding::Discard,
         libc::RTN_UNREACHABLE | libc::RTN_PROHIBIT => Forwarding::Reject,
-        _ => Forwarding::many(hops).unwrap_or(Forwarding::Discard),
+        _ => object.or_else(|| Forwarding::many(hops)).unwrap_or(Forwarding::Discard),
     };
     let prefix = IpPrefix::new(destination, prefix_len)?;
     let route = pb::KernelRoute {

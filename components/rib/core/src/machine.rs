@@ -386,7 +386,7 @@ impl Machine for Rib {
                 &mut self.events,
             ));
             for (id, routes) in swept {
-                if let Some(origin) = table.note_swept(id) {
+                if let Some(origin) = table.note_swept(id).filter(|_| routes > 0) {
                     self.events.push(Event::OriginSwept { table: table.id, origin, routes });
                 }
             }

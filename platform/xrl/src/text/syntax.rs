@@ -49,7 +49,12 @@ pub fn parse(text: &str) -> Result<TextCall, SyntaxError> {
         SyntaxError { offset: part.as_ptr() as usize - text.as_ptr() as usize, expected }
     };
     let call = text.trim();
-    let (family, rest) = call.split_once("://").unwrap_or(("finder", call));
+    // A value may hold anything, so what comes after the question mark says nothing about the family.
+    let head = call.split('?').next().unwrap_or(call);
+    let (family, rest) = match head.find("://") {
+        Some(at) => (&call[..at], &call[at + 3..]),
+        None => ("finder", call),
+    };
     if family.is_empty() || !family.chars().all(is_name) {
         return Err(wrong(call, "a family, as `finder`"));
     }
@@ -150,6 +155,7 @@ mod tests {
         );
         assert_eq!(parse("bgp/bgp.v1/Get").unwrap().to_string(), "finder://bgp/bgp.v1/Get");
         assert_eq!(parse("bgp/bgp.v1/Get?").unwrap().arguments, []);
+        assert_eq!(parse("bgp/bgp.v1/Get?x:txt=a://b").unwrap().arguments[0].value, "a://b");
     }
 
     #[test]
@@ -160,6 +166,7 @@ mod tests {
         };
         check("", 0, "a target");
         check("finder://", 9, "a target");
+        check("://bgp/x/m", 0, "a family");
         check("bgp", 3, "/ and an interface");
         check("bgp/x", 5, "/ and a method");
         check("bgp/x/", 6, "/ and a method");

@@ -97,6 +97,9 @@ pub struct SpeakerState {
     pub config: Config,
 }
 
+/// A prefix that an UPDATE named, for latency profiles: whether it was withdrawn, and the UPDATE's id.
+pub type Traced = (IpPrefix, bool, Provenance);
+
 /// A router's BGP.
 pub struct Speaker {
     identity: Identity,
@@ -109,6 +112,7 @@ pub struct Speaker {
     batches: Batches,
     provenance: Provenance,
     rib_offered: [bool; 2],
+    traced: Option<Vec<Traced>>,
     session_out: Outbox<session::Output>,
     interest4: Outbox<Interest<Ipv4Prefix>>,
     interest6: Outbox<Interest<Ipv6Prefix>>,
@@ -135,6 +139,7 @@ impl Speaker {
             },
             batches: Batches::default(),
             rib_offered: [false; 2],
+            traced: None,
             session_out: Outbox::new(),
             interest4: Outbox::new(),
             interest6: Outbox::new(),
@@ -229,10 +234,15 @@ impl Speaker {
         let provenance = self.draw_provenance();
         let peer = self.peers.get_mut(usize::from(index.0))?.as_deref_mut()?;
         let link = peer.link.as_mut()?;
+        let before = (self.batches.ipv4.changes().len(), self.batches.ipv6.changes().len());
         let remarks = match link.reader.update(frame.body, provenance, &mut self.batches) {
             Err(notification) => return Some(notification),
             Ok(remarks) => remarks,
         };
+        if let Some(traced) = &mut self.traced {
+            traced.extend(self.batches.ipv4.changes()[before.0..].iter().map(|c| c.traced(provenance)));
+            traced.extend(self.batches.ipv6.changes()[before.1..].iter().map(|c| c.traced(provenance)));
+        }
         if remarks != Remarks::default() {
             let address = peer.config.address;
             if let Some((error, withdrawn)) = remarks.malformed {
@@ -363,6 +373,18 @@ impl Speaker {
         self.shards.ipv6.rib_batch(limit, batch);
         self.rib_offered[Family::Ipv6 as usize] = self.shards.ipv6.has_rib_changes();
         self.rib_offered[Family::Ipv6 as usize]
+    }
+
+    /// Starts or stops noting the prefixes of UPDATEs. Who starts it takes them after every input that brings octets.
+    pub fn trace(&mut self, on: bool) {
+        if on != self.traced.is_some() {
+            self.traced = on.then(Vec::new);
+        }
+    }
+
+    /// The prefixes noted since the last call.
+    pub fn take_traced(&mut self) -> Vec<Traced> {
+        self.traced.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     /// The shards, to look into.

@@ -1,0 +1,24 @@
+//! The two calls that Rust's libraries have no safe form of.
+#![allow(unsafe_code)]
+
+use nix::libc;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+/// Takes over a descriptor that the kernel has just made for this process in a control message.
+pub fn own(descriptor: i32) -> OwnedFd {
+    // SAFETY: `recvmsg` returned the number in SCM_RIGHTS: it is open, and nobody else knows it.
+    unsafe { OwnedFd::from_raw_fd(descriptor) }
+}
+
+/// Lets the kernel drop what comes with a TTL below `ttl` (RFC 5082).
+pub fn set_min_ttl(socket: &impl AsRawFd, ipv4: bool, ttl: u8) -> io::Result<()> {
+    let (level, option) =
+        if ipv4 { (libc::IPPROTO_IP, libc::IP_MINTTL) } else { (libc::IPPROTO_IPV6, libc::IPV6_MINHOPCOUNT) };
+    let value = libc::c_int::from(ttl);
+    let len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the pointer and length are those of `value`, which outlives the call.
+    let result =
+        unsafe { libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const value).cast(), len) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,228 @@
+//! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
+
+use crate::BgpShell;
+use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::prefix::Prefix;
+use sluice_base::{
+    Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, RouteAction, RouteBatch, TableId,
+};
+use sluice_bgp::speaker::{Input, Speaker};
+use sluice_shell::{Frame, Point};
+use sluice_xrl::convert::{self, ConvertError};
+use sluice_xrl::idl::rib::v1 as rib;
+use sluice_xrl::routes::PackedPrefix;
+use std::cell::{Cell, RefCell};
+use std::net::IpAddr;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::warn;
+
+/// Routes in a batch.
+const BATCH: usize = 4096;
+
+/// What the RIB is asked.
+pub enum Question {
+    /// How is this address reached?
+    Register(IpAddr),
+    /// The answer for this prefix is of no more use.
+    Deregister(IpPrefix),
+}
+
+/// This process's dealings with the RIB.
+pub struct RibSide {
+    client: rib::RibClient,
+    questions: RefCell<Vec<Question>>,
+    asked: Notify,
+    /// Answers that were taken back while a question was under way: its answer may be as old.
+    taken_back: RefCell<Vec<IpPrefix>>,
+    ready: [Cell<bool>; 2],
+    changed: Notify,
+    /// Whether the RIB waits to hear that everything was announced.
+    refresh_due: Cell<bool>,
+    stopped: Cell<bool>,
+    queued: Point,
+    sent: Point,
+}
+
+impl RibSide {
+    /// Nothing asked, nothing announced.
+    pub fn new(frame: &Frame) -> Self {
+        RibSide {
+            client: rib::RibClient::new(&frame.router, "rib"),
+            questions: RefCell::default(),
+            asked: Notify::new(),
+            taken_back: RefCell::default(),
+            ready: [const { Cell::new(false) }; 2],
+            changed: Notify::new(),
+            refresh_due: Cell::new(false),
+            stopped: Cell::new(false),
+            queued: frame.profile.point("route_queued_rib"),
+            sent: frame.profile.point("route_sent_rib"),
+        }
+    }
+
+    /// Asks, after what was asked before.
+    pub fn ask(&self, question: Question) {
+        self.questions.borrow_mut().push(question);
+        self.asked.notify_one();
+    }
+
+    /// The core has routes of a family.
+    pub fn routes_ready(&self, family: Family) {
+        self.ready[family as usize].set(true);
+        self.changed.notify_one();
+    }
+
+    /// A RIB came to life: when all is announced again, it will be told so.
+    pub fn refresh(&self) {
+        self.refresh_due.set(true);
+        self.changed.notify_one();
+    }
+
+    /// The process ends: the RIB is told nothing more.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+    }
+
+    /// Something happened that may complete what is announced.
+    pub fn look(&self) {
+        self.changed.notify_one();
+    }
+
+    /// An answer holds no longer.
+    pub fn take_back(&self, prefix: IpPrefix) {
+        self.taken_back.borrow_mut().push(prefix);
+    }
+}
+
+/// Sends best routes as long as the process lives.
+pub async fn pump(shell: Rc<BgpShell>) {
+    loop {
+        shell.rib.changed.notified().await;
+        if shell.rib.stopped.get() {
+            return;
+        }
+        while shell.rib.ready.iter().any(Cell::get) && !shell.rib.stopped.get() {
+            shell.origin.room().await;
+            if shell.rib.ready[Family::Ipv4 as usize].get() {
+                let more = send::<Ipv4Prefix>(&shell, |s, batch| s.rib_batch_ipv4(BATCH, batch));
+                shell.rib.ready[Family::Ipv4 as usize].set(more);
+            }
+            shell.origin.room().await;
+            if shell.rib.ready[Family::Ipv6 as usize].get() {
+                let more = send::<Ipv6Prefix>(&shell, |s, batch| s.rib_batch_ipv6(BATCH, batch));
+                shell.rib.ready[Family::Ipv6 as usize].set(more);
+            }
+            tokio::task::yield_now().await;
+        }
+        if shell.rib.refresh_due.get() && shell.is_converged() {
+            shell.rib.refresh_due.set(false);
+            if let Err(error) = shell.origin.end_of_refresh().await {
+                warn!(%error, "the RIB keeps stale BGP routes until their grace time is over");
+            }
+        }
+    }
+}
+
+fn send<P: PackedPrefix>(
+    shell: &BgpShell,
+    fill: impl FnOnce(&mut Speaker, &mut RouteBatch<P>) -> bool,
+) -> bool {
+    let mut batch = RouteBatch::default();
+    let more = shell.with(|speaker| fill(speaker, &mut batch)).unwrap_or(false);
+    record(&shell.rib.queued, &batch);
+    shell.origin.send(&batch);
+    record(&shell.rib.sent, &batch);
+    more
+}
+
+fn record<P: Prefix>(point: &Point, batch: &RouteBatch<P>) {
+    if point.is_on() {
+        for update in &batch.updates {
+            point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
+        }
+    }
+}
+
+/// Asks the RIB about next hops as long as the process lives: questions in order, as many at a time as there are.
+pub async fn ask(shell: Rc<BgpShell>, instance: String) {
+    let side = &shell.rib;
+    loop {
+        side.asked.notified().await;
+        loop {
+            let questions = side.questions.take();
+            if questions.is_empty() {
+                break;
+            }
+            let mut addrs = Vec::new();
+            let mut valid = Vec::new();
+            for question in questions {
+                match question {
+                    Question::Register(addr) => addrs.push(addr.into()),
+                    Question::Deregister(prefix) => valid.push(prefix.into()),
+                }
+            }
+            // What is deregistered was answered before any of these questions; an address asked about again is asked after.
+            if !valid.is_empty() {
+                let request = rib::DeregisterInterestRequest {
+                    target: instance.clone(),
+                    table: TableId::MAIN.0,
+                    valid,
+                };
+                let _ = side.client.deregister_interest(request).await;
+            }
+            if !addrs.is_empty() {
+                register(&shell, &instance, addrs).await;
+            }
+        }
+    }
+}
+
+async fn register(shell: &Rc<BgpShell>, instance: &str, addrs: Vec<sluice_xrl::idl::common::v1::Addr>) {
+    let request = rib::RegisterInterestRequest {
+        target: instance.into(),
+        table: TableId::MAIN.0,
+        addrs,
+        all_origins: false,
+    };
+    shell.rib.taken_back.borrow_mut().clear();
+    match shell.rib.client.register_interest(request).await {
+        Ok(reply) => {
+            for answer in &reply.answers {
+                match input(answer) {
+                    Ok(input) => shell.input(input),
+                    Err(error) => warn!(%error, "the RIB's answer about a next hop makes no sense"),
+                }
+            }
+            for prefix in shell.rib.taken_back.take() {
+                shell.input(Input::Invalid(prefix));
+            }
+        }
+        // A RIB that is gone is asked everything again when it is back.
+        Err(error) => warn!(%error, "the RIB does not say how next hops are reached"),
+    }
+}
+
+fn input(answer: &rib::Interest) -> Result<Input, ConvertError> {
+    let valid = answer.valid.as_ref().ok_or(ConvertError::Missing("valid"))?;
+    Ok(match IpPrefix::try_from(valid)? {
+        IpPrefix::V4(valid) => Input::AnswerIpv4(typed(valid, answer)?),
+        IpPrefix::V6(valid) => Input::AnswerIpv6(typed(valid, answer)?),
+    })
+}
+
+fn typed<P: Prefix>(valid: P, answer: &rib::Interest) -> Result<InterestAnswer<P>, ConvertError> {
+    if !answer.reachable {
+        return Ok(InterestAnswer { valid, route: None });
+    }
+    let distance = u8::try_from(answer.distance)
+        .map_err(|_| ConvertError::Number { what: "distance", value: answer.distance.into() })?;
+    let route = ResolvingRoute {
+        prefix: convert::prefix::<P>(answer.net.as_ref())?,
+        metric: Metric(answer.metric),
+        distance: Distance(distance),
+        connected: answer.connected,
+        forwarding: convert::forwarding(answer.forwarding.as_ref())?,
+    };
+    Ok(InterestAnswer { valid, route: Some(route) })
+}

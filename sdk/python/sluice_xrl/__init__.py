@@ -1,0 +1,19 @@
+"""XRL for Python: call Sluice's components, and be one.
+
+    router = await Router.connect("/run/sluice/finder", secret, "/run/sluice")
+    rib = await router.client("rib", "rib.v1.Rib")
+    print(await rib.call("GetSummary"))
+
+    schema = load(["greeter.proto"], ["idl"])
+    async def greet(request): return {"text": "hello " + request["name"]}
+    await router.register("greeter", schema, {"greeter.v1.Greeter/Greet": greet})
+
+Messages are dictionaries by their fields' names; see `codec`. The protocol is in docs/xrl.md.
+"""
+
+from .errors import XrlError, application
+from .proto import ProtoError, load
+from .router import Client, Event, Router
+from .schema import Schema
+
+__all__ = ["Client", "Event", "ProtoError", "Router", "Schema", "XrlError", "application", "load"]
