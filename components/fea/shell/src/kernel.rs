@@ -188,7 +188,9 @@ fn objects() -> io::Result<Objects> {
         Member::Via { gateway, interface } => {
             Some(NextHop { gateway: Some(*gateway), interface: Some(*interface), weight })
         }
-        Member::Direct { interface, .. } => Some(NextHop { gateway: None, interface: Some(*interface), weight }),
+        Member::Direct { interface, .. } => {
+            Some(NextHop { gateway: None, interface: Some(*interface), weight })
+        }
         Member::Blackhole { .. } => None,
     };
     let leads = |hops: Vec<NextHop>| Forwarding::many(hops).unwrap_or(Forwarding::Discard);

@@ -185,7 +185,7 @@ impl Component for FeaShell {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
             interfaces_service(Rc::new(crate::interfaces::Served(Rc::clone(self)))),
-            sockets_service(Rc::new(crate::sockets::Served(Rc::clone(&self.sockets)))),
+            sockets_service(self.sockets.service()),
         ]
     }
 

@@ -91,6 +91,11 @@ impl Sockets {
         }))
     }
 
+    /// The broker as it is served.
+    pub fn service(self: &Rc<Self>) -> Rc<impl pb::Sockets + use<>> {
+        Rc::new(Served(Rc::clone(self)))
+    }
+
     /// Who may have what, from now on. What is open stays open.
     pub fn set_policy(&self, policy: SocketPolicy) {
         self.policy.replace(policy);
@@ -142,13 +147,17 @@ impl Sockets {
                 classes
             }
         };
-        let mut denied = format!("process {pid} is no registered component");
+        let mut reasons = Vec::new();
         for class in classes {
             match self.policy.borrow().check(&class, request.right(), &request.groups) {
                 Ok(()) => return Ok(class),
-                Err(why) => denied = why.to_string(),
+                Err(why) => reasons.push(why.to_string()),
             }
         }
+        if reasons.is_empty() {
+            reasons.push(format!("process {pid} is no registered component"));
+        }
+        let denied = reasons.join("; ");
         debug!(pid, denied, "refused");
         Err(XrlError::AccessDenied(denied))
     }
@@ -303,7 +312,7 @@ fn request(kind: Kind, options: Option<pb::SocketOptions>) -> Result<SocketReque
 }
 
 /// The broker as the calls see it.
-pub(crate) struct Served(pub(crate) Rc<Sockets>);
+struct Served(Rc<Sockets>);
 
 impl pb::Sockets for Served {
     async fn open_tcp_listener(
