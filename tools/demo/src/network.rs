@@ -56,11 +56,13 @@ route-map v6out permit 10
  set ipv6 next-hop global 2001:db8:3::2
 ";
 
-/// ExaBGP announces and withdraws single routes when the file `go` appears in its folder.
+/// ExaBGP announces and withdraws single routes when the file `go` appears in its folder. One route is there from the start, so
+/// that the next hop is known to the router, as in the paper.
 fn exabgp_script() -> String {
     format!(
         "#!/usr/bin/env python3\n\
          import os, sys, time\n\
+         sys.stdout.write('announce route 198.18.255.0/24 next-hop 10.4.0.2\\n')\nsys.stdout.flush()\n\
          while not os.path.exists('@DIR@/go'):\n    time.sleep(0.02)\n\
          for i in range({PROBES}):\n    \
          sys.stdout.write('announce route 198.18.%d.0/24 next-hop 10.4.0.2\\n' % i)\n    sys.stdout.flush()\n    \
@@ -113,7 +115,7 @@ pub fn topology(first: &RoutingTable, second: &RoutingTable) -> Result<Topology>
          [nodes.sluice]\ndaemon = 'sluice'\nsysctls = {{ 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }}\nconfig = \"\"\"\n{}\"\"\"\n\
          [nodes.frr]\ndaemon = 'frr'\nroutes = ['default via 10.3.0.1', '::/0 via 2001:db8:3::1']\nconfig = \"\"\"\n{FRR_CONF}\"\"\"\n\
          [nodes.probe]\ndaemon = 'exabgp'\nconfig = \"\"\"\n{EXABGP_CONF}\"\"\"\nfiles = {{ 'probe.py' = '''\n{}''' }}\n\
-         [nodes.internet]\nroutes = ['local default dev lo', 'local ::/0 dev lo']\n\
+         [nodes.internet]\nroutes = ['198.51.100.0/24 via 10.11.0.1', '2001:db8:51::/48 via 2001:db8:11::1', 'local default dev lo', 'local ::/0 dev lo']\n\
          [nodes.host]\nroutes = ['default via 198.51.100.1', '::/0 via 2001:db8:51::1']\n",
         toml_text(SLUICE_CONF),
         exabgp_script().trim_start_matches('\n'),

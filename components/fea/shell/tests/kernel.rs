@@ -229,6 +229,21 @@ fn every_kind_of_route() {
     assert_eq!(bench.ours(), 2);
 }
 
+/// A group that no route uses any more leaves no object behind in the kernel.
+#[test]
+fn unused_next_hops_go() {
+    let Some(mut bench) = Bench::new("unused_next_hops_go") else { return };
+    let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("10.0.1.2", "eth1"));
+    bench.set4(1, Forwarding::many([a, b]).unwrap(), &["198.51.100.0/24"]);
+    assert!(bench.ip("nexthop show proto 83").lines().count() > 0);
+    let prefix = "198.51.100.0/24".parse().unwrap();
+    let routes = vec![FibRoute { prefix, group: None, provenance: Provenance::NONE }];
+    let gone = FibBatch { groups: Vec::new(), routes, unused: vec![GroupId(1)] };
+    bench.input(Input::UpdateIpv4(TABLE, gone));
+    bench.quiet();
+    assert_eq!(bench.ip("nexthop show proto 83"), "");
+}
+
 #[test]
 fn refusals_name_the_reason() {
     let Some(mut bench) = Bench::new("refusals_name_the_reason") else { return };

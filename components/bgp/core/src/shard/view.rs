@@ -82,9 +82,11 @@ impl<P: Unicast> Shard<P> {
         self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.paths - p.stale)
     }
 
-    /// The number of prefixes that the group of `peer` was told. A few of them may be the peer's own, which it was not.
+    /// The number of prefixes that `peer` was told: those of its update group less its own, which are never echoed to it. Exact
+    /// when no change waits.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
-        self.groups.told(peer).map_or(0, |(_, branch)| branch.told_count())
+        let own = self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.best);
+        self.groups.told(peer).map_or(0, |(_, branch)| branch.told_count().saturating_sub(own))
     }
 
     /// The update groups.

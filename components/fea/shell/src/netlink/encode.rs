@@ -78,7 +78,8 @@ impl Messages {
             EngineOp::SetGroup { id, members, create } => self.set_group(*id, members, *create, sequence),
             EngineOp::DeleteNextHop { id } => {
                 self.begin(RTM_DELNEXTHOP, 0, sequence);
-                self.next_hop_header(libc::AF_UNSPEC);
+                // The kernel wants a header of zeros here: the number alone says which object is meant.
+                self.octets.extend_from_slice(&[0; 8]);
                 self.number(NHA_ID, id.0);
                 self.end();
             }
