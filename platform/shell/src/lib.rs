@@ -5,6 +5,7 @@
 //! as an origin ([`RibOrigin`]), descriptors from the FEA's broker ([`descriptor`]).
 
 pub mod clock;
+pub mod descriptor;
 mod driver;
 mod process;
 mod profile;

@@ -1,15 +1,9 @@
-//! The two calls that Rust's libraries have no safe form of.
+//! The call that Rust's libraries have no safe form of.
 #![allow(unsafe_code)]
 
 use nix::libc;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-
-/// Takes over a descriptor that the kernel has just made for this process in a control message.
-pub fn own(descriptor: i32) -> OwnedFd {
-    // SAFETY: `recvmsg` returned the number in SCM_RIGHTS: it is open, and nobody else knows it.
-    unsafe { OwnedFd::from_raw_fd(descriptor) }
-}
+use std::os::fd::AsRawFd;
 
 /// Lets the kernel drop what comes with a TTL below `ttl` (RFC 5082).
 pub fn set_min_ttl(socket: &impl AsRawFd, ipv4: bool, ttl: u8) -> io::Result<()> {

@@ -6,7 +6,6 @@
 
 mod config;
 mod connection;
-mod descriptor;
 mod ffi;
 mod interfaces;
 mod listening;

@@ -1,6 +1,7 @@
 //! Sockets: opened by the FEA, used here.
 
-use crate::{descriptor, ffi};
+use crate::ffi;
+use sluice_shell::descriptor;
 use sluice_bgp::speaker::NeighborConfig;
 use sluice_shell::Frame;
 use sluice_xrl::idl::fea::v1 as fea;

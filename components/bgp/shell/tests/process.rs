@@ -49,7 +49,12 @@ impl FakeFea {
 
     /// Hands descriptors to those who have a token.
     async fn serve(self: Rc<Self>, run_dir: std::path::PathBuf) {
-        let listener = UnixListener::bind(run_dir.join("descriptors.sock")).unwrap();
+        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::SEQPACKET, None).unwrap();
+        let address = sluice_shell::descriptor::socket_path(&run_dir);
+        socket.bind(&socket2::SockAddr::unix(address).unwrap()).unwrap();
+        socket.listen(16).unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let listener = UnixListener::from_std(socket.into()).unwrap();
         loop {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut token = vec![0; 16];

@@ -1,1 +1,213 @@
+//! The socket broker's hands: opens sockets as they are asked for. Whether they may be is decided before.
 
+use crate::ffi;
+use sluice_fea::socket::SocketKind;
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, Socket, Type};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// A socket to be opened.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SocketRequest {
+    /// What kind of socket.
+    pub kind: Kind,
+    /// The interface that it is bound to.
+    pub interface: Option<String>,
+    /// TTL or hop limit of what is sent; `None` is the system's default.
+    pub ttl: Option<u8>,
+    /// What comes with less TTL or hop limit is dropped (GTSM, RFC 5082).
+    pub min_ttl: Option<u8>,
+    /// The differentiated services code point of what is sent (RFC 2474), 0 to 63.
+    pub dscp: u8,
+    /// Multicast groups to join; they need an interface.
+    pub groups: Vec<IpAddr>,
+}
+
+/// The kinds of sockets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// TCP, listening.
+    TcpListener {
+        /// Address and port; an unspecified address is any of its family.
+        local: SocketAddr,
+        /// Connections that may wait to be accepted.
+        backlog: i32,
+    },
+    /// TCP, bound and ready to connect.
+    TcpConnector {
+        /// The address to connect from; `None` leaves it to the system.
+        local: Option<IpAddr>,
+        /// Where it will connect to.
+        remote: SocketAddr,
+        /// The MD5 key of the connection (RFC 2385).
+        md5: Option<String>,
+    },
+    /// UDP, bound.
+    Udp {
+        /// Address and port.
+        local: SocketAddr,
+    },
+    /// Raw IP.
+    Raw {
+        /// Whether it is IPv4.
+        ipv4: bool,
+        /// The IP protocol.
+        protocol: u8,
+    },
+}
+
+impl SocketRequest {
+    /// What the policy is asked about it.
+    pub fn right(&self) -> SocketKind {
+        match &self.kind {
+            Kind::TcpListener { local, .. } => SocketKind::TcpListen(local.port()),
+            Kind::TcpConnector { remote, .. } => SocketKind::TcpConnect(remote.port()),
+            Kind::Udp { local } => SocketKind::Udp(local.port()),
+            Kind::Raw { protocol, .. } => SocketKind::Raw(*protocol),
+        }
+    }
+
+    fn is_ipv4(&self) -> bool {
+        match &self.kind {
+            Kind::TcpListener { local, .. } | Kind::Udp { local } => local.is_ipv4(),
+            Kind::TcpConnector { remote, .. } => remote.is_ipv4(),
+            Kind::Raw { ipv4, .. } => *ipv4,
+        }
+    }
+
+    /// Opens it. It does not block when used, and is closed in processes that this one starts.
+    pub fn open(&self) -> io::Result<OwnedFd> {
+        let ipv4 = self.is_ipv4();
+        let (kind, protocol) = match &self.kind {
+            Kind::TcpListener { .. } | Kind::TcpConnector { .. } => (Type::STREAM, Protocol::TCP),
+            Kind::Udp { .. } => (Type::DGRAM, Protocol::UDP),
+            Kind::Raw { protocol, .. } => (Type::RAW, Protocol::from(i32::from(*protocol))),
+        };
+        let domain = if ipv4 { Domain::IPV4 } else { Domain::IPV6 };
+        let socket = Socket::new(domain, kind.nonblocking().cloexec(), Some(protocol))?;
+        if !ipv4 && !matches!(self.kind, Kind::Raw { .. }) {
+            socket.set_only_v6(true)?;
+        }
+        let index = self.interface.as_deref().map(interface_index).transpose()?;
+        if let Some(interface) = &self.interface {
+            socket.bind_device(Some(interface.as_bytes()))?;
+        }
+        self.set_header_fields(&socket, ipv4)?;
+        self.join_groups(&socket, ipv4, index)?;
+        match &self.kind {
+            Kind::TcpListener { local, backlog } => {
+                socket.set_reuse_address(true)?;
+                socket.bind(&scoped(*local, index))?;
+                socket.listen(*backlog)?;
+            }
+            Kind::TcpConnector { local, remote, md5 } => {
+                if let Some(local) = local {
+                    socket.bind(&scoped(SocketAddr::new(*local, 0), index))?;
+                }
+                if let Some(key) = md5 {
+                    set_tcp_md5(&socket, remote.ip(), key)?;
+                }
+            }
+            Kind::Udp { local } => {
+                socket.set_reuse_address(true)?;
+                self.tell_more(&socket, ipv4)?;
+                socket.bind(&scoped(*local, index))?;
+            }
+            Kind::Raw { .. } => self.tell_more(&socket, ipv4)?,
+        }
+        Ok(socket.into())
+    }
+
+    fn set_header_fields(&self, socket: &Socket, ipv4: bool) -> io::Result<()> {
+        if let Some(ttl) = self.ttl {
+            let ttl = u32::from(ttl);
+            if ipv4 {
+                socket.set_ttl_v4(ttl)?
+            } else {
+                socket.set_unicast_hops_v6(ttl)?
+            }
+            if !self.groups.is_empty() {
+                if ipv4 { socket.set_multicast_ttl_v4(ttl)? } else { socket.set_multicast_hops_v6(ttl)? }
+            }
+        }
+        if let Some(min) = self.min_ttl {
+            let (level, option) = if ipv4 {
+                (libc::IPPROTO_IP, libc::IP_MINTTL)
+            } else {
+                (libc::IPPROTO_IPV6, IPV6_MINHOPCOUNT)
+            };
+            ffi::set_int(socket.as_fd(), level, option, i32::from(min))?;
+        }
+        if self.dscp > 63 {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a DSCP is at most 63"));
+        }
+        if self.dscp > 0 {
+            let field = u32::from(self.dscp) << 2;
+            if ipv4 { socket.set_tos_v4(field)? } else { socket.set_tclass_v6(field)? }
+        }
+        Ok(())
+    }
+
+    fn join_groups(&self, socket: &Socket, ipv4: bool, index: Option<u32>) -> io::Result<()> {
+        if self.groups.is_empty() {
+            return Ok(());
+        }
+        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "a multicast group needs an interface");
+        let index = index.ok_or_else(missing)?;
+        for group in &self.groups {
+            match group {
+                IpAddr::V4(g) => socket.join_multicast_v4_n(g, &InterfaceIndexOrAddress::Index(index))?,
+                IpAddr::V6(g) => socket.join_multicast_v6(g, index)?,
+            }
+        }
+        if ipv4 {
+            socket.set_multicast_loop_v4(false)
+        } else {
+            socket.set_multicast_if_v6(index)?;
+            socket.set_multicast_loop_v6(false)
+        }
+    }
+
+    /// With each packet its destination, interface and TTL are told (RFC 3542 for IPv6).
+    fn tell_more(&self, socket: &Socket, ipv4: bool) -> io::Result<()> {
+        let options = if ipv4 {
+            [(libc::IPPROTO_IP, libc::IP_PKTINFO), (libc::IPPROTO_IP, libc::IP_RECVTTL)]
+        } else {
+            [(libc::IPPROTO_IPV6, libc::IPV6_RECVPKTINFO), (libc::IPPROTO_IPV6, libc::IPV6_RECVHOPLIMIT)]
+        };
+        options.into_iter().try_for_each(|(level, option)| ffi::set_int(socket.as_fd(), level, option, 1))
+    }
+}
+
+/// linux/in6.h; libc has it for other systems only.
+const IPV6_MINHOPCOUNT: i32 = 73;
+
+/// Sets the MD5 key for segments of `peer` (RFC 2385) on a connection or a listener; an empty key removes it.
+pub fn set_tcp_md5(socket: &impl AsFd, peer: IpAddr, key: &str) -> io::Result<()> {
+    match ffi::set_tcp_md5(socket.as_fd(), peer, key.as_bytes()) {
+        // There was none to remove.
+        Err(e) if key.is_empty() && e.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        other => other,
+    }
+}
+
+fn interface_index(name: &str) -> io::Result<u32> {
+    nix::net::if_::if_nametoindex(name)
+        .map_err(|e| io::Error::new(io::Error::from(e).kind(), format!("interface {name}: {e}")))
+}
+
+/// The address for `bind`: a link-local one is meant on the interface.
+fn scoped(address: SocketAddr, index: Option<u32>) -> SockAddr {
+    match (address, index) {
+        (SocketAddr::V6(a), Some(index)) if a.ip().is_unicast_link_local() => {
+            SocketAddrV6::new(*a.ip(), a.port(), 0, index).into()
+        }
+        _ => address.into(),
+    }
+}
+
+/// The address that stands for any of the family.
+pub fn unspecified(ipv4: bool) -> IpAddr {
+    if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() }
+}

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use sluice_base::{Family, InterfaceAddress};
+use sluice_fea::socket::SocketPolicy;
 use sluice_fea::{Configuration, LinkConfiguration};
 use std::collections::BTreeMap;
 
@@ -10,6 +11,9 @@ use std::collections::BTreeMap;
 struct Tree {
     interface: Vec<Interface>,
     forwarding: Forwarding,
+    /// Put there by the manager, from what the components ship: nobody configures it.
+    #[serde(rename = "socket-rights")]
+    socket_rights: SocketPolicy,
 }
 
 #[derive(Deserialize, Default)]
@@ -29,7 +33,7 @@ struct Interface {
 }
 
 /// Reads the tree. A router forwards unless its configuration says that it does not.
-pub fn read(config: &serde_json::Value) -> Result<Configuration, String> {
+pub fn read(config: &serde_json::Value) -> Result<(Configuration, SocketPolicy), String> {
     let tree: Tree = serde_json::from_value(config.clone()).map_err(|e| e.to_string())?;
     let mut interfaces = BTreeMap::new();
     for interface in tree.interface {
@@ -41,7 +45,7 @@ pub fn read(config: &serde_json::Value) -> Result<Configuration, String> {
         (Family::Ipv4, tree.forwarding.ipv4.unwrap_or(true)),
         (Family::Ipv6, tree.forwarding.ipv6.unwrap_or(true)),
     ]);
-    Ok(Configuration { interfaces, forwarding })
+    Ok((Configuration { interfaces, forwarding }, tree.socket_rights))
 }
 
 fn address(text: &str) -> Result<InterfaceAddress, String> {
@@ -56,15 +60,17 @@ fn address(text: &str) -> Result<InterfaceAddress, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_fea::socket::SocketKind;
 
     #[test]
     fn reads_interfaces_and_forwarding() {
         let tree = serde_json::json!({
             "interface": [{"name": "eth0", "mtu": 1400, "address": ["10.0.0.1/24", "2001:db8::1/64"]}],
             "forwarding": {"ipv6": false},
-            "socket-rights": {},
+            "socket-rights": {"bgp": {"tcp_listen": [179]}},
         });
-        let read = read(&tree).expect("valid");
+        let (read, policy) = read(&tree).expect("valid");
+        assert!(policy.check("bgp", SocketKind::TcpListen(179), &[]).is_ok());
         assert_eq!(read.interfaces["eth0"].addresses.len(), 2);
         assert_eq!((read.forwarding[&Family::Ipv4], read.forwarding[&Family::Ipv6]), (true, false));
         assert!(address("10.0.0.1/33").is_err());

@@ -79,7 +79,9 @@ impl Streams {
         let known = self.0.borrow_mut().remove(&connection);
         let mut stream = match known {
             Some(s) if after.is_some() && s.query == query && s.last == after => s,
-            _ if after.is_some() => return Err(XrlError::BadArguments("after: not what the last page ended with".into())),
+            _ if after.is_some() => {
+                return Err(XrlError::BadArguments("after: not what the last page ended with".into()));
+            }
             _ => Stream { query, last: None, left: Vec::new(), pages: start(query) },
         };
         let mut routes = std::mem::take(&mut stream.left);
@@ -186,7 +188,9 @@ fn objects() -> io::Result<Objects> {
         Member::Via { gateway, interface } => {
             Some(NextHop { gateway: Some(*gateway), interface: Some(*interface), weight })
         }
-        Member::Direct { interface, .. } => Some(NextHop { gateway: None, interface: Some(*interface), weight }),
+        Member::Direct { interface, .. } => {
+            Some(NextHop { gateway: None, interface: Some(*interface), weight })
+        }
         Member::Blackhole { .. } => None,
     };
     let leads = |hops: Vec<NextHop>| Forwarding::many(hops).unwrap_or(Forwarding::Discard);
@@ -302,7 +306,11 @@ fn next_hops(mut octets: &[u8]) -> Vec<NextHop> {
             RTA_VIA => address(value.get(2..)?),
             _ => None,
         });
-        hops.push(NextHop { gateway, interface: InterfaceIndex::new(index), weight: weight.saturating_add(1) });
+        hops.push(NextHop {
+            gateway,
+            interface: InterfaceIndex::new(index),
+            weight: weight.saturating_add(1),
+        });
         octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     hops

@@ -1,10 +1,12 @@
 //! The forwarding engine abstraction: the process.
 //!
 //! * [`linux`]: the kernel as a forwarding engine, over netlink ([`netlink`]).
-//! * [`broker`]: sockets for components that may not open them.
+//! * [`sockets`]: sockets for components that may not open them: opened by [`broker`], handed over by [`descriptors`], or
+//!   kept with their packets relayed ([`relay`]).
 
 pub mod broker;
 mod configuration;
+pub mod descriptors;
 mod ffi;
 mod fib;
 mod interfaces;
@@ -12,5 +14,7 @@ mod kernel;
 pub mod linux;
 pub mod netlink;
 mod process;
+pub mod relay;
+pub mod sockets;
 
 pub use process::run;

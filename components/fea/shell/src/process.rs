@@ -2,13 +2,14 @@
 
 use crate::interfaces::Subscribers;
 use crate::linux::LinuxEngine;
+use crate::sockets::Sockets;
 use crate::{configuration, fib};
-use sluice_base::{InterfaceEvent, Instant, TableId};
+use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Machine, Progress};
 use sluice_shell::{Component, Frame, Point, RunOptions, clock};
 use sluice_xrl::Service;
-use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service};
+use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -34,6 +35,7 @@ pub struct FeaShell {
     pub(crate) owner: RefCell<Option<pb::FeaClientClient>>,
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
     pub(crate) streams: crate::kernel::Streams,
+    sockets: Rc<Sockets>,
     wake: Notify,
     configured: Cell<bool>,
     pub(crate) arrives: Point,
@@ -46,7 +48,9 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
         let engine = LinuxEngine::open().map_err(|e| {
-            anyhow::anyhow!("the kernel's forwarding table cannot be written ({e}); the FEA needs CAP_NET_ADMIN")
+            anyhow::anyhow!(
+                "the kernel's forwarding table cannot be written ({e}); the FEA needs CAP_NET_ADMIN"
+            )
         })?;
         let shell = Rc::new(FeaShell {
             drive: RefCell::new(Drive::new(Fea::new(u64::from_ne_bytes(seed)), engine)),
@@ -55,6 +59,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             owner: RefCell::default(),
             resyncs: RefCell::default(),
             streams: crate::kernel::Streams::default(),
+            sockets: Sockets::new(frame.router.clone(), &frame.run_dir)?,
             wake: Notify::new(),
             configured: Cell::new(false),
             arrives: frame.profile.point("route_arrives_fea"),
@@ -138,7 +143,8 @@ impl FeaShell {
     /// Timers and background work, for ever.
     async fn work(self: Rc<Self>) {
         loop {
-            let progress = self.with_drive(|drive, now, effects| drive.run_slice(now, Budget::SLICE, effects));
+            let progress =
+                self.with_drive(|drive, now, effects| drive.run_slice(now, Budget::SLICE, effects));
             if progress == Progress::More {
                 tokio::task::yield_now().await;
                 continue;
@@ -179,6 +185,7 @@ impl Component for FeaShell {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
             interfaces_service(Rc::new(crate::interfaces::Served(Rc::clone(self)))),
+            sockets_service(self.sockets.service()),
         ]
     }
 
@@ -187,8 +194,9 @@ impl Component for FeaShell {
     }
 
     async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String> {
-        let configuration = configuration::read(&config)?;
+        let (configuration, policy) = configuration::read(&config)?;
         if !check_only {
+            self.sockets.set_policy(policy);
             self.input(Input::Configure(configuration));
             self.configured.set(true);
         }
