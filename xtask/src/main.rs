@@ -16,11 +16,11 @@ enum Chore {
     Tidy,
     /// Checks where dependencies come from and under which licence.
     Licences,
-    /// Writes a new component: core, shell, schema, rights, fuzz target; and its rows.
+    /// Writes a new component: core, shell, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
         name: String,
-        /// Where to put it; the default is `components/` of this workspace.
+        /// Another folder than `components/` of this workspace; then no rows are written.
         #[arg(long)]
         into: Option<PathBuf>,
     },

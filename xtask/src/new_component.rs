@@ -1,7 +1,154 @@
-//! Writes a new component: placeholder.
-use anyhow::Result;
-use std::path::Path;
+//! Writes a new component: its rooms, and the rows by which the executable knows it. What it writes passes the tests.
 
-pub fn write(_root: &Path, _name: &str, _into: Option<&Path>) -> Result<()> {
+use anyhow::{Context, Result, bail, ensure};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The files of a component, and what is in them; see [`Names::fill`] for the marks.
+const FILES: [(&str, &str); 10] = [
+    ("README.md", include_str!("../templates/component/README.md.in")),
+    ("@NAME@.yang", include_str!("../templates/component/NAME.yang.in")),
+    ("rights.toml", include_str!("../templates/component/rights.toml.in")),
+    ("core/Cargo.toml", include_str!("../templates/component/core/Cargo.toml.in")),
+    ("core/src/lib.rs", include_str!("../templates/component/core/src/lib.rs.in")),
+    ("core/src/machine.rs", include_str!("../templates/component/core/src/machine.rs.in")),
+    ("core/src/event.rs", include_str!("../templates/component/core/src/event.rs.in")),
+    ("core/src/view.rs", include_str!("../templates/component/core/src/view.rs.in")),
+    ("shell/Cargo.toml", include_str!("../templates/component/shell/Cargo.toml.in")),
+    ("shell/src/lib.rs", include_str!("../templates/component/shell/src/lib.rs.in")),
+];
+
+/// Names that mean something else to the Finder, to the manager or to the schema.
+const TAKEN: [&str; 6] = ["extensions", "finder", "manager", "operator", "router", "sluice"];
+
+/// A class name is also a file name, a YANG identifier and part of crate names.
+const LONGEST: usize = 32;
+
+const MANIFEST: &str = "apps/sluice/Cargo.toml";
+const ROWS: &str = "apps/sluice/src/components.rs";
+
+/// Writes the component `name` into `components/` of the workspace at `root`, and its rows; or into `into`, without rows.
+pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
+    let names = Names::of(name)?;
+    let workspace = read(&root.join("Cargo.toml"))?;
+    let taken = |line: &str| {
+        [format!("sluice-{name} "), format!("sluice-{name}-shell ")].iter().any(|n| line.starts_with(n))
+    };
+    ensure!(!workspace.lines().any(taken), "a crate `sluice-{name}` exists already; choose another name");
+    let folder = into.map_or_else(|| root.join("components"), PathBuf::from).join(name);
+    ensure!(!folder.exists(), "{} exists already", folder.display());
+    // Everything that can be refused is, before anything is written.
+    let rows = match into {
+        None => vec![
+            (root.join(MANIFEST), with_dependency(&read(&root.join(MANIFEST))?, &names)?),
+            (root.join(ROWS), with_rows(&read(&root.join(ROWS))?, &names)?),
+        ],
+        Some(_) => Vec::new(),
+    };
+    let mut written = Vec::new();
+    for (path, template) in FILES {
+        let path = folder.join(names.fill(path));
+        fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
+        fs::write(&path, names.fill(template)).with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path);
+    }
+    for (path, text) in rows {
+        fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        written.push(path);
+    }
+    format(root, &written);
+    for path in &written {
+        println!("{}", path.strip_prefix(root).unwrap_or(path).display());
+    }
+    println!("no fuzz row: nothing is decoded yet; add one in fuzz/src/lib.rs with the first decoder");
+    match into {
+        None => println!("next: cargo test -p sluice-{name} -p sluice-{name}-shell"),
+        Some(_) => println!("no rows in apps/sluice: the folder is not this workspace's components/"),
+    }
     Ok(())
 }
+
+/// A component's name in the forms that files need.
+struct Names {
+    /// As the Finder and the configuration know it: `my-proto`.
+    class: String,
+    /// As part of a crate's name in Rust: `my_proto`.
+    krate: String,
+    /// As part of a type's name: `MyProto`.
+    kind: String,
+}
+
+impl Names {
+    fn of(class: &str) -> Result<Self> {
+        let parts: Vec<&str> = class.split('-').collect();
+        let is_word = |part: &&str| {
+            !part.is_empty() && part.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
+        };
+        let sound = class.starts_with(|c: char| c.is_ascii_lowercase()) && parts.iter().all(is_word);
+        if !sound || class.len() > LONGEST {
+            bail!(
+                "`{class}` is not a name for a component: lower-case letters and digits, words joined by `-`, a letter first, \
+                 at most {LONGEST} characters"
+            );
+        }
+        ensure!(!TAKEN.contains(&class), "`{class}` means something else already; choose another name");
+        let capital = |part: &&str| part[..1].to_ascii_uppercase() + &part[1..];
+        Ok(Names {
+            class: class.into(),
+            krate: class.replace('-', "_"),
+            kind: parts.iter().map(capital).collect(),
+        })
+    }
+
+    /// Puts the names in the places that are marked for them.
+    fn fill(&self, template: &str) -> String {
+        template.replace("@NAME@", &self.class).replace("@CRATE@", &self.krate).replace("@TYPE@", &self.kind)
+    }
+}
+
+fn read(path: &Path) -> Result<String> {
+    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// The executable's manifest with the shell among its dependencies, in the order of the alphabet.
+fn with_dependency(manifest: &str, names: &Names) -> Result<String> {
+    let row = names.fill("sluice-@NAME@-shell = { path = \"../../components/@NAME@/shell\" }");
+    let mut lines: Vec<&str> = manifest.lines().collect();
+    let begin = lines.iter().position(|l| *l == "[dependencies]");
+    let begin = begin.with_context(|| format!("{MANIFEST} has no [dependencies]"))? + 1;
+    let section = &lines[begin..];
+    let end = section.iter().position(|l| l.is_empty()).unwrap_or(section.len());
+    let place = section[..end].iter().position(|l| *l > row.as_str()).unwrap_or(end);
+    lines.insert(begin + place, &row);
+    Ok(lines.join("\n") + "\n")
+}
+
+/// The list of components with the new one at the end of both tables.
+fn with_rows(list: &str, names: &Names) -> Result<String> {
+    let changed = || format!("{ROWS} does not look as it did; add the rows by hand");
+    let table = list.find("pub const BUILTINS").with_context(changed)?;
+    let close = table + list[table..].find("];").with_context(changed)?;
+    let (before, after) = list.split_at(close);
+    let before = before.trim_end().trim_end_matches(',');
+    let arm = after.find("        other =>").with_context(changed)?;
+    let (between, rest) = after.split_at(arm);
+    let builtin = names.fill("builtin!(\"@NAME@\", module)");
+    let run = names.fill("        \"@NAME@\" => sluice_@CRATE@_shell::run(options),\n");
+    Ok(format!("{before}, {builtin}{between}{run}{rest}"))
+}
+
+/// Brings what was written into the house's form: how lines break depends on the length of the name.
+fn format(root: &Path, written: &[PathBuf]) {
+    let sources = written.iter().filter(|p| p.extension().is_some_and(|e| e == "rs"));
+    let mut rustfmt = Command::new("rustfmt");
+    rustfmt.args(["--edition", "2024", "--config-path"]).arg(root).args(sources);
+    // Without rustfmt everything is right but for its looks.
+    if !rustfmt.status().is_ok_and(|status| status.success()) {
+        eprintln!("rustfmt could not be run: run `cargo fmt` yourself");
+    }
+}
+
+#[cfg(test)]
+#[path = "new_component_tests.rs"]
+mod tests;
