@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency figures clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -33,19 +33,18 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-tables bench-fib bench-latency
+bench: bench-xrl bench-fib
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
 
-bench-tables: setup
-	$(CARGO) run --release --locked -p bench-tables
+# Kernel routes beside a bare netlink loop, and a next hop changed under a full table; in a namespace of its own.
+bench-fib: setup
+	$(CARGO) run --release --locked -p sluice-fea-shell --example fibload
 
-bench-fib: build
-	$(CARGO) run --release --locked -p bench-fib
-
-bench-latency: build
-	$(CARGO) run --release --locked -p bench-latency
+# Random mutations of real messages against every decoder, for a while.
+fuzz: setup
+	$(CARGO) test --release --locked -p sluice-fuzz
 
 # Removes what a killed demo, test or benchmark may have left behind.
 clean-lab:

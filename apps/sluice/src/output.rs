@@ -64,7 +64,9 @@ impl From<anyhow::Error> for Failure {
 impl From<XrlError> for Failure {
     fn from(error: XrlError) -> Self {
         let code = match error {
-            XrlError::NoFinder | XrlError::Disconnected(_) | XrlError::UnknownTarget(_) => Self::NOT_CONNECTED,
+            XrlError::NoFinder | XrlError::Disconnected(_) | XrlError::UnknownTarget(_) => {
+                Self::NOT_CONNECTED
+            }
             XrlError::DeadlineExceeded => Self::TIMEOUT,
             XrlError::AccessDenied(_) => Self::PERMISSION,
             _ => Self::FAILED,
@@ -101,7 +103,9 @@ impl Table {
             return println!("{nothing}");
         }
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
-        let width = |c: usize| self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0);
+        let width = |c: usize| {
+            self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0)
+        };
         let widths: Vec<usize> = (0..columns).map(width).collect();
         for row in &self.rows {
             let cells: Vec<String> = row.iter().zip(&widths).map(|(t, w)| format!("{t:<w$}")).collect();

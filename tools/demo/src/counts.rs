@@ -122,9 +122,15 @@ pub fn frr_received(lab: &Lab, peer: &str) -> Result<Count> {
 /// The kernel's own table: routes with the router's protocol number, counted by a tool that is not ours.
 pub fn kernel(lab: &Lab, protocol: u8) -> Result<Count> {
     let of = |family: &str| -> Result<u64> {
-        let output =
-            lab.command("sluice", "ip")?.args([family, "route", "show", "proto", &protocol.to_string()]).output()?;
-        Ok(output.stdout.split(|b| *b == b'\n').filter(|l| !l.is_empty() && l[0] != b'\t' && l[0] != b' ').count() as u64)
+        let output = lab
+            .command("sluice", "ip")?
+            .args([family, "route", "show", "proto", &protocol.to_string()])
+            .output()?;
+        Ok(output
+            .stdout
+            .split(|b| *b == b'\n')
+            .filter(|l| !l.is_empty() && l[0] != b'\t' && l[0] != b' ')
+            .count() as u64)
     };
     Ok(Count { v4: of("-4")?, v6: of("-6")? })
 }

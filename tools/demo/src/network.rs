@@ -94,14 +94,8 @@ pub fn topology(first: &RoutingTable, second: &RoutingTable) -> Result<Topology>
     let feed = |number: u8, local_as: u32, table| {
         let (v4, v6) = (format!("10.{number}.0.2"), format!("2001:db8:{number}::2"));
         let gateway = format!("10.{number}.0.1");
-        Feed {
-            router_id: &v4.clone(),
-            local_as,
-            local: (&v4, &v6),
-            neighbor: (&gateway, 64500),
-            table,
-        }
-        .config()
+        Feed { router_id: &v4.clone(), local_as, local: (&v4, &v6), neighbor: (&gateway, 64500), table }
+            .config()
     };
     let toml_text = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let mut text = String::new();

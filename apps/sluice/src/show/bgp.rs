@@ -85,7 +85,10 @@ async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
         }));
         return Ok(());
     }
-    println!("AS {}, router id {}, {} of {} sessions established", s.local_as, s.router_id, s.established, s.neighbors);
+    println!(
+        "AS {}, router id {}, {} of {} sessions established",
+        s.local_as, s.router_id, s.established, s.neighbors
+    );
     for t in &s.tables {
         println!(
             "{}: {} prefixes, {} attribute sets, {} in the RIB, {} stale, {} changes queued",
@@ -98,7 +101,8 @@ async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
         );
     }
     println!();
-    let mut table = Table::new(&["neighbor", "as", "state", "for", "received", "sent", "description", "last error"]);
+    let mut table =
+        Table::new(&["neighbor", "as", "state", "for", "received", "sent", "description", "last error"]);
     for n in &neighbors {
         table.row(vec![
             n.address.clone(),
@@ -147,7 +151,8 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
 }
 
 async fn neighbors(client: &pb::BgpClient, address: String, as_json: bool) -> Result<(), Failure> {
-    let neighbors = client.get_neighbors(pb::GetNeighborsRequest { address: address.clone() }).await?.neighbors;
+    let neighbors =
+        client.get_neighbors(pb::GetNeighborsRequest { address: address.clone() }).await?.neighbors;
     if neighbors.is_empty() && !address.is_empty() {
         return Err(Failure::failed(format!("no neighbor {address} is configured")));
     }
@@ -156,18 +161,35 @@ async fn neighbors(client: &pb::BgpClient, address: String, as_json: bool) -> Re
         return Ok(());
     }
     for n in &neighbors {
-        println!("neighbor {} AS {} ({}) {}", n.address, n.peer_as, if n.internal { "internal" } else { "external" }, n.description);
-        println!("  {} for {}, router id {}, hold time {} s", n.state, output::span(n.uptime_ms), n.router_id, n.hold_time);
+        println!(
+            "neighbor {} AS {} ({}) {}",
+            n.address,
+            n.peer_as,
+            if n.internal { "internal" } else { "external" },
+            n.description
+        );
+        println!(
+            "  {} for {}, router id {}, hold time {} s",
+            n.state,
+            output::span(n.uptime_ms),
+            n.router_id,
+            n.hold_time
+        );
         println!("  capabilities: {}", n.capabilities.join(", "));
         for t in &n.timers {
             println!("  {} in {}", t.name, output::span(t.expires_in_ms));
         }
         for f in n.families.iter().filter(|f| f.negotiated) {
             let end = if f.end_of_rib { "told all its routes" } else { "still telling its routes" };
-            println!("  {}: {} received, {} sent, {end}", family(f.family), f.prefixes_received, f.prefixes_sent);
+            println!(
+                "  {}: {} received, {} sent, {end}",
+                family(f.family),
+                f.prefixes_received,
+                f.prefixes_sent
+            );
         }
         for (what, m) in [("received", &n.received), ("sent", &n.sent)] {
-            let m = m.clone().unwrap_or_default();
+            let m = m.unwrap_or_default();
             println!(
                 "  {what}: {} open, {} update, {} keepalive, {} notification, {} refresh",
                 m.open, m.update, m.keepalive, m.notification, m.route_refresh
@@ -220,7 +242,9 @@ async fn routes(client: &pb::BgpClient, args: RoutesArgs, as_json: bool) -> Resu
                 (IpPrefix::new(addr, width), pb::Match::Longest)
             }
             (_, Ok(prefix)) => (Some(prefix), if args.longer { pb::Match::Longer } else { pb::Match::Exact }),
-            (_, Err(e)) => return Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}"))),
+            (_, Err(e)) => {
+                return Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}")));
+            }
         },
     };
     let wanted = if args.v6 { common::Family::Ipv6 } else { common::Family::Ipv4 };

@@ -26,8 +26,18 @@ pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
         output::json(&json!({ "version": reply.version, "uptime_ms": reply.uptime_ms, "processes": all }));
         return Ok(());
     }
-    let mut table =
-        Table::new(&["component", "state", "pid", "user", "up", "restarts", "memory", "peak", "cpu", "last end"]);
+    let mut table = Table::new(&[
+        "component",
+        "state",
+        "pid",
+        "user",
+        "up",
+        "restarts",
+        "memory",
+        "peak",
+        "cpu",
+        "last end",
+    ]);
     for p in &reply.processes {
         table.row(vec![
             p.component.clone(),

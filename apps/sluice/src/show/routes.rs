@@ -64,7 +64,10 @@ impl RoutesArgs {
         match what {
             What::Exact(p) | What::Within(p) => vec![p.family()],
             What::Addr(a) => vec![Family::of(a)],
-            What::All => Family::ALL.into_iter().filter(|f| !(self.v4 && *f == Family::Ipv6 || self.v6 && *f == Family::Ipv4)).collect(),
+            What::All => Family::ALL
+                .into_iter()
+                .filter(|f| !(self.v4 && *f == Family::Ipv6 || self.v6 && *f == Family::Ipv4))
+                .collect(),
         }
     }
 }
@@ -139,9 +142,19 @@ fn rib_line(r: &rib::Route, names: &Names) -> String {
         (true, true) => "s",
         (false, _) => " ",
     };
-    let to = if r.resolved { hops(r.resolution.as_ref(), names) } else { format!("unresolved ({})", hops(r.forwarding.as_ref(), names)) };
+    let to = if r.resolved {
+        hops(r.resolution.as_ref(), names)
+    } else {
+        format!("unresolved ({})", hops(r.forwarding.as_ref(), names))
+    };
     let refused = if r.rejected.is_empty() { String::new() } else { format!("  refused: {}", r.rejected) };
-    format!("{mark} {:<24} {:<10} {:>3}/{:<8} {to}{refused}", output::net(r.net.as_ref()), r.origin, r.distance, r.metric)
+    format!(
+        "{mark} {:<24} {:<10} {:>3}/{:<8} {to}{refused}",
+        output::net(r.net.as_ref()),
+        r.origin,
+        r.distance,
+        r.metric
+    )
 }
 
 fn rib_json(r: &rib::Route, names: &Names) -> Value {
@@ -246,7 +259,12 @@ async fn rib(router: &Router, args: &RoutesArgs, what: &What, as_json: bool) -> 
 
 fn kernel_line(r: &fea::KernelRoute, names: &Names) -> String {
     let owner = if r.ours { "sluice".into() } else { format!("proto {}", r.protocol) };
-    format!("  {:<24} {owner:<10} {:>6}  {}", output::net(r.net.as_ref()), r.metric, hops(r.forwarding.as_ref(), names))
+    format!(
+        "  {:<24} {owner:<10} {:>6}  {}",
+        output::net(r.net.as_ref()),
+        r.metric,
+        hops(r.forwarding.as_ref(), names)
+    )
 }
 
 fn kernel_json(r: &fea::KernelRoute, names: &Names) -> Value {
@@ -326,13 +344,28 @@ pub async fn summary(router: &Router, as_json: bool) -> Result<(), Failure> {
         }));
         return Ok(());
     }
-    let mut table = Table::new(&["table", "family", "prefixes", "selected", "engine wants", "engine has", "refused", "origins (stale)"]);
+    let mut table = Table::new(&[
+        "table",
+        "family",
+        "prefixes",
+        "selected",
+        "engine wants",
+        "engine has",
+        "refused",
+        "origins (stale)",
+    ]);
     for t in &tables {
         let fib = installed(t.table, t.family);
         let origins: Vec<String> = t
             .origins
             .iter()
-            .map(|o| if o.stale > 0 { format!("{} {} ({})", o.origin, o.routes, o.stale) } else { format!("{} {}", o.origin, o.routes) })
+            .map(|o| {
+                if o.stale > 0 {
+                    format!("{} {} ({})", o.origin, o.routes, o.stale)
+                } else {
+                    format!("{} {}", o.origin, o.routes)
+                }
+            })
             .collect();
         table.row(vec![
             t.table.to_string(),

@@ -1,9 +1,9 @@
 //! Sockets: opened by the FEA, used here.
 
 use crate::ffi;
-use sluice_shell::descriptor;
 use sluice_bgp::speaker::NeighborConfig;
 use sluice_shell::Frame;
+use sluice_shell::descriptor;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
