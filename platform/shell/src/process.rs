@@ -64,6 +64,7 @@ where
     Fut: Future<Output = anyhow::Result<Rc<C>>>,
 {
     let secret = read_secret()?;
+    confine();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // Background slices are ready all the time; sockets must not wait for many of them.
@@ -103,6 +104,15 @@ where
         }
         Ok(())
     })
+}
+
+/// Gives up what no component needs: no program that it could run gains rights, and another process of the same user can neither
+/// trace it nor read its memory. Where the kernel refuses this the component still runs as the user that it was started as.
+fn confine() {
+    let _ = nix::sys::prctl::set_no_new_privs();
+    if !nix::unistd::geteuid().is_root() {
+        let _ = nix::sys::prctl::set_dumpable(false);
+    }
 }
 
 /// The 16 octets that the manager writes to a component's standard input, as hex.

@@ -1,6 +1,6 @@
 """XRL for Python: call Sluice's components, and be one.
 
-    router = await Router.connect("/run/sluice/finder", secret, "/run/sluice")
+    router = await Router.connect("/run/sluice/finder.sock", secret, "/run/sluice/xrl")
     rib = await router.client("rib", "rib.v1.Rib")
     print(await rib.call("GetSummary"))
 

@@ -109,18 +109,16 @@ impl pb::Interfaces for Served {
         _request: pb::GetInterfacesRequest,
     ) -> Result<pb::GetInterfacesReply, XrlError> {
         let all = self.0.with_core(|core| core.interfaces()).unwrap_or_default();
+        // Of this process's network namespace, whatever is mounted at /sys.
+        let counters = std::fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
         let interfaces = all.iter().map(|i| {
             let mut message: pb::Interface = i.into();
-            let counter = |name: &str| {
-                let path = format!("/sys/class/net/{}/statistics/{name}", i.name);
-                std::fs::read_to_string(path).ok().and_then(|t| t.trim().parse().ok()).unwrap_or(0)
-            };
-            message.rx_packets = counter("rx_packets");
-            message.tx_packets = counter("tx_packets");
-            message.rx_bytes = counter("rx_bytes");
-            message.tx_bytes = counter("tx_bytes");
-            message.rx_errors = counter("rx_errors");
-            message.tx_errors = counter("tx_errors");
+            let line = counters.lines().find_map(|l| l.trim().strip_prefix(&i.name)?.strip_prefix(':'));
+            let numbers: Vec<u64> =
+                line.unwrap_or_default().split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+            let number = |column: usize| numbers.get(column).copied().unwrap_or(0);
+            (message.rx_bytes, message.rx_packets, message.rx_errors) = (number(0), number(1), number(2));
+            (message.tx_bytes, message.tx_packets, message.tx_errors) = (number(8), number(9), number(10));
             message
         });
         Ok(pb::GetInterfacesReply { interfaces: interfaces.collect() })

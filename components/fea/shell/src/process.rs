@@ -52,6 +52,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 "the kernel's forwarding table cannot be written ({e}); the FEA needs CAP_NET_ADMIN"
             )
         })?;
+        keep_network_rights_only();
         let shell = Rc::new(FeaShell {
             drive: RefCell::new(Drive::new(Fea::new(u64::from_ne_bytes(seed)), engine)),
             spare: RefCell::default(),
@@ -69,6 +70,20 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
         shell.first_snapshot().await?;
         Ok(shell)
     })
+}
+
+/// Of root's rights the FEA keeps those over the network. Where there are none to give up, as in a user namespace that has
+/// fewer, nothing changes.
+fn keep_network_rights_only() {
+    use caps::{CapSet, Capability, CapsHashSet};
+    let kept: CapsHashSet =
+        [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW, Capability::CAP_NET_BIND_SERVICE].into();
+    for set in [CapSet::Inheritable, CapSet::Ambient, CapSet::Effective, CapSet::Permitted] {
+        let wanted = if matches!(set, CapSet::Effective | CapSet::Permitted) { &kept } else { &CapsHashSet::new() };
+        if let Err(error) = caps::set(None, set, wanted) {
+            warn!(%error, "the FEA keeps more rights than it needs");
+        }
+    }
 }
 
 impl FeaShell {
