@@ -182,8 +182,13 @@ fn a_second_router_in_the_same_folder_is_refused() {
     let Some(bench) = Bench::new("a_second_router_in_the_same_folder_is_refused") else { return };
     let config = bench.lab.dir("sluice").join("config");
     let run_dir = bench.run_dir();
-    let second =
-        Command::new(SLUICE).arg("start").arg("--config").arg(config).args(["--run-dir", &run_dir]).output().unwrap();
+    let second = Command::new(SLUICE)
+        .arg("start")
+        .arg("--config")
+        .arg(config)
+        .args(["--run-dir", &run_dir])
+        .output()
+        .unwrap();
     assert_eq!(second.status.code(), Some(1));
     let said = String::from_utf8_lossy(&second.stderr);
     assert!(said.contains("a router runs already in") && said.contains("--run-dir"), "{said}");
@@ -194,7 +199,8 @@ fn a_second_router_in_the_same_folder_is_refused() {
 #[test]
 fn a_peer_flaps_and_another_sends_garbage() {
     let Some(bench) = Bench::new("a_peer_flaps_and_another_sends_garbage") else { return };
-    let garbage = "for i in $(seq 20); do head -c 2000 /dev/urandom > /dev/tcp/10.2.0.1/179; done 2>/dev/null";
+    let garbage =
+        "for i in $(seq 20); do head -c 2000 /dev/urandom > /dev/tcp/10.2.0.1/179; done 2>/dev/null";
     let mut stranger = bench.lab.command("stranger", "bash").unwrap();
     let mut stranger = stranger.args(["-c", garbage]).spawn().unwrap();
     for _ in 0..20 {
@@ -218,7 +224,10 @@ fn a_link_goes_down_and_comes_back() {
     bench.until("routes over the link are gone", |b| b.kernel() == (1, 0));
     bench.lab.exec("sluice", "ip", ["link", "set", "feed", "up"]).unwrap();
     // The kernel dropped the interface's IPv6 addresses with the link, as it always does.
-    bench.lab.exec("sluice", "ip", ["-6", "addr", "replace", "2001:db8:1::1/64", "dev", "feed", "nodad"]).unwrap();
+    bench
+        .lab
+        .exec("sluice", "ip", ["-6", "addr", "replace", "2001:db8:1::1/64", "dev", "feed", "nodad"])
+        .unwrap();
     bench.until("everything is back", Bench::kernel_complete);
 }
 
@@ -227,8 +236,14 @@ fn a_link_goes_down_and_comes_back() {
 fn refused_starts_say_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
     let start = |config: &Path, run_dir: &Path| {
-        let output =
-            Command::new(SLUICE).arg("start").arg("--config").arg(config).arg("--run-dir").arg(run_dir).output().unwrap();
+        let output = Command::new(SLUICE)
+            .arg("start")
+            .arg("--config")
+            .arg(config)
+            .arg("--run-dir")
+            .arg(run_dir)
+            .output()
+            .unwrap();
         (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let missing = start(&folder.path().join("none.conf"), &folder.path().join("run"));

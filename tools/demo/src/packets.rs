@@ -10,6 +10,9 @@ use std::time::{Duration, Instant};
 /// The UDP port that packets go to.
 pub const PORT: u16 = 40_000;
 
+/// Octets that the sink's socket holds: all packets of a run.
+const RECEIVE_BUFFER: usize = 64 << 20;
+
 #[derive(Subcommand)]
 pub enum HostCommand {
     /// Sends one packet to each address of a file.
@@ -18,7 +21,7 @@ pub enum HostCommand {
         /// One address a line.
         file: PathBuf,
         /// Packets a second.
-        #[arg(long, default_value_t = 20_000)]
+        #[arg(long, default_value_t = 10_000)]
         rate: u32,
     },
     /// Counts packets until none has come for a while, then prints how many different ones came.
@@ -76,6 +79,8 @@ fn source(file: &std::path::Path, rate: u32) -> anyhow::Result<()> {
 fn sink(ready: &std::path::Path, quiet_ms: u64, patience_ms: u64) -> anyhow::Result<()> {
     // One socket for both families: IPv4 arrives as mapped addresses.
     let socket = UdpSocket::bind(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), PORT))?;
+    // The machine is busy with everybody's routes: what was forwarded must not be lost in this host's own buffer.
+    nix::sys::socket::setsockopt(&socket, nix::sys::socket::sockopt::RcvBufForce, &RECEIVE_BUFFER)?;
     std::fs::write(ready, "")?;
     let mut seen = HashSet::new();
     socket.set_read_timeout(Some(Duration::from_millis(patience_ms)))?;

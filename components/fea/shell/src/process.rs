@@ -79,7 +79,8 @@ fn keep_network_rights_only() {
     let kept: CapsHashSet =
         [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW, Capability::CAP_NET_BIND_SERVICE].into();
     for set in [CapSet::Inheritable, CapSet::Ambient, CapSet::Effective, CapSet::Permitted] {
-        let wanted = if matches!(set, CapSet::Effective | CapSet::Permitted) { &kept } else { &CapsHashSet::new() };
+        let wanted =
+            if matches!(set, CapSet::Effective | CapSet::Permitted) { &kept } else { &CapsHashSet::new() };
         if let Err(error) = caps::set(None, set, wanted) {
             warn!(%error, "the FEA keeps more rights than it needs");
         }
