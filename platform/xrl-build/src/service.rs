@@ -106,7 +106,9 @@ fn client(service: &Service) -> String {
          \x20   #[must_use]\n\
          \x20   pub fn via(&self, family: ::sluice_xrl::Family) -> Self {{ Self(self.0.via(family)) }}\n\
          \x20   /// Waits until a call would go out at once: fewer calls than the window are outstanding.\n\
-         \x20   pub async fn ready(&self) {{ self.0.ready().await }}\n",
+         \x20   pub async fn ready(&self) {{ self.0.ready().await }}\n\
+         \x20   /// Writes what was called at once, before anything else that this turn of the loop still has to do.\n\
+         \x20   pub fn flush(&self) {{ self.0.flush() }}\n",
         paths.join(", ")
     );
     for (index, m) in service.methods.iter().enumerate() {

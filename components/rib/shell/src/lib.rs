@@ -66,7 +66,14 @@ impl RibShell {
     /// Gives the core an input and lets the pumps look whether there is something to pull.
     fn input(&self, input: Input) {
         self.driver.input(input);
-        self.fib.wake();
+        self.pass_on();
+    }
+
+    /// What the core has to say to others is on its way, or waits for room.
+    fn pass_on(&self) {
+        if fib::send(self) {
+            self.fib.wake();
+        }
         self.clients.wake();
     }
 

@@ -57,10 +57,11 @@ impl RibShell {
         };
         self.note_arrival(&batch, &self.arriving);
         let kept = self.queued.is_on().then(|| batch.clone());
-        self.input(input(table(request.table), request.origin, batch));
+        self.driver.input(input(table(request.table), request.origin, batch));
         if let Some(batch) = kept {
             self.note_arrival(&batch, &self.queued);
         }
+        self.pass_on();
         Ok(())
     }
 }
