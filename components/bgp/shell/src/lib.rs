@@ -26,8 +26,8 @@ use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Identity, Input, Output, Speaker};
 use sluice_machine::Machine;
 use sluice_shell::{Component, Driver, Frame, Point, RibOrigin, RibOriginSettings, RunOptions};
-use sluice_xrl::idl::fea::v1::{self as fea, fea_client_service};
-use sluice_xrl::idl::rib::v1::{self as pb, rib_client_service};
+use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
+use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
 use sockets::Sockets;
 use std::cell::{Cell, RefCell};
@@ -264,8 +264,9 @@ impl Component for BgpShell {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             idl::bgp::v1::bgp_service(Rc::new(Served(Rc::clone(self)))),
-            fea_client_service(Rc::new(Served(Rc::clone(self)))),
-            rib_client_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            interest_holder_service(Rc::new(Served(Rc::clone(self)))),
+            origin_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -332,7 +333,7 @@ impl std::ops::Deref for Served {
     }
 }
 
-impl fea::FeaClientServer for Served {
+impl fea::InterfaceObserver for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
@@ -345,25 +346,9 @@ impl fea::FeaClientServer for Served {
         }
         Ok(fea::InterfaceChangedReply {})
     }
-
-    async fn routes_rejected(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::RoutesRejectedRequest,
-    ) -> Result<fea::RoutesRejectedReply, XrlError> {
-        Err(XrlError::application(1, "BGP owns nothing in the forwarding engine; the RIB does"))
-    }
-
-    async fn packet_received(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::PacketReceivedRequest,
-    ) -> Result<fea::PacketReceivedReply, XrlError> {
-        Err(XrlError::application(1, "BGP has no packets relayed"))
-    }
 }
 
-impl pb::RibClientServer for Served {
+impl pb::InterestHolder for Served {
     async fn interest_invalid(
         &self,
         _ctx: &CallContext,
@@ -376,15 +361,9 @@ impl pb::RibClientServer for Served {
         }
         Ok(pb::InterestInvalidReply {})
     }
+}
 
-    async fn subscribed_routes(
-        &self,
-        _ctx: &CallContext,
-        _request: pb::SubscribedRoutesRequest,
-    ) -> Result<pb::SubscribedRoutesReply, XrlError> {
-        Err(XrlError::application(1, "BGP subscribes to nothing"))
-    }
-
+impl pb::OriginOwner for Served {
     async fn routes_rejected(
         &self,
         _ctx: &CallContext,

@@ -16,7 +16,7 @@ use sluice_machine::Machine;
 use sluice_rib::{Input, Output, Rib};
 use sluice_shell::{Component, Driver, Frame, Point, RunOptions};
 use sluice_xrl::Service;
-use sluice_xrl::idl::fea::v1::fea_client_service;
+use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
 use sluice_xrl::idl::rib::v1 as pb;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -114,7 +114,8 @@ impl Component for RibShell {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             pb::rib_service(Rc::new(Served(Rc::clone(self)))),
-            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            fib_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
