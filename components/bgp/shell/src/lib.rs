@@ -52,6 +52,8 @@ pub struct BgpShell {
     listening: Listening,
     connections: RefCell<BTreeMap<(IpAddr, ConnectionId), Rc<Outgoing>>>,
     accepted: Cell<u32>,
+    started: std::time::Instant,
+    converged: Cell<bool>,
     interfaces: RefCell<Interfaces>,
     entering: Point,
 }
@@ -82,6 +84,8 @@ impl BgpShell {
             listening: Listening::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
+            started: std::time::Instant::now(),
+            converged: Cell::new(false),
             interfaces: RefCell::default(),
             frame,
         })
@@ -163,9 +167,17 @@ impl BgpShell {
         }
     }
 
-    /// Whether every neighbour that is wanted has told all its routes.
+    /// Whether what is known is what there is: every neighbour that is wanted has told all its routes since this process
+    /// started, or the time for that is over.
     fn is_converged(&self) -> bool {
-        let converged = |speaker: &mut Speaker| {
+        if !self.converged.get() {
+            self.converged.set(self.started.elapsed() >= GRACE || self.have_all_told());
+        }
+        self.converged.get()
+    }
+
+    fn have_all_told(&self) -> bool {
+        let all_told = |speaker: &mut Speaker| {
             let addresses: Vec<IpAddr> = speaker.neighbors().collect();
             addresses.into_iter().filter_map(|a| speaker.neighbor(a)).all(|n| {
                 let families = n.negotiated.map(|n| n.families).unwrap_or_default();
@@ -173,7 +185,7 @@ impl BgpShell {
                 !n.config.enabled || (n.state == State::Established && told)
             })
         };
-        self.with(converged).unwrap_or(false)
+        self.with(all_told).unwrap_or(false)
     }
 
     fn connect(self: &Rc<Self>, address: IpAddr, id: ConnectionId) {
@@ -280,6 +292,11 @@ impl Component for BgpShell {
         tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again));
         tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone()));
         tokio::task::spawn_local(rib::pump(Rc::clone(&self)));
+        let me = Rc::clone(&self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(GRACE).await;
+            me.rib.look();
+        });
         tokio::task::spawn_local(self.follow_interfaces(instance));
     }
 
