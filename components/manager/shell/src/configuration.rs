@@ -34,7 +34,7 @@ pub struct ConfigSource {
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {path}: {source}; name another with --config")]
+    #[error("cannot read the configuration {path}: {source}; {}", read_advice(source))]
     Read {
         /// The file.
         path: String,
@@ -55,6 +55,42 @@ pub enum StartError {
         /// What is wrong.
         reason: String,
     },
+    /// Something in the run-time folder cannot be made or written.
+    #[error("cannot {act} {path}: {source}; {advice}")]
+    Folder {
+        /// What was tried.
+        act: &'static str,
+        /// On what.
+        path: String,
+        /// What the operator can do.
+        advice: &'static str,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The process may not configure the network.
+    #[error(
+        "a router needs the right to configure the network (CAP_NET_ADMIN), which this process does not have; start it as root, \
+         or in a network namespace of its own (`unshare --user --map-root-user --net`, or `sluice lab`)"
+    )]
+    NoNetworkRights,
+}
+
+fn read_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "start as root, or name another with --config",
+        _ => "name another with --config",
+    }
+}
+
+/// Whether this process may configure the network that it is in.
+pub fn check_network_rights() -> Result<(), StartError> {
+    use caps::{CapSet, Capability};
+    let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
+    // The capability may be one over another network: root of a user namespace in the host's network has none over that one. The
+    // kernel lets who has write to these files. (Where they are read-only for everybody this says nothing.)
+    let denied = nix::unistd::access("/proc/sys/net/ipv4/ip_forward", nix::unistd::AccessFlags::W_OK)
+        == Err(nix::errno::Errno::EACCES);
+    if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
 /// A valid configuration and what it means for processes.
