@@ -132,6 +132,16 @@ impl RibOrigin {
         self.under_way.room().await;
     }
 
+    /// The origin ends for good: the RIB drops its routes at once, not when their grace time is over.
+    pub async fn unregister(&self) {
+        self.under_way.drain().await;
+        let request =
+            rib::UnregisterOriginRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
+        if let Err(error) = self.client.unregister_origin(request).await {
+            warn!(%error, "the RIB keeps the routes until their grace time is over");
+        }
+    }
+
     /// Everything that there is has been announced: what is still stale in the RIB is swept. Waits for what is under way.
     pub async fn end_of_refresh(&self) -> Result<(), XrlError> {
         self.under_way.drain().await;

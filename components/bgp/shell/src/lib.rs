@@ -322,9 +322,12 @@ impl Component for BgpShell {
         Ok(())
     }
 
-    async fn shutdown(self: Rc<Self>) {
-        // The RIB keeps what it has, until the next life tells it more or the grace time is over.
+    async fn shutdown(self: Rc<Self>, for_good: bool) {
+        // Unless this is the end the RIB keeps what it has, until the next life tells it more or the grace time is over.
         self.rib.stop();
+        if for_good {
+            self.origin.unregister().await;
+        }
         // Neighbours are told, and that is written, before the process ends.
         let open: Vec<Rc<Outgoing>> = self.connections.borrow().values().cloned().collect();
         self.input(Input::Configure(sluice_bgp::speaker::Config::default()));

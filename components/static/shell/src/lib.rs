@@ -129,6 +129,12 @@ impl Component for StaticShell {
         Ok(())
     }
 
+    async fn shutdown(self: Rc<Self>, for_good: bool) {
+        if for_good {
+            self.origin.unregister().await;
+        }
+    }
+
     fn export_state(&self) -> Vec<u8> {
         postcard::to_allocvec(&self.driver.with(|machine| machine.export())).unwrap_or_default()
     }
