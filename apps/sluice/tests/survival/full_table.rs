@@ -69,7 +69,10 @@ fn subject() -> (PathBuf, RoutingTable) {
         (Some(program), Some(_)) => (program, source::find(None).unwrap().0),
         (program, shared) => {
             let why = if shared.is_none() { "no shared data" } else { "no `make build` of these sources" };
-            println!("skipped: the full table: {why}; a generated table of {} + {} instead", SMALL.0, SMALL.1);
+            println!(
+                "skipped: the full table: {why}; a generated table of {} + {} instead",
+                SMALL.0, SMALL.1
+            );
             (program.unwrap_or_else(|| SLUICE.into()), source::generate().thinned(SMALL.0, SMALL.1))
         }
     }
@@ -230,7 +233,10 @@ fn converged(lab: &RouterLab, expected: Count) {
     lab.until_within(PATIENCE, &format!("the kernel has {expected:?}"), |l| l.kernel() == expected);
     let said = lab.birdc("feed", "show protocols all sluice");
     for count in [expected.v4, expected.v6] {
-        assert!(said.contains(&format!(" {count} exported")), "{count} is not what the feed exported: {said}");
+        assert!(
+            said.contains(&format!(" {count} exported")),
+            "{count} is not what the feed exported: {said}"
+        );
     }
 }
 

@@ -47,6 +47,8 @@ pub struct Count {
 /// A lab with a router on its node `sluice`.
 pub struct RouterLab {
     pub lab: Lab,
+    /// Words before a command on the router's node that must see what the router sees; mostly none.
+    pub enter: Vec<String>,
     program: PathBuf,
 }
 
@@ -54,7 +56,7 @@ impl RouterLab {
     /// Brings it up, with `program` as the router.
     pub fn up(topology: &Topology, program: &Path) -> Self {
         let options = LabOptions { sluice: Some(program.into()), ..LabOptions::unique("survival") };
-        RouterLab { lab: Lab::up(topology, options).unwrap(), program: program.into() }
+        RouterLab { lab: Lab::up(topology, options).unwrap(), enter: Vec::new(), program: program.into() }
     }
 
     /// Asks until it is so, for a minute.
@@ -82,8 +84,10 @@ impl RouterLab {
     }
 
     pub fn cli(&self, words: &[&str]) -> Output {
-        let mut command = Command::new(&self.program);
-        command.args(words).arg("--json").arg("--run-dir").arg(self.run_dir()).output().unwrap()
+        let program = self.program.display().to_string();
+        let mut line = self.enter.iter().chain([&program]);
+        let mut command = self.lab.command("sluice", line.next().unwrap()).unwrap();
+        command.args(line).args(words).arg("--json").arg("--run-dir").arg(self.run_dir()).output().unwrap()
     }
 
     /// The answer to a command; null if there is none.
@@ -128,7 +132,8 @@ impl RouterLab {
         let neighbor = self.neighbor(address);
         let of = |family: &str| {
             let families = neighbor["families"].as_array().into_iter().flatten();
-            let number = families.filter(|f| f["family"] == family).find_map(|f| f["prefixes_received"].as_u64());
+            let number =
+                families.filter(|f| f["family"] == family).find_map(|f| f["prefixes_received"].as_u64());
             number.unwrap_or(0) as usize
         };
         Count { v4: of("ipv4"), v6: of("ipv6") }
@@ -141,7 +146,8 @@ impl RouterLab {
             let tables = summary["tables"].as_array().into_iter().flatten();
             let origins =
                 tables.filter(|t| t["family"] == family).flat_map(|t| t["origins"].as_array()).flatten();
-            origins.filter(|o| o["origin"] == origin).filter_map(|o| o["routes"].as_u64()).sum::<u64>() as usize
+            origins.filter(|o| o["origin"] == origin).filter_map(|o| o["routes"].as_u64()).sum::<u64>()
+                as usize
         };
         (Count { v4: of("ipv4"), v6: of("ipv6") }, summary["idle"] == true)
     }

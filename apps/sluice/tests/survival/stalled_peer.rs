@@ -112,7 +112,8 @@ fn a_peer_that_stops_reading() {
     }
     let lab = RouterLab::up(&topology(), Path::new(SLUICE));
     let witness_has = |l: &RouterLab, n: usize| {
-        l.birdc("witness", "show route count").contains(&format!("{n} of {n} routes for {n} networks in table master4"))
+        l.birdc("witness", "show route count")
+            .contains(&format!("{n} of {n} routes for {n} networks in table master4"))
     };
     lab.until("the other peer has the table", |l| witness_has(l, ROUTES));
     let mut stalled = Stalled::established(&lab);

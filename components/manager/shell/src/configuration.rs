@@ -1,10 +1,12 @@
 //! The configuration file and the schema, and what follows from them: which components run, with what.
 
+use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::{Value, json};
 use sluice_config::{Config, ConfigError, Impact, Module, Schema, SchemaError};
 use sluice_manager::Spec;
 use sluice_shell::rights::Rights;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -86,10 +88,10 @@ fn read_advice(error: &std::io::Error) -> &'static str {
 pub fn check_network_rights() -> Result<(), StartError> {
     use caps::{CapSet, Capability};
     let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
-    // The capability may be one over another network: root of a user namespace in the host's network has none over that one. The
-    // kernel lets who has write to these files. (Where they are read-only for everybody this says nothing.)
-    let denied = nix::unistd::access("/proc/sys/net/ipv4/ip_forward", nix::unistd::AccessFlags::W_OK)
-        == Err(nix::errno::Errno::EACCES);
+    // The capability may be one over another network: root of a user namespace has none over the host's. The kernel lets only
+    // who has it over a socket's own network mark the socket.
+    let denied = UnixDatagram::unbound()
+        .is_ok_and(|socket| setsockopt(&socket, sockopt::Mark, &1) == Err(nix::errno::Errno::EPERM));
     if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 

@@ -173,9 +173,8 @@ pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> io::Result<
     let new = run_dir.join("state.json.new");
     let text = serde_json::to_vec_pretty(running)?;
     let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new);
-    let written = file
-        .and_then(|mut file| file.write_all(&text))
-        .and_then(|()| fs::rename(&new, run_dir.join(STATE)));
+    let written =
+        file.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, run_dir.join(STATE)));
     if written.is_err() {
         // What there is of it takes space that is short.
         let _ = fs::remove_file(&new);
