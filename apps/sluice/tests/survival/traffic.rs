@@ -25,9 +25,9 @@ pub struct Packets {
 }
 
 impl Packets {
-    /// Whether some were sent and all of them arrived.
-    pub fn all_arrived(&self) -> bool {
-        self.sent > 0 && self.missing.is_empty()
+    /// How many did not arrive.
+    pub fn lost(&self) -> u64 {
+        self.missing.iter().map(|(first, last)| last - first + 1).sum()
     }
 
     /// From what the sink prints: `FIRST-LAST FIRST-LAST ...`.
