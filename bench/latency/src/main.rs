@@ -18,8 +18,9 @@ use results::Results;
 use sluice_lab::{Lab, LabOptions};
 use sluice_load::RoutingTable;
 use sluice_load::counts::{Cli, Count, sluice_program};
+use speaker::Speaker;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a router may take for the table.
 const PATIENCE: Duration = Duration::from_secs(180);
@@ -90,11 +91,17 @@ fn measure_in(place: &mut Option<Lab>, args: &Args, sluice: &Path, table: &Routi
 
     println!("the full table goes to Sluice and BIRD 2");
     let mut to_sluice = Peers::connect(lab, Device::Sluice)?;
-    results.while_loading = load(lab, Device::Sluice, &mut to_sluice, table, |c| {
-        show::while_loading(&cli, table, || c.announced() < table.v4.len() as u64)
+    let begin = Instant::now();
+    results.while_loading = load(lab, Device::Sluice, &mut to_sluice, table, |watch, c| {
+        let goes_on = || {
+            // The table's IPv6 part comes last.
+            let left = c.announced() < table.v4.len() as u64 || watch.ipv6_added()? < table.v6.len() as u64;
+            Ok(left && begin.elapsed() < PATIENCE)
+        };
+        show::while_loading(&cli, table, goes_on)
     })?;
     let mut to_bird = Peers::connect(lab, Device::Bird)?;
-    load(lab, Device::Bird, &mut to_bird, table, |_| Ok(()))?;
+    load(lab, Device::Bird, &mut to_bird, table, |_, _| Ok(()))?;
     keep_one(&mut to_sluice)?;
     keep_one(&mut to_bird)?;
     (results.at_rest, results.matches) = show::at_rest(&cli, table, 200)?;
@@ -127,14 +134,14 @@ fn load<T>(
     device: Device,
     peers: &mut Peers,
     table: &RoutingTable,
-    meanwhile: impl FnOnce(&speaker::Speaker) -> Result<T>,
+    meanwhile: impl FnOnce(&TableWatch, &Speaker) -> Result<T>,
 ) -> Result<T> {
     let processes = bench_lab::of_node(lab, device.node());
     let watch = TableWatch::start(processes.first().context("the router runs")?.id.pid)?;
     let Peers { a, c, .. } = peers;
     let done = std::thread::scope(|threads| {
         let sender = threads.spawn(|| a.announce_table(table));
-        let done = meanwhile(c);
+        let done = meanwhile(&watch, c);
         sender.join().map_err(|_| anyhow::anyhow!("the sender panicked"))??;
         done
     })?;

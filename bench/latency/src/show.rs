@@ -41,11 +41,15 @@ fn questions(table: &RoutingTable, count: usize) -> Vec<(IpAddr, IpPrefix)> {
 }
 
 /// Asks again and again as long as `goes_on`, one address after the other; milliseconds until each first line.
-pub fn while_loading(cli: &Cli<'_>, table: &RoutingTable, goes_on: impl Fn() -> bool) -> Result<Vec<f64>> {
+pub fn while_loading(
+    cli: &Cli<'_>,
+    table: &RoutingTable,
+    goes_on: impl Fn() -> Result<bool>,
+) -> Result<Vec<f64>> {
     let questions = questions(table, 1000);
     let mut all = Vec::new();
     for (address, _) in questions.iter().cycle() {
-        if !goes_on() {
+        if !goes_on()? {
             break;
         }
         all.push(ask(cli, *address)?.0);
