@@ -38,9 +38,10 @@ bench: bench-xrl bench-fib
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
 
-# Kernel routes beside a bare netlink loop, and a next hop changed under a full table; in a namespace of its own.
+# A full table into the kernel beside BIRD 2, routes beside a bare netlink loop, a changed next hop; in namespaces of its own.
 bench-fib: setup
-	$(CARGO) run --release --locked -p sluice-fea-shell --example fibload
+	$(CARGO) build --release --locked -p sluice -p bench-fib
+	target/release/bench-fib
 
 # Random mutations of real messages against every decoder, for a while.
 fuzz: setup
