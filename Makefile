@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib bench-latency clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -33,7 +33,7 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-fib
+bench: bench-xrl bench-fib bench-latency
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
@@ -42,6 +42,11 @@ bench-xrl: setup
 bench-fib: setup
 	$(CARGO) build --release --locked -p sluice -p bench-fib
 	target/release/bench-fib
+
+# Single routes to the kernel and to another peer at full table, beside BIRD 2 and FRR (the paper's figures 10 to 13).
+bench-latency: setup
+	$(CARGO) build --release --locked -p sluice -p bench-latency
+	target/release/bench-latency
 
 # Random mutations of real messages against every decoder, for a while.
 fuzz: setup

@@ -60,6 +60,7 @@ fn main() -> Result<()> {
     if args.only != Some(Part::FullTable) {
         netlink::run(args.routes, args.rounds, &mut report)?;
     }
+    bench_lab::reap_orphans();
     let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (*suffix, plot)).collect();
     report.finish(&plots)?;
     Ok(())

@@ -2,13 +2,14 @@
 //! in the same run; how long a next-hop change under a full table takes; how long a single route takes.
 
 use crate::paths::{self, Engine};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result};
+use bench_lab::inside;
 use bench_report::{Bar, Report, median, number, table};
 use serde_json::json;
 use sluice_base::{Ipv4Prefix, Prefix, Rng};
 use sluice_lab::{Lab, LabOptions, Topology};
 use std::collections::HashSet;
-use std::fs::{File, read_to_string};
+use std::fs::read_to_string;
 use std::time;
 
 const TOPOLOGY: &str = "
@@ -54,12 +55,14 @@ pub fn run(routes: usize, rounds: usize, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// A way into the kernel: its name, and what it took in a turn.
+type Way<'a> = (&'a str, &'a dyn Fn(&Turn) -> Took);
+
 fn tell(turns: &[Turn], routes: usize, report: &mut Report) {
     let middle = |value: &dyn Fn(&Turn) -> f64| median(&turns.iter().map(value).collect::<Vec<_>>());
     let rate = |seconds: f64| routes as f64 / seconds;
     let mut lines = Vec::new();
-    let ways: [(&str, &dyn Fn(&Turn) -> Took); 2] =
-        [("bare netlink loop", &|t| t.bare), ("FEA", &|t| t.engine.took)];
+    let ways: [Way<'_>; 2] = [("bare netlink loop", &|t| t.bare), ("FEA", &|t| t.engine.took)];
     for (what, took) in ways {
         let (cpu, wall) = (middle(&|t| rate(took(t).cpu)), middle(&|t| rate(took(t).wall)));
         report.row(json!({
@@ -103,18 +106,10 @@ fn prefixes(count: usize) -> Vec<Ipv4Prefix> {
     all
 }
 
-/// Runs `work` on a thread inside node `r` of a new lab.
+/// Runs `work` inside node `r` of a new lab.
 fn in_namespace<T: Send>(work: impl FnOnce(&Lab) -> Result<T> + Send) -> Result<T> {
     let lab = Lab::up(&TOPOLOGY.parse::<Topology>()?, LabOptions::unique("bench-netlink"))?;
-    let state = lab.state();
-    let file = File::open(state.scope.namespace_file(&state.node("r")?.namespace))?;
-    std::thread::scope(|threads| {
-        let inside = threads.spawn(|| {
-            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET)?;
-            work(&lab)
-        });
-        inside.join().map_err(|_| anyhow!("the thread in the namespace panicked"))?
-    })
+    inside(&lab, "r", || work(&lab))
 }
 
 /// What the work took, in seconds: by the clock, and of this thread's processor time.

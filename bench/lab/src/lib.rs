@@ -4,8 +4,10 @@
 
 mod device;
 mod kernel;
+mod namespace;
 mod processes;
 
 pub use device::{Device, LOCAL_AS, Neighbor};
 pub use kernel::{TableWatch, octets_received, routes};
-pub use processes::{Process, adopt_orphans, of_node};
+pub use namespace::inside;
+pub use processes::{Process, adopt_orphans, of_node, reap_orphans};

@@ -1,6 +1,6 @@
 //! The processes of a node: their processor time and memory.
 
-use nix::sys::wait::waitpid;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
 use nix::unistd::Pid;
 use sluice_lab::Lab;
 use sluice_lab::process::ProcessId;
@@ -29,6 +29,15 @@ pub struct Process {
 /// its own and not as somebody else's.
 pub fn adopt_orphans() -> nix::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)
+}
+
+/// Waits for the inherited processes that have ended. No lab may be up: it waits for its own.
+pub fn reap_orphans() {
+    while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        if status == WaitStatus::StillAlive {
+            return;
+        }
+    }
 }
 
 /// The processes in the network namespace of a node, in the order of their names.
