@@ -40,6 +40,8 @@ impl std::str::FromStr for Impact {
 pub(crate) struct Marks {
     pub components: BTreeMap<String, Vec<String>>,
     pub impacts: BTreeMap<String, Impact>,
+    /// Lists, and the leaves that name their entries.
+    pub keys: BTreeMap<String, Vec<String>>,
     /// Configurable leaves without a class.
     pub unmarked: Vec<String>,
 }
@@ -86,6 +88,10 @@ fn walk(nodes: &[Node<'_>], path: &mut Vec<String>, config: bool, marks: &mut Ma
                     if let Ok(impact) = mark.argument.parse() {
                         marks.impacts.insert(path.join("/"), impact);
                     }
+                }
+                "key" => {
+                    let keys = mark.argument.split_whitespace().map(Into::into).collect();
+                    marks.keys.insert(path.join("/"), keys);
                 }
                 _ => {}
             }

@@ -16,9 +16,11 @@
 //! * [`text`] turns text into statements with places,
 //! * [`Schema`] holds the modules, validated by libyang,
 //! * [`Schema::read`] binds statements to the schema; an error says file, line, column, and what was expected there,
-//! * [`Config`] hands each component its part as JSON.
+//! * [`Config`] hands each component its part as JSON,
+//! * [`Schema::cost`] says what the change from one configuration to another costs a running router.
 
 mod bind;
+mod difference;
 mod error;
 mod impact;
 mod schema;

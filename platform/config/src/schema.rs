@@ -61,6 +61,7 @@ pub struct Schema {
     pub(crate) context: Context,
     components: BTreeMap<String, Vec<String>>,
     impacts: BTreeMap<String, Impact>,
+    pub(crate) keys: BTreeMap<String, Vec<String>>,
 }
 
 impl Schema {
@@ -72,7 +73,8 @@ impl Schema {
         let embedded: EmbeddedModules =
             all().map(|m| (EmbeddedModuleKey::new(m.name, None, None, None), m.text)).collect();
         context.set_embedded_modules(&embedded);
-        let mut schema = Schema { context, components: BTreeMap::new(), impacts: BTreeMap::new() };
+        let mut schema =
+            Schema { context, components: BTreeMap::new(), impacts: BTreeMap::new(), keys: BTreeMap::new() };
         for module in all() {
             schema.load_module(module.name, module.text)?;
         }
@@ -113,6 +115,7 @@ impl Schema {
         }
         self.components.extend(marks.components);
         self.impacts.extend(marks.impacts);
+        self.keys.extend(marks.keys);
         Ok(())
     }
 

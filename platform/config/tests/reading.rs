@@ -57,6 +57,46 @@ fn braces_and_lines_read_the_same() {
 }
 
 #[test]
+fn a_change_costs_what_its_dearest_leaf_costs() {
+    let schema = schema();
+    let path = ["protocols".to_string(), "example".to_string()];
+    let base = "local-as 1; passive; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2 { via y; }";
+    let cases = [
+        (base, &[][..], None),
+        ("local-as 1; passive; neighbor 10.0.0.2 { via y; } neighbor 10.0.0.1 { via x; }", &[], None),
+        (
+            "local-as 1; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2 { via y; }",
+            &["passive"],
+            Some(Impact::Soft),
+        ),
+        (
+            "local-as 1; passive; mode slow; group a; neighbor 10.0.0.1 { via z; } neighbor 10.0.0.2 { via y; }",
+            &["group", "mode", "neighbor/via"],
+            Some(Impact::Soft),
+        ),
+        (
+            "local-as 1; passive; neighbor 10.0.0.2 { via y; }",
+            &["neighbor/address", "neighbor/via"],
+            Some(Impact::Reset),
+        ),
+        (
+            "local-as 2; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2 { via y; }",
+            &["local-as", "passive"],
+            Some(Impact::Reset),
+        ),
+    ];
+    let read = |text: &str| schema.read("t", &format!("protocols {{ example {{ {text} }} }}")).unwrap();
+    let before = read(base);
+    for (text, leaves, cost) in cases {
+        let after = read(text);
+        let found = schema.differences(&path, before.part(&path), after.part(&path));
+        let leaves: Vec<String> = leaves.iter().map(|l| format!("protocols/example/{l}")).collect();
+        assert_eq!(found.into_iter().collect::<Vec<_>>(), leaves, "{text}");
+        assert_eq!(schema.cost(&path, before.part(&path), after.part(&path)), cost, "{text}");
+    }
+}
+
+#[test]
 fn refusals_say_where_and_what() {
     let schema = schema();
     let check = |text: &str, expected: &str| {

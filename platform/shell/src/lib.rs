@@ -2,7 +2,7 @@
 //!
 //! A component's shell is short because what all shells need is here: the event loop and the clock ([`Driver`], [`clock`]), the
 //! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), latency profiling ([`Profile`]), talking to the RIB
-//! as an origin ([`RibOrigin`]), descriptors from the FEA's broker ([`descriptor`]).
+//! as an origin ([`RibOrigin`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;
@@ -11,8 +11,10 @@ mod process;
 mod profile;
 mod rib_origin;
 pub mod rights;
+mod under_way;
 
 pub use driver::Driver;
 pub use process::{Component, Frame, RunOptions, run, start_log};
 pub use profile::{Point, Profile};
 pub use rib_origin::{RibOrigin, RibOriginSettings};
+pub use under_way::UnderWay;

@@ -47,8 +47,9 @@ pub trait Component: 'static {
     /// Takes a configuration, or with `check_only` says whether it would. The error says what is wrong in it.
     async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String>;
 
-    /// The process is about to end.
-    async fn shutdown(self: Rc<Self>) {}
+    /// The process is about to end. With `for_good` the router goes on without it, and what it announced is to go with it; else
+    /// it comes back, or the whole router ends, and what it announced stays as it is.
+    async fn shutdown(self: Rc<Self>, _for_good: bool) {}
 
     /// The state in its core's exported form.
     fn export_state(&self) -> Vec<u8> {
@@ -88,6 +89,7 @@ where
             readiness: Cell::new(pb::Readiness::Starting),
             reason: RefCell::new(String::new()),
             end: Notify::new(),
+            for_good: Cell::new(false),
         });
         let mut services = component.services();
         services.push(pb::component_service(Rc::clone(&life)));
@@ -96,7 +98,7 @@ where
         Rc::clone(&component).registered(handle.instance().to_string()).await;
         info!(class = C::CLASS, "registered");
         wait_for_end(&life).await;
-        component.shutdown().await;
+        component.shutdown(life.for_good.get()).await;
         drop(handle);
         // The reply to the call that ended the process goes out first.
         for _ in 0..8 {
@@ -160,6 +162,7 @@ struct Life<C> {
     readiness: Cell<pb::Readiness>,
     reason: RefCell<String>,
     end: Notify,
+    for_good: Cell<bool>,
 }
 
 impl<C: Component> pb::Component for Life<C> {
@@ -209,8 +212,9 @@ impl<C: Component> pb::Component for Life<C> {
     async fn shutdown(
         &self,
         _ctx: &CallContext,
-        _request: pb::ShutdownRequest,
+        request: pb::ShutdownRequest,
     ) -> Result<pb::ShutdownReply, XrlError> {
+        self.for_good.set(request.for_good);
         self.readiness.set(pb::Readiness::Draining);
         self.end.notify_one();
         Ok(pb::ShutdownReply {})

@@ -1,13 +1,13 @@
 //! Being an origin in the RIB: registering, announcing in order with few batches under way, and announcing everything again to a
 //! RIB that was restarted.
 
+use crate::UnderWay;
 use sluice_base::{Distance, Duration, RouteBatch, TableId};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
-use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::cell::Cell;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -34,7 +34,7 @@ const WINDOW: usize = 8;
 pub struct RibOrigin {
     settings: RibOriginSettings,
     client: rib::RibClient,
-    under_way: RefCell<VecDeque<sluice_xrl::Call<rib::UpdateRoutesReply>>>,
+    under_way: UnderWay<rib::UpdateRoutesReply>,
     registered: Cell<bool>,
     changed: Notify,
 }
@@ -45,7 +45,10 @@ impl RibOrigin {
         Rc::new(RibOrigin {
             client: rib::RibClient::new(router, "rib"),
             settings,
-            under_way: RefCell::new(VecDeque::new()),
+            under_way: UnderWay::new(
+                WINDOW,
+                "routes did not reach the RIB; it is told everything when it is back",
+            ),
             registered: Cell::new(false),
             changed: Notify::new(),
         })
@@ -70,7 +73,7 @@ impl RibOrigin {
             match event {
                 LifeEvent::Death(_) => {
                     self.registered.set(false);
-                    self.under_way.borrow_mut().clear();
+                    self.under_way.clear();
                 }
                 LifeEvent::Birth(_) => match self.register(&instance).await {
                     Ok(stale) => {
@@ -100,7 +103,7 @@ impl RibOrigin {
 
     /// Whether a batch would go out at once.
     pub fn has_room(&self) -> bool {
-        self.registered.get() && self.under_way.borrow().len() < WINDOW
+        self.registered.get() && self.under_way.has_room()
     }
 
     /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.
@@ -116,46 +119,34 @@ impl RibOrigin {
             sets: Vec::new(),
             routes: Vec::new(),
         };
-        self.under_way.borrow_mut().push_back(self.client.update_routes(request));
+        self.under_way.push(self.client.update_routes(request));
+        // The RIB works on it while this process goes on with its neighbours.
+        self.client.flush();
     }
 
     /// Waits until a batch would go out at once.
     pub async fn room(&self) {
-        loop {
-            if !self.registered.get() {
-                self.changed.notified().await;
-                continue;
-            }
-            if self.under_way.borrow().len() < WINDOW {
-                return;
-            }
-            let oldest = self.under_way.borrow_mut().pop_front();
-            if let Some(call) = oldest
-                && let Err(error) = call.await
-            {
-                warn!(%error, "routes did not reach the RIB; it is told everything when it is back");
-            }
+        while !self.registered.get() {
+            self.changed.notified().await;
+        }
+        self.under_way.room().await;
+    }
+
+    /// The origin ends for good: the RIB drops its routes at once, not when their grace time is over.
+    pub async fn unregister(&self) {
+        self.under_way.drain().await;
+        let request =
+            rib::UnregisterOriginRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
+        if let Err(error) = self.client.unregister_origin(request).await {
+            warn!(%error, "the RIB keeps the routes until their grace time is over");
         }
     }
 
     /// Everything that there is has been announced: what is still stale in the RIB is swept. Waits for what is under way.
     pub async fn end_of_refresh(&self) -> Result<(), XrlError> {
-        self.drain().await;
+        self.under_way.drain().await;
         let request =
             rib::EndOfRefreshRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
         self.client.end_of_refresh(request).await.map(|_| ())
-    }
-
-    /// Waits until everything that was sent has arrived.
-    pub async fn drain(&self) {
-        loop {
-            let oldest = self.under_way.borrow_mut().pop_front();
-            match oldest {
-                Some(call) => {
-                    let _ = call.await;
-                }
-                None => return,
-            }
-        }
     }
 }

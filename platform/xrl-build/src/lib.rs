@@ -7,9 +7,6 @@
 //! * `fn rib_service(Rc<T>) -> Service`, what a component hands to the Router when it registers, and
 //! * `struct RibClient`, whose `add_origin(request)` issues a call at once and whose result is awaited for the reply.
 //!
-//! A service whose own name ends in `Client`, as `RibClient`, has the trait `RibClientServer`, the function
-//! `rib_client_service` and the client `RibClientClient`.
-//!
 //! ```no_run
 //! // build.rs; the crate then says `sluice_xrl::include_idl!();` and finds `idl::bgp::v1`.
 //! sluice_xrl_build::compile(&["bgp.proto"], &["idl", "../../../idl"]).expect("interfaces compile");

@@ -42,13 +42,8 @@ fn snake(name: &str) -> String {
     out
 }
 
-/// The server trait's name: the service's, but for a service that is called as another's client would be.
-fn trait_name(service: &str) -> String {
-    if service.ends_with("Client") { format!("{service}Server") } else { service.to_owned() }
-}
-
 fn server(service: &Service, folder: &str) -> String {
-    let name = trait_name(&service.name);
+    let name = &service.name;
     let interface = format!("{}.{}", service.package, service.proto_name);
     let mut out = doc(&service.comments, "", &format!("Serves the interface `{interface}`."));
     let _ = writeln!(out, "#[allow(async_fn_in_trait)]\npub trait {name} {{");
@@ -106,7 +101,9 @@ fn client(service: &Service) -> String {
          \x20   #[must_use]\n\
          \x20   pub fn via(&self, family: ::sluice_xrl::Family) -> Self {{ Self(self.0.via(family)) }}\n\
          \x20   /// Waits until a call would go out at once: fewer calls than the window are outstanding.\n\
-         \x20   pub async fn ready(&self) {{ self.0.ready().await }}\n",
+         \x20   pub async fn ready(&self) {{ self.0.ready().await }}\n\
+         \x20   /// Writes what was called at once, before anything else that this turn of the loop still has to do.\n\
+         \x20   pub fn flush(&self) {{ self.0.flush() }}\n",
         paths.join(", ")
     );
     for (index, m) in service.methods.iter().enumerate() {
@@ -130,7 +127,7 @@ fn client_method(index: usize, m: &Method) -> String {
 mod tests {
     #[test]
     fn names_of_service_functions() {
-        for (input, expected) in [("Rib", "rib"), ("RibClient", "rib_client"), ("Bgp4Peer", "bgp4_peer")] {
+        for (input, expected) in [("Rib", "rib"), ("FibOwner", "fib_owner"), ("Bgp4Peer", "bgp4_peer")] {
             assert_eq!(super::snake(input), expected);
         }
     }

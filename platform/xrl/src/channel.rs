@@ -357,6 +357,18 @@ impl Client {
         Call::new(inner.channel.push(path, request, inner.within), inner.within)
     }
 
+    /// Writes the calls that were made at once, before anything else that this turn of the loop still has to do.
+    ///
+    /// Without it they are written together when the turn ends: cheaper by a system call for each, later by whatever the
+    /// tasks before it do. For what somebody waits for.
+    pub fn flush(&self) {
+        for route in self.0.cache.borrow().iter().flatten() {
+            if let (_, Route::Stream { connection, .. }) = route {
+                return connection.flush();
+            }
+        }
+    }
+
     /// Waits until a call would go out at once (or fail at once).
     pub async fn ready(&self) {
         std::future::poll_fn(|cx| self.poll_ready(cx)).await;

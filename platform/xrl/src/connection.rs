@@ -68,6 +68,7 @@ impl Slots {
 
 /// The calling side of a connection.
 pub(crate) struct Connection {
+    stream: Stream,
     out: Output,
     slots: RefCell<Slots>,
     outstanding: Cell<usize>,
@@ -85,6 +86,7 @@ impl Connection {
     /// Takes over a connected socket; a task drives it until [`Connection::close`].
     pub(crate) fn start(stream: Stream, window: usize) -> Rc<Self> {
         let connection = Rc::new(Connection {
+            stream,
             out: Output::new(),
             slots: RefCell::default(),
             outstanding: Cell::new(0),
@@ -97,7 +99,7 @@ impl Connection {
             blocked: RefCell::default(),
         });
         frame::put_hello(&mut connection.out.buf.borrow_mut());
-        tokio::task::spawn_local(Driver { stream, connection: Rc::clone(&connection), input: Input::new() });
+        tokio::task::spawn_local(Driver { connection: Rc::clone(&connection), input: Input::new() });
         connection
     }
 
@@ -112,6 +114,12 @@ impl Connection {
     /// Whether a call would go out at once.
     pub(crate) fn has_room(&self) -> bool {
         self.outstanding.get() < self.window && self.out.len() < MAX_UNSENT
+    }
+
+    /// Writes what waits without waiting for the task's turn.
+    pub(crate) fn flush(&self) {
+        // What the socket does not take, and that it is broken, the task finds when it has its turn.
+        let _rest = self.out.write(&self.stream);
     }
 
     /// Has `channel` go on when there is room.
@@ -304,7 +312,6 @@ impl Connection {
 }
 
 struct Driver {
-    stream: Stream,
     connection: Rc<Connection>,
     input: Input,
 }
@@ -326,13 +333,15 @@ impl Driver {
     /// Reads first, so that a caller that this wakes can still put its next call into what the task writes then.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<(), XrlError> {
         let broken = |e: io::Error| XrlError::Disconnected(e.to_string());
-        self.connection.out.task_runs(cx);
+        let connection = Rc::clone(&self.connection);
+        let Connection { out, stream, .. } = &*connection;
+        out.task_runs(cx);
         for _ in 0..READS_PER_TURN {
-            self.connection.out.flush(&self.stream, cx).map_err(broken)?;
-            match self.input.fill(&self.stream, cx).map_err(broken)? {
+            out.flush(stream, cx).map_err(broken)?;
+            match self.input.fill(stream, cx).map_err(broken)? {
                 None => {
                     self.connection.unblock();
-                    return self.connection.out.flush(&self.stream, cx).map_err(broken).map(|_| ());
+                    return out.flush(stream, cx).map_err(broken).map(|_| ());
                 }
                 Some(0) => return Err(XrlError::Disconnected("closed by the other side".to_owned())),
                 Some(_) => {

@@ -169,6 +169,19 @@ impl Output {
 
     /// Writes as much as the socket takes. Whether all is written; if not the waker is set.
     pub(crate) fn flush(&self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<bool> {
+        loop {
+            if self.write(stream)? {
+                return Ok(true);
+            }
+            match stream.poll_write_ready(cx) {
+                Poll::Ready(ready) => ready?,
+                Poll::Pending => return Ok(false),
+            }
+        }
+    }
+
+    /// Writes as much as the socket takes now. Whether all is written.
+    pub(crate) fn write(&self, stream: &Stream) -> io::Result<bool> {
         let mut buf = self.buf.borrow_mut();
         loop {
             let rest = buf.get(self.written.get()..).unwrap_or_default();
@@ -182,10 +195,7 @@ impl Output {
             }
             match stream.try_write(rest) {
                 Ok(n) => self.written.set(self.written.get() + n),
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => match stream.poll_write_ready(cx) {
-                    Poll::Ready(ready) => ready?,
-                    Poll::Pending => break,
-                },
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => return Err(e),
             }

@@ -26,8 +26,8 @@ use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Identity, Input, Output, Speaker};
 use sluice_machine::Machine;
 use sluice_shell::{Component, Driver, Frame, Point, RibOrigin, RibOriginSettings, RunOptions};
-use sluice_xrl::idl::fea::v1::{self as fea, fea_client_service};
-use sluice_xrl::idl::rib::v1::{self as pb, rib_client_service};
+use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
+use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
 use sockets::Sockets;
 use std::cell::{Cell, RefCell};
@@ -52,6 +52,8 @@ pub struct BgpShell {
     listening: Listening,
     connections: RefCell<BTreeMap<(IpAddr, ConnectionId), Rc<Outgoing>>>,
     accepted: Cell<u32>,
+    started: std::time::Instant,
+    converged: Cell<bool>,
     interfaces: RefCell<Interfaces>,
     entering: Point,
 }
@@ -82,6 +84,8 @@ impl BgpShell {
             listening: Listening::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
+            started: std::time::Instant::now(),
+            converged: Cell::new(false),
             interfaces: RefCell::default(),
             frame,
         })
@@ -163,9 +167,17 @@ impl BgpShell {
         }
     }
 
-    /// Whether every neighbour that is wanted has told all its routes.
+    /// Whether what is known is what there is: every neighbour that is wanted has told all its routes since this process
+    /// started, or the time for that is over.
     fn is_converged(&self) -> bool {
-        let converged = |speaker: &mut Speaker| {
+        if !self.converged.get() {
+            self.converged.set(self.started.elapsed() >= GRACE || self.have_all_told());
+        }
+        self.converged.get()
+    }
+
+    fn have_all_told(&self) -> bool {
+        let all_told = |speaker: &mut Speaker| {
             let addresses: Vec<IpAddr> = speaker.neighbors().collect();
             addresses.into_iter().filter_map(|a| speaker.neighbor(a)).all(|n| {
                 let families = n.negotiated.map(|n| n.families).unwrap_or_default();
@@ -173,7 +185,7 @@ impl BgpShell {
                 !n.config.enabled || (n.state == State::Established && told)
             })
         };
-        self.with(converged).unwrap_or(false)
+        self.with(all_told).unwrap_or(false)
     }
 
     fn connect(self: &Rc<Self>, address: IpAddr, id: ConnectionId) {
@@ -264,8 +276,9 @@ impl Component for BgpShell {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             idl::bgp::v1::bgp_service(Rc::new(Served(Rc::clone(self)))),
-            fea_client_service(Rc::new(Served(Rc::clone(self)))),
-            rib_client_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            interest_holder_service(Rc::new(Served(Rc::clone(self)))),
+            origin_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -279,6 +292,11 @@ impl Component for BgpShell {
         tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again));
         tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone()));
         tokio::task::spawn_local(rib::pump(Rc::clone(&self)));
+        let me = Rc::clone(&self);
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(GRACE).await;
+            me.rib.look();
+        });
         tokio::task::spawn_local(self.follow_interfaces(instance));
     }
 
@@ -304,9 +322,12 @@ impl Component for BgpShell {
         Ok(())
     }
 
-    async fn shutdown(self: Rc<Self>) {
-        // The RIB keeps what it has, until the next life tells it more or the grace time is over.
+    async fn shutdown(self: Rc<Self>, for_good: bool) {
+        // Unless this is the end the RIB keeps what it has, until the next life tells it more or the grace time is over.
         self.rib.stop();
+        if for_good {
+            self.origin.unregister().await;
+        }
         // Neighbours are told, and that is written, before the process ends.
         let open: Vec<Rc<Outgoing>> = self.connections.borrow().values().cloned().collect();
         self.input(Input::Configure(sluice_bgp::speaker::Config::default()));
@@ -332,7 +353,7 @@ impl std::ops::Deref for Served {
     }
 }
 
-impl fea::FeaClientServer for Served {
+impl fea::InterfaceObserver for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
@@ -345,25 +366,9 @@ impl fea::FeaClientServer for Served {
         }
         Ok(fea::InterfaceChangedReply {})
     }
-
-    async fn routes_rejected(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::RoutesRejectedRequest,
-    ) -> Result<fea::RoutesRejectedReply, XrlError> {
-        Err(XrlError::application(1, "BGP owns nothing in the forwarding engine; the RIB does"))
-    }
-
-    async fn packet_received(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::PacketReceivedRequest,
-    ) -> Result<fea::PacketReceivedReply, XrlError> {
-        Err(XrlError::application(1, "BGP has no packets relayed"))
-    }
 }
 
-impl pb::RibClientServer for Served {
+impl pb::InterestHolder for Served {
     async fn interest_invalid(
         &self,
         _ctx: &CallContext,
@@ -376,15 +381,9 @@ impl pb::RibClientServer for Served {
         }
         Ok(pb::InterestInvalidReply {})
     }
+}
 
-    async fn subscribed_routes(
-        &self,
-        _ctx: &CallContext,
-        _request: pb::SubscribedRoutesRequest,
-    ) -> Result<pb::SubscribedRoutesReply, XrlError> {
-        Err(XrlError::application(1, "BGP subscribes to nothing"))
-    }
-
+impl pb::OriginOwner for Served {
     async fn routes_rejected(
         &self,
         _ctx: &CallContext,

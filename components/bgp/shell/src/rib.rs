@@ -131,8 +131,8 @@ fn send<P: PackedPrefix>(
     let mut batch = RouteBatch::default();
     let more = shell.with(|speaker| fill(speaker, &mut batch)).unwrap_or(false);
     record(&shell.rib.queued, &batch);
-    shell.origin.send(&batch);
     record(&shell.rib.sent, &batch);
+    shell.origin.send(&batch);
     more
 }
 

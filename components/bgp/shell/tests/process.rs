@@ -457,7 +457,7 @@ async fn scenario() {
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(10).await;
     until(&fake_rib.changed, || fake_rib.routes.borrow().len() == 10).await;
-    Rc::clone(&shell).shutdown().await;
+    Rc::clone(&shell).shutdown(false).await;
     loop {
         let (kind, body) = neighbor.hear().await;
         if kind == MessageType::Notification {

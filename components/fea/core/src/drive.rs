@@ -1,43 +1,10 @@
 //! The core and its engine together: the loop between them, the same in the process, in tests and in the simulator.
 
 use crate::engine::{Engine, EngineOp, Notice, Refused};
-use crate::event::Event;
-use crate::machine::{Fea, Input, Output};
-use alloc::string::String;
+use crate::machine::{Effect, Fea, Input, Output};
 use alloc::vec::Vec;
-use sluice_base::{Family, Instant, InterfaceEvent, IpPrefix, Provenance, TableId};
+use sluice_base::Instant;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
-
-/// What is left to do outside when core and engine agree.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Effect {
-    /// The owner of a route is to know that it is not installed, and why.
-    Rejected {
-        /// The table.
-        table: TableId,
-        /// The prefix.
-        prefix: IpPrefix,
-        /// The event that caused the route, where it is known.
-        provenance: Provenance,
-        /// The engine's own words.
-        reason: String,
-    },
-    /// Subscribers are to know this about interfaces.
-    Interface(InterfaceEvent),
-    /// A resync is over.
-    Resynced {
-        /// The table.
-        table: TableId,
-        /// The family.
-        family: Family,
-        /// Routes that were announced again (or are new).
-        kept: u64,
-        /// Routes that were not.
-        swept: u64,
-    },
-    /// The log is to have this.
-    Event(Event),
-}
 
 /// A core and its engine.
 #[derive(Debug)]
@@ -127,14 +94,7 @@ impl<E: Engine> Drive<E> {
                 match output {
                     Output::Engine(op) => self.ops.push(op),
                     Output::RequestSnapshot => self.engine.request_snapshot(),
-                    Output::Rejected { table, prefix, provenance, reason } => {
-                        effects.push(Effect::Rejected { table, prefix, provenance, reason });
-                    }
-                    Output::Interface(event) => effects.push(Effect::Interface(event)),
-                    Output::Resynced { table, family, kept, swept } => {
-                        effects.push(Effect::Resynced { table, family, kept, swept });
-                    }
-                    Output::Event(event) => effects.push(Effect::Event(event)),
+                    Output::Effect(effect) => effects.push(effect),
                 }
             }
             self.engine.apply(&self.ops, &mut self.refused);

@@ -2,7 +2,7 @@
 
 use crate::engine::{EngineOp, Link};
 use crate::event::Event;
-use crate::machine::Output;
+use crate::machine::{Effect, Output};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -109,7 +109,7 @@ impl Interfaces {
 
     pub(crate) fn link_gone(&mut self, index: InterfaceIndex, out: &mut Outbox<Output>) {
         if self.known.remove(&index).is_some() {
-            out.push(Output::Interface(InterfaceEvent::Removed(index)));
+            out.push(Output::Effect(Effect::Interface(InterfaceEvent::Removed(index))));
         }
     }
 
@@ -164,7 +164,7 @@ impl Interfaces {
             }
         }
         if !core::mem::replace(&mut self.complete, true) {
-            out.push(Output::Interface(InterfaceEvent::SnapshotEnd));
+            out.push(Output::Effect(Effect::Interface(InterfaceEvent::SnapshotEnd)));
         }
     }
 
@@ -181,7 +181,7 @@ impl Interfaces {
         let old = core::mem::replace(&mut self.configuration, configuration);
         for name in self.configuration.interfaces.keys() {
             if !self.known.values().any(|k| k.interface.name == *name) {
-                out.push(Output::Event(Event::NoInterface(name.clone())));
+                out.push(Output::Effect(Effect::Event(Event::NoInterface(name.clone()))));
             }
         }
         let indices: Vec<InterfaceIndex> = self.known.keys().copied().collect();
@@ -218,5 +218,5 @@ impl Interfaces {
 }
 
 fn changed(interface: &Interface) -> Output {
-    Output::Interface(InterfaceEvent::Changed(interface.clone()))
+    Output::Effect(Effect::Interface(InterfaceEvent::Changed(interface.clone())))
 }

@@ -5,7 +5,7 @@
 //! outputs, refusals and notices are inputs.
 //!
 //! * Every group of the RIB is one object of the engine, so that its change is one operation for all its routes (`fib`).
-//! * Whatever the engine refuses ends in an [`Output::Rejected`] for each route concerned, with the engine's reason.
+//! * Whatever the engine refuses ends in an [`Effect::Rejected`] for each route concerned, with the engine's reason.
 //! * What others change is set again, less and less often if they insist (`repair`).
 //! * After a restart of the RIB or of the FEA, what is there is matched with what is announced; what is equal is not
 //!   touched, and what was not announced goes at the end.
@@ -29,11 +29,11 @@ pub mod sim;
 mod slab;
 pub mod socket;
 
-pub use drive::{Drive, Effect};
+pub use drive::Drive;
 pub use engine::{
     Engine, EngineOp, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused, RouteTarget,
 };
 pub use event::Event;
 pub use fib::Summary;
 pub use interface::{Configuration, LinkConfiguration};
-pub use machine::{Fea, Input, Output, State, Totals};
+pub use machine::{Effect, Fea, Input, Output, State, Totals};

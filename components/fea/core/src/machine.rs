@@ -28,7 +28,7 @@ pub enum Input {
     UpdateIpv6(TableId, FibBatch<Ipv6Prefix>),
     /// The owner of a table announces all of it from now on.
     BeginResync(TableId),
-    /// It has announced all of it; [`Output::Resynced`] follows for each family when the rest is swept.
+    /// It has announced all of it; [`Effect::Resynced`] follows for each family when the rest is swept.
     EndResync(TableId),
     /// The engine refused these operations, in the order in which they were handed over.
     Refused(Vec<(EngineOp, Refusal)>),
@@ -43,6 +43,15 @@ pub enum Input {
 pub enum Output {
     /// The engine is to do this.
     Engine(EngineOp),
+    /// The engine is to tell all that it holds.
+    RequestSnapshot,
+    /// Somebody outside is concerned.
+    Effect(Effect),
+}
+
+/// What is left to do outside when core and engine agree.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Effect {
     /// The owner of a route is to know that it is not installed, and why.
     Rejected {
         /// The table.
@@ -67,8 +76,6 @@ pub enum Output {
         /// Routes that were not.
         swept: u64,
     },
-    /// The engine is to tell all that it holds.
-    RequestSnapshot,
     /// The log is to have this.
     Event(Event),
 }
@@ -211,7 +218,7 @@ impl Fea {
                 | EngineOp::DeleteAddress { .. }
                     if refusal.kind == RefusalKind::NotFound => {}
                 EngineOp::AddAddress { .. } if refusal.kind == RefusalKind::Exists => {}
-                op => out.push(Output::Event(Event::Refused(op, refusal))),
+                op => out.push(Output::Effect(Effect::Event(Event::Refused(op, refusal)))),
             }
         }
     }
@@ -260,7 +267,7 @@ impl Fea {
             Notice::SnapshotBegin => self.begin_snapshot(),
             Notice::SnapshotEnd => self.end_snapshot(out),
             Notice::Overrun => {
-                out.push(Output::Event(Event::Overrun));
+                out.push(Output::Effect(Effect::Event(Event::Overrun)));
                 out.push(Output::RequestSnapshot);
             }
         }
@@ -405,7 +412,7 @@ impl Fea {
                     Damage::Route(_, prefix) => prefix.to_string(),
                     Damage::NextHop(id) => id.to_string(),
                 };
-                out.push(Output::Event(Event::Contended(what)));
+                out.push(Output::Effect(Effect::Event(Event::Contended(what))));
             }
             Verdict::Wait => {}
         }
@@ -415,11 +422,11 @@ impl Fea {
         self.repaired += 1;
         match damage {
             Damage::Route(table, prefix) => {
-                out.push(Output::Event(Event::RouteRepaired(table, prefix)));
+                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(table, prefix))));
                 self.table(table).side(prefix.family()).repair(prefix, out);
             }
             Damage::NextHop(id) => {
-                out.push(Output::Event(Event::NextHopRepaired(id)));
+                out.push(Output::Effect(Effect::Event(Event::NextHopRepaired(id))));
                 if let Some(n) = self.pool.find(id) {
                     self.pool.rewrite(n, out);
                     for side in self.tables.values_mut().flat_map(Table::sides) {

@@ -134,7 +134,7 @@ impl pb::Fib for Served {
         _ctx: &CallContext,
         request: pb::SetOwnerRequest,
     ) -> Result<pb::SetOwnerReply, XrlError> {
-        let client = pb::FeaClientClient::new(&self.0.frame.router, &request.target);
+        let client = pb::FibOwnerClient::new(&self.0.frame.router, &request.target);
         self.0.owner.replace(Some(client));
         Ok(pb::SetOwnerReply {})
     }

@@ -77,7 +77,7 @@ impl Subscribers {
 }
 
 async fn feed(shell: &Rc<FeaShell>, target: &str, subscriber: &Rc<Subscriber>) {
-    let client = pb::FeaClientClient::new(&shell.frame.router, target);
+    let client = pb::InterfaceObserverClient::new(&shell.frame.router, target);
     loop {
         subscriber.wake.notified().await;
         let events = subscriber.take();

@@ -32,7 +32,7 @@ pub struct FeaShell {
     drive: RefCell<Drive<LinuxEngine>>,
     spare: RefCell<Vec<Effect>>,
     pub(crate) subscribers: Subscribers,
-    pub(crate) owner: RefCell<Option<pb::FeaClientClient>>,
+    pub(crate) owner: RefCell<Option<pb::FibOwnerClient>>,
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
     pub(crate) streams: crate::kernel::Streams,
     sockets: Rc<Sockets>,

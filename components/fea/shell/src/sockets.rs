@@ -206,7 +206,7 @@ impl Sockets {
         ctx: &CallContext,
         request: &pb::StartRelayRequest,
     ) -> Result<(), XrlError> {
-        let client = pb::FeaClientClient::new(&self.router, &request.target);
+        let client = pb::PacketReceiverClient::new(&self.router, &request.target);
         self.with_mine(ctx, request.socket, |open| {
             let raw_ipv4 = match open.kind {
                 Kind::Udp { .. } => false,
@@ -229,7 +229,12 @@ impl Sockets {
 }
 
 /// Hands packets over, one call after the other: when the component is slow the kernel drops, as it would for any process.
-async fn relay_packets(watched: AsyncFd<OwnedFd>, raw_ipv4: bool, socket: u64, client: pb::FeaClientClient) {
+async fn relay_packets(
+    watched: AsyncFd<OwnedFd>,
+    raw_ipv4: bool,
+    socket: u64,
+    client: pb::PacketReceiverClient,
+) {
     let mut buffer = vec![0; relay::PACKET];
     loop {
         let Ok(mut guard) = watched.readable().await else { return };

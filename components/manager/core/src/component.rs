@@ -70,6 +70,8 @@ pub struct Component {
     pub(crate) ready_since: Option<Instant>,
     /// Whether it is wanted.
     pub(crate) wanted: bool,
+    /// Whether it was told to end only to be started anew.
+    pub(crate) restarting: bool,
 }
 
 impl Component {
@@ -89,6 +91,7 @@ impl Component {
             backoff: Self::FIRST_BACKOFF,
             ready_since: None,
             wanted: true,
+            restarting: false,
         }
     }
 

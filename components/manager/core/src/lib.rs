@@ -14,4 +14,4 @@ pub mod machine;
 
 pub use component::{Phase, Spec};
 pub use event::Event;
-pub use machine::{Input, Manager, Output};
+pub use machine::{End, Input, Manager, Output};

@@ -24,6 +24,8 @@ pub enum Input {
     Configured(String),
     /// A component refused its configuration or could not be asked; it is ended and tried again.
     ConfigureFailed(String, String),
+    /// A component is to be started anew: its configuration changed in a way that holds for the life of a process.
+    Restart(String),
     /// A process ended, or could not be started.
     Exited(String, String),
     /// The router is to end.
@@ -38,13 +40,22 @@ pub enum Output {
     /// Hand the component its configuration.
     Configure(String),
     /// Ask the component to end.
-    Terminate(String),
+    Terminate(String, End),
     /// End the component's process at once.
     Kill(String),
     /// Everything has ended.
     AllStopped,
     /// Something to report.
     Event(Event),
+}
+
+/// Why a component ends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum End {
+    /// It comes back, or the whole router ends: what it announced stays as it is.
+    ForNow,
+    /// The router goes on without it: what it announced goes with it.
+    ForGood,
 }
 
 /// How long a process may take until it is configured.
@@ -130,7 +141,7 @@ impl Manager {
         for class in endable {
             if self.phase(&class).is_some_and(Phase::has_process) {
                 self.set_phase(now, &class, Phase::Stopping, Some(STOP_TIMEOUT));
-                out.push(Output::Terminate(class));
+                out.push(Output::Terminate(class, if self.stopping { End::ForNow } else { End::ForGood }));
             } else {
                 self.set_phase(now, &class, Phase::Stopped, None);
             }
@@ -161,6 +172,7 @@ impl Manager {
             match self.components.get_mut(&spec.class) {
                 Some(component) => {
                     component.wanted = true;
+                    component.restarting = component.phase == Phase::Stopping;
                     component.spec = spec;
                     if component.phase == Phase::Stopped {
                         component.phase = Phase::Waiting;
@@ -173,11 +185,25 @@ impl Manager {
         }
     }
 
+    /// Ends a component that runs; it is started again when it has ended.
+    fn restart(&mut self, now: Instant, class: &str, out: &mut Outbox<Output>) {
+        let Some(component) = self.components.get_mut(class) else { return };
+        if component.wanted && matches!(component.phase, Phase::Configuring | Phase::Ready) {
+            component.restarting = true;
+            self.set_phase(now, class, Phase::Stopping, Some(STOP_TIMEOUT));
+            out.push(Output::Terminate(class.into(), End::ForNow));
+        }
+    }
+
     fn exited(&mut self, now: Instant, class: &str, how: String, out: &mut Outbox<Output>) {
         let Some(component) = self.components.get_mut(class) else { return };
         component.last_exit = how.clone();
+        let restarting = core::mem::take(&mut component.restarting);
         if !component.wanted {
             return self.set_phase(now, class, Phase::Stopped, None);
+        }
+        if restarting {
+            return self.set_phase(now, class, Phase::Waiting, None);
         }
         component.restarts += 1;
         let wait = component.next_backoff(now);
@@ -219,6 +245,7 @@ impl Machine for Manager {
                     out.push(Output::Kill(class));
                 }
             }
+            Input::Restart(class) => self.restart(now, &class, out),
             Input::Exited(class, how) => self.exited(now, &class, how, out),
             Input::StopAll => {
                 self.stopping = true;

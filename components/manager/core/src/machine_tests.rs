@@ -42,7 +42,8 @@ impl World {
             self.said.push(match output {
                 Output::Spawn(c) => format!("spawn {c}"),
                 Output::Configure(c) => format!("configure {c}"),
-                Output::Terminate(c) => format!("terminate {c}"),
+                Output::Terminate(c, End::ForNow) => format!("terminate {c}"),
+                Output::Terminate(c, End::ForGood) => format!("terminate {c} for good"),
                 Output::Kill(c) => format!("kill {c}"),
                 Output::AllStopped => "stopped".into(),
                 Output::Event(Event::Ready(c)) => format!("ready {c}"),
@@ -108,11 +109,27 @@ fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
     let mut w = World::new();
     w.input(Input::Want(router())).up("fea").up("rib").up("bgp").said();
     w.input(Input::Want(vec![spec("fea", &[]), spec("rib", &["fea"])]));
-    assert_eq!(w.said(), ["terminate bgp"]);
+    assert_eq!(w.said(), ["terminate bgp for good"]);
     w.wait(STOP_TIMEOUT);
     assert_eq!(w.said(), ["bgp did not end in time and is killed", "kill bgp"]);
     w.input(Input::Exited("bgp".into(), "signal 9".into()));
     assert!(w.manager.is_ready());
+}
+
+#[test]
+fn a_restart_is_no_death() {
+    let mut w = World::new();
+    w.input(Input::Want(router())).up("fea").up("rib").up("bgp").said();
+    w.input(Input::Restart("bgp".into()));
+    assert_eq!(w.said(), ["terminate bgp"]);
+    w.input(Input::Restart("bgp".into())).input(Input::Exited("bgp".into(), "exit 0".into())).up("bgp");
+    assert_eq!(w.said(), ["spawn bgp", "configure bgp", "ready bgp"]);
+    assert_eq!(w.manager.component("bgp").unwrap().restarts, 0);
+    w.input(Input::Exited("bgp".into(), "signal 9".into()));
+    assert_eq!(w.said(), ["bgp ended (signal 9); it is started again in 100 ms"]);
+    // One that has no process takes the new configuration when it starts.
+    w.input(Input::Restart("bgp".into()));
+    assert!(w.said().is_empty());
 }
 
 #[test]
@@ -140,7 +157,7 @@ fn adopted_processes_are_configured_again_and_not_started_twice() {
 proptest! {
     /// Whatever happens in whatever order: no component has two processes, and everything comes up once deaths stop.
     #[test]
-    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..5), 0..200)) {
+    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..6), 0..200)) {
         let names = ["fea", "rib", "bgp"];
         let mut w = World::new();
         w.input(Input::Want(router()));
@@ -173,6 +190,7 @@ proptest! {
                     w.input(Input::Exited(class, "signal 11".into()));
                 }
                 3 => { w.wait(Duration::from_millis(70)); }
+                5 => { w.input(Input::Restart(class)); }
                 4 if running[index] => { w.input(Input::ConfigureFailed(class, "refused".into())); }
                 _ => {}
             }

@@ -1,7 +1,7 @@
 //! The configuration file and the schema, and what follows from them: which components run, with what.
 
 use serde_json::{Value, json};
-use sluice_config::{Config, ConfigError, Module, Schema, SchemaError};
+use sluice_config::{Config, ConfigError, Impact, Module, Schema, SchemaError};
 use sluice_manager::Spec;
 use sluice_shell::rights::Rights;
 use std::collections::{BTreeMap, BTreeSet};
@@ -62,6 +62,7 @@ pub struct Loaded {
     /// The configuration.
     pub config: Config,
     rights: BTreeMap<String, Rights>,
+    schema: Schema,
     /// Classes with configuration, and where in the tree it is.
     paths: BTreeMap<String, Vec<String>>,
 }
@@ -81,7 +82,7 @@ pub fn load(source: &ConfigSource) -> Result<Loaded, StartError> {
         rights.insert(builtin.class.to_string(), parsed);
     }
     let paths = schema.components().map(|(class, path)| (class.to_string(), path.to_vec())).collect();
-    Ok(Loaded { config, rights, paths })
+    Ok(Loaded { config, rights, schema, paths })
 }
 
 impl Loaded {
@@ -118,6 +119,12 @@ impl Loaded {
             sockets: Default::default(),
             network_admin: false,
         })
+    }
+
+    /// What it costs to go from `before` to this in a component's part of the tree; `None` if that is the same.
+    pub fn cost_since(&self, before: &Loaded, class: &str) -> Option<Impact> {
+        let path = self.paths.get(class)?;
+        self.schema.cost(path, before.config.part(path), self.config.part(path))
     }
 
     /// A component's part of the tree. The FEA's also says which sockets it may open for whom.

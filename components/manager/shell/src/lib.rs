@@ -12,7 +12,8 @@ pub use configuration::{Builtin, ConfigSource, StartError};
 
 use configuration::Loaded;
 use processes::Processes;
-use sluice_manager::{Input, Manager, Output, Spec};
+use sluice_config::Impact;
+use sluice_manager::{End, Input, Manager, Output, Spec};
 use sluice_shell::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
@@ -109,9 +110,9 @@ impl ManagerShell {
                 let me = Rc::clone(self);
                 tokio::task::spawn_local(async move { me.configure(class).await });
             }
-            Output::Terminate(class) => {
+            Output::Terminate(class, end) => {
                 let me = Rc::clone(self);
-                tokio::task::spawn_local(async move { me.terminate(&class).await });
+                tokio::task::spawn_local(async move { me.terminate(&class, end).await });
             }
             Output::Kill(class) => self.processes.kill(&class),
             Output::AllStopped => self.stopped.notify_one(),
@@ -215,9 +216,9 @@ impl ManagerShell {
         }
     }
 
-    async fn terminate(self: Rc<Self>, class: &str) {
+    async fn terminate(self: Rc<Self>, class: &str, end: End) {
         let client = common::ComponentClient::new(&self.router, class).with_deadline(Duration::from_secs(2));
-        if client.shutdown(common::ShutdownRequest {}).await.is_err() {
+        if client.shutdown(common::ShutdownRequest { for_good: end == End::ForGood }).await.is_err() {
             self.processes.terminate(class);
         }
     }
@@ -228,17 +229,21 @@ impl ManagerShell {
             Ok(loaded) => loaded,
             Err(error) => return warn!("the configuration stays as it is: {error}"),
         };
-        let changed: Vec<String> = {
+        let changed: Vec<(String, Option<Impact>)> = {
             let before = self.loaded.borrow();
-            loaded.classes().filter(|c| before.part(c) != loaded.part(c)).map(Into::into).collect()
+            let changed = loaded.classes().filter(|c| before.part(c) != loaded.part(c));
+            changed.map(|c| (c.to_string(), loaded.cost_since(&before, c))).collect()
         };
         self.loaded.replace(loaded);
         self.want();
-        for class in changed {
+        for (class, cost) in changed {
             let ready = self
                 .driver
                 .with(|m| m.component(&class).is_some_and(|c| c.phase == sluice_manager::Phase::Ready));
-            if ready {
+            if ready && cost == Some(Impact::Restart) {
+                info!(class, "started anew: what changed holds for the life of a process");
+                self.driver.input(Input::Restart(class));
+            } else if ready {
                 Rc::clone(self).configure(class).await;
             }
         }

@@ -4,7 +4,7 @@ use crate::RibShell;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::{Input, SubscriptionId, WatcherId};
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::idl::rib::v1::{self as pb, RibClientClient};
+use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
 use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::{Cell, RefCell};
@@ -26,9 +26,12 @@ pub struct Clients {
     wake: Notify,
 }
 
+/// An instance, in each role that it may have.
 #[derive(Clone)]
 struct Client {
-    stub: RibClientClient,
+    holder: InterestHolderClient,
+    subscriber: RouteSubscriberClient,
+    owner: OriginOwnerClient,
     watcher: WatcherId,
 }
 
@@ -79,14 +82,14 @@ impl Clients {
     }
 
     /// The client behind a watcher's number.
-    pub fn by_watcher(&self, watcher: WatcherId) -> Option<RibClientClient> {
-        self.known.borrow().values().find(|c| c.watcher == watcher).map(|c| c.stub.clone())
+    pub fn by_watcher(&self, watcher: WatcherId) -> Option<InterestHolderClient> {
+        self.known.borrow().values().find(|c| c.watcher == watcher).map(|c| c.holder.clone())
     }
 
     /// The client that owns an origin.
-    pub fn by_origin(&self, table: TableId, origin: &str) -> Option<RibClientClient> {
+    pub fn by_origin(&self, table: TableId, origin: &str) -> Option<OriginOwnerClient> {
         let name = self.origins.borrow().get(&(table, origin.to_string())).cloned()?;
-        self.by_name(&name).map(|c| c.stub)
+        self.by_name(&name).map(|c| c.owner)
     }
 
     /// Whether every origin that registered has announced everything it has, and there is one.
@@ -110,8 +113,14 @@ impl RibShell {
         }
         let watcher = WatcherId(self.clients.next_watcher.get());
         self.clients.next_watcher.set(watcher.0 + 1);
-        let stub = RibClientClient::new(&self.clients.router, name);
-        self.clients.known.borrow_mut().insert(name.to_string(), Client { stub, watcher });
+        let router = &self.clients.router;
+        let client = Client {
+            holder: InterestHolderClient::new(router, name),
+            subscriber: RouteSubscriberClient::new(router, name),
+            owner: OriginOwnerClient::new(router, name),
+            watcher,
+        };
+        self.clients.known.borrow_mut().insert(name.to_string(), client);
         let (me, name) = (Rc::clone(self), name.to_string());
         tokio::task::spawn_local(async move {
             let Ok(mut lives) = me.clients.router.watch_instance(&name).await else { return };
@@ -159,7 +168,7 @@ impl RibShell {
         client: &str,
     ) {
         self.client(client);
-        let Some(stub) = self.clients.by_name(client).map(|c| c.stub) else { return };
+        let Some(subscriber) = self.clients.by_name(client).map(|c| c.subscriber) else { return };
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
             loop {
@@ -181,7 +190,7 @@ impl RibShell {
                     packed: sluice_xrl::routes::encode_routes(&batch),
                     dump_done,
                 };
-                if stub.subscribed_routes(request).await.is_err() {
+                if subscriber.subscribed_routes(request).await.is_err() {
                     me.driver.with(|rib| rib.unsubscribe(id));
                     return;
                 }

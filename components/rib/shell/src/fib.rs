@@ -4,13 +4,12 @@ use crate::RibShell;
 use sluice_base::{Duration, FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::Input;
 use sluice_rib::table::RibKey;
-use sluice_shell::{Frame, Point};
+use sluice_shell::{Frame, Point, UnderWay};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::routes::PackedPrefix;
-use sluice_xrl::{Call, LifeEvent, XrlError};
+use sluice_xrl::{LifeEvent, XrlError};
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -32,7 +31,9 @@ pub struct FibPump {
     alive: Cell<bool>,
     /// The engine keeps routes of before that are not announced yet; they are swept at the end of the resync.
     resyncing: Cell<bool>,
-    under_way: RefCell<VecDeque<Call<fea::UpdateFibReply>>>,
+    under_way: UnderWay<fea::UpdateFibReply>,
+    ipv4: RefCell<FibBatch<Ipv4Prefix>>,
+    ipv6: RefCell<FibBatch<Ipv6Prefix>>,
     wake: Notify,
     sent: Point,
     started: std::time::Instant,
@@ -46,7 +47,10 @@ impl FibPump {
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             alive: Cell::new(false),
             resyncing: Cell::new(false),
-            under_way: RefCell::default(),
+            // The FEA's death is told by the Finder; its next life is told everything.
+            under_way: UnderWay::new(WINDOW, "routes did not reach the FEA"),
+            ipv4: RefCell::default(),
+            ipv6: RefCell::default(),
             wake: Notify::new(),
             sent: frame.profile.point("route_sent_fea"),
             started: std::time::Instant::now(),
@@ -68,7 +72,7 @@ pub async fn follow_fea(shell: Rc<RibShell>) {
         match event {
             LifeEvent::Death(_) => {
                 shell.fib.alive.set(false);
-                shell.fib.under_way.borrow_mut().clear();
+                shell.fib.under_way.clear();
             }
             LifeEvent::Birth(_) => {
                 if let Err(error) = begin(&shell).await {
@@ -98,34 +102,37 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
 
 /// Sends what the engine must be told. Never ends.
 pub async fn pump(shell: Rc<RibShell>) {
-    let (mut v4, mut v6) = (FibBatch::<Ipv4Prefix>::default(), FibBatch::<Ipv6Prefix>::default());
     loop {
-        let work = match shell.fib.alive.get() {
-            true => shell.driver.with(|rib| rib.tables_with_fib_work().next()),
-            false => None,
-        };
-        match work {
-            Some((table, is_v4, is_v6)) => {
-                if is_v4 {
-                    send(&shell, table, &mut v4).await;
-                }
-                if is_v6 {
-                    send(&shell, table, &mut v6).await;
-                }
-            }
-            None => idle(&shell).await,
+        while shell.fib.alive.get() && send(&shell) {
+            shell.fib.under_way.room().await;
+            tokio::task::yield_now().await;
         }
+        idle(&shell).await;
     }
 }
 
-async fn send<P: RibKey + PackedPrefix>(shell: &Rc<RibShell>, table: TableId, batch: &mut FibBatch<P>) {
+/// Sends a batch of each family of a table, as far as there is room; returns whether there is more to send.
+///
+/// Called for every input too: a single change is on its way to the engine before its sender has its reply.
+pub fn send(shell: &RibShell) -> bool {
     let fib = &shell.fib;
-    while fib.under_way.borrow().len() >= WINDOW {
-        wait_for_oldest(shell).await;
-    }
     if !fib.alive.get() {
-        return;
+        return false;
     }
+    let Some((table, ipv4, ipv6)) = shell.driver.with(|rib| rib.tables_with_fib_work().next()) else {
+        return false;
+    };
+    if ipv4 && fib.under_way.has_room() {
+        send_batch(shell, table, &mut fib.ipv4.borrow_mut());
+    }
+    if ipv6 && fib.under_way.has_room() {
+        send_batch(shell, table, &mut fib.ipv6.borrow_mut());
+    }
+    shell.driver.with(|rib| rib.tables_with_fib_work().next().is_some())
+}
+
+fn send_batch<P: RibKey + PackedPrefix>(shell: &RibShell, table: TableId, batch: &mut FibBatch<P>) {
+    let fib = &shell.fib;
     shell.driver.with(|rib| rib.fill_fib(table, BATCH, batch));
     if batch.is_empty() {
         return;
@@ -143,17 +150,8 @@ async fn send<P: RibKey + PackedPrefix>(shell: &Rc<RibShell>, table: TableId, ba
         routes: Vec::new(),
         unused: Vec::new(),
     };
-    fib.under_way.borrow_mut().push_back(fib.client.update_fib(request));
-}
-
-async fn wait_for_oldest(shell: &Rc<RibShell>) {
-    let oldest = shell.fib.under_way.borrow_mut().pop_front();
-    if let Some(call) = oldest
-        && let Err(error) = call.await
-    {
-        // The FEA's death is told by the Finder; its next life is told everything.
-        warn!(%error, "routes did not reach the FEA");
-    }
+    fib.under_way.push(fib.client.update_fib(request));
+    fib.client.flush();
 }
 
 /// Nothing to send: ends a resync when it is time, and waits.
@@ -171,9 +169,7 @@ async fn idle(shell: &Rc<RibShell>) {
         }
         return;
     }
-    while !fib.under_way.borrow().is_empty() {
-        wait_for_oldest(shell).await;
-    }
+    fib.under_way.drain().await;
     fib.resyncing.set(false);
     let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {

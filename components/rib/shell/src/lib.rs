@@ -16,7 +16,7 @@ use sluice_machine::Machine;
 use sluice_rib::{Input, Output, Rib};
 use sluice_shell::{Component, Driver, Frame, Point, RunOptions};
 use sluice_xrl::Service;
-use sluice_xrl::idl::fea::v1::fea_client_service;
+use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
 use sluice_xrl::idl::rib::v1 as pb;
 use std::cell::RefCell;
 use std::rc::{Rc, Weak};
@@ -66,7 +66,14 @@ impl RibShell {
     /// Gives the core an input and lets the pumps look whether there is something to pull.
     fn input(&self, input: Input) {
         self.driver.input(input);
-        self.fib.wake();
+        self.pass_on();
+    }
+
+    /// What the core has to say to others is on its way, or waits for room.
+    fn pass_on(&self) {
+        if fib::send(self) {
+            self.fib.wake();
+        }
         self.clients.wake();
     }
 
@@ -107,14 +114,15 @@ impl Component for RibShell {
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             pb::rib_service(Rc::new(Served(Rc::clone(self)))),
-            fea_client_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            fib_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
     async fn registered(self: Rc<Self>, instance: String) {
         self.instance.replace(instance);
         let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move { me.driver.run().await });
+        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.pass_on()).await });
         tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self)));
         tokio::task::spawn_local(fib::pump(self));
     }

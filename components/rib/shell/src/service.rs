@@ -57,10 +57,11 @@ impl RibShell {
         };
         self.note_arrival(&batch, &self.arriving);
         let kept = self.queued.is_on().then(|| batch.clone());
-        self.input(input(table(request.table), request.origin, batch));
+        self.driver.input(input(table(request.table), request.origin, batch));
         if let Some(batch) = kept {
             self.note_arrival(&batch, &self.queued);
         }
+        self.pass_on();
         Ok(())
     }
 }
@@ -217,7 +218,7 @@ impl pb::Rib for Served {
     }
 }
 
-impl fea::FeaClientServer for Served {
+impl fea::InterfaceObserver for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
@@ -229,7 +230,9 @@ impl fea::FeaClientServer for Served {
         }
         Ok(fea::InterfaceChangedReply {})
     }
+}
 
+impl fea::FibOwner for Served {
     async fn routes_rejected(
         &self,
         _ctx: &CallContext,
@@ -243,13 +246,5 @@ impl fea::FeaClientServer for Served {
         }
         self.input(Input::FibRejected(table(request.table), routes));
         Ok(fea::RoutesRejectedReply {})
-    }
-
-    async fn packet_received(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::PacketReceivedRequest,
-    ) -> Result<fea::PacketReceivedReply, XrlError> {
-        Err(XrlError::application(1, "the RIB has no packets relayed"))
     }
 }

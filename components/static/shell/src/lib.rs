@@ -6,8 +6,8 @@ use sluice_base::{Distance, Duration, TableId};
 use sluice_machine::Machine;
 use sluice_shell::{Component, Driver, Frame, RibOrigin, RibOriginSettings, RunOptions};
 use sluice_static::{Input, Output, Static};
-use sluice_xrl::idl::fea::v1::{self as fea, fea_client_service};
-use sluice_xrl::idl::rib::v1::{self as rib, rib_client_service};
+use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
+use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -103,8 +103,8 @@ impl Component for StaticShell {
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
-            fea_client_service(Rc::new(Served(Rc::clone(self)))),
-            rib_client_service(Rc::new(Served(Rc::clone(self)))),
+            interface_observer_service(Rc::new(Served(Rc::clone(self)))),
+            origin_owner_service(Rc::new(Served(Rc::clone(self)))),
         ]
     }
 
@@ -129,12 +129,18 @@ impl Component for StaticShell {
         Ok(())
     }
 
+    async fn shutdown(self: Rc<Self>, for_good: bool) {
+        if for_good {
+            self.origin.unregister().await;
+        }
+    }
+
     fn export_state(&self) -> Vec<u8> {
         postcard::to_allocvec(&self.driver.with(|machine| machine.export())).unwrap_or_default()
     }
 }
 
-impl fea::FeaClientServer for Served {
+impl fea::InterfaceObserver for Served {
     async fn interface_changed(
         &self,
         _ctx: &CallContext,
@@ -152,41 +158,9 @@ impl fea::FeaClientServer for Served {
         }
         Ok(fea::InterfaceChangedReply {})
     }
-
-    async fn routes_rejected(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::RoutesRejectedRequest,
-    ) -> Result<fea::RoutesRejectedReply, XrlError> {
-        Err(XrlError::application(1, "static routes own nothing in the forwarding engine; the RIB does"))
-    }
-
-    async fn packet_received(
-        &self,
-        _ctx: &CallContext,
-        _request: fea::PacketReceivedRequest,
-    ) -> Result<fea::PacketReceivedReply, XrlError> {
-        Err(XrlError::application(1, "static routes have no packets relayed"))
-    }
 }
 
-impl rib::RibClientServer for Served {
-    async fn interest_invalid(
-        &self,
-        _ctx: &CallContext,
-        _request: rib::InterestInvalidRequest,
-    ) -> Result<rib::InterestInvalidReply, XrlError> {
-        Ok(rib::InterestInvalidReply {}) // none is registered: the RIB resolves static next hops by itself
-    }
-
-    async fn subscribed_routes(
-        &self,
-        _ctx: &CallContext,
-        _request: rib::SubscribedRoutesRequest,
-    ) -> Result<rib::SubscribedRoutesReply, XrlError> {
-        Err(XrlError::application(1, "static routes subscribe to nothing"))
-    }
-
+impl rib::OriginOwner for Served {
     async fn routes_rejected(
         &self,
         _ctx: &CallContext,

@@ -10,7 +10,7 @@ mod resync;
 
 use crate::engine::EngineOp;
 use crate::event::Event;
-use crate::machine::Output;
+use crate::machine::{Effect, Output};
 use crate::members::Pool;
 use crate::routes::{Route, Routes, Standing};
 use crate::slab::Slab;
@@ -119,7 +119,7 @@ impl<P: Prefix> Fib<P> {
 
     fn announce(&mut self, id: GroupId, forwarding: &Forwarding, pool: &mut Pool, out: &mut Outbox<Output>) {
         let content = group::intern(forwarding, P::FAMILY, pool, out).unwrap_or_else(|| {
-            out.push(Output::Event(Event::Unresolved(id)));
+            out.push(Output::Effect(Effect::Event(Event::Unresolved(id))));
             // No member: a group that cannot forward, and whose routes are refused with a reason.
             Content::Members(SmallVec::new())
         });
@@ -241,7 +241,7 @@ impl<P: Prefix> Fib<P> {
         let found = self.routes.find(route.prefix);
         let old = found.and_then(|n| self.routes.get(n)).map(|r| r.group);
         let Some(group) = self.bound(id, old, pool, out) else {
-            out.push(Output::Event(Event::UnknownGroup(route.prefix.into(), id)));
+            out.push(Output::Effect(Effect::Event(Event::UnknownGroup(route.prefix.into(), id))));
             out.push(self.rejected(route.prefix, route.provenance, "its next-hop group was never announced"));
             self.delete(route.prefix, route.provenance, pool, out);
             return;
@@ -335,7 +335,12 @@ impl<P: Prefix> Fib<P> {
     }
 
     fn rejected(&self, prefix: P, provenance: Provenance, reason: &str) -> Output {
-        Output::Rejected { table: self.table, prefix: prefix.into(), provenance, reason: reason.into() }
+        Output::Effect(Effect::Rejected {
+            table: self.table,
+            prefix: prefix.into(),
+            provenance,
+            reason: reason.into(),
+        })
     }
 
     /// Begins (or goes round again with) the walk over the routes of groups that are due.

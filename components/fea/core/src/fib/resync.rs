@@ -9,7 +9,7 @@ use super::group::{Content, Group};
 use super::{Binding, Fib, Walk, group};
 use crate::engine::{Member, Members, NextHopId, RouteTarget};
 use crate::event::Event;
-use crate::machine::Output;
+use crate::machine::{Effect, Output};
 use crate::members::Pool;
 use crate::routes::{Route, Standing};
 use alloc::vec::Vec;
@@ -232,7 +232,7 @@ impl<P: Prefix> Fib<P> {
     }
 
     fn resynced(&self, kept: u64, swept: u64) -> Output {
-        Output::Resynced { table: self.table, family: P::FAMILY, kept, swept }
+        Output::Effect(Effect::Resynced { table: self.table, family: P::FAMILY, kept, swept })
     }
 
     pub(super) fn run_sweep(
@@ -271,7 +271,10 @@ impl<P: Prefix> Fib<P> {
             }
             let lost = |r: &&Route<P>| !r.seen && r.standing == Standing::Installed;
             if let Some(route) = self.routes.get(walk.at).filter(lost) {
-                out.push(Output::Event(Event::RouteRepaired(self.table, route.prefix.into())));
+                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(
+                    self.table,
+                    route.prefix.into(),
+                ))));
                 self.write(walk.at, true, Provenance::NONE, out);
             }
             self.unseen = Some(Walk { at: walk.at + 1, left: walk.left - 1 });

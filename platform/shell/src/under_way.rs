@@ -1,0 +1,80 @@
+//! Calls under way to one target: sent in order, at most so many at a time, so that whoever has more to send waits and memory
+//! stays bounded.
+
+use sluice_xrl::{Call, XrlError};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use tracing::warn;
+
+/// The calls.
+pub struct UnderWay<Rep> {
+    calls: RefCell<VecDeque<Call<Rep>>>,
+    limit: usize,
+    /// What an error means to somebody who reads the log.
+    on_error: &'static str,
+}
+
+impl<Rep> UnderWay<Rep>
+where
+    Call<Rep>: Future<Output = Result<Rep, XrlError>>,
+{
+    /// None yet; at most `limit` (at least 1) at a time. An error reply is logged as `on_error`.
+    pub fn new(limit: usize, on_error: &'static str) -> Self {
+        UnderWay { calls: RefCell::default(), limit, on_error }
+    }
+
+    /// A call was made. Look for room before, or memory grows.
+    pub fn push(&self, call: Call<Rep>) {
+        self.calls.borrow_mut().push_back(call);
+    }
+
+    /// Whether one more may be made now.
+    pub fn has_room(&self) -> bool {
+        while self.calls.borrow().len() >= self.limit {
+            // Replies come in order of the calls: if the oldest is not there yet, none is.
+            let Some(mut oldest) = self.calls.borrow_mut().pop_front() else { return true };
+            match Pin::new(&mut oldest).poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Ready(result) => self.note(result),
+                Poll::Pending => {
+                    self.calls.borrow_mut().push_front(oldest);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Waits until there is room.
+    pub async fn room(&self) {
+        while !self.has_room() {
+            self.oldest().await;
+        }
+    }
+
+    /// Waits until everything that was sent has been answered.
+    pub async fn drain(&self) {
+        while !self.calls.borrow().is_empty() {
+            self.oldest().await;
+        }
+    }
+
+    /// Forgets the calls: their target is gone.
+    pub fn clear(&self) {
+        self.calls.borrow_mut().clear();
+    }
+
+    async fn oldest(&self) {
+        let oldest = self.calls.borrow_mut().pop_front();
+        if let Some(call) = oldest {
+            self.note(call.await);
+        }
+    }
+
+    fn note(&self, result: Result<Rep, XrlError>) {
+        if let Err(error) = result {
+            warn!(%error, "{}", self.on_error);
+        }
+    }
+}
