@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib bench-tables clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -33,7 +33,7 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-fib
+bench: bench-xrl bench-fib bench-tables
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
@@ -41,6 +41,10 @@ bench-xrl: setup
 # Kernel routes beside a bare netlink loop, and a next hop changed under a full table; in a namespace of its own.
 bench-fib: setup
 	$(CARGO) run --release --locked -p sluice-fea-shell --example fibload
+
+# Prefix tables on the Internet's routes, beside the best crates.
+bench-tables: setup
+	$(CARGO) run --release --locked -p bench-tables
 
 # Random mutations of real messages against every decoder, for a while.
 fuzz: setup
