@@ -3,7 +3,6 @@
 //! `cargo run --release -p bench-tables [quick | TABLE-FILE]`; `quick` takes a tenth of the routes and fewer runs.
 
 mod candidates;
-mod heap;
 mod workload;
 
 use std::collections::BTreeMap;
@@ -17,9 +16,13 @@ use bench_report::{Bar, Plot, Report, Series, mean_sd, median, number, table};
 use serde_json::json;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
 use sluice_stage::PrefixTable;
+use sluice_testkit::heap;
 
 use candidates::{Bare, Bitmap, Candidate, Patricia, Sorted};
 use workload::Workload;
+
+#[global_allocator]
+static ALLOCATOR: heap::Counting = heap::Counting;
 
 /// Alternating runs.
 const RUNS: usize = 7;
@@ -110,9 +113,9 @@ fn run<P: Prefix, T: Candidate<P>>(work: &Workload<P>) -> Run {
         }
         Some(0)
     });
-    let (held, peak) = heap::since(base);
-    run.values.push((Measure::Held, held as f64 / count.max(1) as f64));
-    run.values.push((Measure::Peak, peak as f64 / count.max(1) as f64));
+    let usage = heap::since(base);
+    run.values.push((Measure::Held, usage.held as f64 / count.max(1) as f64));
+    run.values.push((Measure::Peak, usage.peak as f64 / count.max(1) as f64));
     run.time(Measure::Exact, count, || total(&work.asked, |p| table.get(p)));
     run.time(Measure::MatchHost, count, || total(&work.hosts, |p| table.longest(p)));
     run.time(Measure::MatchAnywhere, count, || total(&work.anywhere, |p| table.longest(p)));
