@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib bench-latency clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -33,7 +33,7 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-fib bench-latency
+bench: bench-xrl bench-tables bench-fib bench-latency
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
@@ -47,6 +47,10 @@ bench-fib: setup
 bench-latency: setup
 	$(CARGO) build --release --locked -p sluice -p bench-latency
 	target/release/bench-latency
+
+# Prefix tables on the Internet's routes, beside the best crates.
+bench-tables: setup
+	$(CARGO) run --release --locked -p bench-tables
 
 # Random mutations of real messages against every decoder, for a while.
 fuzz: setup
