@@ -46,9 +46,9 @@ bench-fib: setup
 bench-tables: setup
 	$(CARGO) run --release --locked -p bench-tables
 
-# Random mutations of real messages against every decoder, SECONDS for each.
+# Random mutations of real messages against every decoder, SECONDS for each; with the checks of overflow that tests have.
 fuzz: setup
-	$(CARGO) run --profile fuzz --locked -p sluice-fuzz -- all $(or $(SECONDS),10)
+	$(CARGO) run --locked -p sluice-fuzz -- all $(or $(SECONDS),10)
 
 # Removes what a killed demo, test or benchmark may have left behind.
 clean-lab:

@@ -1,8 +1,9 @@
 //! Every decoder of octets from outside is a function here that must not panic, whatever it gets.
 //!
 //! A target is one function and one row of [`TARGETS`]. `cargo test` runs each over its seeds, real captures where they are
-//! at hand, and a bounded number of mutations of both; `cargo run --profile fuzz -p sluice-fuzz -- all|TARGET [SECONDS]`
-//! goes on for longer, and any fuzzer that can call a Rust function or feed a file can drive the same functions.
+//! at hand, and a bounded number of mutations of both; `cargo run -p sluice-fuzz -- all|TARGET [SECONDS]`
+//! goes on for longer (without `--release`: overflow is to be found), and any fuzzer that can call a Rust function or feed a file
+//! can drive the same functions.
 //!
 //! No target may panic, and none may take more memory than its input explains. Where there is a writer beside the reader, what
 //! is read, written and read again must be the same.
