@@ -52,9 +52,9 @@ bench-latency: setup
 bench-tables: setup
 	$(CARGO) run --release --locked -p bench-tables
 
-# Random mutations of real messages against every decoder, for a while.
+# Random mutations of real messages against every decoder, SECONDS for each; with the checks of overflow that tests have.
 fuzz: setup
-	$(CARGO) test --release --locked -p sluice-fuzz
+	$(CARGO) run --locked -p sluice-fuzz -- all $(or $(SECONDS),10)
 
 # Removes what a killed demo, test or benchmark may have left behind.
 clean-lab:
