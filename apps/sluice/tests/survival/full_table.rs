@@ -175,7 +175,7 @@ fn every_process_killed_at_full_table() {
         no_trace(&lab, &plan.withdrawn[index]);
         let packets = traffic.end();
         say(format!("{victim} was killed and is back: {after:?} in the kernel, {packets:?}"));
-        assert!(packets.sent > 0 && packets.sent == packets.arrived, "{victim}: {packets:?}");
+        assert!(packets.all_arrived(), "{victim}: {packets:?}");
     }
 }
 
@@ -183,10 +183,7 @@ fn every_process_killed_at_full_table() {
 fn warm_up(lab: &RouterLab, targets: &[String]) {
     let (first, last) = (targets.first().cloned(), targets.last().cloned()); // one of each family
     let targets: Vec<String> = first.into_iter().chain(last).collect();
-    lab.until("packets arrive", |l| {
-        let packets = Traffic::start(&l.lab, "host", "feed", &targets).end();
-        packets.sent > 0 && packets.sent == packets.arrived
-    });
+    lab.until("packets arrive", |l| Traffic::start(&l.lab, "host", "feed", &targets).end().all_arrived());
 }
 
 /// The feed withdraws the victim's part.

@@ -1,5 +1,6 @@
-"""What runs on the hosts of a lab: `source FILE RATE` sends a packet to each address of a file, again and again; `sink` counts
-what arrives. Both end when their standard input does, and print their count."""
+"""What runs on the hosts of a lab: `source FILE RATE` sends a packet to each address of a file, again and again; `sink` notes
+what arrives. Both end when their standard input does, and print a line: the source how many it sent, the sink the numbers of those
+that arrived, as ranges."""
 
 import select
 import socket
@@ -35,6 +36,20 @@ def source(path, rate):
     print(sent)
 
 
+def ranges(numbers):
+    """Consecutive numbers as `FIRST-LAST`."""
+    first = last = None
+    for number in numbers:
+        if last is not None and number == last + 1:
+            last = number
+            continue
+        if last is not None:
+            yield f"{first}-{last}"
+        first = last = number
+    if last is not None:
+        yield f"{first}-{last}"
+
+
 def sink():
     own = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)  # IPv4 arrives as mapped addresses
     try:
@@ -48,10 +63,10 @@ def sink():
     # After the end of the input only what is still on its way is waited for.
     while ready := select.select(waiting, [], [], None if sys.stdin in waiting else 0.5)[0]:
         if own in ready:
-            seen.add(own.recv(64))
+            seen.add(int.from_bytes(own.recv(64), "big"))
         if sys.stdin in ready:
             waiting.remove(sys.stdin)
-    print(len(seen))
+    print(*ranges(sorted(seen)))
 
 
 if sys.argv[1] == "source":

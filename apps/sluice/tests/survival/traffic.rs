@@ -17,10 +17,36 @@ pub struct Traffic {
 }
 
 /// What became of the packets.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Arrived {
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packets {
     pub sent: u64,
-    pub arrived: u64,
+    /// The numbers of those that did not arrive, first and last of each run. One is sent every 2 ms.
+    pub missing: Vec<(u64, u64)>,
+}
+
+impl Packets {
+    /// Whether some were sent and all of them arrived.
+    pub fn all_arrived(&self) -> bool {
+        self.sent > 0 && self.missing.is_empty()
+    }
+
+    /// From what the sink prints: `FIRST-LAST FIRST-LAST ...`.
+    fn new(sent: u64, arrived: &str) -> Self {
+        let mut missing = Vec::new();
+        let mut next = 0;
+        for run in arrived.split_whitespace() {
+            let (first, last) = run.split_once('-').unwrap();
+            let (first, last): (u64, u64) = (first.parse().unwrap(), last.parse().unwrap());
+            if first > next {
+                missing.push((next, first - 1));
+            }
+            next = last + 1;
+        }
+        if next < sent {
+            missing.push((next, sent - 1));
+        }
+        Packets { sent, missing }
+    }
 }
 
 impl Traffic {
@@ -42,8 +68,8 @@ impl Traffic {
         Traffic { source, sink, counted }
     }
 
-    /// Ends the flow; what was sent and what arrived.
-    pub fn end(mut self) -> Arrived {
+    /// Ends the flow; what was sent and what did not arrive.
+    pub fn end(mut self) -> Packets {
         drop(self.source.stdin.take());
         let mut text = String::new();
         self.source.stdout.take().unwrap().read_to_string(&mut text).unwrap();
@@ -51,7 +77,7 @@ impl Traffic {
         drop(self.sink.stdin.take());
         text.clear();
         self.counted.read_to_string(&mut text).unwrap();
-        Arrived { sent, arrived: text.trim().parse().unwrap() }
+        Packets::new(sent, &text)
     }
 }
 
