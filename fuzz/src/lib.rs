@@ -1,13 +1,29 @@
 //! Every decoder of octets from outside is a function here that must not panic, whatever it gets.
 //!
 //! A target is one function and one row of [`TARGETS`]. `cargo test` runs each over its seeds, real captures where they are
-//! at hand, and a bounded number of mutations of both; `cargo run --release -p sluice-fuzz -- TARGET [SECONDS]`
-//! goes on for longer, and any fuzzer that can call a Rust function or feed a file can drive the same functions.
+//! at hand, and a bounded number of mutations of both; `cargo run -p sluice-fuzz -- all|TARGET [SECONDS]`
+//! goes on for longer (without `--release`: overflow is to be found), and any fuzzer that can call a Rust function or feed a file
+//! can drive the same functions.
+//!
+//! No target may panic, and none may take more memory than its input explains. Where there is a writer beside the reader, what
+//! is read, written and read again must be the same.
 
 pub mod bgp;
+pub mod config;
+pub mod files;
 mod mutate;
+pub mod netlink;
+pub mod xrl;
 
 pub use mutate::Mutator;
+use sluice_testkit::heap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+#[global_allocator]
+static ALLOCATOR: heap::Counting = heap::Counting;
+
+/// Octets of the heap that a target may take whatever its input, and for each octet of that.
+const MEMORY: (usize, usize) = (1 << 20, 256);
 
 /// A decoder, and what to start from.
 #[derive(Clone, Copy)]
@@ -20,6 +36,47 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
+impl Target {
+    /// Runs it, and panics if it takes more of the heap than its input explains.
+    pub fn check(&self, input: &[u8]) {
+        let base = heap::start();
+        (self.run)(input);
+        let (always, each) = MEMORY;
+        let peak = heap::since(base).peak;
+        assert!(
+            peak <= always + each * input.len(),
+            "{}: {peak} octets of heap for {}",
+            self.name,
+            input.len()
+        );
+    }
+
+    /// Checks it with damaged `inputs` for as long as `more` says so of the number done; returns that number. The input that
+    /// it panics at is left in a file.
+    pub fn attack(&self, inputs: &[Vec<u8>], seed: u64, mut more: impl FnMut(u64) -> bool) -> u64 {
+        let (mut mutator, mut done) = (Mutator::new(seed), 0);
+        while more(done) {
+            let input = mutator.mutate(inputs);
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| self.check(&input))) {
+                let path = std::env::temp_dir().join(format!("sluice-fuzz-{}.input", self.name));
+                match std::fs::write(&path, &input) {
+                    Ok(()) => eprintln!("{} fails at {}", self.name, path.display()),
+                    Err(error) => eprintln!("{} fails at {input:02x?} ({error})", self.name),
+                }
+                resume_unwind(panic);
+            }
+            done += 1;
+        }
+        done
+    }
+
+    /// Runs it once for nothing: what it makes once, and keeps, does not count.
+    pub fn warm_up(&self) {
+        (self.run)(&[]);
+        (self.seeds)().iter().take(1).for_each(|seed| (self.run)(seed));
+    }
+}
+
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "bgp-frame", run: bgp::frame, seeds: bgp::messages },
@@ -28,4 +85,17 @@ pub const TARGETS: &[Target] = &[
     Target { name: "bgp-route-refresh", run: bgp::route_refresh, seeds: bgp::refreshes },
     Target { name: "bgp-update", run: bgp::update, seeds: bgp::updates },
     Target { name: "bgp-session", run: bgp::session, seeds: bgp::messages },
+    Target { name: "xrl-frame", run: xrl::frames, seeds: xrl::connections },
+    Target { name: "xrl-datagram", run: xrl::datagram, seeds: xrl::datagrams },
+    Target { name: "xrl-text", run: xrl::text, seeds: xrl::texts },
+    Target { name: "xrl-packed-routes", run: xrl::packed, seeds: xrl::packed_batches },
+    Target { name: "xrl-route-requests", run: xrl::route_requests, seeds: xrl::route_messages },
+    Target { name: "config-text", run: config::statements, seeds: config::configurations },
+    Target { name: "config-load", run: config::load, seeds: config::configurations },
+    Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
+    Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
+    Target { name: "pcap", run: files::packets, seeds: files::captures },
+    Target { name: "tar", run: files::archive, seeds: files::archives },
+    Target { name: "prefix-list", run: files::prefix_list, seeds: files::lists },
+    Target { name: "topology", run: files::topology, seeds: files::topologies },
 ];

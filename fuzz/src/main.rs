@@ -1,39 +1,39 @@
-//! Runs one target for a while, or over files that another fuzzer made.
+//! Runs targets for a while, or one over files that another fuzzer made.
 
-use sluice_fuzz::{Mutator, TARGETS};
+use sluice_fuzz::{TARGETS, Target};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let target = arguments.first().and_then(|name| TARGETS.iter().find(|t| t.name == name));
-    let Some(target) = target else {
-        eprintln!("usage: sluice-fuzz TARGET [SECONDS | FILE...]; targets:");
+    let named = |t: &&Target| arguments.first().is_some_and(|name| name == "all" || name == t.name);
+    let targets: Vec<&Target> = TARGETS.iter().filter(named).collect();
+    if targets.is_empty() {
+        eprintln!("usage: sluice-fuzz all|TARGET [SECONDS | FILE...]; targets:");
         TARGETS.iter().for_each(|t| eprintln!("  {}", t.name));
         return ExitCode::from(2);
-    };
+    }
     let seconds = match arguments.get(1).map(|a| a.parse::<u64>()) {
         None => 60,
         Some(Ok(seconds)) => seconds,
         Some(Err(_)) => {
             for file in &arguments[1..] {
                 match std::fs::read(file) {
-                    Ok(octets) => (target.run)(&octets),
+                    Ok(octets) => targets.iter().for_each(|t| t.check(&octets)),
                     Err(error) => eprintln!("{file}: {error}"),
                 }
             }
             return ExitCode::SUCCESS;
         }
     };
-    let end = Instant::now() + Duration::from_secs(seconds);
-    let seeds = (target.seeds)();
-    let (mut mutator, mut runs) = (Mutator::new(seconds), 0u64);
-    while Instant::now() < end {
-        for _ in 0..1000 {
-            (target.run)(&mutator.mutate(&seeds));
-        }
-        runs += 1000;
+    // Another time, another way through the inputs.
+    let seed = SystemTime::UNIX_EPOCH.elapsed().map_or(0, |since| since.as_nanos() as u64);
+    println!("seed {seed}, {seconds} s a target");
+    for target in targets {
+        target.warm_up();
+        let end = Instant::now() + Duration::from_secs(seconds);
+        let runs = target.attack(&(target.seeds)(), seed, |done| done % 64 != 0 || Instant::now() < end);
+        println!("{}: {runs} runs", target.name);
     }
-    println!("{}: {runs} runs", target.name);
     ExitCode::SUCCESS
 }

@@ -4,6 +4,7 @@
 //! hands out what came before.
 
 pub mod capture;
+pub mod heap;
 pub mod mrt;
 pub mod shared;
 pub mod tar;

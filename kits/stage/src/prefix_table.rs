@@ -1,12 +1,14 @@
 //! Prefix tables: exact and longest match, covering and covered walks, and iterators that stay valid while routes come
 //! and go.
 //!
-//! The storage is the crate `prefix-trie` (about 13 octets a prefix). A safe iterator ([`Cursor`]) is the last key that was
+//! The storage is the crate `prefix-trie`: 12 octets an IPv4 prefix and 26 an IPv6 prefix on the Internet's routes, values of
+//! four octets included (`make bench-tables`). A safe iterator ([`Cursor`]) is the last key that was
 //! visited: to go on is to find its successor, which no insertion or removal can make invalid. XORP kept a reference count
 //! in each node for this (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
 
 use prefix_trie::PrefixMap;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
+use smallvec::SmallVec;
 
 /// A prefix that can be the key of a [`PrefixTable`].
 pub trait TableKey: Prefix {
@@ -48,6 +50,9 @@ pub enum Cursor<P> {
     /// After this key, whether or not it still exists.
     After(P),
 }
+
+/// More prefixes than this around one are rare in the Internet's table; they cost an allocation.
+const USUAL_DEPTH: usize = 8;
 
 /// A table from prefix to `V`, in the order of addresses, shorter prefixes first.
 pub struct PrefixTable<P: TableKey, V> {
@@ -125,7 +130,15 @@ impl<P: TableKey, V> PrefixTable<P, V> {
 
     /// All prefixes that cover `prefix`, it included, shortest first.
     pub fn covering(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
-        self.map.cover(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
+        // Longest match after longest match: the first brings the path into the processor's caches, the others follow it
+        // there. `PrefixMap::cover` allocates at every node that holds one.
+        let mut around: SmallVec<[(P, &V); USUAL_DEPTH]> = SmallVec::new();
+        let mut next = Some(prefix);
+        while let Some(found) = next.and_then(|p| self.longest_match(p)) {
+            next = found.0.len().checked_sub(1).map(|len| found.0.truncate(len));
+            around.push(found);
+        }
+        around.into_iter().rev()
     }
 
     /// All prefixes inside `prefix`, it included, in order.

@@ -157,8 +157,22 @@ impl Lexer<'_> {
 
 /// Parses a whole text. `file` is the name used in errors.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
-    let mut lexer = Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
-    block(&mut lexer, None, 0)
+    let lexer = || Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
+    refuse_controls(lexer())?;
+    block(&mut lexer(), None, 0)
+}
+
+/// No string of YANG holds a control character other than tab and the ends of lines (RFC 7950, section 9.4), and what is
+/// written in C ends at the octet 0. So none of them gets further than here.
+fn refuse_controls(mut lexer: Lexer<'_>) -> Result<(), ConfigError> {
+    let mut place = lexer.place();
+    while let Some(c) = lexer.bump() {
+        if c < ' ' && !matches!(c, '\t' | '\n' | '\r') {
+            return Err(lexer.error(place, &format!("a configuration cannot hold the character {c:?}")));
+        }
+        place = lexer.place();
+    }
+    Ok(())
 }
 
 /// Statements up to the closing brace of the block that was opened at `opened`, or to the end of the text.
@@ -251,6 +265,7 @@ mod tests {
         check("\n  ;", "f:2:3: there is nothing before this `;`; expected a statement");
         check("a \"b", "f:1:3: this quoted word never ends; expected `\"`");
         check("/* a", "f:1:1: this comment never ends; expected `*/`");
+        check("a \"b\nc\0d\";", "f:2:2: a configuration cannot hold the character '\\0'");
         check(&"a{".repeat(40), "f:1:66: blocks nest too deep");
     }
 

@@ -92,8 +92,8 @@ pub fn read_file(path: &Path) -> Result<RoutingTable> {
     Ok(table)
 }
 
-/// One line of `bgpdump -m`: TABLE_DUMP2|time|B|peer|peer AS|prefix|AS path|...
-fn mrt_line(line: &str) -> Option<Announcement> {
+/// The announcement that one line of `bgpdump -m` tells of: TABLE_DUMP2|time|B|peer|peer AS|prefix|AS path|...
+pub fn mrt_line(line: &str) -> Option<Announcement> {
     let mut fields = line.split('|');
     let kind = fields.next()?;
     let action = fields.nth(1)?;
@@ -105,7 +105,8 @@ fn mrt_line(line: &str) -> Option<Announcement> {
     (!path.is_empty()).then_some(Announcement { prefix, path })
 }
 
-fn prefixes(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
+/// The prefixes of a list, one a line, each perhaps with its origin AS; other lines are passed over.
+pub fn prefixes(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
     text.lines().filter_map(|line| {
         let mut words = line.split([' ', '\t', ',']).filter(|w| !w.is_empty());
         let prefix = words.next()?.parse().ok()?;
@@ -113,7 +114,8 @@ fn prefixes(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
     })
 }
 
-fn csv(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
+/// The prefixes of a table of addresses, lengths and origin ASes, separated by commas; other lines are passed over.
+pub fn csv(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
     text.lines().filter_map(|line| {
         let mut fields = line.split(',');
         let addr: Ipv4Addr = fields.next()?.parse().ok()?;

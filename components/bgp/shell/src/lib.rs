@@ -4,7 +4,7 @@
 //! and next hops are asked of it ([`rib`]); what operators ask is answered from the core's views ([`service`]). No rule of the
 //! protocol is here.
 
-mod config;
+pub mod config;
 mod connection;
 mod ffi;
 mod interfaces;

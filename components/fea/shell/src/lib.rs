@@ -5,7 +5,7 @@
 //!   kept with their packets relayed ([`relay`]).
 
 pub mod broker;
-mod configuration;
+pub mod configuration;
 pub mod descriptors;
 mod ffi;
 mod fib;

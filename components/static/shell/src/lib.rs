@@ -1,6 +1,6 @@
 //! Static routes: the process.
 
-mod config;
+pub mod config;
 
 use sluice_base::{Distance, Duration, TableId};
 use sluice_machine::Machine;

@@ -42,6 +42,11 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
 }
 
+/// What stands before `->`. Space around it belongs to nothing, as that around the whole text.
+fn before_results(text: &str) -> &str {
+    text.split("->").next().unwrap_or(text).trim_end()
+}
+
 /// Splits a text into its parts. The results after `->`, if there are any, are a reminder for people and left aside.
 pub fn parse(text: &str) -> Result<TextCall, SyntaxError> {
     let wrong = |part: &str, expected| {
@@ -60,7 +65,7 @@ pub fn parse(text: &str) -> Result<TextCall, SyntaxError> {
     }
     let (path, query) = match rest.split_once('?') {
         Some((path, query)) => (path, query),
-        None => (rest.split("->").next().unwrap_or(rest), ""),
+        None => (before_results(rest), ""),
     };
     let mut parts = path.split('/');
     let mut part = |expected| match parts.next() {
@@ -74,7 +79,7 @@ pub fn parse(text: &str) -> Result<TextCall, SyntaxError> {
     if let Some(more) = parts.next() {
         return Err(wrong(more, "? and arguments, or the end"));
     }
-    let query = query.split("->").next().unwrap_or(query);
+    let query = before_results(query);
     let mut arguments = Vec::new();
     for atom in query.split('&').filter(|_| !query.is_empty()) {
         let (head, value) = atom.split_once('=').ok_or_else(|| wrong(atom, "an argument NAME:TYPE=VALUE"))?;
@@ -155,6 +160,8 @@ mod tests {
         );
         assert_eq!(parse("bgp/bgp.v1/Get").unwrap().to_string(), "finder://bgp/bgp.v1/Get");
         assert_eq!(parse("bgp/bgp.v1/Get?").unwrap().arguments, []);
+        assert_eq!(parse("bgp/bgp.v1/Get -> x:u32").unwrap().to_string(), "finder://bgp/bgp.v1/Get");
+        assert_eq!(parse("bgp/bgp.v1/Get?x:txt=a\n-> y").unwrap().arguments[0].value, "a");
         assert_eq!(parse("bgp/bgp.v1/Get?x:txt=a://b").unwrap().arguments[0].value, "a://b");
     }
 

@@ -81,7 +81,7 @@ pub fn error(message: &Message<'_>) -> Option<(i32, Option<String>)> {
         .then(|| attributes(rest).find(|(kind, _)| *kind == NLMSGERR_ATTR_MSG))
         .flatten()
         .map(|(_, text)| String::from_utf8_lossy(text).trim_end_matches('\0').to_owned());
-    Some((-code, words))
+    Some((code.saturating_neg(), words))
 }
 
 /// What a message tells; `None` if it is none of our business, or not understood.
@@ -278,6 +278,13 @@ mod tests {
         );
         let address = InterfaceAddress { addr: "10.0.0.1".parse().unwrap(), prefix_len: 24, peer: None };
         check(EngineOp::AddAddress { interface, address }, Notice::AddressIs(interface, address));
+    }
+
+    #[test]
+    fn an_error_number_without_a_positive_counterpart() {
+        let body = [&i32::MIN.to_ne_bytes()[..], &[0; 16]].concat();
+        let message = Message { kind: NLMSG_ERROR, flags: NLM_F_CAPPED, sequence: 1, body: &body };
+        assert_eq!(error(&message), Some((i32::MAX, None)));
     }
 
     proptest! {

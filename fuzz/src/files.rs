@@ -1,0 +1,129 @@
+//! Files that tools and tests read: traces, captures, archives, lists of prefixes, topologies.
+
+use sluice_lab::Topology;
+use sluice_load::source;
+use sluice_testkit::{capture, mrt, tar};
+
+/// An MRT trace: no message is longer than the trace.
+pub fn mrt_trace(octets: &[u8]) {
+    let total: usize = mrt::messages(octets).map(|m| m.octets.len()).sum();
+    assert!(total <= octets.len());
+}
+
+/// A packet capture.
+pub fn packets(octets: &[u8]) {
+    let streams = capture::tcp_streams(octets, 179);
+    assert!(streams.iter().map(Vec::len).sum::<usize>() <= octets.len());
+}
+
+/// A tar archive.
+pub fn archive(octets: &[u8]) {
+    let total: usize = tar::files(octets).iter().map(|(_, content)| content.len()).sum();
+    assert!(total <= octets.len());
+}
+
+/// A list of prefixes, of any of the three kinds.
+pub fn prefix_list(octets: &[u8]) {
+    let text = String::from_utf8_lossy(octets);
+    let lines = text.lines().count();
+    let again: String = source::prefixes(&text).map(|(prefix, _)| format!("{prefix}\n")).collect();
+    let first: Vec<_> = source::prefixes(&text).map(|(prefix, _)| prefix).collect();
+    assert_eq!(source::prefixes(&again).map(|(prefix, _)| prefix).collect::<Vec<_>>(), first);
+    assert!(source::csv(&text).count() <= lines);
+    assert!(text.lines().filter_map(source::mrt_line).all(|a| !a.path.is_empty()));
+}
+
+/// A lab's topology: what is understood makes sense, and says the same when it is written again.
+pub fn topology(octets: &[u8]) {
+    let text = String::from_utf8_lossy(octets);
+    match text.parse::<Topology>() {
+        Ok(topology) => {
+            assert!(topology.check().is_ok());
+            let written = serde_json::to_value(&topology).expect("it can be written");
+            assert_eq!(serde_json::from_value::<Topology>(written).ok(), Some(topology));
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// Records of every kind that is read.
+pub fn traces() -> Vec<Vec<u8>> {
+    let record = |kind: u16, subtype: u16, body: &[u8]| {
+        let mut out = 1_700_000_000u32.to_be_bytes().to_vec();
+        out.extend_from_slice(&kind.to_be_bytes());
+        out.extend_from_slice(&subtype.to_be_bytes());
+        out.extend_from_slice(&(body.len() as u32).to_be_bytes());
+        out.extend_from_slice(body);
+        out
+    };
+    let message = crate::bgp::messages().swap_remove(0);
+    let two = [&[0xfd, 0xe9, 0xfd, 0xea, 0, 0, 0, 1, 10, 0, 0, 1, 10, 0, 0, 2][..], &message].concat();
+    let four = [&[0, 0, 0xfd, 0xe9, 0, 0, 0xfd, 0xea, 0, 0, 0, 2][..], &[0x20; 32], &message].concat();
+    let finer = [&7u32.to_be_bytes()[..], &four].concat();
+    vec![[record(16, 1, &two), record(16, 4, &four), record(17, 7, &finer), record(13, 2, &[])].concat()]
+}
+
+/// A capture of either format: two segments of a stream and one that has nothing to do with it.
+pub fn captures() -> Vec<Vec<u8>> {
+    let frame = |sequence: u8, port: u8, payload: &[u8]| {
+        let mut ip =
+            vec![0x45, 0, 0, 40 + payload.len() as u8, 0, 0, 0, 0, 64, 6, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        ip.extend_from_slice(&[
+            0, port, 0x30, 0x39, 0, 0, 0, sequence, 0, 0, 0, 0, 0x50, 0x18, 0, 0, 0, 0, 0, 0,
+        ]);
+        ip.extend_from_slice(payload);
+        [&[0u8; 12][..], &[8, 0], &ip].concat()
+    };
+    let frames = [frame(1, 179, b"first"), frame(6, 179, b"second"), frame(1, 80, b"other")];
+    let mut old = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 1, 0, 0, 0];
+    let mut new = Vec::new();
+    let mut block = |kind: u32, body: &[u8]| {
+        let size = (12 + body.len().next_multiple_of(4)) as u32;
+        new.extend_from_slice(&kind.to_le_bytes());
+        new.extend_from_slice(&size.to_le_bytes());
+        new.extend_from_slice(body);
+        new.resize(new.len().next_multiple_of(4), 0);
+        new.extend_from_slice(&size.to_le_bytes());
+    };
+    block(0x0a0d_0d0a, &[0x4d, 0x3c, 0x2b, 0x1a, 1, 0, 0, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    block(1, &[1, 0, 0, 0, 0, 0, 4, 0]);
+    for frame in &frames {
+        let size = (frame.len() as u32).to_le_bytes();
+        old.extend_from_slice(&[[0; 4], [0; 4], size, size].concat());
+        old.extend_from_slice(frame);
+        block(6, &[&[[0; 4], [0; 4], [0; 4], size, size].concat()[..], frame].concat());
+    }
+    vec![old, new]
+}
+
+/// An archive of two files.
+pub fn archives() -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    for (name, content) in [("a/first", &b"one"[..]), ("second", &[7; 600])] {
+        let mut header = [0; 512];
+        header[..name.len()].copy_from_slice(name.as_bytes());
+        header[124..136].copy_from_slice(format!("{:011o} ", content.len()).as_bytes());
+        header[156] = b'0';
+        out.extend_from_slice(&header);
+        out.extend_from_slice(content);
+        out.resize(out.len().next_multiple_of(512), 0);
+    }
+    out.resize(out.len() + 1024, 0);
+    vec![out]
+}
+
+/// Lists of each kind.
+pub fn lists() -> Vec<Vec<u8>> {
+    let all = [
+        "10.0.0.0/8 64500\n# no\n2001:db8::/32\t64501\n192.0.2.0/24,65000,x\n::/0\n",
+        "net,len,asn\n66.253.19.0,24,18566\n10.0.0.0,8,1\n",
+        "TABLE_DUMP2|1400824800|B|203.181.248.168|7660|1.0.0.0/24|7660 2516 {15169,3}|IGP|203.181.248.168|0|0||NAG||\n\
+         BGP4MP|1|A|2001:db8::1|1|2001:db8::/32|1 2|IGP|::|0|0||NAG||\n",
+    ];
+    all.iter().map(|t| t.as_bytes().to_vec()).collect()
+}
+
+/// Topologies.
+pub fn topologies() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../seeds/lab.toml").to_vec(), b"[nodes.a]\n[[links]]\na='a:x'\nb='a:y'".to_vec()]
+}

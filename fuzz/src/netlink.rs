@@ -1,0 +1,63 @@
+//! Netlink: what the kernel says.
+
+use sluice_base::Provenance;
+use sluice_fea::engine::EngineOp;
+use sluice_fea::{Notice, RouteTarget};
+use sluice_fea_shell::netlink::decode::{error, messages, notice};
+use sluice_fea_shell::netlink::encode::Messages;
+
+/// A datagram of messages. What one tells that is ours, we can ask for, and would hear again.
+pub fn datagram(octets: &[u8]) {
+    for message in messages(octets) {
+        let _ = error(&message);
+        let Some(heard) = notice(&message) else { continue };
+        let Some(op) = asks_for(&heard) else { continue };
+        let mut out = Messages::default();
+        if out.push(&op, 1) {
+            let again: Vec<Notice> = messages(out.octets()).filter_map(|m| notice(&m)).collect();
+            assert_eq!(again, [heard], "{op:?}");
+        }
+    }
+}
+
+/// What makes the kernel say this.
+fn asks_for(notice: &Notice) -> Option<EngineOp> {
+    let provenance = Provenance::NONE;
+    Some(match notice.clone() {
+        Notice::RouteIs { target: Some(RouteTarget::Other), .. } => return None,
+        Notice::RouteIs { table, prefix, target: Some(target), replaced } => {
+            EngineOp::SetRoute { table, prefix, target, replace: replaced, provenance }
+        }
+        Notice::RouteGone { table, prefix } => EngineOp::DeleteRoute { table, prefix, provenance },
+        Notice::MemberIs(id, member) => EngineOp::SetMember { id, member },
+        Notice::GroupIs(id, members) if members.iter().next().is_some() => {
+            EngineOp::SetGroup { id, members, create: true }
+        }
+        Notice::AddressIs(interface, address) if address.peer.is_none() => {
+            EngineOp::AddAddress { interface, address }
+        }
+        _ => return None,
+    })
+}
+
+/// What a kernel said to dumps and changes in a namespace with a pair of interfaces, and each message of that alone.
+pub fn datagrams() -> Vec<Vec<u8>> {
+    let dumps: [&[u8]; 6] = [
+        include_bytes!("../seeds/netlink/links.bin"),
+        include_bytes!("../seeds/netlink/addresses.bin"),
+        include_bytes!("../seeds/netlink/routes.bin"),
+        include_bytes!("../seeds/netlink/nexthops.bin"),
+        include_bytes!("../seeds/netlink/refusal.bin"),
+        include_bytes!("../seeds/netlink/notices.bin"),
+    ];
+    let mut all: Vec<Vec<u8>> = dumps.iter().map(|d| d.to_vec()).collect();
+    for dump in dumps {
+        let mut rest = dump;
+        while let Some(message) = messages(rest).next() {
+            let size = (16 + message.body.len()).next_multiple_of(4);
+            all.push(rest[..size.min(rest.len())].to_vec());
+            rest = rest.get(size..).unwrap_or_default();
+        }
+    }
+    all
+}
