@@ -7,7 +7,7 @@ use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Rng};
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -61,38 +61,58 @@ pub fn find(user: Option<&Path>) -> Result<(RoutingTable, TableSource)> {
     Ok((generate(), TableSource::Generated))
 }
 
-/// The folder of shared data: `SLUICE_SHARED`, else `../shared`; `None` if the tables are not there.
+/// The folder of shared data: `SLUICE_SHARED`, or `../shared` where that is not set; `None` if the tables are not there.
 pub fn shared_folder() -> Option<PathBuf> {
-    let named = std::env::var_os("SLUICE_SHARED").map(PathBuf::from);
-    [named, Some("../shared".into())].into_iter().flatten().find(|f| f.join(SHARED_V4).exists())
+    let folder = std::env::var_os("SLUICE_SHARED").map_or_else(|| "../shared".into(), PathBuf::from);
+    folder.join(SHARED_V4).exists().then_some(folder)
 }
 
-/// Reads a user's file: an MRT dump (through bgpdump), or a list with a prefix (and perhaps an origin AS) a line.
+/// Reads a user's file: an MRT dump (through bgpdump), or a list with a prefix (and perhaps an origin AS) a line. What no packet
+/// of the Internet is forwarded by is left out: default routes, and special-purpose prefixes, which labs use themselves.
 pub fn read_file(path: &Path) -> Result<RoutingTable> {
     let name = path.display();
     let bytes = decompressed_bytes(path)?;
-    if let Ok(text) = std::str::from_utf8(&bytes) {
-        let table = RoutingTable::with_made_up_paths(prefixes(text));
-        if table.is_empty() {
-            bail!("{name}: no prefix in it; expected one prefix a line, or an MRT dump");
-        }
-        return Ok(table);
+    let (all, what) = match std::str::from_utf8(&bytes) {
+        Ok(text) => (RoutingTable::with_made_up_paths(prefixes(text)), "a prefix a line, or an MRT dump"),
+        Err(_) => (dumped(&bytes)?, "an MRT dump with a table or with UPDATEs in it"),
+    };
+    if all.is_empty() {
+        bail!("{name}: no prefix in it; expected {what}");
     }
-    let dumped = Command::new("bgpdump")
-        .args(["-m", "-v"])
-        .arg(path)
-        .stderr(Stdio::null())
-        .output()
-        .context("bgpdump does not start; it is in the Debian package of that name")?;
-    let text = String::from_utf8_lossy(&dumped.stdout);
-    let table = RoutingTable::new(text.lines().filter_map(mrt_line));
+    let table = all.without(is_special);
     if table.is_empty() {
-        bail!("{name}: neither a list of prefixes nor an MRT dump with a table in it");
+        bail!("{name}: only default routes and special-purpose prefixes (RFC 6890) in it");
+    }
+    let left_out = all.len() - table.len();
+    if left_out > 0 {
+        eprintln!("{name}: {left_out} default routes and special-purpose prefixes are left out");
     }
     Ok(table)
 }
 
-/// The announcement that one line of `bgpdump -m` tells of: TABLE_DUMP2|time|B|peer|peer AS|prefix|AS path|...
+/// What bgpdump makes of a dump. It is handed the octets, for it reads fewer kinds of packed files than this program.
+fn dumped(bytes: &[u8]) -> Result<RoutingTable> {
+    let mut child = Command::new("bgpdump")
+        .args(["-m", "-v", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .context("bgpdump does not start; it is in the Debian package of that name")?;
+    let stdin = child.stdin.take();
+    let output = std::thread::scope(|threads| {
+        threads.spawn(|| {
+            // If it ends before it has read everything, what it printed tells.
+            stdin.map(|mut stdin| stdin.write_all(bytes))
+        });
+        child.wait_with_output()
+    })?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    Ok(RoutingTable::new(text.lines().filter_map(mrt_line)))
+}
+
+/// The announcement that one line of `bgpdump -m` tells of: KIND|time|B or A|peer|peer AS|prefix|AS path|..., where a kind that ends in `_AP` (RFC 8050) has
+/// the path's identifier before the AS path.
 pub fn mrt_line(line: &str) -> Option<Announcement> {
     let mut fields = line.split('|');
     let kind = fields.next()?;
@@ -101,8 +121,43 @@ pub fn mrt_line(line: &str) -> Option<Announcement> {
         return None;
     }
     let prefix = fields.nth(2)?.parse().ok()?;
-    let path: Vec<Asn> = fields.next()?.split(' ').filter_map(|n| n.parse().ok().map(Asn)).collect();
+    let path = fields.nth(usize::from(kind.ends_with("_AP")))?;
+    // Members of an AS_SET are in braces and no part of the sequence.
+    let path: Vec<Asn> = path.split(' ').filter_map(|n| n.parse().ok().map(Asn)).collect();
     (!path.is_empty()).then_some(Announcement { prefix, path })
+}
+
+/// Blocks that are not forwarded in the Internet (RFC 6890 and its registries), or that labs and the demo use themselves.
+const SPECIAL: [&str; 18] = [
+    "0.0.0.0/8",
+    "10.0.0.0/8",
+    "100.64.0.0/10",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "172.16.0.0/12",
+    "192.0.2.0/24",
+    "192.168.0.0/16",
+    "198.18.0.0/15",
+    "198.51.100.0/24",
+    "203.0.113.0/24",
+    "224.0.0.0/3",
+    "::/8",
+    "100::/64",
+    "2001:db8::/32",
+    "fc00::/7",
+    "fe80::/10",
+    "ff00::/8",
+];
+
+/// Whether a prefix is a default route or lies in a special-purpose block.
+fn is_special(prefix: IpPrefix) -> bool {
+    let mut blocks = SPECIAL.iter().filter_map(|block| block.parse::<IpPrefix>().ok());
+    let covers = |block: IpPrefix| match (block, prefix) {
+        (IpPrefix::V4(block), IpPrefix::V4(prefix)) => block.covers(prefix),
+        (IpPrefix::V6(block), IpPrefix::V6(prefix)) => block.covers(prefix),
+        _ => false,
+    };
+    prefix.len() == 0 || blocks.any(covers)
 }
 
 /// The prefixes of a list, one a line, each perhaps with its origin AS; other lines are passed over.
@@ -207,13 +262,9 @@ pub fn generate() -> RoutingTable {
         let len = draw(&mut rng, &LENGTHS_V6);
         let bits = 0x2000_u128 << 112 | u128::from(rng.next_u64() >> 3) << 64;
         let addr = V6Addr(Ipv6Addr::from_bits(bits));
-        all.extend(Ipv6Prefix::new(addr, len).filter(|p| !is_documentation(*p)).map(IpPrefix::from));
+        all.extend(Ipv6Prefix::new(addr, len).filter(|p| !is_special((*p).into())).map(IpPrefix::from));
     }
     RoutingTable::with_made_up_paths(all.into_iter().map(|p| (p, None)))
-}
-
-fn is_documentation(prefix: Ipv6Prefix) -> bool {
-    prefix.addr().0.segments()[..2] == [0x2001, 0xdb8]
 }
 
 fn draw(rng: &mut Rng, shares: &[(u8, u64)]) -> u8 {
@@ -237,9 +288,70 @@ mod tests {
         let a = mrt_line(line).expect("a table entry");
         assert_eq!((a.prefix.to_string().as_str(), a.path.len()), ("1.0.0.0/24", 3));
         assert!(mrt_line("BGP4MP|1|W|1.1.1.1|1|1.0.0.0/24").is_none());
+        let with_path_id =
+            "TABLE_DUMP2_AP|1452168107|B|10.0.15.1|65015|10.0.10.0/24|36|65015 65014|IGP|10.0.1.1|0|0||NAG||";
+        let a = mrt_line(with_path_id).expect("a table entry");
+        assert_eq!(a.path, [Asn(65015), Asn(65014)]);
         let list: Vec<_> = prefixes("10.0.0.0/8\n# no\n2001:db8::/32 64500\n").collect();
         assert_eq!(list.len(), 2);
         assert_eq!(list[1].1, Some(Asn(64500)));
         assert_eq!(csv("\u{feff}net,len,asn\n66.253.19.0,24,18566\n").count(), 1);
+    }
+
+    #[test]
+    fn special_prefixes() {
+        let check = |prefix: &str, expected: bool| {
+            assert_eq!(is_special(prefix.parse().expect("a prefix")), expected, "{prefix}");
+        };
+        check("0.0.0.0/0", true);
+        check("::/0", true);
+        check("10.1.0.0/16", true);
+        check("198.51.100.128/25", true);
+        check("198.51.0.0/16", false);
+        check("8.8.8.0/24", false);
+        check("2001:db8:1::/48", true);
+        check("2001:7fb::/32", false);
+        check("ff02::/16", true);
+    }
+
+    fn written(folder: &Path, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = folder.join(name);
+        fs::write(&path, bytes).expect("a file");
+        path
+    }
+
+    #[test]
+    fn lists_of_users() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let read = |name: &str, text: &str| read_file(&written(folder.path(), name, text.as_bytes()));
+        let table =
+            read("good", "8.8.8.0/24 15169\n\n# a remark\n2001:7fb::/32\n10.0.0.0/8\n").expect("a table");
+        assert_eq!((table.v4.len(), table.v6.len()), (1, 1));
+        assert_eq!(table.v4[0].path.last(), Some(&Asn(15169)));
+        let error = |name: &str, text: &str| read(name, text).expect_err("no table").to_string();
+        assert!(error("empty", "").ends_with("no prefix in it; expected a prefix a line, or an MRT dump"));
+        assert!(error("private", "10.0.0.0/8\n").contains("RFC 6890"));
+        let missing = read_file(&folder.path().join("none")).expect_err("no file").to_string();
+        assert!(missing.starts_with("cannot read "), "{missing}");
+    }
+
+    /// Real dumps, packed in every way that there is.
+    #[test]
+    fn dumps_of_the_shared_folder() {
+        let Some(folder) = std::env::var_os("SLUICE_SHARED").map(PathBuf::from) else {
+            return println!("skipped: no shared data");
+        };
+        let rib = folder.join("data/bgp/rib");
+        if !rib.exists() || Command::new("bgpdump").arg("-h").output().is_err() {
+            return println!("skipped: no shared data, or no bgpdump");
+        }
+        let check = |name: &str, v4: usize, v6: usize| {
+            let table = read_file(&rib.join(name)).expect("a table");
+            assert_eq!((table.v4.len(), table.v6.len()), (v4, v6), "{name}");
+        };
+        check("rv2.rib.20140523.0600.first9072.mrt.xz", 9_071, 0);
+        check("rv6.rib.20151101.0600.first6870.mrt.xz", 0, 6_870);
+        check("ris.bview.20020722.2337.gz", 112_988, 0);
+        check("rib.64k_stream_overflow.gz", 0, 1);
     }
 }

@@ -66,6 +66,13 @@ impl RoutingTable {
         self.len() == 0
     }
 
+    /// The table without some prefixes.
+    #[must_use]
+    pub fn without(&self, left_out: impl Fn(IpPrefix) -> bool) -> Self {
+        let rest = |all: &[Announcement]| all.iter().filter(|a| !left_out(a.prefix)).cloned().collect();
+        RoutingTable { v4: rest(&self.v4), v6: rest(&self.v6) }
+    }
+
     /// The same prefixes with other paths: what a second neighbour would say.
     #[must_use]
     pub fn with_other_paths(&self, seed: u32) -> Self {
