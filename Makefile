@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-fib bench-tables clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -33,14 +33,20 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-fib bench-tables
+bench: bench-xrl bench-tables bench-fib bench-latency
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
 
-# Kernel routes beside a bare netlink loop, and a next hop changed under a full table; in a namespace of its own.
+# A full table into the kernel beside BIRD 2, routes beside a bare netlink loop, a changed next hop; in namespaces of its own.
 bench-fib: setup
-	$(CARGO) run --release --locked -p sluice-fea-shell --example fibload
+	$(CARGO) build --release --locked -p sluice -p bench-fib
+	target/release/bench-fib
+
+# Single routes to the kernel and to another peer at full table, beside BIRD 2 and FRR (the paper's figures 10 to 13).
+bench-latency: setup
+	$(CARGO) build --release --locked -p sluice -p bench-latency
+	target/release/bench-latency
 
 # Prefix tables on the Internet's routes, beside the best crates.
 bench-tables: setup

@@ -36,6 +36,22 @@ impl Failure {
         Failure { code: Self::CONFIG, name: "config-invalid", message: error.to_string() }
     }
 
+    /// The router does not start.
+    fn start(error: StartError) -> Self {
+        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+        let message = error.to_string();
+        match error {
+            StartError::NoNetworkRights => Failure { code: Self::PERMISSION, name: "not-allowed", message },
+            StartError::Folder { source, .. } => match source.kind() {
+                PermissionDenied | ReadOnlyFilesystem => {
+                    Failure { code: Self::PERMISSION, name: "not-allowed", message }
+                }
+                _ => Failure::failed(message),
+            },
+            error => Failure::config(error),
+        }
+    }
+
     /// The operation failed.
     pub fn failed(message: impl Into<String>) -> Self {
         Failure { code: Self::FAILED, name: "failed", message: message.into() }
@@ -55,7 +71,7 @@ impl Failure {
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
         match error.downcast::<StartError>() {
-            Ok(start) => Failure::config(start),
+            Ok(error) => Failure::start(error),
             Err(error) => Failure::failed(format!("{error:#}")),
         }
     }

@@ -11,6 +11,9 @@ const BOTTOM: f64 = 50.0;
 const COLOURS: [&str; 8] =
     ["#1f6fb4", "#d9541e", "#2a9d4b", "#8e44ad", "#b8860b", "#c2185b", "#00838f", "#5d4037"];
 
+/// With more different values of x than this, six even marks stand for them.
+const MOST_MARKS: usize = 24;
+
 /// Values that belong together.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
@@ -135,8 +138,11 @@ impl Plot {
             let mut marks: Vec<f64> = self.series.iter().flat_map(|s| s.points.iter().map(|p| p.0)).collect();
             marks.sort_by(f64::total_cmp);
             marks.dedup();
+            if marks.len() > MOST_MARKS {
+                marks = (0..=5).map(|i| axes.x.0 + (axes.x.1 - axes.x.0) * f64::from(i) / 5.0).collect();
+            }
             for mark in marks {
-                text(out, axes.px(mark), HEIGHT - BOTTOM + 16.0, "middle", &format!("{mark}"));
+                text(out, axes.px(mark), HEIGHT - BOTTOM + 16.0, "middle", &label(mark));
             }
         }
         for (index, name) in self.names.iter().enumerate() {
@@ -183,6 +189,11 @@ fn whisker(axes: &Axes, x: f64, y: f64, deviation: f64, colour: &str, out: &mut 
             "<line x1=\"{x:.1}\" x2=\"{x:.1}\" y1=\"{low:.1}\" y2=\"{high:.1}\" stroke=\"{colour}\"/>"
         );
     }
+}
+
+/// A number on the x axis, with no more digits than it needs.
+fn label(mark: f64) -> String {
+    if mark.fract() == 0.0 { format!("{mark}") } else { crate::number(mark) }
 }
 
 fn escape(s: &str) -> String {

@@ -54,8 +54,15 @@ impl<M: Machine> Driver<M> {
 
     /// Fires timers and does background work, for ever. Run it as a task of its own.
     pub async fn run(&self) {
+        self.run_telling(|| {}).await;
+    }
+
+    /// The same for a machine that others pull from: calls `worked` after each piece of work that was no input, for it may have
+    /// left something to pull.
+    pub async fn run_telling(&self, worked: impl Fn()) {
         loop {
             let progress = self.step(|machine, out| machine.run_slice(clock::now(), Budget::SLICE, out));
+            worked();
             if progress == Progress::More {
                 tokio::task::yield_now().await;
                 continue;
@@ -68,6 +75,7 @@ impl<M: Machine> Driver<M> {
                         () = self.wake.notified() => {}
                         () = tokio::time::sleep_until(clock::to_tokio(at)) => {
                             self.step(|machine, out| machine.on_deadline(clock::now(), out));
+                            worked();
                         }
                     }
                 }

@@ -97,7 +97,13 @@ where
         let handle: TargetHandle = router.register(Target::new(C::CLASS, services).singleton()).await?;
         Rc::clone(&component).registered(handle.instance().to_string()).await;
         info!(class = C::CLASS, "registered");
-        wait_for_end(&life).await;
+        tokio::select! {
+            () = wait_for_end(&life) => {}
+            // The manager was started anew and does not know of this process: it starts another one in its place.
+            () = router.refused() => {
+                anyhow::bail!("the router manager does not know this process any more; it ends");
+            }
+        }
         component.shutdown(life.for_good.get()).await;
         drop(handle);
         // The reply to the call that ended the process goes out first.
@@ -240,7 +246,12 @@ fn resident_bytes() -> u64 {
 pub fn start_log() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    // Where the log cannot be written (a full disk, a reader that is gone) there is nobody to tell it to; telling it on standard
+    // error all the same would end the process.
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .log_internal_errors(false);
     let json = std::env::var("SLUICE_LOG_JSON").is_ok_and(|v| v == "1");
     // A second start in one process (as tests do) keeps the first log.
     let _ = if json { log.json().try_init() } else { log.with_ansi(false).try_init() };

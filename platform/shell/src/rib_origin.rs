@@ -120,8 +120,6 @@ impl RibOrigin {
             routes: Vec::new(),
         };
         self.under_way.push(self.client.update_routes(request));
-        // The RIB works on it while this process goes on with its neighbours.
-        self.client.flush();
     }
 
     /// Waits until a batch would go out at once.

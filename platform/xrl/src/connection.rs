@@ -17,14 +17,12 @@ use prost::Message;
 use crate::XrlError;
 use crate::channel::Channel;
 use crate::frame::{self, Bind, Frame, Key, Kind};
-use crate::stream::{Input, Output, Stream};
+use crate::stream::{Input, Output, Stream, Turn};
 
 /// Octets of calls that may wait to be written; beyond that calls wait in their callers.
 const MAX_UNSENT: usize = 4 << 20;
 /// A slot's memory beyond this is given back.
 const KEEP_REPLY: usize = 16 << 10;
-/// Reads in one turn, so that a busy connection leaves time to the others.
-const READS_PER_TURN: usize = 16;
 
 enum SlotState {
     Free,
@@ -336,7 +334,8 @@ impl Driver {
         let connection = Rc::clone(&self.connection);
         let Connection { out, stream, .. } = &*connection;
         out.task_runs(cx);
-        for _ in 0..READS_PER_TURN {
+        let mut turn = Turn::begin();
+        while turn.goes_on() {
             out.flush(stream, cx).map_err(broken)?;
             match self.input.fill(stream, cx).map_err(broken)? {
                 None => {
@@ -350,7 +349,7 @@ impl Driver {
                 }
             }
         }
-        cx.waker().wake_by_ref();
+        turn.end(cx);
         Ok(())
     }
 }

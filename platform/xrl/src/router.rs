@@ -199,6 +199,13 @@ impl Router {
         Ok(Router(inner))
     }
 
+    /// Waits until the Finder refuses this process's secret, as one does that an earlier one's successor does not know of.
+    pub async fn refused(&self) {
+        let mut link = self.0.link.subscribe();
+        // An error means that the Router is gone, which this reference to it excludes.
+        let _ = link.wait_for(LinkState::is_final).await;
+    }
+
     /// Makes a target known. When this returns it can be called.
     pub async fn register(&self, target: Target) -> Result<TargetHandle, XrlError> {
         let mut endpoints = Vec::new();

@@ -20,15 +20,13 @@ use tokio::time::Instant;
 use crate::frame::{self, Bind, Frame, Kind};
 use crate::registry::{MethodEntry, Registry};
 use crate::service::{CallContext, PendingReply, put_octets, put_result};
-use crate::stream::{Input, Output, Stream};
+use crate::stream::{Input, Output, Stream, Turn};
 use crate::{Family, XrlError};
 
 /// Handlers of one connection that may be going on at once; beyond that it is not read from.
 pub const MAX_RUNNING: usize = 1024;
 /// Octets of replies of one connection that may wait for the caller; beyond that it is not read from.
 pub const MAX_REPLIES: usize = 4 << 20;
-/// Reads in one turn, so that a busy connection leaves time to the others.
-const READS_PER_TURN: usize = 16;
 
 struct Shared {
     out: Output,
@@ -124,7 +122,8 @@ impl ServerConnection {
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         self.shared.out.task_runs(cx);
-        for _ in 0..READS_PER_TURN {
+        let mut turn = Turn::begin();
+        while turn.goes_on() {
             self.process();
             let flushed = self.shared.out.flush(&self.stream, cx)?;
             if self.closing {
@@ -141,7 +140,7 @@ impl ServerConnection {
                 Some(_) => {}
             }
         }
-        cx.waker().wake_by_ref();
+        turn.end(cx);
         Ok(Poll::Pending)
     }
 }

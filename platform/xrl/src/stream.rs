@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
 
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
@@ -66,6 +67,36 @@ impl Stream {
                 .map_or((None, None), |c| (c.pid().and_then(|pid| u32::try_from(pid).ok()), Some(c.uid()))),
             Stream::Tcp(_) => (None, None),
         }
+    }
+}
+
+/// The most that one connection does before the others, and what else the process has to do, have their turn.
+pub(crate) struct Turn {
+    begin: Instant,
+    reads: usize,
+}
+
+impl Turn {
+    /// Reads in a turn.
+    const READS: usize = 16;
+    /// Time after which a turn is over, for calls that are work.
+    const TIME: Duration = Duration::from_millis(1);
+
+    pub(crate) fn begin() -> Self {
+        Turn { begin: Instant::now(), reads: 0 }
+    }
+
+    /// Whether there is time for one more read.
+    pub(crate) fn goes_on(&mut self) -> bool {
+        self.reads += 1;
+        self.reads <= Self::READS && (self.reads == 1 || self.begin.elapsed() < Self::TIME)
+    }
+
+    /// Has the task polled again when the process has looked at all its sockets. (A task that wakes itself comes before that,
+    /// time after time, and new connections wait for as long.)
+    pub(crate) fn end(self, cx: &mut Context<'_>) {
+        let later = std::pin::pin!(tokio::task::yield_now()).poll(cx);
+        debug_assert!(later.is_pending(), "the first poll of a yield is never its end");
     }
 }
 

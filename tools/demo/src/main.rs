@@ -3,7 +3,6 @@
 //! Two BIRD feeds with the Internet's table, a Sluice router, an FRR neighbour, hosts on both ends, each in a namespace of its own.
 //! The router learns, chooses, resolves, installs, re-advertises and forwards; then a feed dies. What everybody counts must agree.
 
-mod counts;
 mod network;
 mod packets;
 mod report;

@@ -1,7 +1,7 @@
 //! Progress while it runs, checks, and the summary at the end.
 
-use crate::counts::Count;
 use serde_json::{Value, json};
+use sluice_load::counts::Count;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};

@@ -1,16 +1,16 @@
 //! The demo from beginning to end.
 
-use crate::counts::{self, Cli, Count};
 use crate::network::{self, PROBES};
 use crate::report::Report;
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use serde_json::{Value, json};
 use sluice_base::{IpPrefix, Rng};
 use sluice_lab::{Lab, LabOptions};
+use sluice_load::counts::{self, Cli, Count, sluice_program};
 use sluice_load::{RoutingTable, source};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 /// The route protocol number that the forwarding engine writes with.
@@ -62,21 +62,6 @@ fn act(
     failover(lab, sluice, table, report)
 }
 
-fn sluice_program(named: Option<&Path>) -> Result<PathBuf> {
-    let program = match named {
-        Some(path) => path.to_path_buf(),
-        None => std::env::current_exe()?.with_file_name("sluice"),
-    };
-    if !program.exists() {
-        bail!("{} does not exist; build it with `cargo build --release`", program.display());
-    }
-    Ok(program.canonicalize()?)
-}
-
-fn whole(table: &RoutingTable) -> Count {
-    Count { v4: table.v4.len() as u64, v6: table.v6.len() as u64 }
-}
-
 /// The whole table is learned, installed and re-advertised; all who count agree.
 fn converge(
     lab: &Lab,
@@ -86,7 +71,7 @@ fn converge(
     begin: Instant,
 ) -> Result<()> {
     let cli = Cli { lab, sluice };
-    let all = whole(table);
+    let all = Count::of(table);
     // The customer announces one prefix of each family, the probe one of IPv4.
     let with_customer = Count { v4: all.v4 + 2, v6: all.v6 + 1 };
     let for_customer = Count { v4: all.v4 + 1, v6: all.v6 };
@@ -142,7 +127,7 @@ fn converge(
     report.note("neighbors", Value::Object(neighbors));
     let (rib, _, _) = cli.rib()?;
     report.agree("prefixes of feeds, customer and probe = RIB", with_customer, rib);
-    let kernel = counts::kernel(lab, PROTOCOL)?;
+    let kernel = counts::kernel(lab, "sluice", PROTOCOL)?;
     report.agree("RIB and the static route = kernel", Count { v4: rib.v4 + 1, v6: rib.v6 }, kernel);
     report.note("rib_routes_ipv4", rib.v4);
     report.note("rib_routes_ipv6", rib.v6);
@@ -174,13 +159,11 @@ fn memory(lab: &Lab, sluice: &Path, report: &mut Report) -> Result<()> {
 /// Single routes at full table: the paper's figures 10 to 12.
 fn latency(lab: &Lab, sluice: &Path, report: &mut Report) -> Result<()> {
     report.step(&format!("{PROBES} single routes at full table, from the wire to the kernel"));
-    let run_dir = lab.dir("sluice").join("run");
-    let profile = Command::new(sluice)
-        .args(["profile", "--json", "--seconds", "60", "--routes", &PROBES.to_string(), "--run-dir"])
-        .arg(&run_dir)
+    let cli = Cli { lab, sluice };
+    let profile = cli
+        .command(&["profile", "--json", "--seconds", "60", "--routes", &PROBES.to_string()])
         .stdout(Stdio::piped())
         .spawn()?;
-    let cli = Cli { lab, sluice };
     report.wait_for(Duration::from_secs(10), || {
         let points = cli.ask(&["call", "fea/common.v1.Profile/ListPoints"])?;
         Ok((points.to_string().contains("\"enabled\":true"), "switching profiling points on".into()))
@@ -283,8 +266,8 @@ fn failover(lab: &mut Lab, sluice: &Path, table: &RoutingTable, report: &mut Rep
     report.check("the other feed's paths took over", took.is_some());
     report.step(&format!("took over in {:.2} s", failover.as_secs_f64()));
     report.note("failover_s", failover.as_secs_f64());
-    let kernel = counts::kernel(lab, PROTOCOL)?;
-    let all = whole(table);
+    let kernel = counts::kernel(lab, "sluice", PROTOCOL)?;
+    let all = Count::of(table);
     report.agree("all prefixes are still in the kernel", Count { v4: all.v4 + 3, v6: all.v6 + 1 }, kernel);
     let (sent, received) = send_packets(lab, table, 3)?;
     report.check(

@@ -1,6 +1,8 @@
-//! Routing tables from files, and daemon configurations that announce them: what the demo and the benchmarks feed routers with.
+//! Routing tables from files, daemon configurations that announce them, and what routers then say that they have: what the demo
+//! and the benchmarks feed routers with.
 
 pub mod bird;
+pub mod counts;
 pub mod source;
 pub mod table;
 

@@ -1,10 +1,12 @@
 //! The configuration file and the schema, and what follows from them: which components run, with what.
 
+use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::{Value, json};
 use sluice_config::{Config, ConfigError, Impact, Module, Schema, SchemaError};
 use sluice_manager::Spec;
 use sluice_shell::rights::Rights;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -34,7 +36,7 @@ pub struct ConfigSource {
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The file cannot be read.
-    #[error("cannot read the configuration {path}: {source}; name another with --config")]
+    #[error("cannot read the configuration {path}: {source}; {}", read_advice(source))]
     Read {
         /// The file.
         path: String,
@@ -55,6 +57,42 @@ pub enum StartError {
         /// What is wrong.
         reason: String,
     },
+    /// Something in the run-time folder cannot be made or written.
+    #[error("cannot {act} {path}: {source}; {advice}")]
+    Folder {
+        /// What was tried.
+        act: &'static str,
+        /// On what.
+        path: String,
+        /// What the operator can do.
+        advice: &'static str,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The process may not configure the network.
+    #[error(
+        "a router needs the right to configure the network (CAP_NET_ADMIN), which this process does not have; start it as root, \
+         or in a network namespace of its own (`unshare --user --map-root-user --net`, or `sluice lab`)"
+    )]
+    NoNetworkRights,
+}
+
+fn read_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "start as root, or name another with --config",
+        _ => "name another with --config",
+    }
+}
+
+/// Whether this process may configure the network that it is in.
+pub fn check_network_rights() -> Result<(), StartError> {
+    use caps::{CapSet, Capability};
+    let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
+    // The capability may be one over another network: root of a user namespace has none over the host's. The kernel lets only
+    // who has it over a socket's own network mark the socket.
+    let denied = UnixDatagram::unbound()
+        .is_ok_and(|socket| setsockopt(&socket, sockopt::Mark, &1) == Err(nix::errno::Errno::EPERM));
+    if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
 /// A valid configuration and what it means for processes.

@@ -53,6 +53,7 @@ const CONFIGURE_DEADLINE: Duration = Duration::from_secs(10);
 /// Runs the router until it is told to stop. Blocks.
 pub fn start(options: StartOptions) -> anyhow::Result<()> {
     let loaded = configuration::load(&options.source)?;
+    configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
@@ -62,13 +63,21 @@ pub fn start(options: StartOptions) -> anyhow::Result<()> {
 async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
     let own = random_secret()?;
     let operator = random_secret()?;
-    let acl = Acl::from([
+    let mut acl = Acl::from([
         (own, Principal::all_powerful("manager")),
         (operator, Principal::all_powerful("operator")),
     ]);
+    let processes = Processes::new(&options.run_dir);
+    let adopted = processes.adoptable();
+    // Known before the Finder opens: a process whose secret it does not know ends itself.
+    for (class, secret) in &adopted {
+        acl.insert(*secret, principal(&loaded.rights(class)));
+    }
+    state::remove_orphaned_sockets(&options.run_dir);
     let socket = options.run_dir.join("finder.sock");
-    let finder = Finder::bind(&socket, acl).await?;
-    state::open_to_components(&options.run_dir, &socket)?;
+    let finder = Finder::bind(&socket, acl).await.map_err(state::cannot("make the socket", &socket))?;
+    state::open_to_components(&options.run_dir, &socket)
+        .map_err(state::cannot("open the socket", &socket))?;
     state::write_secret(&options.run_dir, &operator)?;
     let router = Router::connect(RouterOptions::new(&socket, own, options.run_dir.join("xrl"))).await?;
     let shell = Rc::new_cyclic(|me: &Weak<ManagerShell>| {
@@ -82,7 +91,7 @@ async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
         };
         ManagerShell {
             driver: Driver::new(Manager::new(), effect),
-            processes: Processes::new(&options.run_dir),
+            processes,
             finder,
             router,
             loaded: RefCell::new(loaded),
@@ -97,8 +106,12 @@ async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
         let me = Rc::clone(&shell);
         tokio::task::spawn_local(async move { me.driver.run().await });
     }
-    shell.adopt();
+    shell.adopt(adopted);
     shell.want();
+    {
+        let me = Rc::clone(&shell);
+        tokio::task::spawn_local(async move { me.processes.keep_written().await });
+    }
     shell.wait_for_signals().await
 }
 
@@ -188,10 +201,9 @@ impl ManagerShell {
     }
 
     /// Takes over what an earlier life of the manager started and what still runs.
-    fn adopt(self: &Rc<Self>) {
-        for (class, secret) in self.processes.adoptable() {
+    fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
+        for (class, secret) in adopted {
             let rights = self.loaded.borrow().rights(&class);
-            self.finder.set_principal(secret, principal(&rights));
             info!(class, "taken over from an earlier life of the manager");
             let me = Rc::clone(self);
             let spec = Spec { class: class.clone(), needs: rights.needs };

@@ -9,14 +9,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
-use tracing::warn;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// How long to wait before the state is written that could not be.
+const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// The processes that run.
 pub struct Processes {
     run_dir: PathBuf,
     running: RefCell<BTreeMap<String, Recorded>>,
+    /// What runs could not be written down.
+    unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
 }
 
@@ -40,7 +47,12 @@ pub struct Usage {
 impl Processes {
     /// None yet.
     pub fn new(run_dir: &Path) -> Self {
-        Processes { run_dir: run_dir.into(), running: RefCell::default(), watched: RefCell::default() }
+        Processes {
+            run_dir: run_dir.into(),
+            running: RefCell::default(),
+            unwritten: Notify::new(),
+            watched: RefCell::default(),
+        }
     }
 
     /// Whether a class is watched for the first time.
@@ -97,7 +109,10 @@ impl Processes {
 
     /// A process has ended.
     pub fn forget(&self, class: &str) {
-        self.running.borrow_mut().remove(class);
+        let gone = self.running.borrow_mut().remove(class);
+        if let Some(gone) = gone {
+            state::remove_sockets(&self.run_dir, gone.pid);
+        }
         self.save();
     }
 
@@ -126,10 +141,30 @@ impl Processes {
         self.running.borrow().get(class).map(|r| usage_of(r.pid)).unwrap_or_default()
     }
 
+    /// Writes down what runs; what cannot be written now is tried again by [`Processes::keep_written`].
     fn save(&self) {
         if let Err(error) = state::save(&self.run_dir, &self.running.borrow()) {
-            // The router runs on; only a later life of the manager will not know these processes.
-            warn!(%error, "cannot write the state of processes");
+            warn!(
+                "cannot write {}: {error}; the router runs on, but if its manager is killed the next one cannot take it over; free \
+                 some space there, this is tried again every {} s",
+                state::file(&self.run_dir).display(),
+                SAVE_AGAIN.as_secs()
+            );
+            self.unwritten.notify_one();
+        }
+    }
+
+    /// Writes what could not be written, as soon as that is possible. Never ends.
+    pub async fn keep_written(&self) {
+        loop {
+            self.unwritten.notified().await;
+            loop {
+                tokio::time::sleep(SAVE_AGAIN).await;
+                if state::save(&self.run_dir, &self.running.borrow()).is_ok() {
+                    break;
+                }
+            }
+            info!("{} is written again", state::file(&self.run_dir).display());
         }
     }
 }

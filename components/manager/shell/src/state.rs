@@ -1,5 +1,6 @@
 //! The run-time folder: the lock, the operator's secret, and which processes run.
 
+use crate::configuration::StartError;
 use anyhow::{Context, bail};
 use nix::fcntl::{Flock, FlockArg};
 use nix::unistd::{Group, User, geteuid};
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 const LOCK: &str = "manager.lock";
@@ -64,13 +65,31 @@ pub async fn wait_for_end(recorded: &Recorded) {
     }
 }
 
+/// What to do about a folder or file that cannot be made or written.
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "start as root, or name a folder of your own with --run-dir"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "free some space there, or name another folder with --run-dir"
+        }
+        _ => "name another folder with --run-dir",
+    }
+}
+
+/// Why something in the run-time folder cannot be made, and what to do.
+pub fn cannot(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StartError {
+    let path = path.display().to_string();
+    move |source| StartError::Folder { act, path, advice: advice(&source), source }
+}
+
 /// Makes the run-time folder and locks it for this process.
 pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     let shown = run_dir.display();
-    fs::create_dir_all(run_dir.join("xrl")).with_context(|| {
-        format!("cannot make the run-time folder {shown}; start as root, or name a folder of your own with --run-dir")
-    })?;
-    fs::set_permissions(run_dir, fs::Permissions::from_mode(0o755))?;
+    fs::create_dir_all(run_dir.join("xrl")).map_err(cannot("make the run-time folder", run_dir))?;
+    fs::set_permissions(run_dir, fs::Permissions::from_mode(0o755))
+        .map_err(cannot("take over the run-time folder", run_dir))?;
     let path = run_dir.join(LOCK);
     let file = OpenOptions::new()
         .create(true)
@@ -79,9 +98,7 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
         .write(true)
         .mode(0o644)
         .open(&path)
-        .with_context(|| {
-            format!("cannot write in the run-time folder {shown}; name another with --run-dir")
-        })?;
+        .map_err(cannot("write", &path))?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
         Ok(mut locked) => {
             locked.set_len(0)?;
@@ -130,18 +147,12 @@ pub fn unprivileged() -> Option<(u32, u32)> {
 }
 
 /// Writes the secret by which the CLI shows itself; the owner alone can read it.
-pub fn write_secret(run_dir: &Path, secret: &[u8; 16]) -> anyhow::Result<()> {
+pub fn write_secret(run_dir: &Path, secret: &[u8; 16]) -> Result<(), StartError> {
     let path = run_dir.join(SECRET);
     let _ = fs::remove_file(&path);
-    let mut file = OpenOptions::new()
-        .create_new(true)
-        .write(true)
-        .mode(0o640)
-        .open(&path)
-        .with_context(|| format!("cannot write {}", path.display()))?;
     let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
-    file.write_all(hex.as_bytes())
-        .with_context(|| format!("cannot write {}: is the disk full?", path.display()))
+    let file = OpenOptions::new().create_new(true).write(true).mode(0o640).open(&path);
+    file.and_then(|mut file| file.write_all(hex.as_bytes())).map_err(cannot("write", &path))
 }
 
 /// Reads the operator's secret.
@@ -158,13 +169,44 @@ pub fn read_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
 }
 
 /// Writes down which processes run: a whole new file in place of the old one, or nothing.
-pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> anyhow::Result<()> {
+pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> io::Result<()> {
     let new = run_dir.join("state.json.new");
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new)?;
-    file.write_all(&serde_json::to_vec_pretty(running)?)?;
-    drop(file);
-    fs::rename(&new, run_dir.join(STATE))?;
-    Ok(())
+    let text = serde_json::to_vec_pretty(running)?;
+    let file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o600).open(&new);
+    let written =
+        file.and_then(|mut file| file.write_all(&text)).and_then(|()| fs::rename(&new, run_dir.join(STATE)));
+    if written.is_err() {
+        // What there is of it takes space that is short.
+        let _ = fs::remove_file(&new);
+    }
+    written
+}
+
+/// The file that [`save`] writes.
+pub fn file(run_dir: &Path) -> PathBuf {
+    run_dir.join(STATE)
+}
+
+/// Removes the sockets that a process left behind; their names begin with its number.
+pub fn remove_sockets(run_dir: &Path, pid: u32) {
+    remove_sockets_if(run_dir, |owner| owner == pid);
+}
+
+/// Removes the sockets of all processes that are gone.
+pub fn remove_orphaned_sockets(run_dir: &Path) {
+    remove_sockets_if(run_dir, |owner| start_time(owner).is_none());
+}
+
+fn remove_sockets_if(run_dir: &Path, is_gone: impl Fn(u32) -> bool) {
+    let entries = fs::read_dir(run_dir.join("xrl")).into_iter().flatten().filter_map(Result::ok);
+    for entry in entries {
+        let name = entry.file_name();
+        let owner = name.to_str().and_then(|n| n.split_once('-')?.0.parse().ok());
+        if owner.is_some_and(&is_gone) {
+            // What cannot be removed does no harm: a socket of the same name is put in its place.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
 }
 
 /// Reads which processes ran; nothing if nobody wrote it down.

@@ -122,7 +122,7 @@ impl Component for RibShell {
     async fn registered(self: Rc<Self>, instance: String) {
         self.instance.replace(instance);
         let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move { me.driver.run().await });
+        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.pass_on()).await });
         tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self)));
         tokio::task::spawn_local(fib::pump(self));
     }

@@ -1,16 +1,43 @@
-//! What each router says of itself, asked with its own tools.
+//! What each router says of itself, asked with its own tools. The Sluice router is the lab's node `sluice`.
 
-use anyhow::{Context, Result};
+use crate::RoutingTable;
+use anyhow::{Context, Result, bail};
 use serde_json::Value;
 use sluice_lab::Lab;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The Sluice executable: the one that is named, or the one beside this program.
+pub fn sluice_program(named: Option<&Path>) -> Result<PathBuf> {
+    let program = match named {
+        Some(path) => path.to_path_buf(),
+        None => std::env::current_exe()?.with_file_name("sluice"),
+    };
+    if !program.exists() {
+        bail!("{} does not exist; build it with `cargo build --release -p sluice`", program.display());
+    }
+    Ok(program.canonicalize()?)
+}
 
 /// Prefixes of both families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
+    /// Of IPv4.
     pub v4: u64,
+    /// Of IPv6.
     pub v6: u64,
+}
+
+impl Count {
+    /// What a table holds.
+    pub fn of(table: &RoutingTable) -> Self {
+        Count { v4: table.v4.len() as u64, v6: table.v6.len() as u64 }
+    }
+
+    /// Of both families together.
+    pub const fn sum(self) -> u64 {
+        self.v4 + self.v6
+    }
 }
 
 impl std::fmt::Display for Count {
@@ -21,7 +48,9 @@ impl std::fmt::Display for Count {
 
 /// Runs the CLI against the router of the lab.
 pub struct Cli<'a> {
+    /// Where the router runs.
     pub lab: &'a Lab,
+    /// The executable.
     pub sluice: &'a Path,
 }
 
@@ -35,20 +64,23 @@ impl Cli<'_> {
         self.lab.dir("sluice").join("run").display().to_string()
     }
 
+    /// A command of the CLI that is yet to be started.
+    pub fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.sluice);
+        command.args(words).args(["--run-dir", &self.run_dir()]);
+        command
+    }
+
     /// The answer to a command, as JSON.
     pub fn ask(&self, words: &[&str]) -> Result<Value> {
-        let output = Command::new(self.sluice)
-            .args(words)
-            .args(["--json", "--run-dir", &self.run_dir()])
-            .output()
-            .context("the CLI does not start")?;
+        let output = self.command(words).arg("--json").output().context("the CLI does not start")?;
         let text = String::from_utf8_lossy(&output.stdout);
         serde_json::from_str(&text).with_context(|| {
             format!("sluice {} answered: {text}{}", words.join(" "), String::from_utf8_lossy(&output.stderr))
         })
     }
 
-    /// Routes of BGP in the RIB.
+    /// Routes of BGP in the RIB, routes in the forwarding engine, and whether nothing is under way.
     pub fn rib(&self) -> Result<(Count, Count, bool)> {
         let summary = self.ask(&["show", "summary"])?;
         let (mut bgp, mut engine) = (Count::default(), Count::default());
@@ -119,11 +151,11 @@ pub fn frr_received(lab: &Lab, peer: &str) -> Result<Count> {
     Ok(Count { v4: of("ipv4")?, v6: of("ipv6")? })
 }
 
-/// The kernel's own table: routes with the router's protocol number, counted by a tool that is not ours.
-pub fn kernel(lab: &Lab, protocol: u8) -> Result<Count> {
+/// The kernel's own table on a node: routes with the router's protocol number, counted by a tool that is not ours.
+pub fn kernel(lab: &Lab, node: &str, protocol: u8) -> Result<Count> {
     let of = |family: &str| -> Result<u64> {
         let output = lab
-            .command("sluice", "ip")?
+            .command(node, "ip")?
             .args([family, "route", "show", "proto", &protocol.to_string()])
             .output()?;
         Ok(output

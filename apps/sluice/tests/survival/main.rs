@@ -1,0 +1,13 @@
+//! What the router survives, in labs with real neighbours: every process killed in turn, with a small table and with the
+//! Internet's, peers that flap, send garbage or stop reading, links that go down, a full disk, a configuration that changes, and starts that must be refused.
+//! Whatever happens, what the kernel forwards by stays or comes back.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod changed_configuration;
+mod full_disk;
+mod full_table;
+mod refused_starts;
+mod router_lab;
+mod small_table;
+mod stalled_peer;
+mod traffic;

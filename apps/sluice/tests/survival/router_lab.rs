@@ -1,0 +1,195 @@
+//! A lab with a Sluice router in it, and the questions that all tests ask it.
+
+use serde_json::Value;
+use sluice_lab::process::ProcessId;
+use sluice_lab::{Lab, LabOptions, Topology, available};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+/// The executable that belongs to this test.
+pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+/// A test with a full table has the machine to itself; all others run beside each other.
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// A share of the machine. A test that failed with it leaves the machine to the next.
+pub fn share() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// The whole machine.
+pub fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Whether labs with BIRD can be made here; says so by the test's name if not.
+pub fn possible(test: &str) -> bool {
+    if let Err(reason) = available() {
+        println!("skipped: {test}: {reason}");
+        return false;
+    }
+    if Command::new("bird").arg("--version").output().is_err() {
+        println!("skipped: {test}: BIRD is not installed");
+        return false;
+    }
+    true
+}
+
+/// Prefixes of both families.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Count {
+    pub v4: usize,
+    pub v6: usize,
+}
+
+/// A lab with a router on its node `sluice`.
+pub struct RouterLab {
+    pub lab: Lab,
+    /// Words before a command on the router's node that must see what the router sees; mostly none.
+    pub enter: Vec<String>,
+    program: PathBuf,
+}
+
+impl RouterLab {
+    /// Brings it up, with `program` as the router.
+    pub fn up(topology: &Topology, program: &Path) -> Self {
+        let options = LabOptions { sluice: Some(program.into()), ..LabOptions::unique("survival") };
+        RouterLab { lab: Lab::up(topology, options).unwrap(), enter: Vec::new(), program: program.into() }
+    }
+
+    /// Asks until it is so, for a minute.
+    pub fn until(&self, what: &str, so: impl FnMut(&Self) -> bool) {
+        self.until_within(Duration::from_secs(60), what, so);
+    }
+
+    /// Asks until it is so.
+    pub fn until_within(&self, patience: Duration, what: &str, mut so: impl FnMut(&Self) -> bool) {
+        let deadline = Instant::now() + patience;
+        while !so(self) {
+            assert!(
+                Instant::now() < deadline,
+                "never: {what}\n{}\n{}\n{}",
+                self.ask(&["show", "processes"]),
+                self.ask(&["show", "summary"]),
+                self.lab.log("sluice", "sluice")
+            );
+            std::thread::sleep(Duration::from_millis(30));
+        }
+    }
+
+    pub fn run_dir(&self) -> PathBuf {
+        self.lab.dir("sluice").join("run")
+    }
+
+    pub fn cli(&self, words: &[&str]) -> Output {
+        let program = self.program.display().to_string();
+        let mut line = self.enter.iter().chain([&program]);
+        let mut command = self.lab.command("sluice", line.next().unwrap()).unwrap();
+        command.args(line).args(words).arg("--json").arg("--run-dir").arg(self.run_dir()).output().unwrap()
+    }
+
+    /// The answer to a command; null if there is none.
+    pub fn ask(&self, words: &[&str]) -> Value {
+        serde_json::from_slice(&self.cli(words).stdout).unwrap_or_default()
+    }
+
+    pub fn ready(&self) -> bool {
+        self.cli(&["status"]).status.success()
+    }
+
+    pub fn pid(&self, component: &str) -> Option<u64> {
+        self.process(component, "pid")
+    }
+
+    /// Resident octets of a component.
+    pub fn memory(&self, component: &str) -> Option<u64> {
+        self.process(component, "memory_bytes")
+    }
+
+    fn process(&self, component: &str, field: &str) -> Option<u64> {
+        let all = self.ask(&["show", "processes"]);
+        all["processes"].as_array()?.iter().find(|p| p["component"] == component)?[field].as_u64()
+    }
+
+    /// How often components were started again, all together.
+    pub fn restarts(&self) -> u64 {
+        let all = self.ask(&["show", "processes"]);
+        all["processes"].as_array().unwrap().iter().filter_map(|p| p["restarts"].as_u64()).sum()
+    }
+
+    pub fn neighbor(&self, address: &str) -> Value {
+        self.ask(&["show", "bgp", "neighbor", address])["neighbors"][0].clone()
+    }
+
+    pub fn established(&self, address: &str) -> bool {
+        self.neighbor(address)["state"] == "Established"
+    }
+
+    /// What BGP has from a neighbour.
+    pub fn received(&self, address: &str) -> Count {
+        let neighbor = self.neighbor(address);
+        let of = |family: &str| {
+            let families = neighbor["families"].as_array().into_iter().flatten();
+            let number =
+                families.filter(|f| f["family"] == family).find_map(|f| f["prefixes_received"].as_u64());
+            number.unwrap_or(0) as usize
+        };
+        Count { v4: of("ipv4"), v6: of("ipv6") }
+    }
+
+    /// What the RIB has from an origin, and whether everything is done with it.
+    pub fn rib(&self, origin: &str) -> (Count, bool) {
+        let summary = self.ask(&["show", "summary"]);
+        let of = |family: &str| {
+            let tables = summary["tables"].as_array().into_iter().flatten();
+            let origins =
+                tables.filter(|t| t["family"] == family).flat_map(|t| t["origins"].as_array()).flatten();
+            origins.filter(|o| o["origin"] == origin).filter_map(|o| o["routes"].as_u64()).sum::<u64>()
+                as usize
+        };
+        (Count { v4: of("ipv4"), v6: of("ipv6") }, summary["idle"] == true)
+    }
+
+    /// Routes of the router in the kernel as a tool prints them that is not ours: one a line, the prefix first.
+    pub fn kernel_text(&self, family: &str) -> String {
+        let output = self.lab.output("sluice", "ip", [family, "route", "show", "proto", "83"]).unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// How many routes of the router the kernel has.
+    pub fn kernel(&self) -> Count {
+        let count = |family| routes(&self.kernel_text(family)).count();
+        Count { v4: count("-4"), v6: count("-6") }
+    }
+
+    /// Tells the BIRD of a node something.
+    pub fn birdc(&self, node: &str, words: &str) -> String {
+        let socket = self.lab.dir(node).join("bird.ctl").display().to_string();
+        let args = ["-s", &socket].into_iter().chain(words.split(' '));
+        self.lab.exec(node, "birdc", args).unwrap()
+    }
+
+    /// Sends a signal to one of the router's processes.
+    pub fn signal(&self, signal: &str, pid: u64) {
+        assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
+    }
+
+    /// Kills a process and waits until it does nothing any more. (Who started it may not have noticed yet.)
+    pub fn kill(&self, pid: u64) {
+        self.signal("-9", pid);
+        self.until("the process is dead", |_| !runs(pid));
+    }
+}
+
+/// Whether a process does anything: it exists, and not only its exit status.
+pub fn runs(pid: u64) -> bool {
+    ProcessId::of(u32::try_from(pid).unwrap()).is_some_and(ProcessId::is_running)
+}
+
+/// The prefixes of what `ip route show` printed; lines that begin with space are next hops of the route before.
+pub fn routes(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().filter(|l| !l.starts_with([' ', '\t']));
+    lines.map(|l| l.split_whitespace().find(|w| !matches!(*w, "blackhole" | "unreachable")).unwrap_or(l))
+}

@@ -1,0 +1,140 @@
+//! A router with a small table: processes that die, a peer that flaps beside one that sends garbage, a link that goes down.
+
+use crate::router_lab::{Count, RouterLab, SLUICE, possible, share};
+use sluice_lab::Topology;
+use sluice_load::RoutingTable;
+use sluice_load::bird::Feed;
+use std::path::Path;
+use std::sync::RwLockReadGuard;
+use std::time::Duration;
+
+/// Routes of the feed, of each family.
+const ROUTES: usize = 1500;
+const FEED: &str = "10.1.0.2";
+/// The feed's table, and the static route.
+const WHOLE: Count = Count { v4: ROUTES + 1, v6: ROUTES };
+
+const TOPOLOGY: &str = "
+[nodes.feed]
+daemon = 'bird'
+[nodes.stranger]
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+protocols {
+    bgp {
+        local-as 64500;
+        router-id 10.0.0.1;
+        neighbor 10.1.0.2 { peer-as 64501; ipv6-unicast enabled; connect-retry-time 1; }
+        neighbor 10.2.0.2 { peer-as 64502; }
+    }
+    static { route 192.0.2.0/24 discard; }
+}
+'''
+[[links]]
+a = 'sluice:feed'
+b = 'feed:sluice'
+a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
+b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
+[[links]]
+a = 'sluice:stranger'
+b = 'stranger:sluice'
+a_addresses = ['10.2.0.1/24']
+b_addresses = ['10.2.0.2/24']
+";
+
+/// A router that has converged, and the share of the machine that it runs on.
+fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+    let share = share();
+    if !possible(test) {
+        return None;
+    }
+    let prefixes = (0..ROUTES).flat_map(|i| {
+        let (high, low) = (i / 256, i % 256);
+        [format!("20.{high}.{low}.0/24"), format!("2001:db8:{:x}::/48", 0x1000 + i)]
+    });
+    let table = RoutingTable::with_made_up_paths(prefixes.map(|p| (p.parse().unwrap(), None)));
+    let feed = Feed {
+        router_id: FEED,
+        local_as: 64501,
+        local: (FEED, "2001:db8:1::2"),
+        neighbor: ("10.1.0.1", 64500),
+        table: &table,
+    };
+    let mut topology: Topology = TOPOLOGY.parse().unwrap();
+    topology.nodes.get_mut("feed").unwrap().config = Some(feed.config());
+    let lab = RouterLab::up(&topology, Path::new(SLUICE));
+    lab.until("the table is in the kernel", |l| l.kernel() == WHOLE);
+    Some((lab, share))
+}
+
+/// Whether the RIB has the whole table.
+fn rib_is_whole(lab: &RouterLab) -> bool {
+    lab.rib("bgp").0 == Count { v4: ROUTES, v6: ROUTES }
+}
+
+/// Each component in turn: what is forwarded stays all the time, the component comes back, and nothing stale stays.
+#[test]
+fn any_component_killed() {
+    let Some((lab, _share)) = converged("any_component_killed") else { return };
+    for component in ["bgp", "rib", "fea", "static"] {
+        let pid = lab.pid(component).unwrap();
+        lab.kill(pid);
+        lab.until(&format!("{component} is back"), |l| {
+            assert_eq!(l.kernel(), WHOLE, "{component} died and routes went with it");
+            l.ready() && l.pid(component).is_some_and(|new| new != pid && new != 0)
+        });
+        lab.until("the session is up", |l| l.established(FEED));
+        lab.until("the RIB has it all", rib_is_whole);
+        assert_eq!(lab.kernel(), WHOLE, "after {component}");
+    }
+    // What the neighbour withdraws is gone from the kernel: nothing is kept from an earlier life.
+    lab.birdc("feed", "disable feed4");
+    lab.until("IPv4 is withdrawn", |l| l.kernel() == Count { v4: 1, v6: ROUTES });
+}
+
+/// The manager dies: everything goes on, sessions too; the next manager takes the processes over.
+#[test]
+fn the_manager_killed() {
+    let Some((mut lab, _share)) = converged("the_manager_killed") else { return };
+    let bgp = lab.pid("bgp");
+    lab.kill(lab.pid("manager").unwrap());
+    assert_eq!(lab.kernel(), WHOLE);
+    lab.lab.stop("sluice", true).unwrap();
+    lab.lab.start("sluice").unwrap();
+    lab.until("the router answers again", |l| l.ready() && l.established(FEED));
+    assert_eq!(lab.pid("bgp"), bgp, "the process was taken over, not started anew");
+    assert_eq!(lab.neighbor(FEED)["flaps"], 0);
+    assert_eq!(lab.kernel(), WHOLE);
+}
+
+/// A peer that flaps twenty times, and a stranger on a configured address that sends garbage meanwhile.
+#[test]
+fn a_peer_flaps_and_another_sends_garbage() {
+    let Some((lab, _share)) = converged("a_peer_flaps_and_another_sends_garbage") else { return };
+    let garbage =
+        "for i in $(seq 20); do head -c 2000 /dev/urandom > /dev/tcp/10.2.0.1/179; done 2>/dev/null";
+    let mut stranger = lab.lab.command("stranger", "bash").unwrap();
+    let mut stranger = stranger.args(["-c", garbage]).spawn().unwrap();
+    for _ in 0..20 {
+        lab.birdc("feed", "disable sluice");
+        lab.birdc("feed", "enable sluice");
+        std::thread::sleep(Duration::from_millis(300)); // the pace of the flapping, not a wait for anything
+    }
+    stranger.wait().unwrap();
+    lab.until("the session is up again", |l| l.established(FEED));
+    lab.until("the table is in the kernel again", |l| l.kernel() == WHOLE);
+    assert_eq!(lab.restarts(), 0);
+}
+
+#[test]
+fn a_link_goes_down_and_comes_back() {
+    let Some((lab, _share)) = converged("a_link_goes_down_and_comes_back") else { return };
+    let ip = |words: &str| lab.lab.exec("sluice", "ip", words.split(' ')).unwrap();
+    ip("link set feed down");
+    lab.until("routes over the link are gone", |l| l.kernel() == Count { v4: 1, v6: 0 });
+    ip("link set feed up");
+    // The kernel dropped the interface's IPv6 addresses with the link, as it always does.
+    ip("-6 addr replace 2001:db8:1::1/64 dev feed nodad");
+    lab.until("everything is back", |l| l.kernel() == WHOLE);
+}

@@ -1,0 +1,39 @@
+"""A BGP speaker that brings a session up and then never reads again: `stalled_peer.py LOCAL-AS ROUTER-ID PEER HOLD-TIME`. It goes
+on sending KEEPALIVEs for as long as its standard input is open, and stands still after that until it is killed."""
+
+import select
+import signal
+import socket
+import struct
+import sys
+
+OPEN, KEEPALIVE = 1, 4
+local_as, router_id, peer, hold_time = int(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+
+
+def message(kind, body=b""):
+    return b"\xff" * 16 + struct.pack("!HB", 19 + len(body), kind) + body
+
+
+def read_message(stream):
+    header = stream.recv(19, socket.MSG_WAITALL)
+    length, kind = struct.unpack("!HB", header[16:])
+    if length > 19:
+        stream.recv(length - 19, socket.MSG_WAITALL)
+    return kind
+
+
+stream = socket.socket()
+stream.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+stream.connect((peer, 179))
+stream.sendall(message(OPEN, struct.pack("!BHH4sB", 4, local_as, hold_time, socket.inet_aton(router_id), 0)))
+while read_message(stream) != OPEN:
+    pass
+stream.sendall(message(KEEPALIVE))
+while read_message(stream) != KEEPALIVE:
+    pass
+print("established", flush=True)
+while not select.select([sys.stdin], [], [], hold_time / 3)[0]:
+    stream.sendall(message(KEEPALIVE))
+print("silent", flush=True)
+signal.pause()

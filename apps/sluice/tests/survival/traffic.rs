@@ -1,0 +1,91 @@
+//! Packets across the router, all the time that something happens to it.
+
+use sluice_lab::Lab;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+
+/// The program of the hosts at both ends.
+const PROGRAM: &str = include_str!("traffic.py");
+/// Packets a second.
+const RATE: &str = "500";
+
+/// A flow of packets from one node to another.
+pub struct Traffic {
+    source: Child,
+    sink: Child,
+    counted: BufReader<std::process::ChildStdout>,
+}
+
+/// What became of the packets.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Packets {
+    pub sent: u64,
+    /// The numbers of those that did not arrive, first and last of each run. One is sent every 2 ms.
+    pub missing: Vec<(u64, u64)>,
+}
+
+impl Packets {
+    /// Whether some were sent and all of them arrived.
+    pub fn all_arrived(&self) -> bool {
+        self.sent > 0 && self.missing.is_empty()
+    }
+
+    /// From what the sink prints: `FIRST-LAST FIRST-LAST ...`.
+    fn new(sent: u64, arrived: &str) -> Self {
+        let mut missing = Vec::new();
+        let mut next = 0;
+        for run in arrived.split_whitespace() {
+            let (first, last) = run.split_once('-').unwrap();
+            let (first, last): (u64, u64) = (first.parse().unwrap(), last.parse().unwrap());
+            if first > next {
+                missing.push((next, first - 1));
+            }
+            next = last + 1;
+        }
+        if next < sent {
+            missing.push((next, sent - 1));
+        }
+        Packets { sent, missing }
+    }
+}
+
+impl Traffic {
+    /// Starts a flow from the node `from` to `addresses`, which all lie behind or on the node `to`.
+    pub fn start(lab: &Lab, from: &str, to: &str, addresses: &[String]) -> Self {
+        let host = |node: &str| {
+            let program = lab.dir(node).join("traffic.py");
+            std::fs::write(&program, PROGRAM).unwrap();
+            let mut command = lab.command(node, "python3").unwrap();
+            command.arg(program).stdin(Stdio::piped()).stdout(Stdio::piped());
+            command
+        };
+        let file = lab.dir(from).join("addresses");
+        std::fs::write(&file, addresses.join("\n")).unwrap();
+        let mut sink = host(to).arg("sink").spawn().unwrap();
+        let mut counted = BufReader::new(sink.stdout.take().unwrap());
+        counted.read_line(&mut String::new()).unwrap(); // it listens
+        let source = host(from).arg("source").arg(file).arg(RATE).spawn().unwrap();
+        Traffic { source, sink, counted }
+    }
+
+    /// Ends the flow; what was sent and what did not arrive.
+    pub fn end(mut self) -> Packets {
+        drop(self.source.stdin.take());
+        let mut text = String::new();
+        self.source.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        let sent = text.trim().parse().unwrap();
+        drop(self.sink.stdin.take());
+        text.clear();
+        self.counted.read_to_string(&mut text).unwrap();
+        Packets::new(sent, &text)
+    }
+}
+
+impl Drop for Traffic {
+    fn drop(&mut self) {
+        for host in [&mut self.source, &mut self.sink] {
+            let _ = host.kill(); // after an orderly end there is nothing to kill
+            let _ = host.wait();
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Routers under test in a lab: brought up, emptied again, and what their processes and their kernel's table cost.
+//!
+//! Everything is measured from outside and in the same way for every router: the kernel's own counters, `/proc` of the processes.
+
+mod device;
+mod kernel;
+mod namespace;
+mod processes;
+
+pub use device::{Device, LOCAL_AS, Neighbor};
+pub use kernel::{TableWatch, octets_received, routes};
+pub use namespace::inside;
+pub use processes::{Process, adopt_orphans, of_node, reap_orphans};

@@ -1,0 +1,90 @@
+//! The processes of a node: their processor time and memory.
+
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::unistd::Pid;
+use sluice_lab::Lab;
+use sluice_lab::process::ProcessId;
+use std::fs::{self, metadata, read_to_string};
+use std::os::unix::fs::MetadataExt;
+
+/// Ticks a second in `/proc`: USER_HZ, which is 100 wherever Sluice runs.
+const TICKS: f64 = 100.0;
+
+/// A process of a router.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Process {
+    /// Which one it is.
+    pub id: ProcessId,
+    /// The component that it runs, or its program.
+    pub name: String,
+    /// Processor time of all its threads so far, in user space and in the kernel, in seconds.
+    pub cpu_s: f64,
+    /// Resident memory now, in octets.
+    pub memory: u64,
+    /// Resident memory at most so far, in octets.
+    pub peak_memory: u64,
+}
+
+/// From now on this process inherits the children of processes that end before them, so that what those have used is counted as
+/// its own and not as somebody else's.
+pub fn adopt_orphans() -> nix::Result<()> {
+    nix::sys::prctl::set_child_subreaper(true)
+}
+
+/// Waits for the inherited processes that have ended. No lab may be up: it waits for its own.
+pub fn reap_orphans() {
+    while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
+        if status == WaitStatus::StillAlive {
+            return;
+        }
+    }
+}
+
+/// The processes in the network namespace of a node, in the order of their names.
+pub fn of_node(lab: &Lab, node: &str) -> Vec<Process> {
+    let state = lab.state();
+    let Some(node) = state.nodes.get(node) else { return Vec::new() };
+    let inode = |path| metadata(path).map(|m| (m.dev(), m.ino())).ok();
+    let wanted = inode(state.scope.namespace_file(&node.namespace));
+    let entries = fs::read_dir("/proc").into_iter().flatten();
+    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    let inside = pids.filter(|pid| wanted.is_some() && inode(format!("/proc/{pid}/ns/net").into()) == wanted);
+    let mut all: Vec<Process> = inside.filter_map(process).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+/// `None` if it has ended.
+fn process(pid: u32) -> Option<Process> {
+    let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let ticks = |n: usize| stat.rsplit_once(')')?.1.split_whitespace().nth(n)?.parse::<u32>().ok();
+    let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let octets = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
+        line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kb| kb * 1024)
+    };
+    let command = read_to_string(format!("/proc/{pid}/cmdline")).ok()?;
+    let words: Vec<&str> = command.split('\0').collect();
+    let name = match words[..] {
+        [_, "run", class, ..] => class,
+        [_, "start", ..] => "manager",
+        [program, ..] => program.rsplit('/').next()?,
+        [] => return None,
+    };
+    Some(Process {
+        id: ProcessId::of(pid)?,
+        name: name.to_owned(),
+        cpu_s: f64::from(ticks(11)? + ticks(12)?) / TICKS,
+        memory: octets("VmRSS:")?,
+        peak_memory: octets("VmHWM:")?,
+    })
+}
+
+/// Ends processes at once and waits until they have.
+pub(crate) fn end(processes: &[Process]) {
+    processes.iter().for_each(|p| p.id.kill());
+    for pid in processes.iter().filter_map(|p| i32::try_from(p.id.pid).ok()) {
+        // Those are waited for that this process has inherited; the others are their parents' affair.
+        let _ = waitpid(Pid::from_raw(pid), None);
+    }
+}

@@ -1,0 +1,72 @@
+//! Figure 13: routes come from one peer, one after the other; when does each appear at another peer?
+
+use crate::network::Peers;
+use crate::speaker::probe;
+use anyhow::{Result, ensure};
+use std::time::{Duration, Instant};
+
+/// The paper's number of routes.
+pub const ROUTES: u8 = 255;
+
+/// Between two routes; the paper had a second.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long the last routes may take.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// What one run saw: for each route when it was told, in seconds since the first, and how long it took to the other peer in
+/// milliseconds.
+pub type Flow = Vec<(f64, f64)>;
+
+/// Announces the routes from `b`, notes them at `c`, and withdraws them again.
+pub fn run(peers: &mut Peers) -> Result<Flow> {
+    while peers.c.arrivals.try_recv().is_ok() {}
+    let begin = Instant::now();
+    let mut told: Vec<Instant> = Vec::new();
+    let mut arrived: Vec<Option<Instant>> = vec![None; ROUTES.into()];
+    for number in 0..ROUTES {
+        let due = begin + PAUSE * u32::from(number);
+        collect(peers, &mut arrived, due);
+        told.push(Instant::now());
+        peers.b.announce(probe(number))?;
+    }
+    let end = Instant::now() + PATIENCE;
+    while arrived.contains(&None) && Instant::now() < end {
+        collect(peers, &mut arrived, Instant::now() + PAUSE);
+    }
+    let flow: Flow = told
+        .iter()
+        .zip(&arrived)
+        .filter_map(|(told, arrived)| {
+            let delay = arrived.as_ref()?.duration_since(*told);
+            Some((told.duration_since(begin).as_secs_f64(), delay.as_secs_f64() * 1e3))
+        })
+        .collect();
+    ensure!(flow.len() == usize::from(ROUTES), "{} of {ROUTES} routes arrived at the other peer", flow.len());
+    withdraw(peers)?;
+    Ok(flow)
+}
+
+/// Notes what arrives until `due`.
+fn collect(peers: &Peers, arrived: &mut [Option<Instant>], due: Instant) {
+    while let Some(left) = due.checked_duration_since(Instant::now()) {
+        let Ok(seen) = peers.c.arrivals.recv_timeout(left) else { return };
+        if let Some(place) = arrived.get_mut(usize::from(seen.number))
+            && !seen.withdrawn
+        {
+            place.get_or_insert(seen.at);
+        }
+    }
+}
+
+fn withdraw(peers: &mut Peers) -> Result<()> {
+    let mut left: Vec<u8> = (0..ROUTES).collect();
+    for number in 0..ROUTES {
+        peers.b.withdraw(probe(number))?;
+    }
+    while !left.is_empty() {
+        let seen = peers.c.arrivals.recv_timeout(PATIENCE)?;
+        left.retain(|n| !(seen.withdrawn && *n == seen.number));
+    }
+    Ok(())
+}

@@ -1,0 +1,157 @@
+//! Figures 10 to 13 of the XORP paper again: a single route from BGP to the kernel and to another peer, at full table, with BIRD 2
+//! (and FRR with an empty table) in the same run. `make bench-latency`, as root; in network namespaces of its own.
+
+mod flow;
+mod message;
+mod network;
+mod profile;
+mod results;
+mod show;
+mod speaker;
+
+use anyhow::{Context, Result};
+use bench_lab::{Device, TableWatch};
+use bench_report::Report;
+use clap::Parser;
+use network::{DEVICES, Peers};
+use results::Results;
+use sluice_lab::{Lab, LabOptions};
+use sluice_load::RoutingTable;
+use sluice_load::counts::{Cli, Count, sluice_program};
+use speaker::Speaker;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a router may take for the table.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Latency of single routes, beside peers in the same run.
+#[derive(Parser)]
+struct Args {
+    /// Alternating runs of each.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Routes that are followed to the kernel in each run.
+    #[arg(long, default_value_t = 200)]
+    routes: usize,
+    /// At most this many IPv4 prefixes of the full table.
+    #[arg(long, default_value_t = usize::MAX)]
+    max_ipv4: usize,
+    /// At most this many IPv6 prefixes of the full table.
+    #[arg(long, default_value_t = usize::MAX)]
+    max_ipv6: usize,
+    /// The Sluice executable; the one beside this program if absent.
+    #[arg(long)]
+    sluice: Option<PathBuf>,
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse();
+    sluice_lab::available().context("labs cannot be made here")?;
+    bench_lab::adopt_orphans()?;
+    let sluice = sluice_program(args.sluice.as_deref())?;
+    let (table, source) = sluice_load::source::find(None)?;
+    let table = table.thinned(args.max_ipv4, args.max_ipv6);
+    println!("full table: {source}: {} IPv4 and {} IPv6 prefixes", table.v4.len(), table.v6.len());
+    let mut report = Report::begin("latency");
+    let results = measure(&args, &sluice, &table)?;
+    bench_lab::reap_orphans();
+    let plots = results.tell(&source.to_string(), &table, &mut report);
+    let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (*suffix, plot)).collect();
+    report.finish(&plots)?;
+    Ok(())
+}
+
+fn measure(args: &Args, sluice: &Path, table: &RoutingTable) -> Result<Results> {
+    let mut lab = None;
+    let measured = measure_in(&mut lab, args, sluice, table);
+    if let (Err(_), Some(lab)) = (&measured, &lab) {
+        for device in DEVICES {
+            eprintln!("{}: {}", device.name(), lab.log(device.node(), device.node()));
+        }
+    }
+    measured
+}
+
+fn measure_in(place: &mut Option<Lab>, args: &Args, sluice: &Path, table: &RoutingTable) -> Result<Results> {
+    let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-latency") };
+    let lab = &*place.insert(Lab::up(&network::topology()?, options)?);
+    let cli = Cli { lab, sluice };
+    let mut results = Results::default();
+
+    println!("empty tables: figure 13 with {} routers, figure 10", DEVICES.len());
+    for device in DEVICES {
+        let mut peers = Peers::connect(lab, device)?;
+        keep_one(&mut peers)?;
+        results.empty.push((device, flow::run(&mut peers).with_context(|| device.name())?));
+        if device == Device::Sluice {
+            results.figure10 = profile::run(&cli, &mut peers.a, args.routes)?;
+        }
+    }
+
+    println!("the full table goes to Sluice and BIRD 2");
+    let mut to_sluice = Peers::connect(lab, Device::Sluice)?;
+    let begin = Instant::now();
+    results.while_loading = load(lab, Device::Sluice, &mut to_sluice, table, |watch, c| {
+        let goes_on = || {
+            // The table's IPv6 part comes last.
+            let left = c.announced() < table.v4.len() as u64 || watch.ipv6_added()? < table.v6.len() as u64;
+            Ok(left && begin.elapsed() < PATIENCE)
+        };
+        show::while_loading(&cli, table, goes_on)
+    })?;
+    let mut to_bird = Peers::connect(lab, Device::Bird)?;
+    load(lab, Device::Bird, &mut to_bird, table, |_, _| Ok(()))?;
+    keep_one(&mut to_sluice)?;
+    keep_one(&mut to_bird)?;
+    (results.at_rest, results.matches) = show::at_rest(&cli, table, 200)?;
+
+    println!("full table: figure 11, then figure 12 and from peer to peer {} times", args.rounds);
+    results.figure11 = profile::run(&cli, &mut to_sluice.a, args.routes)?;
+    for round in 0..args.rounds {
+        results.figure12.push(profile::run(&cli, &mut to_sluice.b, args.routes)?);
+        let mut turns = [(Device::Sluice, &mut to_sluice), (Device::Bird, &mut to_bird)];
+        turns.rotate_left(round % 2);
+        for (device, peers) in turns {
+            results.full.push((device, flow::run(peers).with_context(|| device.name())?));
+        }
+        results.show_round(round);
+    }
+    Ok(results)
+}
+
+/// One route by each peer is there all the time.
+fn keep_one(peers: &mut Peers) -> Result<()> {
+    let before = peers.c.announced();
+    peers.a.announce(speaker::kept())?;
+    peers.b.announce(speaker::kept())?;
+    peers.c.await_announced(before + 1, PATIENCE)
+}
+
+/// Gives a router the table by its peer `a`, does something meanwhile, and waits until kernel and peer `c` have it all.
+fn load<T>(
+    lab: &Lab,
+    device: Device,
+    peers: &mut Peers,
+    table: &RoutingTable,
+    meanwhile: impl FnOnce(&TableWatch, &Speaker) -> Result<T>,
+) -> Result<T> {
+    let processes = bench_lab::of_node(lab, device.node());
+    let watch = TableWatch::start(processes.first().context("the router runs")?.id.pid)?;
+    let Peers { a, c, .. } = peers;
+    let done = std::thread::scope(|threads| {
+        let sender = threads.spawn(|| a.announce_table(table));
+        let done = meanwhile(&watch, c);
+        sender.join().map_err(|_| anyhow::anyhow!("the sender panicked"))??;
+        done
+    })?;
+    watch.wait(Count::of(table), PATIENCE)?;
+    c.await_announced(table.v4.len() as u64, PATIENCE)?;
+    // Then the machine comes to rest: whatever the router still says is not counted.
+    let mut before = 0;
+    while before != c.announced() {
+        before = c.announced();
+        std::thread::sleep(Duration::from_secs(1));
+    }
+    Ok(done)
+}
