@@ -1,0 +1,181 @@
+//! Sessions that are protected, with other people's daemons: TCP MD5 signatures (RFC 2385) and GTSM (RFC 5082), over IPv4 and
+//! IPv6, whichever side connects; and neighbours that lack either, which get nowhere.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use serde_json::Value;
+use sluice_lab::{Lab, LabOptions, Topology, available};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+/// Sluice is passive over IPv4, the honest others are over IPv6, so that each side's listener and connector is used. The
+/// neighbours at the node `liar` have another password (10.3), or send with a TTL that is too small (10.4).
+const TOPOLOGY: &str = r#"
+[nodes.sluice]
+daemon = "sluice"
+config = '''
+protocols {
+    bgp {
+        local-as 64500;
+        router-id 10.0.0.1;
+        network 192.0.2.0/24;
+        neighbor 10.1.0.2 { peer-as 64501; password "between us"; ttl-security; passive; }
+        neighbor 2001:db8:1::2 { peer-as 64501; password "between us"; ttl-security; connect-retry-time 1; }
+        neighbor 10.2.0.2 { peer-as 64502; password "another-one"; ttl-security; passive; }
+        neighbor 2001:db8:2::2 { peer-as 64502; password "another-one"; ttl-security; connect-retry-time 1; }
+        neighbor 10.3.0.2 { peer-as 64503; password "the right one"; connect-retry-time 1; }
+        neighbor 2001:db8:3::2 { peer-as 64503; password "the right one"; connect-retry-time 1; }
+        neighbor 10.4.0.2 { peer-as 64503; ttl-security; passive; }
+        neighbor 2001:db8:4::2 { peer-as 64503; ttl-security; passive; }
+    }
+}
+'''
+[nodes.bird]
+daemon = "bird"
+config = '''
+router id 10.1.0.2;
+protocol device { }
+protocol static { ipv4; route 198.51.100.0/24 blackhole; }
+protocol static { ipv6; route 2001:db8:b::/48 blackhole; }
+template bgp sluice {
+    password "between us"; ttl security on; connect delay time 1; connect retry time 1; error wait time 1, 2;
+}
+protocol bgp four from sluice {
+    local 10.1.0.2 as 64501; neighbor 10.1.0.1 as 64500; ipv4 { import all; export all; };
+}
+protocol bgp six from sluice {
+    local 2001:db8:1::2 as 64501; neighbor 2001:db8:1::1 as 64500; passive on; ipv6 { import all; export all; };
+}
+'''
+[nodes.frr]
+daemon = "frr"
+config = '''
+router bgp 64502
+ bgp router-id 10.2.0.2
+ no bgp ebgp-requires-policy
+ neighbor 10.2.0.1 remote-as 64500
+ neighbor 10.2.0.1 password another-one
+ neighbor 10.2.0.1 ttl-security hops 1
+ neighbor 10.2.0.1 timers connect 1
+ neighbor 2001:db8:2::1 remote-as 64500
+ neighbor 2001:db8:2::1 password another-one
+ neighbor 2001:db8:2::1 ttl-security hops 1
+ neighbor 2001:db8:2::1 passive
+ address-family ipv4 unicast
+  network 203.0.113.0/24
+  no neighbor 2001:db8:2::1 activate
+ exit-address-family
+ address-family ipv6 unicast
+  network 2001:db8:f::/48
+  neighbor 2001:db8:2::1 activate
+ exit-address-family
+ip route 203.0.113.0/24 blackhole
+ipv6 route 2001:db8:f::/48 blackhole
+'''
+[nodes.liar]
+daemon = "bird"
+config = '''
+router id 10.3.0.2;
+protocol device { }
+template bgp sluice { connect delay time 1; connect retry time 1; error wait time 1, 2; }
+protocol bgp a from sluice {
+    local 10.3.0.2 as 64503; neighbor 10.3.0.1 as 64500; password "a wrong one"; ipv4 { import all; export none; };
+}
+protocol bgp b from sluice {
+    local 2001:db8:3::2 as 64503; neighbor 2001:db8:3::1 as 64500; password "a wrong one"; ipv6 { import all; export none; };
+}
+protocol bgp c from sluice {
+    local 10.4.0.2 as 64503; neighbor 10.4.0.1 as 64500; ipv4 { import all; export none; };
+}
+protocol bgp d from sluice {
+    local 2001:db8:4::2 as 64503; neighbor 2001:db8:4::1 as 64500; ipv6 { import all; export none; };
+}
+'''
+[[links]]
+a = "sluice:bird"
+b = "bird:sluice"
+a_addresses = ["10.1.0.1/24", "2001:db8:1::1/64"]
+b_addresses = ["10.1.0.2/24", "2001:db8:1::2/64"]
+[[links]]
+a = "sluice:frr"
+b = "frr:sluice"
+a_addresses = ["10.2.0.1/24", "2001:db8:2::1/64"]
+b_addresses = ["10.2.0.2/24", "2001:db8:2::2/64"]
+[[links]]
+a = "sluice:liar"
+b = "liar:sluice"
+a_addresses = ["10.3.0.1/24", "2001:db8:3::1/64", "10.4.0.1/24", "2001:db8:4::1/64"]
+b_addresses = ["10.3.0.2/24", "2001:db8:3::2/64", "10.4.0.2/24", "2001:db8:4::2/64"]
+"#;
+
+const HONEST: [&str; 4] = ["10.1.0.2", "2001:db8:1::2", "10.2.0.2", "2001:db8:2::2"];
+const LIARS: [&str; 4] = ["10.3.0.2", "2001:db8:3::2", "10.4.0.2", "2001:db8:4::2"];
+
+/// Neighbours by address: the session's state.
+fn states(lab: &Lab) -> BTreeMap<String, String> {
+    let run_dir = lab.dir("sluice").join("run").display().to_string();
+    let words = ["show", "bgp", "neighbor", "--json", "--run-dir", &run_dir];
+    let output = Command::new(SLUICE).args(words).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let all = answer["neighbors"].as_array().cloned().unwrap_or_default();
+    all.iter().map(|n| (text(&n["address"]), text(&n["state"]))).collect()
+}
+
+/// What Sluice's kernel has counted under a name.
+fn counted(lab: &Lab, name: &str) -> u64 {
+    let output = lab.output("sluice", "cat", ["/proc/net/netstat"]).unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    // Lines come in pairs: names, then numbers.
+    let lines: Vec<&str> = text.lines().collect();
+    let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].split(' ').zip(pair[1].split(' ')));
+    pairs.filter(|(n, _)| *n == name).filter_map(|(_, v)| v.parse::<u64>().ok()).sum()
+}
+
+fn until(lab: &Lab, what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !so() {
+        let states = states(lab);
+        assert!(Instant::now() < deadline, "never: {what}\n{states:?}\n{}", lab.log("sluice", "sluice"));
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn passwords_and_ttl_security_with_bird_and_frr() {
+    let test = "passwords_and_ttl_security_with_bird_and_frr";
+    if let Err(reason) = available() {
+        return println!("skipped: {test}: {reason}");
+    }
+    let bird = Command::new("bird").arg("--version").output().is_ok();
+    if !bird || !Path::new("/usr/lib/frr/bgpd").exists() {
+        return println!("skipped: {test}: BIRD or FRR is not installed");
+    }
+    let topology: Topology = TOPOLOGY.parse().unwrap();
+    let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("interop") };
+    let lab = Lab::up(&topology, options).unwrap();
+    until(&lab, "all honest sessions are up", || {
+        let states = states(&lab);
+        HONEST.iter().all(|a| states.get(*a).is_some_and(|s| s == "Established"))
+    });
+    for (family, routes) in
+        [("-4", ["198.51.100.0/24", "203.0.113.0/24"]), ("-6", ["2001:db8:b::/48", "2001:db8:f::/48"])]
+    {
+        until(&lab, "what they announce is in the kernel", || {
+            let output = lab.output("sluice", "ip", [family, "route", "show", "proto", "83"]).unwrap();
+            let text = String::from_utf8_lossy(&output.stdout).into_owned();
+            routes.iter().all(|route| text.contains(route))
+        });
+    }
+    // The liars have tried, and the kernel has dropped what they sent.
+    until(&lab, "wrong passwords are seen", || counted(&lab, "TCPMD5Failure") > 0);
+    until(&lab, "small TTLs are seen", || counted(&lab, "TCPMinTTLDrop") > 0);
+    let states = states(&lab);
+    for liar in LIARS {
+        assert_ne!(states.get(liar).map(String::as_str), Some("Established"), "{liar}");
+    }
+    assert!(HONEST.iter().all(|a| states[*a] == "Established"), "{states:?}");
+}
