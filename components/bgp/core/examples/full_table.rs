@@ -1,6 +1,6 @@
 //! How long a full table takes through the core, in and out, and what it weighs.
 //!
-//! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N]`
+//! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N] [--tables N]`
 //!
 //! By default a real session is replayed: 577,710 prefixes in 89,679 UPDATEs. `--synthetic` makes 1,000,000 prefixes in
 //! 340,000 UPDATEs of its own.
@@ -8,7 +8,7 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouteBatch,
+    Asn, Distance, Family, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouteBatch,
     RouterId,
 };
 use sluice_bgp::session::{ConnectionId, Direction, Families};
@@ -176,11 +176,12 @@ fn main() {
         at.and_then(|at| arguments.get(at + 1)?.parse().ok()).unwrap_or(default)
     };
     let (receivers, feeds) = (number("--receivers", 1), number("--feeds", 1));
+    let tables = number("--tables", 1) as u16;
     let stream = if arguments.iter().any(|a| a == "--synthetic") { Some(synthetic()) } else { real() };
     let Some(stream) = stream else { return };
     println!("feed: {} MB; {feeds} feeds, {receivers} receivers", stream.len() >> 20);
 
-    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, source: 1 };
+    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables, source: 1 };
     let address = |n: usize| IpAddr::from([10, 0, 0, n as u8 + 2]);
     let asn = |n: usize| if n < feeds { Asn(FEED_AS) } else { Asn(65002 + n as u32) };
     let neighbors = (0..feeds + receivers).map(|n| NeighborConfig {
@@ -214,7 +215,7 @@ fn main() {
         }
     }
     bench.settle();
-    let view = bench.speaker.shards().ipv4.view();
+    let view = bench.speaker.shards().view(Family::Ipv4);
     println!(
         "in and out: {:?} CPU, {} MB sent, {} RIB changes, {view:?}",
         cpu() - before,
@@ -227,7 +228,7 @@ fn main() {
     bench.speaker.handle(Instant::ZERO, Input::Closed(address(0), connections[0]), &mut bench.out);
     bench.outputs();
     bench.settle();
-    println!("feed lost: {:?} CPU, {:?}", cpu() - before, bench.speaker.shards().ipv4.view());
+    println!("feed lost: {:?} CPU, {:?}", cpu() - before, bench.speaker.shards().view(Family::Ipv4));
 }
 
 /// One UPDATE at a time at full table: in, decided, out.

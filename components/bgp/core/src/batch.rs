@@ -87,6 +87,15 @@ impl<P: Copy> Batch<P> {
         (self.sets.len() - 1) as u32
     }
 
+    /// Adds the set number `index` of another batch.
+    pub fn copy_set(&mut self, from: &Batch<P>, index: u32) -> u32 {
+        let set = from.sets[index as usize];
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(from.octets(&set));
+        self.sets.push(BatchSet { start, ..set });
+        (self.sets.len() - 1) as u32
+    }
+
     /// Adds a change: the set's index, or [`Change::WITHDRAWN`].
     pub fn push(&mut self, prefix: P, set: u32) {
         self.changes.push(Change { prefix, set });

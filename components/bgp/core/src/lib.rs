@@ -13,6 +13,7 @@ mod index;
 pub mod reader;
 pub mod session;
 pub mod shard;
+pub mod shards;
 mod slab;
 pub mod speaker;
 pub mod wire;

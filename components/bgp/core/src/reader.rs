@@ -5,19 +5,20 @@
 //! that is used again.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
-use crate::batch::{Batch, Mark};
-use crate::hash::HashSeed;
+use crate::batch::{Batch, Change, Mark};
+use crate::shards::{Sharded, Spread};
 use crate::wire::multiprotocol::NextHop;
 use crate::wire::notification::{code, update as subcode};
 use crate::wire::{
-    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Unicast, Update,
-    WireError, header,
+    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Update, WireError,
+    header,
 };
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, Provenance};
+use smallvec::SmallVec;
 
-/// Batches of both families.
+/// Batches of both families for one table.
 #[derive(Debug, Default)]
 pub struct Batches {
     /// IPv4 unicast.
@@ -36,6 +37,11 @@ impl Batches {
     pub fn is_full(&self) -> bool {
         self.ipv4.changes().len() >= Batch::<Ipv4Prefix>::FULL
             || self.ipv6.changes().len() >= Batch::<Ipv6Prefix>::FULL
+    }
+
+    /// Changes in each.
+    pub fn len(&self) -> (usize, usize) {
+        (self.ipv4.changes().len(), self.ipv6.changes().len())
     }
 
     fn mark(&self) -> (Mark, Mark) {
@@ -126,25 +132,33 @@ impl Framer {
 #[derive(Debug)]
 pub struct Reader {
     rules: ReceiveRules,
-    seed: HashSeed,
+    spread: Spread,
     scratch: Vec<u8>,
+    /// The number in each table's batch of the attributes of the UPDATE at hand.
+    sets: SmallVec<[Option<u32>; 1]>,
     /// What was read so far.
     pub counters: ReaderCounters,
 }
 
 impl Reader {
-    /// A reader for a session by `rules`; `seed` is the shards'.
-    pub fn new(rules: ReceiveRules, seed: HashSeed) -> Self {
-        Reader { rules, seed, scratch: Vec::new(), counters: ReaderCounters::default() }
+    /// A reader for a session by `rules`, which spreads prefixes as the tables do.
+    pub fn new(rules: ReceiveRules, spread: Spread) -> Self {
+        Reader {
+            rules,
+            spread,
+            scratch: Vec::new(),
+            sets: SmallVec::new(),
+            counters: ReaderCounters::default(),
+        }
     }
 
-    /// Reads the body of an UPDATE into `batches`. On an error nothing of it is in `batches`, and the session must end with
-    /// the NOTIFICATION.
+    /// Reads the body of an UPDATE into `batches`, one for each table. On an error nothing of it is in `batches`, and the
+    /// session must end with the NOTIFICATION.
     pub fn update(
         &mut self,
         body: &[u8],
         provenance: Provenance,
-        batches: &mut Batches,
+        batches: &mut [Batches],
     ) -> Result<Remarks, Notification> {
         self.counters.updates += 1;
         self.counters.octets += (HEADER_LEN + body.len()) as u64;
@@ -162,14 +176,16 @@ impl Reader {
         self.counters.treated_as_withdraw += u64::from(withdraw);
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
         self.counters.loops += u64::from(verdict == Verdict::Loop);
-        let mark = batches.mark();
+        let marks: SmallVec<[_; 1]> = batches.iter().map(Batches::mark).collect();
         let accepted = (verdict == Verdict::Accept).then_some(&scan);
         if let Err(error) = self.routes(&update, &scan, accepted, batches) {
-            batches.rewind(mark);
+            batches.iter_mut().zip(marks).for_each(|(batches, mark)| batches.rewind(mark));
             return Err(network_error(error));
         }
-        batches.ipv4.end_event(provenance);
-        batches.ipv6.end_event(provenance);
+        for batches in batches {
+            batches.ipv4.end_event(provenance);
+            batches.ipv6.end_event(provenance);
+        }
         Ok(Remarks {
             end_of_rib: end_of_rib(&update, &scan),
             malformed: scan.error.map(|(_, error)| (error, withdraw)),
@@ -182,24 +198,24 @@ impl Reader {
         update: &Update<'_>,
         scan: &Scan<'_>,
         accepted: Option<&Scan<'_>>,
-        batches: &mut Batches,
+        batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        let withdrawn = Nlri::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
-        self.withdraw(withdrawn, self.rules.families.ipv4, &mut batches.ipv4)?;
+        let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
+        self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
         if let Some(unreach) = scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST) {
             let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
             let families = self.rules.families;
             match unreach.afi {
-                AFI_IPV4 => self.withdraw(Nlri::new(field, offset), families.ipv4, &mut batches.ipv4)?,
-                AFI_IPV6 => self.withdraw(Nlri::new(field, offset), families.ipv6, &mut batches.ipv6)?,
+                AFI_IPV4 => self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, batches)?,
+                AFI_IPV6 => self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, batches)?,
                 _ => {}
             }
         }
         if !update.nlri.is_empty() {
             let hop = scan.next_hop.map(|a| NextHop::new(a.into()));
-            let nlri = Nlri::new(update.nlri, update.nlri_offset);
+            let nlri = Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset);
             let wanted = self.rules.families.ipv4;
-            self.announce(nlri, wanted, accepted.zip(hop), &mut batches.ipv4)?;
+            self.announce(nlri, wanted, accepted.zip(hop), batches)?;
         }
         if let Some((reach, Some(hop))) = scan.mp_reach {
             let (field, offset) = (reach.nlri, reach.nlri_offset);
@@ -207,10 +223,10 @@ impl Reader {
             let families = self.rules.families;
             match reach.afi {
                 AFI_IPV4 => {
-                    self.announce(Nlri::new(field, offset), families.ipv4, good, &mut batches.ipv4)?
+                    self.announce(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, good, batches)?
                 }
                 AFI_IPV6 => {
-                    self.announce(Nlri::new(field, offset), families.ipv6, good, &mut batches.ipv6)?
+                    self.announce(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, good, batches)?
                 }
                 _ => {}
             }
@@ -218,49 +234,79 @@ impl Reader {
         Ok(())
     }
 
-    fn withdraw<P: Unicast>(
+    fn withdraw<P: Sharded>(
         &mut self,
         nlri: Nlri<'_, P>,
         wanted: bool,
-        batch: &mut Batch<P>,
+        batches: &mut [Batches],
     ) -> Result<(), WireError> {
         for prefix in nlri {
             let prefix = prefix?;
             if wanted {
                 self.counters.withdrawn += 1;
-                batch.push(prefix, crate::batch::Change::<P>::WITHDRAWN);
+                let batch = P::batch_mut(&mut batches[self.spread.table(prefix)]);
+                batch.push(prefix, Change::<P>::WITHDRAWN);
             }
         }
         Ok(())
     }
 
-    fn announce<P: Unicast>(
+    fn announce<P: Sharded>(
         &mut self,
         nlri: Nlri<'_, P>,
         wanted: bool,
         good: Option<(&Scan<'_>, NextHop)>,
-        batch: &mut Batch<P>,
+        batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        let set = match good {
-            Some((scan, hop)) if wanted => {
-                let (rules, scratch) = (&self.rules, &mut self.scratch);
-                batch.add_set(self.seed, hop, |out| canonical::put(scan, rules, scratch, out))
-            }
-            _ => crate::batch::Change::<P>::WITHDRAWN,
-        };
+        let mut sets = core::mem::take(&mut self.sets);
+        sets.clear();
+        sets.resize(batches.len(), None);
         for prefix in nlri {
             let prefix = prefix?;
             if !wanted {
                 continue;
             }
-            if prefix.is_routable() {
-                self.counters.announced += 1;
-                batch.push(prefix, set);
-            } else {
+            if !prefix.is_routable() {
                 self.counters.unroutable += 1;
+                continue;
             }
+            self.counters.announced += 1;
+            let table = self.spread.table(prefix);
+            let set = match good {
+                Some((scan, hop)) => match sets[table] {
+                    Some(set) => set,
+                    None => {
+                        let set = self.set::<P>(scan, hop, table, &sets, batches);
+                        sets[table] = Some(set);
+                        set
+                    }
+                },
+                None => Change::<P>::WITHDRAWN,
+            };
+            P::batch_mut(&mut batches[table]).push(prefix, set);
         }
+        self.sets = sets;
         Ok(())
+    }
+
+    /// Puts the attributes into the batch of a table: made anew for the first one, copied for the others.
+    fn set<P: Sharded>(
+        &mut self,
+        scan: &Scan<'_>,
+        hop: NextHop,
+        table: usize,
+        sets: &[Option<u32>],
+        batches: &mut [Batches],
+    ) -> u32 {
+        let made = sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)));
+        if let Some((other, set)) = made
+            && let Ok([to, from]) = batches.get_disjoint_mut([table, other])
+        {
+            return P::batch_mut(to).copy_set(P::batch(from), set);
+        }
+        let (rules, scratch) = (&self.rules, &mut self.scratch);
+        P::batch_mut(&mut batches[table])
+            .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
     }
 }
 

@@ -4,7 +4,8 @@
 //! stands still.
 
 use crate::session::{Families, Negotiated};
-use crate::shard::{Filled, GroupKey, PeerIndex, Sent, Shard};
+use crate::shard::{Filled, GroupKey, PeerIndex, Sent};
+use crate::shards::{Sharded, Shards};
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
 use alloc::vec::Vec;
@@ -58,14 +59,6 @@ impl Endpoints {
     }
 }
 
-/// The shards of a router: one a family, as long as it runs on one thread.
-pub struct Shards {
-    /// IPv4 unicast.
-    pub ipv4: Shard<Ipv4Prefix>,
-    /// IPv6 unicast.
-    pub ipv6: Shard<Ipv6Prefix>,
-}
-
 /// The writer of one session.
 #[derive(Debug)]
 pub struct Writer {
@@ -75,6 +68,8 @@ pub struct Writer {
     next_hops: [SmallVec<[u8; 32]>; 2],
     /// Whether IPv6 has the next turn.
     turn: bool,
+    /// By family: the table that has the next turn, and how many have told all their routes.
+    tables: [(usize, usize); 2],
     /// What was sent in this session.
     pub sent: Sent,
 }
@@ -92,13 +87,14 @@ impl Writer {
         let next_hops = Family::ALL.map(|family| endpoints.next_hop(family));
         let has_hop = Families { ipv4: !next_hops[0].is_empty(), ipv6: !next_hops[1].is_empty() };
         let families = negotiated.families.and(has_hop);
-        let writer = Writer { peer, families, next_hops, turn: false, sent: Sent::default() };
+        let writer =
+            Writer { peer, families, next_hops, turn: false, tables: [(0, 0); 2], sent: Sent::default() };
         let (ipv4, ipv6) = writer.keys(negotiated, internal, next_hop_self);
         if families.ipv4 {
-            shards.ipv4.join(peer, ipv4);
+            shards.join::<Ipv4Prefix>(peer, ipv4);
         }
         if families.ipv6 {
-            shards.ipv6.join(peer, ipv6);
+            shards.join::<Ipv6Prefix>(peer, ipv6);
         }
         writer
     }
@@ -117,8 +113,8 @@ impl Writer {
     /// Tells the peer everything once more, after its configuration changed.
     pub fn rejoin(&self, negotiated: &Negotiated, internal: bool, next_hop_self: bool, shards: &mut Shards) {
         let (ipv4, ipv6) = self.keys(negotiated, internal, next_hop_self);
-        shards.ipv4.refresh(self.peer, Some(ipv4));
-        shards.ipv6.refresh(self.peer, Some(ipv6));
+        shards.refresh::<Ipv4Prefix>(self.peer, Some(ipv4));
+        shards.refresh::<Ipv6Prefix>(self.peer, Some(ipv6));
     }
 
     /// The families that the peer is told.
@@ -128,8 +124,8 @@ impl Writer {
 
     /// Whether there is anything to write.
     pub fn has_output(&self, shards: &Shards) -> bool {
-        (self.families.ipv4 && shards.ipv4.has_output(self.peer))
-            || (self.families.ipv6 && shards.ipv6.has_output(self.peer))
+        (self.families.ipv4 && shards.has_output::<Ipv4Prefix>(self.peer))
+            || (self.families.ipv6 && shards.has_output::<Ipv6Prefix>(self.peer))
     }
 
     /// Appends messages up to about `limit` octets; returns whether there is more. Families take turns.
@@ -137,30 +133,43 @@ impl Writer {
         let end = out.len() + limit;
         for _ in 0..2 {
             self.turn = !self.turn;
-            let family = if self.turn { Family::Ipv4 } else { Family::Ipv6 };
-            if self.families.has(family) && self.fill_family(family, shards, end, out) {
+            let more = match self.turn {
+                true => self.families.ipv4 && self.fill_family::<Ipv4Prefix>(shards, end, out),
+                false => self.families.ipv6 && self.fill_family::<Ipv6Prefix>(shards, end, out),
+            };
+            if more {
                 return true;
             }
         }
         false
     }
 
-    fn fill_family(&mut self, family: Family, shards: &mut Shards, end: usize, out: &mut Vec<u8>) -> bool {
+    fn fill_family<P: Sharded>(&mut self, shards: &mut Shards, end: usize, out: &mut Vec<u8>) -> bool {
         let Writer { peer, next_hops, sent, .. } = self;
-        loop {
-            let filled = match family {
-                Family::Ipv4 => shards.ipv4.fill(*peer, &next_hops[0], end, out, sent),
-                Family::Ipv6 => shards.ipv6.fill(*peer, &next_hops[1], end, out, sent),
-            };
-            match filled {
-                Filled::Full => return true,
-                Filled::Dry => return false,
+        let (turn, told) = &mut self.tables[P::FAMILY as usize];
+        let tables = shards.spread().tables();
+        let mut dry = 0;
+        while dry < tables {
+            match shards.fill::<P>(*turn, *peer, &next_hops[P::FAMILY as usize], end, out, sent) {
+                Filled::Full => {
+                    *turn = (*turn + 1) % tables;
+                    return true;
+                }
+                Filled::Dry => {
+                    *turn = (*turn + 1) % tables;
+                    dry += 1;
+                }
+                // The peer hears it once, when the last table has told everything.
                 Filled::EndOfRib => {
-                    put_end_of_rib(family, out);
-                    sent.updates += 1;
+                    *told += 1;
+                    if *told == tables {
+                        put_end_of_rib(P::FAMILY, out);
+                        sent.updates += 1;
+                    }
                 }
             }
         }
+        false
     }
 }
 

@@ -6,7 +6,7 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, Route, ScriptedPeer};
 use proptest::prelude::*;
-use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -111,9 +111,9 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
     let shards = dut.speaker.shards();
-    assert_eq!(shards.ipv4.violations(), []);
-    assert_eq!(shards.ipv6.violations(), []);
-    let view = [shards.ipv4.view(), shards.ipv6.view()];
+    assert_eq!(shards.violations::<Ipv4Prefix>(), []);
+    assert_eq!(shards.violations::<Ipv6Prefix>(), []);
+    let view = Family::ALL.map(|family| shards.view(family));
     assert!(view.iter().all(|v| v.stale == 0 && v.queued == 0), "{view:?}");
 }
 
@@ -183,8 +183,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 1..120)
 }
 
-fn live<P: Net>(ops: &[Op]) {
-    let mut dut: Dut<P> = Dut::new(&PEERS);
+fn live<P: Net>(ops: &[Op], tables: u16) {
+    let mut dut: Dut<P> = Dut::new(&PEERS, tables);
     for hop in 20..24 {
         dut.set_reach(P::host_addr(hop), Some((u32::from(hop) % 3, true)));
     }
@@ -202,7 +202,7 @@ fn live<P: Net>(ops: &[Op]) {
     dut.settle();
     compare(&dut, PREFIXES);
     let shards = dut.speaker.shards();
-    for view in [shards.ipv4.view(), shards.ipv6.view()] {
+    for view in Family::ALL.map(|family| shards.view(family)) {
         assert_eq!((view.prefixes, view.attribute_sets), (0, 0));
     }
 }
@@ -268,20 +268,20 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
     #[test]
-    fn random_lives_ipv4(ops in ops()) {
-        live::<Ipv4Prefix>(&ops);
+    fn random_lives_ipv4(ops in ops(), tables in 1u16..5) {
+        live::<Ipv4Prefix>(&ops, tables);
     }
 
     #[test]
-    fn random_lives_ipv6(ops in ops()) {
-        live::<Ipv6Prefix>(&ops);
+    fn random_lives_ipv6(ops in ops(), tables in 1u16..5) {
+        live::<Ipv6Prefix>(&ops, tables);
     }
 }
 
 /// A peer with a large table flaps while its old routes are being deleted.
 fn flaps<P: Net>() {
     const MANY: u32 = 3000;
-    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS]);
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 3);
     for hop in 2..5 {
         dut.set_reach(P::host_addr(hop), Some((0, true)));
     }

@@ -7,6 +7,7 @@ use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
+use sluice_bgp::shards::Spread;
 use sluice_bgp::wire::attribute::Attributes;
 use sluice_bgp::wire::{
     HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast, Update, header,
@@ -70,7 +71,7 @@ fn rewritten(kind: MessageType, body: &[u8]) -> Option<Vec<u8>> {
 fn stream(octets: &[u8], four_octet_as: bool, tally: &mut Tally) {
     let mut framer = Framer::default();
     let mut input = octets;
-    let mut reader = Reader::new(rules(four_octet_as), HashSeed(1));
+    let mut reader = Reader::new(rules(four_octet_as), Spread::new(HashSeed(1), 1));
     let mut batches = Batches::default();
     loop {
         let frame = match framer.next(&mut input) {
@@ -89,7 +90,7 @@ fn stream(octets: &[u8], four_octet_as: bool, tally: &mut Tally) {
         if frame.kind != MessageType::Update {
             continue;
         }
-        match reader.update(frame.body, Provenance::NONE, &mut batches) {
+        match reader.update(frame.body, Provenance::NONE, core::slice::from_mut(&mut batches)) {
             Err(_) => tally.refused += 1,
             Ok(remarks) => tally.malformed += usize::from(remarks.malformed.is_some()),
         }

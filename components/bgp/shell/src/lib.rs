@@ -238,6 +238,7 @@ impl BgpShell {
             local_as: settings.local_as,
             router_id: settings.router_id,
             seed: u64::from_ne_bytes(seed),
+            tables: 1,
             source: self.frame.provenance.source(),
         };
         let me = self.me.clone();

@@ -2,14 +2,15 @@
 
 use crate::idl::bgp::v1 as pb;
 use crate::{BgpShell, Served};
-use sluice_base::{Family, Instant, IpPrefix};
+use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::{MessageCounters, Timer};
-use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView, Shard};
+use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
+use sluice_bgp::shards::Sharded;
 use sluice_bgp::speaker::{Input, NeighborView, Speaker};
+use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
-use sluice_bgp::wire::{Capability, Unicast};
 use sluice_shell::clock;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::{CallContext, XrlError, convert};
@@ -189,16 +190,12 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn route<P: Unicast>(
-        &self,
-        speaker: &Speaker,
-        shard: &Shard<P>,
-        mut route: RouteView<P>,
-    ) -> Option<pb::Route> {
+    fn route<P: Sharded>(&self, speaker: &Speaker, mut route: RouteView<P>) -> Option<pb::Route> {
         if let Some(peer) = self.received_from {
             route.paths.retain(|p| p.peer == peer);
         }
-        let told = self.advertised_to.is_none_or(|peer| shard.is_advertised(peer, route.prefix));
+        let shards = speaker.shards();
+        let told = self.advertised_to.is_none_or(|peer| shards.is_advertised(peer, route.prefix));
         (told && !route.paths.is_empty()).then(|| pb::Route {
             net: Some(convert::net(route.prefix)),
             paths: route.paths.into_iter().map(|p| path(p, speaker)).collect(),
@@ -206,38 +203,37 @@ impl Wanted {
     }
 }
 
-fn page<P: Unicast>(
+fn page<P: Sharded>(
     speaker: &Speaker,
-    shard: &Shard<P>,
     request: &pb::GetRoutesRequest,
     wanted: &Wanted,
 ) -> Result<pb::GetRoutesReply, XrlError> {
+    let shards = speaker.shards();
     let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
     let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
-        routes: route.and_then(|r| wanted.route(speaker, shard, r)).into_iter().collect(),
+        routes: route.and_then(|r| wanted.route(speaker, r)).into_iter().collect(),
         next_page: 0,
     };
     let inside = match (net, request.r#match()) {
-        (Some(prefix), pb::Match::Exact) => return Ok(one(shard.route(prefix))),
+        (Some(prefix), pb::Match::Exact) => return Ok(one(shards.route(prefix))),
         (Some(prefix), pb::Match::Longest) => {
             // A hash table has no order: the covering prefixes are tried, longest first.
-            let covering = (0..=prefix.len()).rev().find_map(|len| shard.route(prefix.truncate(len)));
+            let covering = (0..=prefix.len()).rev().find_map(|len| shards.route(prefix.truncate(len)));
             return Ok(one(covering));
         }
         (net, _) => net.unwrap_or(P::default_route()),
     };
-    let from = u32::try_from(request.page)
-        .map_err(|_| XrlError::BadArguments("page: not one that a reply named".into()))?;
-    let (routes, next) = shard.routes(from, wanted.limit, |prefix| inside.covers(prefix));
+    let (routes, next) = shards.routes(request.page, wanted.limit, |prefix| inside.covers(prefix));
     Ok(pb::GetRoutesReply {
-        routes: routes.into_iter().filter_map(|r| wanted.route(speaker, shard, r)).collect(),
-        next_page: next.unwrap_or(0).into(),
+        routes: routes.into_iter().filter_map(|r| wanted.route(speaker, r)).collect(),
+        next_page: next.unwrap_or(0),
     })
 }
 
-fn plumbing<P: Unicast>(speaker: &Speaker, shard: &Shard<P>, family: Family) -> pb::TablePlumbing {
+fn plumbing<P: Sharded>(speaker: &Speaker) -> pb::TablePlumbing {
+    let shards = speaker.shards();
     let name = |peer: &PeerIndex| speaker.neighbor_address(*peer).map(|a| a.to_string());
-    let groups = shard.groups().into_iter().map(|g| pb::UpdateGroup {
+    let groups = shards.groups::<P>().into_iter().map(|g| pb::UpdateGroup {
         internal: g.key.internal,
         four_octet_as: g.key.four_octet_as,
         link_local: g.key.link_local,
@@ -247,15 +243,15 @@ fn plumbing<P: Unicast>(speaker: &Speaker, shard: &Shard<P>, family: Family) -> 
         behind: g.behind,
         checked: g.checked,
     });
-    let next_hops = shard.next_hops().map(|(hop, known, paths)| {
+    let next_hops = shards.next_hops::<P>().into_iter().map(|(hop, (known, paths))| {
         let (resolution, interior_cost) = resolution(known);
         pb::NextHop { address: hop.address.to_string(), resolution, interior_cost, paths: paths.into() }
     });
     pb::TablePlumbing {
-        family: common::Family::from(family).into(),
+        family: common::Family::from(P::FAMILY).into(),
         groups: groups.collect(),
         next_hops: next_hops.collect(),
-        violations: shard.violations().iter().map(|v| format!("{v:?}")).collect(),
+        violations: shards.violations::<P>().iter().map(|v| format!("{v:?}")).collect(),
     }
 }
 
@@ -328,8 +324,8 @@ impl pb::Bgp for Served {
             None => convert::family(request.family)?,
         };
         let page = |speaker: &mut Speaker| match family {
-            Family::Ipv4 => page(speaker, &speaker.shards().ipv4, &request, &wanted),
-            Family::Ipv6 => page(speaker, &speaker.shards().ipv6, &request, &wanted),
+            Family::Ipv4 => page::<Ipv4Prefix>(speaker, &request, &wanted),
+            Family::Ipv6 => page::<Ipv6Prefix>(speaker, &request, &wanted),
         };
         self.with(page).ok_or_else(not_configured)?
     }
@@ -339,10 +335,7 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetPlumbingRequest,
     ) -> Result<pb::GetPlumbingReply, XrlError> {
-        let tables = |s: &mut Speaker| {
-            let shards = s.shards();
-            vec![plumbing(s, &shards.ipv4, Family::Ipv4), plumbing(s, &shards.ipv6, Family::Ipv6)]
-        };
+        let tables = |s: &mut Speaker| vec![plumbing::<Ipv4Prefix>(s), plumbing::<Ipv6Prefix>(s)];
         Ok(pb::GetPlumbingReply { tables: self.with(tables).ok_or_else(not_configured)? })
     }
 

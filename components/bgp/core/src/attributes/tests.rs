@@ -4,6 +4,7 @@ use super::*;
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Reader};
 use crate::session::Families;
+use crate::shards::Spread;
 use crate::wire::attribute::{Flags, code, put_header};
 use crate::wire::{Notification, notification};
 use alloc::format;
@@ -51,8 +52,8 @@ fn base(internal: bool) -> Vec<Attr<'static>> {
 
 fn read(body: &[u8], rules: ReceiveRules) -> (Result<crate::reader::Remarks, Notification>, Batches) {
     let mut batches = Batches::default();
-    let mut reader = Reader::new(rules, HashSeed(1));
-    (reader.update(body, Provenance::new(1, 1), &mut batches), batches)
+    let mut reader = Reader::new(rules, Spread::new(HashSeed(1), 1));
+    (reader.update(body, Provenance::new(1, 1), core::slice::from_mut(&mut batches)), batches)
 }
 
 /// What became of the route and of attribute `watched`.

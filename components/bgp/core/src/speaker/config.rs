@@ -16,6 +16,8 @@ pub struct Identity {
     pub router_id: RouterId,
     /// The driver's secret: seeds hash tables and jitter.
     pub seed: u64,
+    /// How many tables the prefixes are spread over, at least 1: as many as there are threads for.
+    pub tables: u16,
     /// The source number of the provenance ids that this process draws.
     pub source: u16,
 }

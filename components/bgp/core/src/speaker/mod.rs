@@ -25,12 +25,13 @@ use crate::event::{Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Framer, Remarks};
 use crate::session::{self, ConnectionId, Received};
-use crate::shard::{Interest, PeerIndex, Shard};
+use crate::shard::{Interest, PeerIndex};
+use crate::shards::{Sharded, Shards, Spread};
 use crate::wire::notification::{cease, code, open as open_error};
 use crate::wire::{
     AFI_IPV4, AFI_IPV6, Expected, Frame, MessageType, Notification, Open, RouteRefresh, SAFI_UNICAST,
 };
-use crate::writer::{Endpoints, Shards};
+use crate::writer::Endpoints;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
@@ -41,6 +42,7 @@ use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, Rng, RouteBatch};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
+use smallvec::SmallVec;
 
 /// What can happen to a router's BGP.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -103,13 +105,13 @@ pub type Traced = (IpPrefix, bool, Provenance);
 /// A router's BGP.
 pub struct Speaker {
     identity: Identity,
-    seed: HashSeed,
     rng: Rng,
     peers: Vec<Option<Box<Peer>>>,
     by_address: BTreeMap<IpAddr, PeerIndex>,
     networks: BTreeSet<IpPrefix>,
     shards: Shards,
-    batches: Batches,
+    /// What is being read, for each table.
+    batches: Vec<Batches>,
     provenance: Provenance,
     rib_offered: [bool; 2],
     traced: Option<Vec<Traced>>,
@@ -122,22 +124,18 @@ impl Speaker {
     /// A router without neighbours.
     pub fn new(identity: Identity) -> Self {
         let mut rng = Rng::from_seed(identity.seed);
-        let seed = HashSeed(rng.next_u64());
         let (local_as, router_id) = (identity.local_as, identity.router_id);
+        let spread = Spread::new(HashSeed(rng.next_u64()), identity.tables);
         Speaker {
             provenance: Provenance::new(identity.source, 0),
             identity,
-            seed,
             rng,
             // Number 0 is the router itself.
             peers: Vec::from([None]),
             by_address: BTreeMap::new(),
             networks: BTreeSet::new(),
-            shards: Shards {
-                ipv4: Shard::new(local_as, router_id, seed),
-                ipv6: Shard::new(local_as, router_id, seed),
-            },
-            batches: Batches::default(),
+            shards: Shards::new(local_as, router_id, spread),
+            batches: core::iter::repeat_with(Batches::default).take(spread.tables()).collect(),
             rib_offered: [false; 2],
             traced: None,
             session_out: Outbox::new(),
@@ -234,14 +232,19 @@ impl Speaker {
         let provenance = self.draw_provenance();
         let peer = self.peers.get_mut(usize::from(index.0))?.as_deref_mut()?;
         let link = peer.link.as_mut()?;
-        let before = (self.batches.ipv4.changes().len(), self.batches.ipv6.changes().len());
+        let before: SmallVec<[(usize, usize); 1]> = match self.traced {
+            Some(_) => self.batches.iter().map(Batches::len).collect(),
+            None => SmallVec::new(),
+        };
         let remarks = match link.reader.update(frame.body, provenance, &mut self.batches) {
             Err(notification) => return Some(notification),
             Ok(remarks) => remarks,
         };
         if let Some(traced) = &mut self.traced {
-            traced.extend(self.batches.ipv4.changes()[before.0..].iter().map(|c| c.traced(provenance)));
-            traced.extend(self.batches.ipv6.changes()[before.1..].iter().map(|c| c.traced(provenance)));
+            for (batches, (ipv4, ipv6)) in self.batches.iter().zip(before) {
+                traced.extend(batches.ipv4.changes()[ipv4..].iter().map(|c| c.traced(provenance)));
+                traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
+            }
         }
         if remarks != Remarks::default() {
             let address = peer.config.address;
@@ -254,7 +257,7 @@ impl Speaker {
                 out.push(event(address, PeerEvent::EndOfRib(family)));
             }
         }
-        if self.batches.is_full() {
+        if self.batches.iter().any(Batches::is_full) {
             self.apply(index);
         }
         None
@@ -262,13 +265,15 @@ impl Speaker {
 
     /// Hands what was read to the shards.
     fn apply(&mut self, index: PeerIndex) {
-        if self.batches.is_empty() {
+        if self.batches.iter().all(Batches::is_empty) {
             return;
         }
-        self.shards.ipv4.apply(index, &self.batches.ipv4, &mut self.interest4);
-        self.shards.ipv6.apply(index, &self.batches.ipv6, &mut self.interest6);
-        self.batches.ipv4.clear();
-        self.batches.ipv6.clear();
+        self.shards.apply(index, &self.batches, &mut self.interest4);
+        self.shards.apply(index, &self.batches, &mut self.interest6);
+        for batches in &mut self.batches {
+            batches.ipv4.clear();
+            batches.ipv6.clear();
+        }
     }
 
     /// Gives a message to the session; what was read before it takes effect before it.
@@ -315,14 +320,12 @@ impl Speaker {
                 }
                 session::Output::Up(connection, negotiated) => {
                     let info = peer.info(&negotiated);
-                    self.shards.ipv4.peer_up(index, info);
-                    self.shards.ipv6.peer_up(index, info);
-                    peer.up(index, connection, &negotiated, self.seed, &mut self.shards);
+                    self.shards.peer_up(index, info);
+                    peer.up(index, connection, &negotiated, &mut self.shards);
                     out.push(event(address, PeerEvent::Up));
                 }
                 session::Output::Down(reason) => {
-                    self.shards.ipv4.peer_down(index);
-                    self.shards.ipv6.peer_down(index);
+                    self.shards.peer_down(index);
                     peer.down();
                     out.push(event(address, PeerEvent::Down(reason)));
                 }
@@ -337,8 +340,8 @@ impl Speaker {
             return;
         }
         match refresh.afi {
-            AFI_IPV4 => self.shards.ipv4.refresh(index, None),
-            AFI_IPV6 => self.shards.ipv6.refresh(index, None),
+            AFI_IPV4 => self.shards.refresh::<Ipv4Prefix>(index, None),
+            AFI_IPV6 => self.shards.refresh::<Ipv6Prefix>(index, None),
             _ => {}
         }
     }
@@ -363,16 +366,19 @@ impl Speaker {
     /// Adds about `limit` best routes for the RIB to `batch`; returns whether there are more. After a `false`,
     /// [`Output::RibReady`] says when there are some again.
     pub fn rib_batch_ipv4(&mut self, limit: usize, batch: &mut RouteBatch<Ipv4Prefix>) -> bool {
-        self.shards.ipv4.rib_batch(limit, batch);
-        self.rib_offered[Family::Ipv4 as usize] = self.shards.ipv4.has_rib_changes();
-        self.rib_offered[Family::Ipv4 as usize]
+        self.rib_batch(limit, batch)
     }
 
     /// As [`Speaker::rib_batch_ipv4`].
     pub fn rib_batch_ipv6(&mut self, limit: usize, batch: &mut RouteBatch<Ipv6Prefix>) -> bool {
-        self.shards.ipv6.rib_batch(limit, batch);
-        self.rib_offered[Family::Ipv6 as usize] = self.shards.ipv6.has_rib_changes();
-        self.rib_offered[Family::Ipv6 as usize]
+        self.rib_batch(limit, batch)
+    }
+
+    fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
+        self.shards.rib_batch(limit, batch);
+        let more = self.shards.has_rib_changes::<P>();
+        self.rib_offered[P::FAMILY as usize] = more;
+        more
     }
 
     /// Starts or stops noting the prefixes of UPDATEs. Who starts it takes them after every input that brings octets.
@@ -394,8 +400,7 @@ impl Speaker {
 
     /// Puts checking stages before every PeerOut, or takes them out.
     pub fn check(&mut self, on: bool) {
-        self.shards.ipv4.check(on);
-        self.shards.ipv6.check(on);
+        self.shards.check(on);
     }
 
     /// Passes on what the shards want, and says who can be told something that could not before.
@@ -406,7 +411,8 @@ impl Speaker {
         for interest in self.interest6.drain() {
             out.push(Output::InterestIpv6(interest));
         }
-        let ready = [self.shards.ipv4.has_rib_changes(), self.shards.ipv6.has_rib_changes()];
+        let ready =
+            [self.shards.has_rib_changes::<Ipv4Prefix>(), self.shards.has_rib_changes::<Ipv6Prefix>()];
         for family in Family::ALL {
             let offered = &mut self.rib_offered[family as usize];
             if ready[family as usize] && !core::mem::replace(offered, ready[family as usize]) {
@@ -519,17 +525,17 @@ impl Machine for Speaker {
             }
             Input::AnswerIpv4(answer) => {
                 let provenance = self.draw_provenance();
-                self.shards.ipv4.answer(&answer, provenance, &mut self.interest4);
+                self.shards.answer(&answer, provenance, &mut self.interest4);
             }
             Input::AnswerIpv6(answer) => {
                 let provenance = self.draw_provenance();
-                self.shards.ipv6.answer(&answer, provenance, &mut self.interest6);
+                self.shards.answer(&answer, provenance, &mut self.interest6);
             }
-            Input::Invalid(IpPrefix::V4(prefix)) => self.shards.ipv4.invalid(prefix, &mut self.interest4),
-            Input::Invalid(IpPrefix::V6(prefix)) => self.shards.ipv6.invalid(prefix, &mut self.interest6),
+            Input::Invalid(IpPrefix::V4(prefix)) => self.shards.invalid(prefix, &mut self.interest4),
+            Input::Invalid(IpPrefix::V6(prefix)) => self.shards.invalid(prefix, &mut self.interest6),
             Input::RibRestarted => {
-                self.shards.ipv4.rib_restarted(&mut self.interest4);
-                self.shards.ipv6.rib_restarted(&mut self.interest6);
+                self.shards.rib_restarted(&mut self.interest4);
+                self.shards.rib_restarted(&mut self.interest6);
                 self.rib_offered = [false; 2];
             }
             Input::Reset(address, text) => {
@@ -566,8 +572,8 @@ impl Machine for Speaker {
     }
 
     fn run_slice(&mut self, _now: Instant, budget: Budget, out: &mut Outbox<Output>) -> Progress {
-        let ipv4 = self.shards.ipv4.run_slice(budget, &mut self.interest4);
-        let ipv6 = self.shards.ipv6.run_slice(budget, &mut self.interest6);
+        let ipv4 = self.shards.run_slice(budget, &mut self.interest4);
+        let ipv6 = self.shards.run_slice(budget, &mut self.interest6);
         self.settle(out);
         ipv4.or(ipv6)
     }

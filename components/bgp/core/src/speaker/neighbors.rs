@@ -40,8 +40,8 @@ impl Speaker {
         for (prefix, wanted) in changes {
             let provenance = self.draw_provenance();
             match prefix {
-                IpPrefix::V4(p) => self.shards.ipv4.originate(p, wanted, provenance, &mut self.interest4),
-                IpPrefix::V6(p) => self.shards.ipv6.originate(p, wanted, provenance, &mut self.interest6),
+                IpPrefix::V4(p) => self.shards.originate(p, wanted, provenance, &mut self.interest4),
+                IpPrefix::V6(p) => self.shards.originate(p, wanted, provenance, &mut self.interest6),
             }
         }
     }
@@ -51,8 +51,7 @@ impl Speaker {
         let shards = &self.shards;
         let is_free = |(i, p): (usize, &Option<Box<Peer>>)| {
             let index = PeerIndex(i as u16);
-            let clean = shards.ipv4.is_clean(index) && shards.ipv6.is_clean(index);
-            i > 0 && clean && p.as_ref().is_none_or(|p| p.retired)
+            i > 0 && shards.is_clean(index) && p.as_ref().is_none_or(|p| p.retired)
         };
         let free = self.peers.iter().enumerate().position(is_free);
         let index = free.unwrap_or_else(|| {

@@ -2,11 +2,11 @@
 
 use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
-use crate::hash::HashSeed;
 use crate::reader::{Framer, Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
-use crate::writer::{Endpoints, Shards, Writer};
+use crate::shards::Shards;
+use crate::writer::{Endpoints, Writer};
 use smallvec::SmallVec;
 
 /// What there is only while a session is up.
@@ -84,14 +84,7 @@ impl Peer {
         }
     }
 
-    pub fn up(
-        &mut self,
-        index: PeerIndex,
-        id: ConnectionId,
-        negotiated: &Negotiated,
-        seed: HashSeed,
-        shards: &mut Shards,
-    ) {
+    pub fn up(&mut self, index: PeerIndex, id: ConnectionId, negotiated: &Negotiated, shards: &mut Shards) {
         let Some(connection) = self.connections.iter().find(|c| c.id == id) else { return };
         let endpoints = connection.endpoints;
         let config = self.session.config();
@@ -105,7 +98,7 @@ impl Peer {
         };
         let next_hop_self = self.config.next_hop_self;
         let writer = Writer::new(index, negotiated, config.is_internal(), next_hop_self, &endpoints, shards);
-        let reader = Reader::new(rules, seed);
+        let reader = Reader::new(rules, shards.spread());
         self.link = Some(Link { reader, writer, offered: false, end_of_rib: [false; 2] });
     }
 

@@ -10,7 +10,7 @@ use crate::shard::{PeerIndex, Sent, ShardView};
 use crate::wire::Open;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Asn, Family, Instant, RouterId};
+use sluice_base::{Asn, Family, Instant, Ipv4Prefix, Ipv6Prefix, RouterId};
 
 /// The router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,7 +76,7 @@ impl Speaker {
             router_id: self.identity.router_id,
             neighbors: self.by_address.len(),
             established: configured().filter(established).count(),
-            tables: [self.shards.ipv4.view(), self.shards.ipv6.view()],
+            tables: Family::ALL.map(|family| self.shards.view(family)),
         }
     }
 
@@ -120,8 +120,8 @@ impl Speaker {
             sent: MessageCounters { update: writer.updates, ..session.sent },
             reader,
             writer,
-            prefixes_received: [shards.ipv4.received(index), shards.ipv6.received(index)],
-            prefixes_sent: [shards.ipv4.advertised(index), shards.ipv6.advertised(index)],
+            prefixes_received: [shards.received::<Ipv4Prefix>(index), shards.received::<Ipv6Prefix>(index)],
+            prefixes_sent: [shards.advertised::<Ipv4Prefix>(index), shards.advertised::<Ipv6Prefix>(index)],
             end_of_rib: Family::ALL.map(|f| peer.link.as_ref().is_some_and(|l| l.end_of_rib[f as usize])),
         })
     }

@@ -23,7 +23,8 @@ pub const LOCAL_AS: u32 = 65001;
 
 /// A family to test with: every test runs with both.
 pub trait Net: Unicast {
-    /// Test prefix number `n`, below 65536.
+    /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
+    /// tables.
     fn nth(n: u32) -> Self;
     /// Address `host` of the test's own network.
     fn host_addr(host: u8) -> IpAddr;
@@ -35,7 +36,7 @@ pub trait Net: Unicast {
 
 impl Net for Ipv4Prefix {
     fn nth(n: u32) -> Self {
-        Self::from_parts(0x1400_0000 + (n << 8), 24).unwrap()
+        Self::from_parts(0x1400_0000 + ((n & 15) << 22) + ((n >> 4) << 8), 24).unwrap()
     }
     fn host_addr(host: u8) -> IpAddr {
         IpAddr::from([10, 0, 0, host])
@@ -59,7 +60,8 @@ impl Net for Ipv4Prefix {
 
 impl Net for Ipv6Prefix {
     fn nth(n: u32) -> Self {
-        Self::from_parts((0x2a00 << 112) + (u128::from(n) << 80), 48).unwrap()
+        Self::from_parts((0x2a00 << 112) + (u128::from(n & 15) << 98) + (u128::from(n >> 4) << 80), 48)
+            .unwrap()
     }
     fn host_addr(host: u8) -> IpAddr {
         let mut octets = [0; 16];
@@ -214,9 +216,10 @@ pub struct Dut<P: Net> {
 }
 
 impl<P: Net> Dut<P> {
-    /// A router with peers of these ASes; peer `n` has address and identifier `n + 2`.
-    pub fn new(asns: &[u32]) -> Self {
-        let identity = Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, source: 1 };
+    /// A router of so many tables, with peers of these ASes; peer `n` has address and identifier `n + 2`.
+    pub fn new(asns: &[u32], tables: u16) -> Self {
+        let identity =
+            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, tables, source: 1 };
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,

@@ -63,6 +63,7 @@ impl World {
                 local_as: Asn(*asn),
                 router_id: RouterId(n as u32 + 1),
                 seed: n as u64 + 1,
+                tables: n as u16 % 3 + 1,
                 source: n as u16 + 1,
             };
             let mut speaker = Speaker::new(identity);
@@ -302,8 +303,8 @@ impl World {
 
     pub fn check(&self) {
         for router in &self.routers {
-            assert_eq!(router.speaker.shards().ipv4.violations(), []);
-            assert_eq!(router.speaker.shards().ipv6.violations(), []);
+            assert_eq!(router.speaker.shards().violations::<Ipv4Prefix>(), []);
+            assert_eq!(router.speaker.shards().violations::<Ipv6Prefix>(), []);
         }
     }
 }
