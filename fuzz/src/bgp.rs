@@ -6,6 +6,7 @@ use sluice_bgp::batch::Batch;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction, Families};
+use sluice_bgp::shards::Spread;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
@@ -86,13 +87,15 @@ pub fn update(body: &[u8]) {
             local_address: IpAddr::from([10, 0, 0, 1]),
             enforce_first_as: false,
         };
-        let mut batches = Batches::default();
-        let mut reader = Reader::new(rules, HashSeed(1));
+        let mut batches = [Batches::default(), Batches::default(), Batches::default()];
+        let mut reader = Reader::new(rules, Spread::new(HashSeed(1), 3));
         if reader.update(body, Provenance::new(1, 1), &mut batches).is_ok() {
-            check(&batches.ipv4);
-            check(&batches.ipv6);
+            for batches in &batches {
+                check(&batches.ipv4);
+                check(&batches.ipv6);
+            }
         } else {
-            assert!(batches.is_empty());
+            assert!(batches.iter().all(Batches::is_empty));
         }
     }
 }
@@ -115,7 +118,7 @@ fn check<P: Unicast>(batch: &Batch<P>) {
 
 /// A session that is up gets any octets; another peer is told what they lead to.
 pub fn session(octets: &[u8]) {
-    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, source: 1 };
+    let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables: 2, source: 1 };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
     let peers = [(IpAddr::from([10, 0, 0, 2]), 65002), (IpAddr::from([10, 0, 0, 3]), 65001)];
@@ -145,7 +148,8 @@ pub fn session(octets: &[u8]) {
     }
     let mut told = Vec::new();
     while speaker.fill(now, peers[1].0, 4096, &mut told) {}
-    assert!(speaker.shards().ipv4.violations().is_empty() && speaker.shards().ipv6.violations().is_empty());
+    let shards = speaker.shards();
+    assert!(shards.violations::<Ipv4Prefix>().is_empty() && shards.violations::<Ipv6Prefix>().is_empty());
 }
 
 fn sample_open(asn: Asn) -> Open {
