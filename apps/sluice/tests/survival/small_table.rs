@@ -81,7 +81,8 @@ fn any_component_killed() {
         let pid = lab.pid(component).unwrap();
         lab.kill(pid);
         lab.until(&format!("{component} is back"), |l| {
-            assert_eq!(l.kernel(), WHOLE, "{component} died and routes went with it");
+            let log = || l.lab.log("sluice", "sluice");
+            assert_eq!(l.kernel(), WHOLE, "{component} died and routes went with it\n{}", log());
             l.ready() && l.pid(component).is_some_and(|new| new != pid && new != 0)
         });
         lab.until("the session is up", |l| l.established(FEED));
