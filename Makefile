@@ -4,13 +4,14 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency install clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
+	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make lint       rustfmt, clippy, the rules of the house, licences"
 
 setup:
@@ -55,6 +56,10 @@ bench-tables: setup
 # Random mutations of real messages against every decoder, SECONDS for each; with the checks of overflow that tests have.
 fuzz: setup
 	$(CARGO) run --locked -p sluice-fuzz -- all $(or $(SECONDS),10)
+
+# What was built; `make build` first, as an ordinary user.
+install:
+	@dist/install target/release/sluice
 
 # Removes what a killed demo, test or benchmark may have left behind.
 clean-lab:

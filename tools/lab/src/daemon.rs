@@ -227,7 +227,7 @@ pub(crate) fn prepare(state: &State, name: &str, daemon: Daemon) -> Result<(), L
         _ => return Ok(()),
     };
     if state.scope != crate::scope::Scope::Host {
-        return Err(LabError::NoRights(format!("{name}: {daemon:?} changes its user, and so needs root")));
+        return Err(LabError::NeedsRoot { node: name.into(), daemon });
     }
     // Where there is no such user, the daemon says so itself.
     let Ok(Some(user)) = nix::unistd::User::from_name(user) else { return Ok(()) };

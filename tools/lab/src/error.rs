@@ -66,8 +66,16 @@ pub enum LabError {
         node: String,
     },
     /// Neither root nor a user namespace is to be had.
-    #[error("no right to make network namespaces: {0}")]
+    #[error("no right to make network namespaces: {0}; run this as root, or let users make namespaces")]
     NoRights(String),
+    /// A daemon that changes its user, which the user namespace of a lab without root has only one of.
+    #[error("{node}: {daemon:?} changes its user, which a lab without root does not allow; run this as root")]
+    NeedsRoot {
+        /// The node.
+        node: String,
+        /// The daemon.
+        daemon: crate::topology::Daemon,
+    },
 }
 
 /// Adds the file's name to an I/O error.

@@ -87,6 +87,10 @@ fn any_component_killed() {
         lab.until("the session is up", |l| l.established(FEED));
         lab.until("the RIB has it all", rib_is_whole);
         assert_eq!(lab.kernel(), WHOLE, "after {component}");
+        let sockets = std::fs::read_dir(lab.run_dir().join("xrl")).unwrap();
+        let left = sockets.filter_map(|s| s.unwrap().file_name().into_string().ok());
+        let left: Vec<String> = left.filter(|name| name.starts_with(&format!("{pid}-"))).collect();
+        assert!(left.is_empty(), "{component} is dead and left {left:?}");
     }
     // What the neighbour withdraws is gone from the kernel: nothing is kept from an earlier life.
     lab.birdc("feed", "disable feed4");

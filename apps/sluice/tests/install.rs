@@ -1,0 +1,51 @@
+//! `dist/install`: what it puts where, and what it says when it cannot.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+fn script() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dist/install")
+}
+
+fn install(program: &str, destdir: &Path, prefix: &str) -> Output {
+    Command::new(script()).arg(program).env("DESTDIR", destdir).env("PREFIX", prefix).output().unwrap()
+}
+
+#[test]
+fn everything_is_below_destdir_and_prefix() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("opt/router");
+    // A page of a command that is gone.
+    std::fs::create_dir_all(root.join("share/man/man1")).unwrap();
+    std::fs::write(root.join("share/man/man1/sluice-gone.1"), "").unwrap();
+    let output = install(SLUICE, folder.path(), "/opt/router");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let version = Command::new(root.join("bin/sluice")).arg("--version").output().unwrap();
+    assert!(String::from_utf8_lossy(&version.stdout).starts_with("sluice "));
+    let holds = |name: &str, text: &str| {
+        let written = std::fs::read_to_string(root.join(name)).unwrap();
+        assert!(written.contains(text), "{name}");
+    };
+    holds("share/man/man1/sluice.1", ".TH sluice 1");
+    holds("share/man/man1/sluice-show.1", "sluice");
+    holds("share/bash-completion/completions/sluice", "complete -F");
+    holds("share/zsh/site-functions/_sluice", "#compdef sluice");
+    holds("share/fish/vendor_completions.d/sluice.fish", "complete -c sluice");
+    assert!(!root.join("share/man/man1/sluice-gone.1").exists());
+}
+
+#[test]
+fn what_cannot_be_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused = |output: Output, says: &str| {
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && said.contains(says), "{said}");
+    };
+    refused(install("/nowhere/sluice", folder.path(), "/usr"), "make build");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "").unwrap();
+    refused(install(SLUICE, &file, "/usr"), "PREFIX or DESTDIR");
+}
