@@ -244,6 +244,11 @@ impl Shards {
         }
     }
 
+    /// Whether every path was decided by the RIB's word on its next hop; see [`Shard::is_resolved`].
+    pub fn is_resolved(&self) -> bool {
+        self.tables.iter().all(|t| t.ipv4.is_resolved() && t.ipv6.is_resolved())
+    }
+
     /// Background work of a family.
     pub fn run_slice<P: Sharded>(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
         let (questions, tables) = P::questions(self);

@@ -113,6 +113,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     let shards = dut.speaker.shards();
     assert_eq!(shards.violations::<Ipv4Prefix>(), []);
     assert_eq!(shards.violations::<Ipv6Prefix>(), []);
+    assert!(shards.is_resolved());
     let view = Family::ALL.map(|family| shards.view(family));
     assert!(view.iter().all(|v| v.stale == 0 && v.queued == 0), "{view:?}");
 }

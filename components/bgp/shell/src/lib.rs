@@ -167,13 +167,13 @@ impl BgpShell {
         }
     }
 
-    /// Whether what is known is what there is: every neighbour that is wanted has told all its routes since this process
-    /// started, or the time for that is over.
+    /// Whether the RIB has been told what there is: all next hops are resolved (what waits for that is not announced yet), and
+    /// every neighbour that is wanted has told all its routes since this process started, or the time for that is over.
     fn is_converged(&self) -> bool {
         if !self.converged.get() {
             self.converged.set(self.started.elapsed() >= GRACE || self.have_all_told());
         }
-        self.converged.get()
+        self.converged.get() && self.with(|speaker| speaker.shards().is_resolved()).unwrap_or(false)
     }
 
     fn have_all_told(&self) -> bool {
@@ -250,7 +250,11 @@ impl BgpShell {
         let driver = Rc::new(Driver::new(Speaker::new(identity.clone()), effect));
         self.identity.replace(Some(identity));
         self.driver.replace(Some(Rc::clone(&driver)));
-        tokio::task::spawn_local(async move { driver.run().await });
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            // Background work may have been what the RIB waits for.
+            driver.run_telling(|| me.rib.look_if_due()).await;
+        });
         Ok(())
     }
 

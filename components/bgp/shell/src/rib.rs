@@ -89,6 +89,13 @@ impl RibSide {
         self.changed.notify_one();
     }
 
+    /// Work was done that may complete what is announced.
+    pub fn look_if_due(&self) {
+        if self.refresh_due.get() {
+            self.changed.notify_one();
+        }
+    }
+
     /// An answer holds no longer.
     pub fn take_back(&self, prefix: IpPrefix) {
         self.taken_back.borrow_mut().push(prefix);

@@ -156,11 +156,12 @@ impl fea::Interfaces for Served<FakeFea> {
     }
 }
 
-/// Remembers routes; reaches every next hop.
+/// Remembers routes; reaches every next hop, but takes its time to say so.
 #[derive(Default)]
 struct FakeRib {
     routes: RefCell<BTreeMap<Ipv4Prefix, Provenance>>,
-    refreshed: Cell<bool>,
+    /// How many routes there were when everything had been announced.
+    refreshed: Cell<Option<usize>>,
     changed: Notify,
 }
 
@@ -205,7 +206,7 @@ impl rib::Rib for Served<FakeRib> {
         _: &CallContext,
         _: rib::EndOfRefreshRequest,
     ) -> Result<rib::EndOfRefreshReply, XrlError> {
-        self.0.refreshed.set(true);
+        self.0.refreshed.set(Some(self.0.routes.borrow().len()));
         self.0.changed.notify_waiters();
         Ok(rib::EndOfRefreshReply {})
     }
@@ -215,6 +216,10 @@ impl rib::Rib for Served<FakeRib> {
         _: &CallContext,
         request: rib::RegisterInterestRequest,
     ) -> Result<rib::RegisterInterestReply, XrlError> {
+        // Longer than the neighbour needs to tell everything.
+        for _ in 0..if self.0.refreshed.get().is_none() { 20 } else { 0 } {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
         let hop = sluice_base::NextHop::on(sluice_base::InterfaceIndex::new(1).unwrap());
         let forwarding: sluice_xrl::idl::common::v1::Forwarding = (&sluice_base::Forwarding::one(hop)).into();
         let answers = request.addrs.iter().map(|addr| {
@@ -433,7 +438,8 @@ async fn scenario() {
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(20_000).await;
     assert_eq!(neighbor.hear_all().await, ["192.0.2.0/24".parse().unwrap()]);
-    until(&fake_rib.changed, || fake_rib.routes.borrow().len() == 20_000 && fake_rib.refreshed.get()).await;
+    until(&fake_rib.changed, || fake_rib.refreshed.get().is_some()).await;
+    assert_eq!(fake_rib.refreshed.get(), Some(20_000), "all is said to be announced when it is");
     let provenance = fake_rib.routes.borrow()[&prefix(7)];
     assert_eq!(provenance.source(), 9);
 

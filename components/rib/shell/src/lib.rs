@@ -6,10 +6,12 @@
 mod clients;
 mod convert;
 mod fib;
+mod interfaces;
 mod service;
 
 use clients::Clients;
 use fib::FibPump;
+use interfaces::Interfaces;
 use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
 use sluice_machine::Machine;
@@ -28,6 +30,7 @@ pub struct RibShell {
     driver: Driver<Rib>,
     clients: Clients,
     fib: FibPump,
+    interfaces: Interfaces,
     instance: RefCell<String>,
     arriving: Point,
     queued: Point,
@@ -52,6 +55,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 driver: Driver::new(Rib::new(u64::from_ne_bytes(seed), source), effect),
                 clients: Clients::new(&frame.router),
                 fib: FibPump::new(&frame),
+                interfaces: Interfaces::new(),
                 instance: RefCell::new(String::new()),
                 arriving: frame.profile.point("route_arrives_rib"),
                 queued: frame.profile.point("route_queued_fea"),

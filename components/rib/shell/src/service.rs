@@ -131,6 +131,7 @@ impl pb::Rib for Served {
         _ctx: &CallContext,
         request: pb::RegisterInterestRequest,
     ) -> Result<pb::RegisterInterestReply, XrlError> {
+        self.interfaces.known().await;
         let watcher = self.client(&request.target);
         let scope = if request.all_origins { Scope::All } else { Scope::Internal };
         let mut answers = Vec::with_capacity(request.addrs.len());
@@ -226,7 +227,11 @@ impl fea::InterfaceObserver for Served {
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
         for event in request.events {
             let event = InterfaceEvent::try_from(&event).map_err(wrong("events"))?;
+            let is_end = event == InterfaceEvent::SnapshotEnd;
             self.input(Input::Interface(event));
+            if is_end {
+                self.interfaces.arrived();
+            }
         }
         Ok(fea::InterfaceChangedReply {})
     }

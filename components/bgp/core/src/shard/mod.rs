@@ -380,6 +380,11 @@ impl<P: Unicast> Shard<P> {
         self.rib = RibBranch::new(self.core.queue.end());
     }
 
+    /// Whether every path was decided by the RIB's word on its next hop: no answer is awaited, and none has yet to take effect.
+    pub fn is_resolved(&self) -> bool {
+        self.core.resolver.is_settled()
+    }
+
     /// Background work: entries whose next hop changed are decided again, stale paths are deleted.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
         let limit = budget.0.max(1) as usize;

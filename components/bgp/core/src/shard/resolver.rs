@@ -241,6 +241,16 @@ impl<P: Prefix> Resolver<P> {
         }
     }
 
+    /// Whether an answer of the RIB holds for every next hop, and every entry was decided by it.
+    pub fn is_settled(&self) -> bool {
+        let is_own = |hop: &NextHop| hop.address.is_unspecified();
+        let is_answered = |hop: &NextHop| address::<P>(hop).is_none_or(|a| self.answer_for(a).is_some());
+        self.hops
+            .iter()
+            .flatten()
+            .all(|h| h.redecide.is_none() && (is_own(&h.next_hop) || is_answered(&h.next_hop)))
+    }
+
     /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
     pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
         for hop in self.hops.iter_mut().flatten() {
