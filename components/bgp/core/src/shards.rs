@@ -46,8 +46,8 @@ pub trait Sharded: Unicast {
     fn batch(batches: &Batches) -> &Batch<Self>;
     /// The same, to change.
     fn batch_mut(batches: &mut Batches) -> &mut Batch<Self>;
-    /// The family's questions.
-    fn questions(shards: &mut Shards) -> (&mut Questions<Self>, &mut [Table]);
+    /// The family's questions, and who asks them.
+    fn questions(shards: &mut Shards) -> Asking<'_, Self>;
 }
 
 impl Sharded for Ipv4Prefix {
@@ -65,8 +65,8 @@ impl Sharded for Ipv4Prefix {
     fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
         &mut batches.ipv4
     }
-    fn questions(shards: &mut Shards) -> (&mut Questions<Self>, &mut [Table]) {
-        (&mut shards.questions4, &mut shards.tables)
+    fn questions(shards: &mut Shards) -> Asking<'_, Self> {
+        Asking { questions: &mut shards.questions4, tables: &mut shards.tables, out: &mut shards.interests4 }
     }
 }
 
@@ -85,9 +85,57 @@ impl Sharded for Ipv6Prefix {
     fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
         &mut batches.ipv6
     }
-    fn questions(shards: &mut Shards) -> (&mut Questions<Self>, &mut [Table]) {
-        (&mut shards.questions6, &mut shards.tables)
+    fn questions(shards: &mut Shards) -> Asking<'_, Self> {
+        Asking { questions: &mut shards.questions6, tables: &mut shards.tables, out: &mut shards.interests6 }
     }
+}
+
+/// Questions of a family, the tables that have them, and where they go.
+pub struct Asking<'s, P: Sharded> {
+    questions: &'s mut Questions<P>,
+    tables: &'s mut [Table],
+    out: &'s mut Outbox<Interest<P>>,
+}
+
+impl<P: Sharded> Asking<'_, P> {
+    /// Has a table do something that may make it ask.
+    fn table<R>(
+        &mut self,
+        number: usize,
+        act: impl FnOnce(&mut Shard<P>, &mut Outbox<Interest<P>>) -> R,
+    ) -> R {
+        self.questions.ask(self.tables, number, self.out, act)
+    }
+}
+
+/// The tables as neighbours see them, wherever they are.
+pub trait Tables {
+    /// Who has what.
+    fn spread(&self) -> Spread;
+    /// A session is up; see [`Shard::peer_up`].
+    fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
+    /// A session is down; see [`Shard::peer_down`].
+    fn peer_down(&mut self, peer: PeerIndex);
+    /// Whether all routes of a peer are forgotten, so that its number may be given to another.
+    fn is_clean(&self, peer: PeerIndex) -> bool;
+    /// The peer is to be told all routes of a family that a peer of its kind may have.
+    fn join<P: Sharded>(&mut self, peer: PeerIndex, key: GroupKey);
+    /// The peer is told everything of a family once more; see [`Shard::refresh`].
+    fn refresh<P: Sharded>(&mut self, peer: PeerIndex, key: Option<GroupKey>);
+    /// Takes what was read from `peer`: a batch for each table. They are empty afterwards.
+    fn apply(&mut self, peer: PeerIndex, batches: &mut [Batches]);
+    /// Whether `peer` has anything of a family to be told.
+    fn has_output<P: Sharded>(&self, peer: PeerIndex) -> bool;
+    /// Fills `out` with what the table `number` has for `peer`; see [`Shard::fill`].
+    fn fill<P: Sharded>(
+        &mut self,
+        number: usize,
+        peer: PeerIndex,
+        hop: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+        sent: &mut Sent,
+    ) -> Filled;
 }
 
 /// Which table has a prefix.
@@ -131,6 +179,8 @@ pub struct Shards {
     tables: Vec<Table>,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
+    interests4: Outbox<Interest<Ipv4Prefix>>,
+    interests6: Outbox<Interest<Ipv6Prefix>>,
     /// The table that has the RIB's next turn.
     turn: usize,
 }
@@ -147,100 +197,48 @@ impl Shards {
             tables: core::iter::repeat_with(table).take(spread.tables()).collect(),
             questions4: Questions::default(),
             questions6: Questions::default(),
+            interests4: Outbox::new(),
+            interests6: Outbox::new(),
             turn: 0,
         }
     }
 
-    /// Who has what.
-    pub const fn spread(&self) -> Spread {
-        self.spread
+    /// What the tables ask the RIB: to be drained after each call that may make them ask.
+    pub fn interests<P: Sharded>(&mut self) -> &mut Outbox<Interest<P>> {
+        P::questions(self).out
     }
 
     fn shards<P: Sharded>(&self) -> impl Iterator<Item = &Shard<P>> {
         self.tables.iter().map(P::shard)
     }
 
-    /// A session is up; see [`Shard::peer_up`].
-    pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
-        for table in &mut self.tables {
-            table.ipv4.peer_up(peer, info);
-            table.ipv6.peer_up(peer, info);
-        }
-    }
-
-    /// A session is down; see [`Shard::peer_down`].
-    pub fn peer_down(&mut self, peer: PeerIndex) {
-        for table in &mut self.tables {
-            table.ipv4.peer_down(peer);
-            table.ipv6.peer_down(peer);
-        }
-    }
-
-    /// Whether all routes of a peer are forgotten, so that its number may be given to another.
-    pub fn is_clean(&self, peer: PeerIndex) -> bool {
-        self.tables.iter().all(|t| t.ipv4.is_clean(peer) && t.ipv6.is_clean(peer))
-    }
-
-    /// The peer is to be told all routes of a family that a peer of its kind may have.
-    pub fn join<P: Sharded>(&mut self, peer: PeerIndex, key: GroupKey) {
-        self.tables.iter_mut().for_each(|t| P::shard_mut(t).join(peer, key));
-    }
-
-    /// The peer is told everything of a family once more; see [`Shard::refresh`].
-    pub fn refresh<P: Sharded>(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
-        self.tables.iter_mut().for_each(|t| P::shard_mut(t).refresh(peer, key));
-    }
-
-    /// Takes what was read from `peer`: a batch for each table. Questions for the RIB go to `out`.
-    pub fn apply<P: Sharded>(&mut self, peer: PeerIndex, batches: &[Batches], out: &mut Outbox<Interest<P>>) {
-        let (questions, tables) = P::questions(self);
-        for (number, batches) in batches.iter().enumerate() {
-            let batch = P::batch(batches);
-            if !batch.is_empty() {
-                questions.ask(tables, number, out, |shard, out| shard.apply(peer, batch, out));
-            }
-        }
-    }
-
     /// Originates `prefix`, or no longer does.
-    pub fn originate<P: Sharded>(
-        &mut self,
-        prefix: P,
-        wanted: bool,
-        provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
-    ) {
+    pub fn originate<P: Sharded>(&mut self, prefix: P, wanted: bool, provenance: Provenance) {
         let number = self.spread.table(prefix);
-        let (questions, tables) = P::questions(self);
-        questions.ask(tables, number, out, |shard, out| shard.originate(prefix, wanted, provenance, out));
+        P::questions(self).table(number, |shard, out| shard.originate(prefix, wanted, provenance, out));
     }
 
     /// The RIB's answer about next hops.
-    pub fn answer<P: Sharded>(
-        &mut self,
-        answer: &InterestAnswer<P>,
-        provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
-    ) {
-        let (questions, tables) = P::questions(self);
+    pub fn answer<P: Sharded>(&mut self, answer: &InterestAnswer<P>, provenance: Provenance) {
+        let Asking { questions, tables, out } = P::questions(self);
         questions.answer(tables, answer, provenance, out);
     }
 
     /// The RIB's answer for `prefix` holds no longer.
-    pub fn invalid<P: Sharded>(&mut self, prefix: P, out: &mut Outbox<Interest<P>>) {
-        let (questions, tables) = P::questions(self);
-        questions.invalid(prefix);
-        for number in 0..tables.len() {
-            questions.ask(tables, number, out, |shard, out| shard.invalid(prefix, out));
+    pub fn invalid<P: Sharded>(&mut self, prefix: P) {
+        let mut asking = P::questions(self);
+        asking.questions.invalid(prefix);
+        for number in 0..asking.tables.len() {
+            asking.table(number, |shard, out| shard.invalid(prefix, out));
         }
     }
 
     /// The RIB was restarted: it is asked about all next hops and told all routes again.
-    pub fn rib_restarted<P: Sharded>(&mut self, out: &mut Outbox<Interest<P>>) {
-        let (questions, tables) = P::questions(self);
-        questions.forget();
-        for number in 0..tables.len() {
-            questions.ask(tables, number, out, |shard, out| shard.rib_restarted(out));
+    pub fn rib_restarted<P: Sharded>(&mut self) {
+        let mut asking = P::questions(self);
+        asking.questions.forget();
+        for number in 0..asking.tables.len() {
+            asking.table(number, |shard, out| shard.rib_restarted(out));
         }
     }
 
@@ -250,32 +248,13 @@ impl Shards {
     }
 
     /// Background work of a family.
-    pub fn run_slice<P: Sharded>(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
-        let (questions, tables) = P::questions(self);
+    pub fn run_slice<P: Sharded>(&mut self, budget: Budget) -> Progress {
+        let mut asking = P::questions(self);
         let mut progress = Progress::Done;
-        for number in 0..tables.len() {
-            progress =
-                progress.or(questions.ask(tables, number, out, |shard, out| shard.run_slice(budget, out)));
+        for number in 0..asking.tables.len() {
+            progress = progress.or(asking.table(number, |shard, out| shard.run_slice(budget, out)));
         }
         progress
-    }
-
-    /// Whether `peer` has anything of a family to be told.
-    pub fn has_output<P: Sharded>(&self, peer: PeerIndex) -> bool {
-        self.shards::<P>().any(|shard| shard.has_output(peer))
-    }
-
-    /// Fills `out` with what the table `number` has for `peer`; see [`Shard::fill`].
-    pub fn fill<P: Sharded>(
-        &mut self,
-        number: usize,
-        peer: PeerIndex,
-        hop: &[u8],
-        limit: usize,
-        out: &mut Vec<u8>,
-        sent: &mut Sent,
-    ) -> Filled {
-        self.tables.get_mut(number).map_or(Filled::Dry, |t| P::shard_mut(t).fill(peer, hop, limit, out, sent))
     }
 
     /// Whether the RIB has anything of a family to be told.
@@ -372,5 +351,68 @@ impl Shards {
     /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out.
     pub fn is_advertised<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> bool {
         P::shard(&self.tables[self.spread.table(prefix)]).is_advertised(peer, prefix)
+    }
+}
+
+impl Tables for Shards {
+    fn spread(&self) -> Spread {
+        self.spread
+    }
+
+    fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
+        for table in &mut self.tables {
+            table.ipv4.peer_up(peer, info);
+            table.ipv6.peer_up(peer, info);
+        }
+    }
+
+    fn peer_down(&mut self, peer: PeerIndex) {
+        for table in &mut self.tables {
+            table.ipv4.peer_down(peer);
+            table.ipv6.peer_down(peer);
+        }
+    }
+
+    fn is_clean(&self, peer: PeerIndex) -> bool {
+        self.tables.iter().all(|t| t.ipv4.is_clean(peer) && t.ipv6.is_clean(peer))
+    }
+
+    fn join<P: Sharded>(&mut self, peer: PeerIndex, key: GroupKey) {
+        self.tables.iter_mut().for_each(|t| P::shard_mut(t).join(peer, key));
+    }
+
+    fn refresh<P: Sharded>(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
+        self.tables.iter_mut().for_each(|t| P::shard_mut(t).refresh(peer, key));
+    }
+
+    fn apply(&mut self, peer: PeerIndex, batches: &mut [Batches]) {
+        fn family<P: Sharded>(shards: &mut Shards, peer: PeerIndex, batches: &mut [Batches]) {
+            let mut asking = P::questions(shards);
+            for (number, batches) in batches.iter_mut().enumerate() {
+                let batch = P::batch_mut(batches);
+                if !batch.is_empty() {
+                    asking.table(number, |shard, out| shard.apply(peer, batch, out));
+                }
+                batch.clear();
+            }
+        }
+        family::<Ipv4Prefix>(self, peer, batches);
+        family::<Ipv6Prefix>(self, peer, batches);
+    }
+
+    fn has_output<P: Sharded>(&self, peer: PeerIndex) -> bool {
+        self.shards::<P>().any(|shard| shard.has_output(peer))
+    }
+
+    fn fill<P: Sharded>(
+        &mut self,
+        number: usize,
+        peer: PeerIndex,
+        hop: &[u8],
+        limit: usize,
+        out: &mut Vec<u8>,
+        sent: &mut Sent,
+    ) -> Filled {
+        self.tables.get_mut(number).map_or(Filled::Dry, |t| P::shard_mut(t).fill(peer, hop, limit, out, sent))
     }
 }

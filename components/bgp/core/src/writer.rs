@@ -5,7 +5,7 @@
 
 use crate::session::{Families, Negotiated};
 use crate::shard::{Filled, GroupKey, PeerIndex, Sent};
-use crate::shards::{Sharded, Shards};
+use crate::shards::{Sharded, Tables};
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
 use alloc::vec::Vec;
@@ -75,14 +75,14 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer for a session that has just come up; joins the groups of the shards.
+    /// A writer for a session that has just come up; joins the groups of the tables.
     pub fn new(
         peer: PeerIndex,
         negotiated: &Negotiated,
         internal: bool,
         next_hop_self: bool,
         endpoints: &Endpoints,
-        shards: &mut Shards,
+        tables: &mut impl Tables,
     ) -> Self {
         let next_hops = Family::ALL.map(|family| endpoints.next_hop(family));
         let has_hop = Families { ipv4: !next_hops[0].is_empty(), ipv6: !next_hops[1].is_empty() };
@@ -91,10 +91,10 @@ impl Writer {
             Writer { peer, families, next_hops, turn: false, tables: [(0, 0); 2], sent: Sent::default() };
         let (ipv4, ipv6) = writer.keys(negotiated, internal, next_hop_self);
         if families.ipv4 {
-            shards.join::<Ipv4Prefix>(peer, ipv4);
+            tables.join::<Ipv4Prefix>(peer, ipv4);
         }
         if families.ipv6 {
-            shards.join::<Ipv6Prefix>(peer, ipv6);
+            tables.join::<Ipv6Prefix>(peer, ipv6);
         }
         writer
     }
@@ -111,10 +111,16 @@ impl Writer {
     }
 
     /// Tells the peer everything once more, after its configuration changed.
-    pub fn rejoin(&self, negotiated: &Negotiated, internal: bool, next_hop_self: bool, shards: &mut Shards) {
+    pub fn rejoin(
+        &self,
+        negotiated: &Negotiated,
+        internal: bool,
+        next_hop_self: bool,
+        tables: &mut impl Tables,
+    ) {
         let (ipv4, ipv6) = self.keys(negotiated, internal, next_hop_self);
-        shards.refresh::<Ipv4Prefix>(self.peer, Some(ipv4));
-        shards.refresh::<Ipv6Prefix>(self.peer, Some(ipv6));
+        tables.refresh::<Ipv4Prefix>(self.peer, Some(ipv4));
+        tables.refresh::<Ipv6Prefix>(self.peer, Some(ipv6));
     }
 
     /// The families that the peer is told.
@@ -123,19 +129,19 @@ impl Writer {
     }
 
     /// Whether there is anything to write.
-    pub fn has_output(&self, shards: &Shards) -> bool {
-        (self.families.ipv4 && shards.has_output::<Ipv4Prefix>(self.peer))
-            || (self.families.ipv6 && shards.has_output::<Ipv6Prefix>(self.peer))
+    pub fn has_output(&self, tables: &impl Tables) -> bool {
+        (self.families.ipv4 && tables.has_output::<Ipv4Prefix>(self.peer))
+            || (self.families.ipv6 && tables.has_output::<Ipv6Prefix>(self.peer))
     }
 
     /// Appends messages up to about `limit` octets; returns whether there is more. Families take turns.
-    pub fn fill(&mut self, shards: &mut Shards, limit: usize, out: &mut Vec<u8>) -> bool {
+    pub fn fill(&mut self, tables: &mut impl Tables, limit: usize, out: &mut Vec<u8>) -> bool {
         let end = out.len() + limit;
         for _ in 0..2 {
             self.turn = !self.turn;
             let more = match self.turn {
-                true => self.families.ipv4 && self.fill_family::<Ipv4Prefix>(shards, end, out),
-                false => self.families.ipv6 && self.fill_family::<Ipv6Prefix>(shards, end, out),
+                true => self.families.ipv4 && self.fill_family::<Ipv4Prefix>(tables, end, out),
+                false => self.families.ipv6 && self.fill_family::<Ipv6Prefix>(tables, end, out),
             };
             if more {
                 return true;
@@ -144,25 +150,25 @@ impl Writer {
         false
     }
 
-    fn fill_family<P: Sharded>(&mut self, shards: &mut Shards, end: usize, out: &mut Vec<u8>) -> bool {
+    fn fill_family<P: Sharded>(&mut self, tables: &mut impl Tables, end: usize, out: &mut Vec<u8>) -> bool {
         let Writer { peer, next_hops, sent, .. } = self;
         let (turn, told) = &mut self.tables[P::FAMILY as usize];
-        let tables = shards.spread().tables();
+        let count = tables.spread().tables();
         let mut dry = 0;
-        while dry < tables {
-            match shards.fill::<P>(*turn, *peer, &next_hops[P::FAMILY as usize], end, out, sent) {
+        while dry < count {
+            match tables.fill::<P>(*turn, *peer, &next_hops[P::FAMILY as usize], end, out, sent) {
                 Filled::Full => {
-                    *turn = (*turn + 1) % tables;
+                    *turn = (*turn + 1) % count;
                     return true;
                 }
                 Filled::Dry => {
-                    *turn = (*turn + 1) % tables;
+                    *turn = (*turn + 1) % count;
                     dry += 1;
                 }
                 // The peer hears it once, when the last table has told everything.
                 Filled::EndOfRib => {
                     *told += 1;
-                    if *told == tables {
+                    if *told == count {
                         put_end_of_rib(P::FAMILY, out);
                         sent.updates += 1;
                     }

@@ -1,23 +1,26 @@
 //! The neighbours that are configured: they come, change and go, and nobody else notices.
 
-use super::config::{Config, NeighborConfig};
+use super::Output;
+use super::config::NeighborConfig;
 use super::peer::Peer;
-use super::{Output, Speaker, event};
+use super::peers::{Peers, event};
 use crate::event::PeerEvent;
 use crate::session;
 use crate::shard::PeerIndex;
+use crate::shards::Tables;
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Instant, IpPrefix};
+use sluice_base::Instant;
 use sluice_machine::Outbox;
 
-impl Speaker {
-    pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
-        let wanted: BTreeSet<IpAddr> = config.neighbors.iter().map(|n| n.address).collect();
+impl<T: Tables> Peers<T> {
+    /// These neighbours are configured, and no others.
+    pub fn configure(&mut self, now: Instant, neighbors: Vec<NeighborConfig>, out: &mut Outbox<Output>) {
+        let wanted: BTreeSet<IpAddr> = neighbors.iter().map(|n| n.address).collect();
         let gone: Vec<IpAddr> = self.by_address.keys().filter(|a| !wanted.contains(a)).copied().collect();
         for address in gone {
             if let Some(index) = self.by_address.remove(&address) {
@@ -27,31 +30,20 @@ impl Speaker {
                 }
             }
         }
-        for neighbor in config.neighbors {
+        for neighbor in neighbors {
             match self.by_address.get(&neighbor.address) {
                 Some(&index) => self.reconfigure(now, index, neighbor, out),
                 None => self.add(now, neighbor, out),
-            }
-        }
-        let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
-        let old = core::mem::replace(&mut self.networks, networks);
-        let changes: Vec<(IpPrefix, bool)> =
-            old.symmetric_difference(&self.networks).map(|p| (*p, self.networks.contains(p))).collect();
-        for (prefix, wanted) in changes {
-            let provenance = self.draw_provenance();
-            match prefix {
-                IpPrefix::V4(p) => self.shards.originate(p, wanted, provenance, &mut self.interest4),
-                IpPrefix::V6(p) => self.shards.originate(p, wanted, provenance, &mut self.interest6),
             }
         }
     }
 
     /// A free peer number: one that no shard has routes of any more, or a new one.
     fn free_index(&mut self) -> PeerIndex {
-        let shards = &self.shards;
+        let tables = &self.tables;
         let is_free = |(i, p): (usize, &Option<Box<Peer>>)| {
             let index = PeerIndex(i as u16);
-            i > 0 && shards.is_clean(index) && p.as_ref().is_none_or(|p| p.retired)
+            i > 0 && tables.is_clean(index) && p.as_ref().is_none_or(|p| p.retired)
         };
         let free = self.peers.iter().enumerate().position(is_free);
         let index = free.unwrap_or_else(|| {
@@ -92,7 +84,7 @@ impl Speaker {
             return self.drive(now, index, input, out);
         }
         if old.next_hop_self != peer.config.next_hop_self {
-            peer.rejoin(&mut self.shards);
+            peer.rejoin(&mut self.tables);
         }
         match (was, is) {
             (true, false) => self.stop(now, index, cease::SHUTDOWN, out),

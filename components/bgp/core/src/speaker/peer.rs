@@ -5,7 +5,7 @@ use crate::attributes::ReceiveRules;
 use crate::reader::{Framer, Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
-use crate::shards::Shards;
+use crate::shards::Tables;
 use crate::writer::{Endpoints, Writer};
 use smallvec::SmallVec;
 
@@ -84,7 +84,13 @@ impl Peer {
         }
     }
 
-    pub fn up(&mut self, index: PeerIndex, id: ConnectionId, negotiated: &Negotiated, shards: &mut Shards) {
+    pub fn up(
+        &mut self,
+        index: PeerIndex,
+        id: ConnectionId,
+        negotiated: &Negotiated,
+        tables: &mut impl Tables,
+    ) {
         let Some(connection) = self.connections.iter().find(|c| c.id == id) else { return };
         let endpoints = connection.endpoints;
         let config = self.session.config();
@@ -97,16 +103,16 @@ impl Peer {
             enforce_first_as: self.config.enforce_first_as,
         };
         let next_hop_self = self.config.next_hop_self;
-        let writer = Writer::new(index, negotiated, config.is_internal(), next_hop_self, &endpoints, shards);
-        let reader = Reader::new(rules, shards.spread());
+        let writer = Writer::new(index, negotiated, config.is_internal(), next_hop_self, &endpoints, tables);
+        let reader = Reader::new(rules, tables.spread());
         self.link = Some(Link { reader, writer, offered: false, end_of_rib: [false; 2] });
     }
 
     /// Lets the neighbour be told everything once more, as it is configured now.
-    pub fn rejoin(&mut self, shards: &mut Shards) {
+    pub fn rejoin(&mut self, tables: &mut impl Tables) {
         let internal = self.session.config().is_internal();
         if let (Some(link), Some(negotiated)) = (&self.link, self.session.negotiated()) {
-            link.writer.rejoin(negotiated, internal, self.config.next_hop_self, shards);
+            link.writer.rejoin(negotiated, internal, self.config.next_hop_self, tables);
         }
     }
 

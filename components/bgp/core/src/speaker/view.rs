@@ -69,42 +69,43 @@ pub struct NeighborView {
 impl Speaker {
     /// The router.
     pub fn summary(&self) -> Summary {
+        let peers = &self.peers;
         let established = |p: &&Peer| p.session.state() == State::Established;
-        let configured = || self.by_address.values().filter_map(|i| self.peers[usize::from(i.0)].as_deref());
+        let configured =
+            || peers.by_address.values().filter_map(|i| peers.peers[usize::from(i.0)].as_deref());
         Summary {
-            local_as: self.identity.local_as,
-            router_id: self.identity.router_id,
-            neighbors: self.by_address.len(),
+            local_as: peers.identity.local_as,
+            router_id: peers.identity.router_id,
+            neighbors: peers.by_address.len(),
             established: configured().filter(established).count(),
-            tables: Family::ALL.map(|family| self.shards.view(family)),
+            tables: Family::ALL.map(|family| peers.tables.view(family)),
         }
     }
 
     /// The addresses of the configured neighbours, in order.
     pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
-        self.by_address.keys().copied()
+        self.peers.addresses()
     }
 
     /// The address of the neighbour with this number; the router's own number has none.
     pub fn neighbor_address(&self, index: PeerIndex) -> Option<IpAddr> {
-        self.peers.get(usize::from(index.0))?.as_ref().map(|p| p.config.address)
+        self.peers.peers.get(usize::from(index.0))?.as_ref().map(|p| p.config.address)
     }
 
     /// The configuration of a neighbour.
     pub fn neighbor_config(&self, address: IpAddr) -> Option<&NeighborConfig> {
-        let index = self.by_address.get(&address)?;
-        self.peers[usize::from(index.0)].as_ref().map(|p| &p.config)
+        self.peers.config(address)
     }
 
     /// A neighbour; `None` if it is not configured.
     pub fn neighbor(&self, address: IpAddr) -> Option<NeighborView> {
-        let &index = self.by_address.get(&address)?;
-        let peer = self.peers[usize::from(index.0)].as_deref()?;
+        let &index = self.peers.by_address.get(&address)?;
+        let peer = self.peers.peers[usize::from(index.0)].as_deref()?;
         let session = &peer.session;
         let all = [Timer::ConnectRetry, Timer::Hold, Timer::Keepalive, Timer::DelayOpen, Timer::IdleHold];
         let timers = all.into_iter().filter_map(|t| session.timer(t).map(|at| (t, at))).collect();
         let (reader, writer) = (peer.read(), peer.sent());
-        let shards = &self.shards;
+        let shards = &self.peers.tables;
         Some(NeighborView {
             index,
             config: peer.config.clone(),
