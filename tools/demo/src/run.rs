@@ -209,19 +209,26 @@ fn address_in(prefix: IpPrefix, rng: &mut Rng) -> IpAddr {
     }
 }
 
-/// Packets from the host behind FRR to addresses all over the table; how many arrive at the far end.
-fn send_packets(lab: &Lab, table: &RoutingTable, seed: u64) -> Result<(u64, u64)> {
+/// Addresses all over the table, one a line: a fifth of them IPv6 where there is both.
+fn targets(table: &RoutingTable, seed: u64) -> String {
     let mut rng = Rng::from_seed(seed);
     let mut targets = String::new();
     for index in 0..PACKETS {
-        let (all, step) =
-            if index % 5 == 4 && !table.v6.is_empty() { (&table.v6, 5) } else { (&table.v4, 1) };
-        let a = &all[(index / step * 7919) % all.len()];
-        targets.push_str(&format!("{}\n", address_in(a.prefix, &mut rng)));
+        let is_v6 = table.v4.is_empty() || (index % 5 == 4 && !table.v6.is_empty());
+        let (all, step) = if is_v6 { (&table.v6, 5) } else { (&table.v4, 1) };
+        if let Some(a) = all.get((index / step * 7919) % all.len().max(1)) {
+            targets.push_str(&format!("{}\n", address_in(a.prefix, &mut rng)));
+        }
     }
+    targets
+}
+
+/// Packets from the host behind FRR to addresses all over the table; how many arrive at the far end.
+fn send_packets(lab: &Lab, table: &RoutingTable, seed: u64) -> Result<(u64, u64)> {
+    let targets = targets(table, seed);
     let folder = lab.dir("host");
     let (file, ready) = (folder.join("targets"), folder.join("ready"));
-    std::fs::write(&file, targets)?;
+    std::fs::write(&file, &targets)?;
     let _ = std::fs::remove_file(&ready);
     let program = std::env::current_exe()?;
     let sink = lab.command("internet", &program)?.arg("sink").arg(&ready).stdout(Stdio::piped()).spawn()?;
@@ -296,4 +303,25 @@ fn keep(lab: &Lab, sluice: &Path) {
     );
     println!("  ip netns exec {name}-host ping 192.0.2.1");
     println!("Take it down with: {} lab down {name}", sluice.display());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_go_to_whatever_the_table_has() {
+        let table = |prefixes: &[&str]| {
+            RoutingTable::with_made_up_paths(prefixes.iter().filter_map(|p| Some((p.parse().ok()?, None))))
+        };
+        let (v4, v6) = (["20.0.0.0/8", "21.0.0.0/24"], ["2a00:1::/32"]);
+        for (prefixes, expected_v6) in
+            [(&v4[..], 0), (&v6[..], PACKETS), (&[v4[0], v4[1], v6[0]][..], PACKETS / 5)]
+        {
+            let targets = targets(&table(prefixes), 1);
+            assert_eq!(targets.lines().count(), PACKETS);
+            assert_eq!(targets.lines().filter(|t| t.contains(':')).count(), expected_v6);
+        }
+        assert!(targets(&RoutingTable::default(), 1).is_empty());
+    }
 }
