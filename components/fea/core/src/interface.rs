@@ -203,7 +203,8 @@ impl Interfaces {
         let none = LinkConfiguration::default();
         let wanted = self.configuration.interfaces.get(&known.interface.name).unwrap_or(&none);
         let has = |a: &InterfaceAddress| known.interface.addresses.binary_search(a).is_ok();
-        for address in before.iter().filter(|a| has(a) && !wanted.addresses.contains(a)) {
+        // Also one that the engine has not shown yet: that it was asked for is enough.
+        for address in before.iter().filter(|a| !wanted.addresses.contains(a)) {
             out.push(Output::Engine(EngineOp::DeleteAddress { interface, address: *address }));
         }
         let up = wanted.enabled.filter(|up| *up != known.interface.admin_up);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use sluice_base::*;
 use sluice_fea::sim::{SimEngine, SimRoute};
-use sluice_fea::{Drive, Effect, Engine, Fea, Input, RouteTarget};
+use sluice_fea::{Configuration, Drive, Effect, Engine, Fea, Input, LinkConfiguration, RouteTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
@@ -442,4 +442,30 @@ fn the_snapshot_of_interfaces_ends() {
     world.effects.clear();
     world.quiet();
     assert!(world.effects.is_empty(), "nothing changed: {:?}", world.effects);
+}
+
+/// An address is taken back before the engine has shown that it is there.
+#[test]
+fn an_address_that_was_asked_for_and_not_seen_goes_too() {
+    let mut world = World::new();
+    let name = world.drive.core().interfaces().unwrap()[0].name.clone();
+    let address = InterfaceAddress { addr: "192.0.2.1".parse().unwrap(), prefix_len: 24, peer: None };
+    let has = |world: &mut World| {
+        let all = world.drive.core().interfaces().unwrap();
+        all.iter().any(|i| i.addresses.contains(&address))
+    };
+    let mut configuration = Configuration::default();
+    let link = LinkConfiguration { addresses: [address].into(), ..LinkConfiguration::default() };
+    configuration.interfaces.insert(name.clone(), link);
+    let now = world.now;
+    world.drive.handle(now, Input::Configure(configuration.clone()), &mut world.effects);
+    assert!(!has(&mut world), "nobody has told the core yet");
+    configuration.interfaces.clear();
+    world.drive.handle(now, Input::Configure(configuration.clone()), &mut world.effects);
+    world.quiet();
+    assert!(!has(&mut world), "the address stayed");
+    // And once more, to an address that somebody else has taken away meanwhile: nothing to report.
+    world.effects.clear();
+    world.drive.handle(now, Input::Configure(configuration), &mut world.effects);
+    assert_eq!(world.effects, []);
 }
