@@ -165,7 +165,12 @@ pub fn simulate(args: &BgpsimArgs) -> Result<(Title, Vec<run::PhaseResult>)> {
     let sharing = args.sharing.or(scenario.sharing()).unwrap_or(3);
     let content = args.workload.load(args.routes, families, sharing, args.seed)?;
     let trace = content.trace()?;
-    let senders = args.senders.unwrap_or_else(|| trace.as_ref().map_or(1, |t| t.peers.len()));
+    let of_trace = trace.as_ref().filter(|_| !args.floor);
+    let senders = args.senders.unwrap_or_else(|| of_trace.map_or(1, |t| t.peers.len()));
+    ensure!(
+        !args.floor || trace.is_none() || senders == 1,
+        "a relay knows of no best path: with a trace, --floor goes with one sender"
+    );
     ensure!((1..=MOST_PEERS).contains(&senders), "there have to be 1 to {MOST_PEERS} senders");
     ensure!(args.receivers <= MOST_PEERS, "there can be at most {MOST_PEERS} receivers");
     let order = args.order(trace.is_some())?;

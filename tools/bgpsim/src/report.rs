@@ -38,7 +38,10 @@ pub fn text(title: &Title, phases: &[PhaseResult]) -> String {
         title.target, title.workload, title.senders, title.receivers, title.order, title.mix, title.speed
     );
     if title.skipped > 0 {
-        out += &format!("{} messages of the trace cannot be said again and were left out\n", title.skipped);
+        out += &format!(
+            "{} messages of the trace are of other families, or cannot be said again, and were left out\n",
+            title.skipped
+        );
     }
     let head = [
         "phase",

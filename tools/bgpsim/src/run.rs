@@ -157,6 +157,16 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn phases(&self, phases: &[Phase]) -> Result<Vec<PhaseResult>> {
+        // What is left of an earlier run, or said of its own accord, has to be over before anything is counted.
+        self.watch(&mut Progress::begin(self.senders, 0), || true)?;
+        if let Some((session, tally)) = self.ear.receivers().find(|(_, tally)| !tally.is_complete()) {
+            let (count, some) = tally.surplus();
+            bail!(
+                "{} hears of {count} routes before they are sent, such as {}",
+                session.peer,
+                some.join(", ")
+            );
+        }
         let mut results = Vec::new();
         for phase in phases {
             let result = self.phase(phase).with_context(|| format!("phase `{}`", phase.name))?;

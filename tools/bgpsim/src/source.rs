@@ -74,7 +74,7 @@ impl Source {
             Source::Synthetic(_) => Ok(Content::Table(Table::synthetic(size, sharing, seed)?)),
             Source::Table(file) => {
                 let (table, _) = sluice_load::source::find(file.as_deref())?;
-                Ok(Content::Table(Table::real(&table.thinned(size.v4, size.v6))))
+                Ok(Content::Table(Table::real(&table).thinned(size)))
             }
             Source::Trace(file) => {
                 let name = file.display();

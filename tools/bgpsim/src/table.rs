@@ -79,10 +79,34 @@ impl Table {
         Table { groups: groups.collect() }
     }
 
+    /// At most `size` routes, taken evenly over the table, whole groups as far as possible: as many prefixes share their attributes
+    /// as before.
+    #[must_use]
+    pub fn thinned(self, size: Size) -> Self {
+        let is_v4 = |g: &Group| matches!(g.prefixes.first(), Some(IpPrefix::V4(_)));
+        let (v4, v6): (Vec<Group>, Vec<Group>) = self.groups.into_iter().partition(is_v4);
+        Table { groups: thinned(v4, size.v4).chain(thinned(v6, size.v6)).collect() }
+    }
+
     /// All prefixes.
     pub fn prefixes(&self) -> impl Iterator<Item = IpPrefix> {
         self.groups.iter().flat_map(|g| g.prefixes.iter().copied())
     }
+}
+
+fn thinned(groups: Vec<Group>, wanted: usize) -> impl Iterator<Item = Group> {
+    let all: usize = groups.iter().map(|g| g.prefixes.len()).sum();
+    let (mut seen, mut taken) = (0, 0);
+    groups.into_iter().filter_map(move |mut group| {
+        seen += group.prefixes.len();
+        let due = (seen as u128 * wanted.min(all) as u128 / all as u128) as usize;
+        if due <= taken {
+            return None;
+        }
+        group.prefixes.truncate(wanted - taken);
+        taken += group.prefixes.len();
+        Some(group)
+    })
 }
 
 fn distinct<P: Prefix>(size: usize, mut draw: impl FnMut() -> Option<P>) -> BTreeSet<P> {
@@ -144,5 +168,12 @@ mod tests {
         let table = Table::real(&RoutingTable::with_made_up_paths(prefixes));
         assert_eq!(table.prefixes().count(), 30);
         assert!(table.groups.len() <= 10);
+        for wanted in [0, 1, 7, 29, 30, 99] {
+            let thin = table.clone().thinned(Size { v4: wanted, v6: 5 });
+            assert_eq!(thin.prefixes().count(), wanted.min(30));
+            assert!(
+                thin.groups.iter().all(|g| table.groups.iter().any(|t| t.prefixes.starts_with(&g.prefixes)))
+            );
+        }
     }
 }
