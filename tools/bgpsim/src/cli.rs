@@ -4,7 +4,7 @@ use crate::message::Voice;
 use crate::order::{Mix, Order};
 use crate::relay::Relay;
 use crate::report::{self, Title};
-use crate::run::{self, Setup};
+use crate::run::{self, PhaseResult, Setup};
 use crate::scenario::Scenario;
 use crate::sender::Speed;
 use crate::session::{Peer, Role};
@@ -47,6 +47,9 @@ pub struct BgpsimArgs {
     /// In place of a router, a relay that only copies octets: the client's own limit.
     #[arg(long)]
     pub floor: bool,
+    /// Do the same with the relay first, to show how much of the time is the client's own.
+    #[arg(long, conflicts_with = "floor")]
+    pub beside_floor: bool,
 
     /// Peers that announce; as many as the trace has, if absent, or one.
     #[arg(long)]
@@ -145,11 +148,14 @@ const MOST_PEERS: usize = 10_000;
 
 /// Runs the command. The exit status says whether all that was sent was received.
 pub fn run(args: &BgpsimArgs) -> Result<ExitCode> {
-    let (title, phases) = simulate(args)?;
+    let Simulated { title, phases, floor } = simulate(args)?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&report::value(&title, &phases))?);
+        let mut value = report::value(&title, &phases);
+        value["floor"] =
+            floor.as_ref().map_or(serde_json::Value::Null, |f| report::value(&title, f)["phases"].clone());
+        println!("{}", serde_json::to_string_pretty(&value)?);
     } else {
-        print!("{}", report::text(&title, &phases));
+        print!("{}{}", report::text(&title, &phases), report::beside_floor(&phases, floor.as_deref()));
     }
     if let Some(path) = &args.plot {
         let written = std::fs::write(path, report::plot(&title, &phases).svg());
@@ -158,8 +164,18 @@ pub fn run(args: &BgpsimArgs) -> Result<ExitCode> {
     Ok(if report::verified(&phases) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
+/// A run and its results.
+pub struct Simulated {
+    /// What it was.
+    pub title: Title,
+    /// How its phases went.
+    pub phases: Vec<PhaseResult>,
+    /// How they went with the relay in the target's place, if that was asked for.
+    pub floor: Option<Vec<PhaseResult>>,
+}
+
 /// Plans and runs what the arguments say.
-pub fn simulate(args: &BgpsimArgs) -> Result<(Title, Vec<run::PhaseResult>)> {
+pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
     let families = args.families();
     let scenario = args.scenario()?;
     let sharing = args.sharing.or(scenario.sharing()).unwrap_or(3);
@@ -168,8 +184,8 @@ pub fn simulate(args: &BgpsimArgs) -> Result<(Title, Vec<run::PhaseResult>)> {
     let of_trace = trace.as_ref().filter(|_| !args.floor);
     let senders = args.senders.unwrap_or_else(|| of_trace.map_or(1, |t| t.peers.len()));
     ensure!(
-        !args.floor || trace.is_none() || senders == 1,
-        "a relay knows of no best path: with a trace, --floor goes with one sender"
+        !args.with_relay() || trace.is_none() || senders == 1,
+        "a relay knows of no best path: with a trace it goes with one sender"
     );
     ensure!((1..=MOST_PEERS).contains(&senders), "there have to be 1 to {MOST_PEERS} senders");
     ensure!(args.receivers <= MOST_PEERS, "there can be at most {MOST_PEERS} receivers");
@@ -207,22 +223,27 @@ pub fn simulate(args: &BgpsimArgs) -> Result<(Title, Vec<run::PhaseResult>)> {
         receivers: args.receivers,
         skipped: workload.skipped,
     };
-    Ok((title, args.perform(peers, &workload)?))
+    let floor = args.beside_floor.then(|| args.at_relay(&peers, &workload)).transpose()?;
+    let phases = match args.target {
+        Some(target) => args.perform(SocketAddr::new(target, args.port), peers, &workload)?,
+        None => args.at_relay(&peers, &workload)?,
+    };
+    Ok(Simulated { title, phases, floor })
 }
 
 impl BgpsimArgs {
-    fn perform(&self, peers: Vec<Peer>, workload: &Workload) -> Result<Vec<run::PhaseResult>> {
-        let relay = match self.target {
-            Some(_) => None,
-            None => {
-                let told = peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
-                Some(Relay::start(Asn(self.target_as), peers.len(), told)?)
-            }
-        };
-        let target = match (&relay, self.target) {
-            (Some(relay), _) => relay.address,
-            (None, target) => SocketAddr::new(target.context("there is no target")?, self.port),
-        };
+    /// With a relay in the target's place.
+    fn at_relay(&self, peers: &[Peer], workload: &Workload) -> Result<Vec<PhaseResult>> {
+        let told = peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
+        let relay = Relay::start(Asn(self.target_as), peers.len(), told)?;
+        let peers = peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
+        let alone = BgpsimArgs { listen: None, pids: Vec::new(), ..self.clone() };
+        let results = alone.perform(relay.address, peers, workload)?;
+        relay.join()?;
+        Ok(results)
+    }
+
+    fn perform(&self, target: SocketAddr, peers: Vec<Peer>, workload: &Workload) -> Result<Vec<PhaseResult>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let setup = Setup {
             target,
@@ -236,11 +257,11 @@ impl BgpsimArgs {
             patience: Duration::from_secs(self.patience),
             settle: Duration::from_millis(self.settle),
         };
-        let results = run::run(&setup, workload)?;
-        if let Some(relay) = relay {
-            relay.join()?;
-        }
-        Ok(results)
+        run::run(&setup, workload)
+    }
+
+    fn with_relay(&self) -> bool {
+        self.floor || self.beside_floor
     }
 
     fn families(&self) -> Families {

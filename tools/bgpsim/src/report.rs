@@ -77,6 +77,18 @@ pub fn text(title: &Title, phases: &[PhaseResult]) -> String {
     out
 }
 
+/// How much of the measured time the client needs without the target.
+pub fn beside_floor(phases: &[PhaseResult], floor: Option<&[PhaseResult]>) -> String {
+    let done = |phases: &[PhaseResult]| Some(phases.last()?.done()?.as_secs_f64());
+    let (Some(floor), Some(with)) = (floor, done(phases)) else { return String::new() };
+    let (Some(alone), Some(last)) = (done(floor), floor.last()) else { return String::new() };
+    format!(
+        "with a relay in the target's place: {alone:.3} s, {:.2} s of CPU: {:.0} % of the time above\n",
+        last.load.own_s,
+        100.0 * alone / with.max(f64::MIN_POSITIVE)
+    )
+}
+
 fn row(phase: &PhaseResult) -> Vec<String> {
     let seconds = |s: Option<f64>| s.map_or("-".to_owned(), |s| format!("{s:.3}"));
     vec![

@@ -260,7 +260,12 @@ pub(crate) fn expect(socket: &mut TcpStream, kind: MessageType) -> Result<Vec<u8
     let frame = header::frame(&octets)?.context("a message was cut off")?;
     match frame.kind {
         found if found == kind => Ok(frame.body.to_vec()),
-        MessageType::Notification => bail!("the target says {}", said(frame.body)),
+        MessageType::Notification => {
+            let text = format!("the target says {}", said(frame.body));
+            // What is wrong with an OPEN is wrong with the next one too.
+            let is_final = frame.body.first() == Some(&notification::code::OPEN);
+            if is_final { Err(Final(text).into()) } else { bail!(text) }
+        }
         found => bail!("{found:?} came instead of {kind:?}"),
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use clap::Parser;
-use sluice_bgpsim::cli::simulate;
+use sluice_bgpsim::cli::{Simulated, simulate};
 use sluice_bgpsim::run::PhaseResult;
 use sluice_bgpsim::{BgpsimArgs, report};
 
@@ -15,7 +15,7 @@ struct Line {
 fn run(line: &str) -> anyhow::Result<Vec<PhaseResult>> {
     let words =
         ["bgpsim", "--floor", "--timeout", "60", "--settle", "20"].into_iter().chain(line.split_whitespace());
-    let (title, phases) = simulate(&Line::try_parse_from(words)?.args)?;
+    let Simulated { title, phases, .. } = simulate(&Line::try_parse_from(words)?.args)?;
     let value = report::value(&title, &phases);
     assert_eq!(value["verified"], report::verified(&phases));
     assert!(report::text(&title, &phases).contains("sent = received"), "{}", report::text(&title, &phases));
