@@ -49,6 +49,8 @@ pub struct Tally {
     wrong: usize,
     /// Prefixes of which there should have been news.
     awaited: usize,
+    /// The number after the last one that was heard.
+    next: usize,
     /// Of this phase.
     pub counts: Counts,
 }
@@ -58,7 +60,7 @@ impl Tally {
     pub fn new(index: Arc<Index>) -> Self {
         let none = Bits::none(index.len());
         let expectation = Arc::new(Expectation { present: none.clone(), news: none.clone() });
-        let (wrong, awaited) = (0, 0);
+        let (wrong, awaited, next) = (0, 0, 0);
         Tally {
             index,
             expectation,
@@ -66,6 +68,7 @@ impl Tally {
             news: none,
             wrong,
             awaited,
+            next,
             counts: Counts::default(),
         }
     }
@@ -82,15 +85,16 @@ impl Tally {
 
     /// Takes the body of an UPDATE that was read at `at`.
     pub fn update(&mut self, body: &[u8], at: Instant) -> Result<(), WireError> {
-        let Tally { index, expectation, present, news, wrong, awaited, counts } = self;
+        let Tally { index, expectation, present, news, wrong, awaited, next, counts } = self;
         let mut any = false;
         routes::each(body, |prefix, announced| {
             any = true;
             *if announced { &mut counts.announced } else { &mut counts.withdrawn } += 1;
-            let Some(number) = index.number(prefix) else {
+            let Some(number) = index.number_near(prefix, *next) else {
                 counts.unexpected += 1;
                 return;
             };
+            *next = number + 1;
             let before = present.set(number, announced);
             let wanted = expectation.present.has(number);
             *wrong = *wrong + usize::from(announced != wanted) - usize::from(before != wanted);
