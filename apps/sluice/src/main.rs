@@ -97,6 +97,8 @@ enum Command {
         #[command(subcommand)]
         command: LabCommand,
     },
+    /// Acts as any number of BGP peers, to measure and verify what a router makes of their routes.
+    Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
     /// Prints a completion script for a shell.
     Completions {
         /// The shell.
@@ -150,6 +152,10 @@ fn main() -> ExitCode {
         Command::Profile { args, place } => (profile::run(args, &place), place.json),
         Command::Lab { command } => {
             return sluice_lab::run(command).unwrap_or_else(|error| Failure::from(error).print(false));
+        }
+        Command::Bgpsim(args) => {
+            return sluice_bgpsim::cli::run(&args)
+                .unwrap_or_else(|error| Failure::from(error).print(args.json));
         }
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "sluice", &mut std::io::stdout());

@@ -1,0 +1,145 @@
+//! `sluice bgpsim` against real daemons, each in a lab: ten senders with a tenth of a table each, one receiver, sent = received; and all
+//! the scenarios.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use serde_json::Value;
+use sluice_lab::{Lab, LabOptions, Topology, available};
+use std::fmt::Write;
+use std::path::Path;
+use std::process::Command;
+
+/// The executable that belongs to this test: the client, and one of the routers.
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+/// Neighbors that a router knows: 10.1.0.2 and the following, AS 65001 and the following.
+const PEERS: usize = 12;
+
+/// A router with its neighbors' addresses on one link.
+fn topology(daemon: &str, config: &str) -> Topology {
+    let addresses: Vec<String> =
+        (2..2 + PEERS).map(|n| format!("'10.1.0.{n}/24', '2001:db8:1::{n:x}/64'")).collect();
+    let text = format!(
+        "[nodes.peers]\n[nodes.router]\ndaemon = '{daemon}'\nconfig = '''\n{config}'''\n[[links]]\na = 'router:peers'\n\
+         b = 'peers:router'\na_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']\nb_addresses = [{}]\n",
+        addresses.join(", ")
+    );
+    text.parse().unwrap()
+}
+
+fn sluice() -> Topology {
+    let mut config = "protocols bgp {\n  local-as 64500;\n  router-id 10.0.0.1;\n".to_owned();
+    for n in 0..PEERS {
+        let asn = 65001 + n;
+        writeln!(config, "  neighbor 10.1.0.{} {{ peer-as {asn}; passive; ipv6-unicast enabled; }}", n + 2)
+            .unwrap();
+    }
+    topology("sluice", &(config + "}\n"))
+}
+
+fn bird() -> Topology {
+    let mut config = "router id 10.0.0.1;\nprotocol device {}\n".to_owned();
+    for n in 0..PEERS {
+        let (peer, asn) = (n + 2, 65001 + n);
+        writeln!(
+            config,
+            "protocol bgp {{\n local as 64500; neighbor 10.1.0.{peer} as {asn}; passive;\n \
+             ipv4 {{ import all; export all; }};\n ipv6 {{ import all; export all; }};\n}}"
+        )
+        .unwrap();
+    }
+    topology("bird", &config)
+}
+
+fn up(test: &str, topology: &Topology, program: &str) -> Option<Lab> {
+    if let Err(reason) = available() {
+        println!("skipped: {test}: {reason}");
+        return None;
+    }
+    if program != SLUICE && Command::new(program).arg("--version").output().is_err() {
+        println!("skipped: {test}: {program} is not installed");
+        return None;
+    }
+    let options = LabOptions { sluice: Some(Path::new(SLUICE).into()), ..LabOptions::unique("bgpsim") };
+    Some(Lab::up(topology, options).unwrap())
+}
+
+/// Runs the client where the neighbors' addresses are; what it reports.
+fn bgpsim(lab: &Lab, line: &str) -> Value {
+    let words = "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --next-hop6 2001:db8:1::2 --timeout 120 --settle 100";
+    let output = lab.output("peers", SLUICE, words.split(' ').chain(line.split(' '))).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|_| panic!("{line}: {}", String::from_utf8_lossy(&output.stderr)));
+    assert_eq!(report["verified"], output.status.success());
+    report
+}
+
+fn check(lab: &Lab, line: &str) {
+    let report = bgpsim(lab, line);
+    assert_eq!(report["verified"], true, "{line}: {report:#}");
+    let measured = report["phases"].as_array().unwrap().last().unwrap();
+    println!("{line}: {} routes in {} s", measured["routes"], measured["done_s"]);
+}
+
+fn everything(lab: &Lab) {
+    // Each of the ten has a tenth; their marks come on top.
+    let report = bgpsim(lab, "--workload synthetic --routes 10000 --senders 10 --beside-floor");
+    assert_eq!(report["floor"][0]["verified"], true, "{report:#}");
+    assert_eq!(report["verified"], true, "{report:#}");
+    let receiver = &report["phases"][0]["receivers"][0];
+    assert_eq!((&receiver["announced"], &receiver["unexpected"]), (&10_010.into(), &0.into()));
+    for scenario in ["1", "2", "3", "4", "5", "6", "7", "8", "lost"] {
+        check(
+            lab,
+            &format!("--workload synthetic:{scenario} --routes 3000 --senders 3 --receivers 2 --family both"),
+        );
+    }
+    for variant in
+        ["--mix best", "--order trace --mix 2", "--order threads --mix worst", "--order round-robin:9"]
+    {
+        check(lab, &format!("--workload synthetic --routes 3000 --senders 10 --receivers 2 {variant}"));
+    }
+    check(lab, "--workload synthetic --routes 1000 --senders 5 --spread same --hold-time 90");
+    if let Some(file) = sluice_testkit::shared("data/bgp/updates/ris.updates.20160811.1600.gz") {
+        check(lab, &format!("--workload mrt:{} --senders 11 --family both", file.display()));
+    }
+}
+
+#[test]
+fn at_sluice() {
+    let Some(lab) = up("at_sluice", &sluice(), SLUICE) else { return };
+    everything(&lab);
+}
+
+#[test]
+fn at_bird() {
+    let Some(lab) = up("at_bird", &bird(), "bird") else { return };
+    everything(&lab);
+}
+
+/// What is not received, and why no session comes up, is said.
+#[test]
+fn what_goes_wrong_is_said() {
+    let config = "router id 10.0.0.1;\nprotocol device {}\n\
+        protocol bgp { local as 64500; neighbor 10.1.0.2 as 65001; passive; ipv4 { import all; export none; }; }\n\
+        protocol bgp { local as 64500; neighbor 10.1.0.3 as 65002; passive; ipv4 { import none; export where net !~ [20.0.0.0/6+]; }; }\n";
+    let Some(lab) = up("what_goes_wrong_is_said", &topology("bird", config), "bird") else { return };
+    let report = bgpsim(&lab, "--workload synthetic --routes 2000 --patience 2");
+    assert_eq!(report["verified"], false, "{report:#}");
+    let receiver = &report["phases"][0]["receivers"][0];
+    let (heard, missing) = (receiver["announced"].as_u64().unwrap(), receiver["missing"].as_u64().unwrap());
+    assert_eq!(heard + missing, 2001, "{report:#}");
+    assert!(heard > 0 && missing > 0, "{report:#}");
+
+    // Each with another neighbor: a router does not talk for a while to one that said something wrong.
+    for (line, expected) in [
+        ("--local 10.1.0.2 --target-as 64999", "the target's AS is 64500, not 64999"),
+        ("--local 10.1.0.3 --sender-as 65009", "bad peer AS"),
+        ("--local 10.1.0.4", "sender 1 (AS 65001, 10.1.0.4) has no session"),
+        ("--local 10.9.9.9", "no address of this machine"),
+    ] {
+        let words =
+            "bgpsim --json --target 10.1.0.1 --receivers 0 --workload synthetic --routes 10 --timeout 3";
+        let output = lab.output("peers", SLUICE, words.split(' ').chain(line.split(' '))).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(!output.status.success() && text.contains(expected), "{line}: {text}");
+    }
+}

@@ -1,0 +1,389 @@
+//! `sluice bgpsim`.
+
+use crate::message::Voice;
+use crate::order::{Mix, Order};
+use crate::relay::Relay;
+use crate::report::{self, Title};
+use crate::run::{self, PhaseResult, Setup};
+use crate::scenario::Scenario;
+use crate::sender::Speed;
+use crate::session::{Peer, Role};
+use crate::source::{Content, Source};
+use crate::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
+use anyhow::{Context, Result, bail, ensure};
+use clap::{Args, ValueEnum};
+use sluice_base::{Asn, Family};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Families that peers speak.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub enum FamilyArg {
+    /// IPv4 only.
+    Ipv4,
+    /// IPv6 only.
+    Ipv6,
+    /// Both over the same sessions.
+    Both,
+}
+
+/// Acts as any number of BGP peers: senders announce a table or replay a trace, receivers verify and time what a router makes of it.
+///
+/// Each peer needs an address of its own, because routers tell peers apart by it: --local is the first of them, and the router has to
+/// know them all as neighbors, senders first, each with the next AS. `sluice bgpsim --floor` shows what the client itself can do.
+#[derive(Args, Clone, Debug)]
+pub struct BgpsimArgs {
+    /// The router under test.
+    #[arg(long, required_unless_present = "floor", conflicts_with = "floor")]
+    pub target: Option<IpAddr>,
+    /// Its AS.
+    #[arg(long, default_value_t = 64500)]
+    pub target_as: u32,
+    /// The port that it listens at.
+    #[arg(long, default_value_t = 179)]
+    pub port: u16,
+    /// In place of a router, a relay that only copies octets: the client's own limit.
+    #[arg(long)]
+    pub floor: bool,
+    /// Do the same with the relay first, to show how much of the time is the client's own.
+    #[arg(long, conflicts_with = "floor")]
+    pub beside_floor: bool,
+
+    /// Peers that announce; as many as the trace has, if absent, or one.
+    #[arg(long)]
+    pub senders: Option<usize>,
+    /// Peers that listen.
+    #[arg(long, default_value_t = 1)]
+    pub receivers: usize,
+    /// The AS of the first sender; the next has the next, and after the senders come the receivers. The target's own: all senders are
+    /// internal peers.
+    #[arg(long, default_value_t = 65001)]
+    pub sender_as: u32,
+    /// The AS of the first receiver, if it does not follow the senders'.
+    #[arg(long)]
+    pub receiver_as: Option<u32>,
+    /// The first sender's address on this machine; the next has the next, and after the senders come the receivers.
+    #[arg(long)]
+    pub local: Option<IpAddr>,
+    /// The first receiver's address, if it does not follow the senders'.
+    #[arg(long)]
+    pub receiver_local: Option<IpAddr>,
+    /// The first sender's next hop of IPv4 routes, if it is not its address.
+    #[arg(long)]
+    pub next_hop: Option<Ipv4Addr>,
+    /// The first sender's next hop of IPv6 routes, if it is not its address.
+    #[arg(long)]
+    pub next_hop6: Option<Ipv6Addr>,
+    /// Wait for the router to connect, at this port of each peer's address.
+    #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "179")]
+    pub listen: Option<u16>,
+    /// The hold time that peers propose, in seconds; without one there are no KEEPALIVEs either.
+    #[arg(long, default_value_t = 0)]
+    pub hold_time: u16,
+
+    /// What is said: table (a real one), table:FILE (prefixes one a line, or an MRT dump), mrt:FILE (an MRT trace), synthetic, or
+    /// synthetic:SCENARIO.
+    #[arg(long, default_value = "table")]
+    pub workload: Source,
+    /// What is measured of a table: announce, lost, or one of the eight scenarios of Wu and others, 1 to 8.
+    #[arg(long)]
+    pub scenario: Option<Scenario>,
+    /// Routes of a table.
+    #[arg(long, default_value_t = 1_000_000)]
+    pub routes: usize,
+    /// Families; that of the target if absent. Of both, a fifth of the routes is IPv6.
+    #[arg(long)]
+    pub family: Option<FamilyArg>,
+    /// Prefixes of a synthetic table that share their attributes.
+    #[arg(long)]
+    pub sharing: Option<usize>,
+    /// Prefixes in an UPDATE at most, where the scenario does not say.
+    #[arg(long)]
+    pub per_message: Option<usize>,
+    /// Whether each sender has a part of the table or all of it.
+    #[arg(long, value_enum, default_value_t = Spread::Split)]
+    pub spread: Spread,
+    /// Traffic mix of the thesis: best (all peers, a message at a time), 1 (all, in a realistic order), 2 (four at a time), 3 (two),
+    /// worst (one).
+    #[arg(long, value_enum, default_value_t = Mix::One)]
+    pub mix: Mix,
+    /// Variant: trace, round-robin:K (K messages of each peer in turn) or threads (one for each peer). If absent: round-robin:1 with
+    /// the mix `best`, trace for a trace, threads otherwise.
+    #[arg(long)]
+    pub order: Option<Order>,
+    /// full, original (with the trace's pauses) or so many times as fast, as in 10x.
+    #[arg(long, default_value = "full")]
+    pub speed: Speed,
+    /// For whatever is left to chance: the same number, the same run.
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+
+    /// A process of the router, to count its processor time and memory; may be repeated.
+    #[arg(long = "pid", value_name = "PID")]
+    pub pids: Vec<u32>,
+    /// Seconds that the whole run may take.
+    #[arg(long, default_value_t = 300)]
+    pub timeout: u64,
+    /// Seconds of silence after which receivers give up.
+    #[arg(long, default_value_t = 20)]
+    pub patience: u64,
+    /// Milliseconds of silence that a phase ends with: what comes in them counts as part of it.
+    #[arg(long, default_value_t = 300)]
+    pub settle: u64,
+    /// Threads that read.
+    #[arg(long)]
+    pub reading_threads: Option<usize>,
+    /// Print one JSON document instead of a table.
+    #[arg(long, short = 'j')]
+    pub json: bool,
+    /// Write a plot of the measured phase (SVG).
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
+}
+
+/// Most peers of a kind: their numbers must stay in the blocks that mark the ends of phases.
+const MOST_PEERS: usize = 10_000;
+
+/// Runs the command. The exit status says whether all that was sent was received.
+pub fn run(args: &BgpsimArgs) -> Result<ExitCode> {
+    let Simulated { title, phases, floor } = simulate(args)?;
+    if args.json {
+        let mut value = report::value(&title, &phases);
+        value["floor"] =
+            floor.as_ref().map_or(serde_json::Value::Null, |f| report::value(&title, f)["phases"].clone());
+        println!("{}", serde_json::to_string_pretty(&value)?);
+    } else {
+        print!("{}{}", report::text(&title, &phases), report::beside_floor(&phases, floor.as_deref()));
+    }
+    if let Some(path) = &args.plot {
+        let written = std::fs::write(path, report::plot(&title, &phases).svg());
+        written.with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    Ok(if report::verified(&phases) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// A run and its results.
+pub struct Simulated {
+    /// What it was.
+    pub title: Title,
+    /// How its phases went.
+    pub phases: Vec<PhaseResult>,
+    /// How they went with the relay in the target's place, if that was asked for.
+    pub floor: Option<Vec<PhaseResult>>,
+}
+
+/// Plans and runs what the arguments say.
+pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
+    let families = args.families();
+    let scenario = args.scenario()?;
+    let sharing = args.sharing.or(scenario.sharing()).unwrap_or(3);
+    let content = args.workload.load(args.routes, families, sharing, args.seed)?;
+    let trace = content.trace()?;
+    let of_trace = trace.as_ref().filter(|_| !args.floor);
+    let senders = args.senders.unwrap_or_else(|| of_trace.map_or(1, |t| t.peers.len()));
+    ensure!(
+        !args.with_relay() || trace.is_none() || senders == 1,
+        "a relay knows of no best path: with a trace it goes with one sender"
+    );
+    ensure!((1..=MOST_PEERS).contains(&senders), "there have to be 1 to {MOST_PEERS} senders");
+    ensure!(args.receivers <= MOST_PEERS, "there can be at most {MOST_PEERS} receivers");
+    let order = args.order(trace.is_some())?;
+    let cast = Cast {
+        voices: args.voices(senders, families)?,
+        families,
+        target_as: Asn(args.target_as),
+        order,
+        mix: args.mix,
+        seed: args.seed,
+    };
+    let workload: Workload = match (&trace, &content) {
+        (Some(trace), _) => cast.trace(trace)?,
+        (None, Content::Table(table)) => {
+            cast.table(table, scenario, args.spread, args.per_message.unwrap_or(ANY_NUMBER).max(1))?
+        }
+        (None, Content::Trace(_)) => bail!("a trace is no table"),
+    };
+    drop(trace);
+    let shown = args.workload.to_string();
+    drop(content);
+    let peers = args.peers(senders, families)?;
+    let title = Title {
+        target: args.target.map_or_else(|| "floor".to_owned(), |t| t.to_string()),
+        workload: if scenario == Scenario::Announce {
+            shown
+        } else {
+            format!("{shown}, scenario {scenario}")
+        },
+        order: order.to_string(),
+        mix: args.mix.name(),
+        speed: args.speed.to_string(),
+        senders,
+        receivers: args.receivers,
+        skipped: workload.skipped,
+    };
+    let floor = args.beside_floor.then(|| args.at_relay(&peers, &workload)).transpose()?;
+    let phases = match args.target {
+        Some(target) => args.perform(SocketAddr::new(target, args.port), peers, &workload)?,
+        None => args.at_relay(&peers, &workload)?,
+    };
+    Ok(Simulated { title, phases, floor })
+}
+
+impl BgpsimArgs {
+    /// With a relay in the target's place.
+    fn at_relay(&self, peers: &[Peer], workload: &Workload) -> Result<Vec<PhaseResult>> {
+        let told = peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
+        let relay = Relay::start(Asn(self.target_as), peers.len(), told)?;
+        let peers = peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
+        let alone = BgpsimArgs { listen: None, pids: Vec::new(), ..self.clone() };
+        let results = alone.perform(relay.address, peers, workload)?;
+        relay.join()?;
+        Ok(results)
+    }
+
+    fn perform(&self, target: SocketAddr, peers: Vec<Peer>, workload: &Workload) -> Result<Vec<PhaseResult>> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let setup = Setup {
+            target,
+            target_as: Asn(self.target_as),
+            peers,
+            listen: self.listen,
+            speed: self.speed,
+            reading_threads: self.reading_threads.unwrap_or(cores.min(self.receivers.max(1))),
+            target_processes: self.pids.clone(),
+            timeout: Duration::from_secs(self.timeout),
+            patience: Duration::from_secs(self.patience),
+            settle: Duration::from_millis(self.settle),
+        };
+        run::run(&setup, workload)
+    }
+
+    fn with_relay(&self) -> bool {
+        self.floor || self.beside_floor
+    }
+
+    fn families(&self) -> Families {
+        let of_target = match self.target.as_ref().map(Family::of) {
+            Some(Family::Ipv6) => FamilyArg::Ipv6,
+            _ => FamilyArg::Ipv4,
+        };
+        let family = self.family.unwrap_or(of_target);
+        Families { v4: family != FamilyArg::Ipv6, v6: family != FamilyArg::Ipv4 }
+    }
+
+    fn scenario(&self) -> Result<Scenario> {
+        let scenario = match (self.scenario, self.workload.scenario()) {
+            (Some(a), Some(b)) if a != b => bail!("--workload says scenario {b}, --scenario says {a}"),
+            (a, b) => a.or(b).unwrap_or(Scenario::Announce),
+        };
+        if matches!(self.workload, Source::Trace(_)) {
+            ensure!(
+                scenario == Scenario::Announce,
+                "a trace is what it is: scenario {scenario} needs a table"
+            );
+        }
+        ensure!(
+            !self.floor || scenario != Scenario::Lost,
+            "a relay does not withdraw what a lost sender said"
+        );
+        Ok(scenario)
+    }
+
+    fn order(&self, is_trace: bool) -> Result<Order> {
+        let order = self.order.unwrap_or(match self.mix {
+            Mix::Best => Order::RoundRobin(1),
+            _ if is_trace => Order::Trace,
+            _ => Order::Threads,
+        });
+        if self.speed != Speed::Full {
+            ensure!(is_trace, "only a trace has pauses: --speed {} needs --workload mrt:FILE", self.speed);
+            ensure!(
+                !matches!(order, Order::RoundRobin(_)) && self.mix == Mix::One,
+                "--speed {} keeps the trace's time, so that its order has to be trace or threads, and the mix 1",
+                self.speed
+            );
+        }
+        Ok(order)
+    }
+
+    fn voices(&self, senders: usize, families: Families) -> Result<Vec<Voice>> {
+        let internal = self.sender_as == self.target_as;
+        let (v4, v6) = match self.local {
+            Some(IpAddr::V4(a)) => (Some(a), None),
+            Some(IpAddr::V6(a)) => (None, Some(a)),
+            None => (None, None),
+        };
+        // A relay does not look; and without --local there is one peer, whose route the target resolves by other means, if at all.
+        let anything = self
+            .floor
+            .then_some((Ipv4Addr::new(192, 0, 2, 1), Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)));
+        let first_v4 = self.next_hop.or(v4).or(anything.map(|a| a.0));
+        let first_v6 = self.next_hop6.or(v6).or(anything.map(|a| a.1));
+        ensure!(
+            !families.v4 || first_v4.is_some(),
+            "IPv4 routes need a next hop: --next-hop, or an IPv4 address as --local"
+        );
+        ensure!(
+            !families.v6 || first_v6.is_some(),
+            "IPv6 routes need a next hop: --next-hop6, or an IPv6 address as --local"
+        );
+        let voice = |number: usize| {
+            Ok(Voice {
+                asn: self.asn(Role::Sender, number, senders)?,
+                internal,
+                next_hop_v4: first_v4.map_or(Ok(Ipv4Addr::UNSPECIFIED), |a| nth_v4(a, number))?,
+                next_hop_v6: first_v6.map_or(Ipv6Addr::UNSPECIFIED, |a| nth_v6(a, number)),
+                per_message: ANY_NUMBER,
+            })
+        };
+        (0..senders).map(voice).collect()
+    }
+
+    fn asn(&self, role: Role, number: usize, senders: usize) -> Result<Asn> {
+        let internal = self.sender_as == self.target_as;
+        let first = match role {
+            Role::Sender => self.sender_as,
+            Role::Receiver if internal => self.receiver_as.unwrap_or(65001),
+            Role::Receiver => self.receiver_as.unwrap_or(self.sender_as.saturating_add(senders as u32)),
+        };
+        let same = first == self.target_as;
+        let asn = if same { Some(first) } else { first.checked_add(number as u32) };
+        asn.filter(|n| (1..u32::MAX).contains(n)).map(Asn).context("there are not so many ASes")
+    }
+
+    fn peers(&self, senders: usize, families: Families) -> Result<Vec<Peer>> {
+        let count = senders + self.receivers;
+        ensure!(
+            self.floor || self.local.is_some() || count == 1 && self.listen.is_none(),
+            "each of the {count} peers needs an address: --local is the first of them"
+        );
+        let all =
+            (0..senders).map(|n| (Role::Sender, n)).chain((0..self.receivers).map(|n| (Role::Receiver, n)));
+        let peer = |(role, number): (Role, usize)| {
+            let (first, at) = match (role, self.receiver_local) {
+                (Role::Sender, _) => (self.local, number),
+                (Role::Receiver, Some(first)) => (Some(first), number),
+                (Role::Receiver, None) => (self.local, senders + number),
+            };
+            let local = match first.filter(|_| !self.floor) {
+                None => None,
+                Some(IpAddr::V4(a)) => Some(IpAddr::V4(nth_v4(a, at)?)),
+                Some(IpAddr::V6(a)) => Some(IpAddr::V6(nth_v6(a, at))),
+            };
+            let asn = self.asn(role, number, senders)?;
+            Ok(Peer { role, number, asn, local, families, hold_time: self.hold_time })
+        };
+        all.map(peer).collect()
+    }
+}
+
+fn nth_v4(first: Ipv4Addr, number: usize) -> Result<Ipv4Addr> {
+    let bits = first.to_bits().checked_add(number as u32).context("there are not so many addresses")?;
+    Ok(Ipv4Addr::from_bits(bits))
+}
+
+fn nth_v6(first: Ipv6Addr, number: usize) -> Ipv6Addr {
+    Ipv6Addr::from_bits(first.to_bits().wrapping_add(number as u128))
+}

@@ -1,0 +1,186 @@
+//! The reading side: a few threads that take whatever the target says to any peer, so that it never has to wait for the client.
+
+use crate::session::{self, Role, Session};
+use crate::tally::Tally;
+use anyhow::{Context, Result};
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io::Errno;
+use rustix::net::RecvFlags;
+use sluice_bgp::wire::{MAX_MESSAGE_LEN, MessageType, header};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Octets that are read at a time.
+const CHUNK: usize = 1 << 18;
+/// How soon a thread notices that the run is over.
+const GLANCE: Duration = Duration::from_millis(50);
+/// Events that are taken at a time.
+const EVENTS: usize = 64;
+
+/// What the reading threads share with the rest.
+#[derive(Debug)]
+pub struct Ear {
+    sessions: Vec<Arc<Session>>,
+    /// Of the receivers, in the order of the sessions; `None` for senders.
+    tallies: Vec<Option<Mutex<Tally>>>,
+    failure: Mutex<Option<String>>,
+    failed: AtomicBool,
+    over: AtomicBool,
+    senders_may_end: AtomicBool,
+}
+
+impl Ear {
+    /// An ear for sessions, of which receivers have their tally.
+    pub fn new(sessions: Vec<Arc<Session>>, tally: &Tally) -> Self {
+        let of = |s: &Arc<Session>| (s.peer.role == Role::Receiver).then(|| Mutex::new(tally.clone()));
+        Ear {
+            tallies: sessions.iter().map(of).collect(),
+            sessions,
+            failure: Mutex::new(None),
+            failed: AtomicBool::new(false),
+            over: AtomicBool::new(false),
+            senders_may_end: AtomicBool::new(false),
+        }
+    }
+
+    /// The receivers' sessions and views, one after the other.
+    pub fn receivers(&self) -> impl Iterator<Item = (&Session, MutexGuard<'_, Tally>)> {
+        let both = self.sessions.iter().zip(&self.tallies);
+        both.filter_map(|(s, t)| Some((&**s, held(t.as_ref()?))))
+    }
+
+    /// From now on connections of senders may end.
+    pub fn let_senders_end(&self) {
+        self.senders_may_end.store(true, Ordering::Relaxed);
+    }
+
+    /// Why the run cannot go on, if it cannot.
+    pub fn failure(&self) -> Option<String> {
+        self.failed.load(Ordering::Relaxed).then(|| held(&self.failure).clone()).flatten()
+    }
+
+    /// Ends the reading threads.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Relaxed);
+    }
+
+    fn fail(&self, peer: usize, reason: &str) {
+        let session = &self.sessions[peer];
+        if session.peer.role == Role::Sender && self.senders_may_end.load(Ordering::Relaxed) {
+            return;
+        }
+        held(&self.failure).get_or_insert_with(|| {
+            format!(
+                "{}: {reason}, after {} prefixes sent",
+                session.peer,
+                session.prefixes_sent.load(Ordering::Relaxed)
+            )
+        });
+        self.failed.store(true, Ordering::Relaxed);
+    }
+
+    /// Reads every `of`th session, from number `first` on, until the run is over.
+    pub fn listen(&self, first: usize, of: usize) -> Result<()> {
+        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        for (number, session) in self.sessions.iter().enumerate().skip(first).step_by(of) {
+            epoll::add(&epoll, &session.socket, EventData::new_u64(number as u64), EventFlags::IN)
+                .context("cannot wait for a session")?;
+        }
+        Listener {
+            ear: self,
+            epoll,
+            chunk: vec![0; CHUNK + MAX_MESSAGE_LEN],
+            rest: vec![Vec::new(); self.sessions.len()],
+        }
+        .run()
+    }
+}
+
+/// A lock whose data cannot be half changed: a panic elsewhere does not matter to it.
+fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
+    lock.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+struct Listener<'a> {
+    ear: &'a Ear,
+    epoll: OwnedFd,
+    chunk: Vec<u8>,
+    /// Of each session the beginning of a message whose end is not there yet.
+    rest: Vec<Vec<u8>>,
+}
+
+impl Listener<'_> {
+    fn run(mut self) -> Result<()> {
+        let glance = rustix::event::Timespec::try_from(GLANCE).context("a short time")?;
+        let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        while !self.ear.over.load(Ordering::Relaxed) {
+            events.clear();
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&glance)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(e) => return Err(e.into()),
+            }
+            for number in events.iter().map(|e| e.data.u64() as usize) {
+                if let Err(reason) = self.read(number) {
+                    self.ear.fail(number, &reason);
+                    epoll::delete(&self.epoll, &self.ear.sessions[number].socket)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads what is there, a chunk at most, so that no session has to wait for another.
+    fn read(&mut self, number: usize) -> Result<(), String> {
+        let session = &self.ear.sessions[number];
+        let rest = &mut self.rest[number];
+        let old = rest.len();
+        self.chunk[..old].copy_from_slice(rest);
+        let read = match rustix::net::recv(
+            &session.socket,
+            &mut self.chunk[old..old + CHUNK],
+            RecvFlags::DONTWAIT,
+        ) {
+            Ok((_, 0)) => return Err("the target closed the connection".into()),
+            Ok((_, read)) => read,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            Err(e) => return Err(format!("the connection broke: {e}")),
+        };
+        let at = Instant::now();
+        session.octets_received.fetch_add(read as u64, Ordering::Relaxed);
+        let stream = &self.chunk[..old + read];
+        let mut tally = self.ear.tallies[number].as_ref().map(held);
+        if let Some(tally) = &mut tally {
+            tally.counts.octets += read as u64;
+        }
+        let used = messages(stream, tally.as_deref_mut(), at)?;
+        rest.clear();
+        rest.extend_from_slice(&stream[used..]);
+        Ok(())
+    }
+}
+
+/// Takes the whole messages at the front of a stream; how many octets they have.
+fn messages(stream: &[u8], mut tally: Option<&mut Tally>, at: Instant) -> Result<usize, String> {
+    let mut used = 0;
+    while let Some(frame) =
+        header::frame(&stream[used..]).map_err(|e| format!("the target is out of step: {e}"))?
+    {
+        match frame.kind {
+            MessageType::Update => {
+                if let Some(tally) = tally.as_deref_mut() {
+                    tally
+                        .update(frame.body, at)
+                        .map_err(|e| format!("a malformed UPDATE from the target: {e}"))?;
+                }
+            }
+            MessageType::Notification => {
+                return Err(format!("the target says {}", session::said(frame.body)));
+            }
+            MessageType::Keepalive | MessageType::RouteRefresh | MessageType::Open => {}
+        }
+        used += frame.len();
+    }
+    Ok(used)
+}

@@ -1,0 +1,126 @@
+//! In place of a router: a relay that copies what senders say to all receivers. What the client reaches with it is the client's own
+//! limit.
+
+use crate::session;
+use anyhow::{Context, Result};
+use sluice_base::{Asn, RouterId};
+use sluice_bgp::wire::{AFI_IPV4, AFI_IPV6, Capability, MessageType, Open, header};
+use std::collections::HashSet;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+/// Octets that are read at a time.
+const CHUNK: usize = 1 << 18;
+
+/// A running relay; it ends when its peers do.
+pub struct Relay {
+    /// Where it listens.
+    pub address: SocketAddr,
+    thread: JoinHandle<Result<()>>,
+}
+
+/// Those that everything is copied to.
+type Receivers = Arc<Mutex<Vec<Arc<Mutex<TcpStream>>>>>;
+
+impl Relay {
+    /// A relay on the loopback for so many peers; those with an AS of `receivers` are told what the others say.
+    pub fn start(asn: Asn, peers: usize, receivers: HashSet<Asn>) -> Result<Self> {
+        let listener =
+            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on the loopback")?;
+        let address = listener.local_addr()?;
+        let thread = std::thread::spawn(move || {
+            let told = Receivers::default();
+            let receivers = Arc::new(receivers);
+            let accepted = (0..peers).map(|_| {
+                let (socket, _) = listener.accept()?;
+                let (told, receivers) = (told.clone(), receivers.clone());
+                Ok(std::thread::spawn(move || serve(socket, asn, &receivers, &told)))
+            });
+            // All of them run beside each other before the first is waited for.
+            let threads: Vec<JoinHandle<Result<()>>> = accepted.collect::<Result<_>>()?;
+            threads.into_iter().try_for_each(joined)
+        });
+        Ok(Relay { address, thread })
+    }
+
+    /// Waits until all peers are gone.
+    pub fn join(self) -> Result<()> {
+        joined(self.thread)
+    }
+}
+
+fn joined(thread: JoinHandle<Result<()>>) -> Result<()> {
+    thread.join().map_err(|_| anyhow::anyhow!("the relay panicked"))?
+}
+
+fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Receivers) -> Result<()> {
+    socket.set_nodelay(true)?;
+    let theirs = Open::decode(&session::expect(&mut socket, MessageType::Open)?)?;
+    let own = Open {
+        version: sluice_bgp::wire::open::VERSION,
+        as_field: asn.to_u16(),
+        hold_time: theirs.hold_time,
+        router_id: RouterId(1),
+        capabilities: vec![
+            Capability::unicast(AFI_IPV4),
+            Capability::unicast(AFI_IPV6),
+            Capability::FourOctetAs(asn),
+        ],
+    };
+    let is_receiver = receivers.contains(&theirs.asn());
+    if is_receiver {
+        let lock = told.lock();
+        lock.unwrap_or_else(PoisonError::into_inner).push(Arc::new(Mutex::new(socket.try_clone()?)));
+    }
+    let mut octets = Vec::new();
+    own.put(&mut octets);
+    header::put_keepalive(&mut octets);
+    socket.write_all(&octets)?;
+    session::expect(&mut socket, MessageType::Keepalive)?;
+    if is_receiver { drain(&mut socket) } else { copy(&mut socket, told) }
+}
+
+/// Reads until the end of the connection; a connection that breaks has ended too.
+fn drain(socket: &mut TcpStream) -> Result<()> {
+    let mut chunk = vec![0; 4096];
+    while let Ok(1..) = socket.read(&mut chunk) {}
+    Ok(())
+}
+
+/// Copies all UPDATEs until the end of the connection.
+fn copy(socket: &mut TcpStream, told: &Receivers) -> Result<()> {
+    let mut buffer = vec![0; CHUNK];
+    let mut filled = 0;
+    // Senders speak when all sessions are up: nobody joins any more.
+    let mut receivers: Option<Vec<Arc<Mutex<TcpStream>>>> = None;
+    while let Ok(read @ 1..) = socket.read(&mut buffer[filled..]) {
+        filled += read;
+        let (mut from, mut to) = (0, 0);
+        let all =
+            receivers.get_or_insert_with(|| told.lock().unwrap_or_else(PoisonError::into_inner).clone());
+        while let Some(frame) = header::frame(&buffer[to..filled])? {
+            let end = to + frame.len();
+            if frame.kind != MessageType::Update {
+                tell(all, &buffer[from..to]);
+                from = end;
+            }
+            to = end;
+        }
+        tell(all, &buffer[from..to]);
+        buffer.copy_within(to..filled, 0);
+        filled -= to;
+    }
+    Ok(())
+}
+
+/// A receiver that is gone need not be told.
+fn tell(receivers: &[Arc<Mutex<TcpStream>>], messages: &[u8]) {
+    if messages.is_empty() {
+        return;
+    }
+    for receiver in receivers {
+        let _ = receiver.lock().unwrap_or_else(PoisonError::into_inner).write_all(messages);
+    }
+}

@@ -1,0 +1,152 @@
+//! The prefixes of an UPDATE, for those who count them.
+
+use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::wire::attribute::{Attributes, code};
+use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
+use sluice_bgp::wire::{AFI_IPV6, Nlri, SAFI_UNICAST, Update, WireError};
+
+/// Calls `each` with every prefix of an UPDATE's body, and whether it is announced rather than withdrawn. Families that the
+/// client does not speak are passed over.
+pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), WireError> {
+    let update = Update::decode(body)?;
+    for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET) {
+        each(prefix?.into(), false);
+    }
+    // Without IPv4 prefixes the routes, if any, are in the attributes; with them there are hardly ever any others, but they
+    // might be there.
+    for attribute in Attributes::new(update.attributes, update.attributes_offset) {
+        let attribute = attribute?;
+        let (field, offset, announced) = match attribute.code {
+            code::MP_REACH_NLRI => {
+                let reach = MpReach::decode(attribute.value, attribute.offset)?;
+                if (reach.afi, reach.safi) != (AFI_IPV6, SAFI_UNICAST) {
+                    continue;
+                }
+                (reach.nlri, reach.nlri_offset, true)
+            }
+            code::MP_UNREACH_NLRI => {
+                let unreach = MpUnreach::decode(attribute.value, attribute.offset)?;
+                if (unreach.afi, unreach.safi) != (AFI_IPV6, SAFI_UNICAST) {
+                    continue;
+                }
+                (unreach.withdrawn, unreach.withdrawn_offset, false)
+            }
+            _ => continue,
+        };
+        for prefix in Nlri::<Ipv6Prefix>::new(field, offset) {
+            each(prefix?.into(), announced);
+        }
+    }
+    for prefix in Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset) {
+        each(prefix?.into(), true);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Attributes, Voice};
+    use crate::stream::Stream;
+    use proptest::prelude::*;
+    use sluice_base::Asn;
+    use sluice_base::prefix::Prefix;
+    use sluice_bgp::attributes::{ReceiveRules, Scan, Verdict};
+    use sluice_bgp::session::Families;
+    use sluice_bgp::wire::header;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    fn prefixes() -> impl Strategy<Value = Vec<IpPrefix>> {
+        let v4 = (any::<u32>(), 0u8..=32).prop_map(|(b, l)| Ipv4Prefix::from_parts(b, l).unwrap().into());
+        let v6 = (any::<u128>(), 0u8..=128).prop_map(|(b, l)| Ipv6Prefix::from_parts(b, l).unwrap().into());
+        prop_oneof![prop::collection::vec(v4, 1..1500), prop::collection::vec(v6, 1..500)]
+    }
+
+    /// The messages of a stream, looked into as the router would.
+    fn read(stream: &Stream) -> (Vec<(IpPrefix, bool)>, Vec<usize>) {
+        let (mut all, mut counts) = (Vec::new(), Vec::new());
+        let mut rest = stream.octets(0..stream.len());
+        while let Some(frame) = header::frame(rest).unwrap() {
+            let before = all.len();
+            each(frame.body, |prefix, announced| all.push((prefix, announced))).unwrap();
+            counts.push(all.len() - before);
+            rest = &rest[frame.len()..];
+        }
+        assert!(rest.is_empty());
+        (all, counts)
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_said_is_read(
+            prefixes in prefixes(),
+            path in prop::collection::vec(1u32.., 0..600),
+            per_message in 1usize..700,
+            internal in any::<bool>(),
+            withdraw in any::<bool>(),
+        ) {
+            let path: Vec<Asn> = path.into_iter().map(Asn).collect();
+            let voice = Voice {
+                asn: Asn(70_000), internal, per_message,
+                next_hop_v4: Ipv4Addr::new(10, 0, 0, 2), next_hop_v6: "2001:db8::2".parse::<Ipv6Addr>().unwrap(),
+            };
+            let mut stream = Stream::default();
+            if withdraw {
+                voice.withdraw(&prefixes, &mut stream);
+            } else {
+                prop_assert_eq!(voice.announce(&Attributes::of_path(&path), &prefixes, &mut stream), 0);
+            }
+            let (all, counts) = read(&stream);
+            let expected: Vec<_> = prefixes.iter().map(|p| (*p, !withdraw)).collect();
+            prop_assert_eq!(all, expected);
+            prop_assert_eq!(counts.len(), stream.len());
+            for (message, count) in counts.iter().enumerate() {
+                prop_assert!(*count <= per_message);
+                prop_assert_eq!(stream.prefixes(message..message + 1), *count);
+            }
+        }
+    }
+
+    #[test]
+    fn attributes_that_leave_no_room() {
+        let voice = Voice {
+            asn: Asn(1),
+            internal: false,
+            per_message: 9,
+            next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
+            next_hop_v6: Ipv6Addr::UNSPECIFIED,
+        };
+        let long = Attributes { rest: vec![0; 4060], ..Attributes::default() };
+        let mut stream = Stream::default();
+        assert_eq!(voice.announce(&long, &["10.0.0.0/8".parse().unwrap()], &mut stream), 1);
+        assert!(stream.is_empty());
+    }
+
+    /// The router that it is for finds nothing wrong with it.
+    #[test]
+    fn well_formed_by_the_rules() {
+        let voice = Voice {
+            asn: Asn(70_000),
+            internal: false,
+            per_message: 500,
+            next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
+            next_hop_v6: "2001:db8::2".parse().unwrap(),
+        };
+        let rules = ReceiveRules {
+            local_as: Asn(64500),
+            peer_as: voice.asn,
+            four_octet_as: true,
+            families: Families { ipv4: true, ipv6: true },
+            local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
+            enforce_first_as: true,
+        };
+        for prefix in ["20.0.0.0/8", "2001:db8::/32"] {
+            let mut stream = Stream::default();
+            voice.announce(&Attributes::of_path(&[Asn(5), Asn(6)]), &[prefix.parse().unwrap()], &mut stream);
+            let frame = header::frame(stream.octets(0..1)).unwrap().unwrap();
+            let update = Update::decode(frame.body).unwrap();
+            let scan = Scan::new(&update, &rules);
+            assert_eq!((scan.verdict(&update), scan.error), (Verdict::Accept, None), "{prefix}");
+        }
+    }
+}

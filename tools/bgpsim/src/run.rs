@@ -1,0 +1,334 @@
+//! A run from the first connection to the last octet: sessions up, phase after phase, everything watched and bounded in time.
+
+use crate::meter::{Load, Meter};
+use crate::reader::Ear;
+use crate::sender::{Senders, Speed};
+use crate::session::{Peer, Role, Session};
+use crate::tally::{Counts, Tally};
+use crate::workload::{Action, Phase, Workload};
+use anyhow::{Context, Result, anyhow, bail};
+use sluice_base::Asn;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often the run is looked at.
+const GLANCE: Duration = Duration::from_millis(5);
+/// Points of a progress at most; beyond that every other is dropped.
+const POINTS: usize = 1000;
+
+/// Who takes part, and what time they have.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// The target.
+    pub target: SocketAddr,
+    /// Its AS.
+    pub target_as: Asn,
+    /// Senders first.
+    pub peers: Vec<Peer>,
+    /// The port to wait for the target's connections at, instead of connecting.
+    pub listen: Option<u16>,
+    /// How fast the measured phase is sent.
+    pub speed: Speed,
+    /// Threads that read.
+    pub reading_threads: usize,
+    /// The target's processes.
+    pub target_processes: Vec<u32>,
+    /// How long the whole run may take.
+    pub timeout: Duration,
+    /// How long nothing may be heard before receivers give up.
+    pub patience: Duration,
+    /// How long nothing may be heard before all is taken as said.
+    pub settle: Duration,
+}
+
+/// What a receiver heard in a phase.
+#[derive(Clone, Debug)]
+pub struct Heard {
+    /// The receiver.
+    pub peer: Peer,
+    /// What it counted.
+    pub counts: Counts,
+    /// Whether it heard all that it should.
+    pub complete: bool,
+    /// Prefixes that it should know of and does not: how many, and some of them.
+    pub missing: (usize, Vec<String>),
+    /// Prefixes that it should not have any more, likewise.
+    pub surplus: (usize, Vec<String>),
+}
+
+/// How a phase went.
+#[derive(Clone, Debug)]
+pub struct PhaseResult {
+    /// For people.
+    pub name: &'static str,
+    /// Whether it is what the run is about.
+    pub measured: bool,
+    /// Prefixes that the senders spoke of.
+    pub routes: usize,
+    /// Their UPDATEs.
+    pub messages: usize,
+    /// Octets of these.
+    pub octets: usize,
+    /// When it began.
+    pub begin: Instant,
+    /// How long it took until the target's and the own system had taken the last octet.
+    pub sent: Option<Duration>,
+    /// What each receiver heard.
+    pub heard: Vec<Heard>,
+    /// Processor time.
+    pub load: Load,
+    /// Of the target at its end, in octets.
+    pub target_peak: Option<u64>,
+    /// Seconds, prefixes sent, prefixes heard by each receiver on average.
+    pub progress: Vec<(f64, f64, f64)>,
+}
+
+impl PhaseResult {
+    /// Whether every receiver heard everything. Without receivers: whether everything was sent.
+    pub fn verified(&self) -> bool {
+        self.sent.is_some() && self.heard.iter().all(|h| h.complete)
+    }
+
+    /// How long it took until the last receiver had heard the last news; without receivers until everything was sent.
+    pub fn done(&self) -> Option<Duration> {
+        let last = self.heard.iter().filter_map(|h| h.counts.last).max();
+        if self.heard.is_empty() {
+            self.sent
+        } else {
+            last.map(|at| at.saturating_duration_since(self.begin))
+        }
+    }
+
+    /// Prefixes of the senders in a second, until it was done.
+    pub fn rate(&self) -> Option<f64> {
+        let seconds = self.done()?.as_secs_f64();
+        (seconds > 0.0).then(|| self.routes as f64 / seconds)
+    }
+}
+
+/// Runs a workload; the results of its phases. It ends after the first phase that is not complete in time.
+///
+/// # Errors
+/// If a session does not come up, or ends before it should.
+pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
+    let deadline = Instant::now() + setup.timeout;
+    let sessions = connect(setup, deadline)?;
+    let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone()));
+    let threads = setup.reading_threads.clamp(1, sessions.len());
+    let senders: Vec<Arc<Session>> =
+        sessions.iter().filter(|s| s.peer.role == Role::Sender).cloned().collect();
+    std::thread::scope(|scope| {
+        let ear = &ear;
+        let reading: Vec<_> =
+            (0..threads).map(|first| scope.spawn(move || ear.listen(first, threads))).collect();
+        let run = Run { setup, ear, sessions: &sessions, senders: &senders, deadline };
+        let result = run.phases(&workload.phases);
+        ear.let_senders_end();
+        sessions.iter().for_each(|s| s.close());
+        ear.end();
+        for thread in reading {
+            thread.join().map_err(|_| anyhow!("a reading thread panicked"))??;
+        }
+        result
+    })
+}
+
+fn connect(setup: &Setup, deadline: Instant) -> Result<Vec<Arc<Session>>> {
+    let connect = |peer: &Peer| match setup.listen {
+        Some(port) => Session::listen(peer.clone(), port, setup.target, setup.target_as, deadline),
+        None => Session::connect(peer.clone(), setup.target, setup.target_as, deadline),
+    };
+    std::thread::scope(|scope| {
+        let all: Vec<_> = setup.peers.iter().map(|peer| scope.spawn(move || connect(peer))).collect();
+        let all = all.into_iter().map(|t| t.join().map_err(|_| anyhow!("a connecting thread panicked"))?);
+        all.map(|session| session.map(Arc::new)).collect()
+    })
+}
+
+struct Run<'a> {
+    setup: &'a Setup,
+    ear: &'a Ear,
+    sessions: &'a [Arc<Session>],
+    senders: &'a [Arc<Session>],
+    deadline: Instant,
+}
+
+impl Run<'_> {
+    fn phases(&self, phases: &[Phase]) -> Result<Vec<PhaseResult>> {
+        // What is left of an earlier run, or said of its own accord, has to be over before anything is counted.
+        self.watch(&mut Progress::begin(self.senders, 0), || true)?;
+        if let Some((session, tally)) = self.ear.receivers().find(|(_, tally)| !tally.is_complete()) {
+            let (count, some) = tally.surplus();
+            bail!(
+                "{} hears of {count} routes before they are sent, such as {}",
+                session.peer,
+                some.join(", ")
+            );
+        }
+        let mut results = Vec::new();
+        for phase in phases {
+            let result = self.phase(phase).with_context(|| format!("phase `{}`", phase.name))?;
+            let verified = result.verified();
+            results.push(result);
+            if !verified {
+                break;
+            }
+        }
+        Ok(results)
+    }
+
+    fn phase(&self, phase: &Phase) -> Result<PhaseResult> {
+        self.ear.receivers().for_each(|(_, mut tally)| tally.begin(phase.expectation.clone()));
+        let meter = Meter::start(&self.setup.target_processes);
+        let mut progress = Progress::begin(self.senders, self.setup.peers.len() - self.senders.len());
+        let begin = progress.begin;
+        let mut messages = 0;
+        let mut octets = 0;
+        let sent = match &phase.action {
+            Action::Send { streams, schedule } => {
+                messages = streams.iter().map(|s| s.len()).sum();
+                octets = streams.iter().map(|s| s.octets(0..s.len()).len()).sum();
+                let over = AtomicBool::new(false);
+                let speed = if phase.measured { self.setup.speed } else { Speed::Full };
+                let senders = Senders { sessions: self.senders, streams, speed, begin, over: &over };
+                std::thread::scope(|scope| {
+                    let sending = scope.spawn(|| senders.run(schedule).map(|()| begin.elapsed()));
+                    let end = self.watch(&mut progress, || sending.is_finished());
+                    let was_sent = sending.is_finished();
+                    if !was_sent {
+                        over.store(true, Ordering::Relaxed);
+                        // A sender that waits for the target to read is woken.
+                        self.ear.let_senders_end();
+                        self.senders.iter().for_each(|s| s.hang_up());
+                    }
+                    let sent = sending.join().map_err(|_| anyhow!("the sender panicked"))?;
+                    end?;
+                    if was_sent { sent.map(Some) } else { Ok(None) }
+                })?
+            }
+            Action::Close => {
+                self.ear.let_senders_end();
+                self.senders.iter().for_each(|s| s.close());
+                let sent = begin.elapsed();
+                self.watch(&mut progress, || true)?;
+                Some(sent)
+            }
+        };
+        let load = meter.load();
+        Ok(PhaseResult {
+            name: phase.name,
+            measured: phase.measured,
+            routes: phase.routes,
+            messages,
+            octets,
+            begin,
+            sent,
+            heard: self.ear.receivers().map(|(s, tally)| heard(s, &tally)).collect(),
+            load,
+            target_peak: meter.target_peak(),
+            progress: progress.points,
+        })
+    }
+
+    /// Watches until all is sent and heard, or nothing more is to be expected, or time is up.
+    fn watch(&self, progress: &mut Progress<'_>, is_sent: impl Fn() -> bool) -> Result<()> {
+        let mut alive = Instant::now();
+        let mut sent_at = None;
+        loop {
+            std::thread::sleep(GLANCE);
+            if let Some(reason) = self.ear.failure() {
+                bail!(reason);
+            }
+            let now = Instant::now();
+            if is_sent() {
+                sent_at.get_or_insert(now);
+            }
+            let (mut complete, mut heard, mut last) = (true, 0, None);
+            for (_, tally) in self.ear.receivers() {
+                complete &= tally.is_complete();
+                heard += tally.counts.announced + tally.counts.withdrawn;
+                last = last.max(tally.counts.last);
+            }
+            progress.point(now, heard);
+            let silent = now.saturating_duration_since(last.max(sent_at).unwrap_or(progress.begin));
+            let nobody_listens = self.setup.peers.len() == self.senders.len();
+            match sent_at {
+                Some(_) if complete && (nobody_listens || silent >= self.setup.settle) => {
+                    return Ok(());
+                }
+                Some(_) if silent >= self.setup.patience => return Ok(()),
+                _ if now >= self.deadline => return Ok(()),
+                _ => {}
+            }
+            let agreed = self.sessions.iter().map(|s| s.hold_time).filter(|t| *t > 0).min();
+            if agreed.is_some_and(|t| alive.elapsed().as_secs() >= u64::from(t) / 3) {
+                self.sessions.iter().filter(|s| s.hold_time > 0).for_each(|s| s.keepalive());
+                alive = now;
+            }
+        }
+    }
+}
+
+fn heard(session: &Session, tally: &Tally) -> Heard {
+    Heard {
+        peer: session.peer.clone(),
+        counts: tally.counts.clone(),
+        complete: tally.is_complete(),
+        missing: tally.missing(),
+        surplus: tally.surplus(),
+    }
+}
+
+struct Progress<'a> {
+    begin: Instant,
+    senders: &'a [Arc<Session>],
+    sent_before: u64,
+    receivers: usize,
+    /// Glances between two points.
+    stride: usize,
+    glances: usize,
+    points: Vec<(f64, f64, f64)>,
+}
+
+impl<'a> Progress<'a> {
+    fn begin(senders: &'a [Arc<Session>], receivers: usize) -> Self {
+        let mut progress = Progress {
+            begin: Instant::now(),
+            senders,
+            sent_before: 0,
+            receivers,
+            stride: 1,
+            glances: 0,
+            points: Vec::new(),
+        };
+        progress.sent_before = progress.sent();
+        progress
+    }
+
+    fn sent(&self) -> u64 {
+        self.senders.iter().map(|s| s.prefixes_sent.load(Ordering::Relaxed)).sum()
+    }
+
+    fn point(&mut self, now: Instant, heard: u64) {
+        self.glances += 1;
+        if !self.glances.is_multiple_of(self.stride) {
+            return;
+        }
+        if self.points.len() >= POINTS {
+            let mut at = 0;
+            self.points.retain(|_| {
+                at += 1;
+                at % 2 == 0
+            });
+            self.stride *= 2;
+        }
+        let seconds = now.saturating_duration_since(self.begin).as_secs_f64();
+        self.points.push((
+            seconds,
+            (self.sent() - self.sent_before) as f64,
+            heard as f64 / self.receivers.max(1) as f64,
+        ));
+    }
+}

@@ -1,0 +1,124 @@
+//! The eight scenarios of the thesis's table 2.1 (Wu, Liao, Wolf, Gao: Benchmarking BGP Routers, IISWC 2007), and two more.
+
+use std::str::FromStr;
+
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Scenario {
+    /// Routes are announced, in messages as full as they get.
+    Announce,
+    /// One of the eight: odd ones with a prefix in each message, even ones with up to 500.
+    Numbered(u8),
+    /// Routes are announced, then all senders are gone; the latter is measured.
+    Lost,
+}
+
+/// What senders do in a phase of a scenario.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Act {
+    /// Announce routes.
+    Announce,
+    /// Announce them with paths longer by two.
+    AnnounceLonger,
+    /// Withdraw them.
+    Withdraw,
+    /// Another sender announces them too, with longer paths: nothing changes.
+    AnotherLonger,
+    /// Another sender announces them too, with shorter paths: every best path changes.
+    AnotherShorter,
+    /// Be gone.
+    Close,
+}
+
+/// Prefixes in a large message.
+const LARGE: usize = 500;
+
+impl Scenario {
+    /// All acts; the last one is measured.
+    pub fn acts(self) -> &'static [Act] {
+        match self {
+            Scenario::Announce | Scenario::Numbered(..=2) => &[Act::Announce],
+            Scenario::Numbered(3 | 4) => &[Act::Announce, Act::Withdraw],
+            Scenario::Numbered(5 | 6) => &[Act::Announce, Act::AnotherLonger],
+            Scenario::Numbered(_) => &[Act::AnnounceLonger, Act::AnotherShorter],
+            Scenario::Lost => &[Act::Announce, Act::Close],
+        }
+    }
+
+    /// Prefixes in a message of the act that is measured, if the scenario says how many.
+    pub const fn per_message(self) -> Option<usize> {
+        match self {
+            Scenario::Numbered(n) => Some(if n % 2 == 1 { 1 } else { LARGE }),
+            Scenario::Announce | Scenario::Lost => None,
+        }
+    }
+
+    /// Prefixes that have to share their attributes for messages to get as large as they should.
+    pub const fn sharing(self) -> Option<usize> {
+        match self {
+            Scenario::Numbered(n) if n % 2 == 0 => Some(LARGE),
+            _ => None,
+        }
+    }
+
+    /// Whether one sender speaks of another's routes.
+    pub fn needs_two(self) -> bool {
+        self.acts().iter().any(|a| a.by_another())
+    }
+}
+
+impl Act {
+    /// For people.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Act::Announce | Act::AnnounceLonger => "announce",
+            Act::Withdraw => "withdraw",
+            Act::AnotherLonger => "longer path",
+            Act::AnotherShorter => "shorter path",
+            Act::Close => "lost",
+        }
+    }
+
+    /// Whether receivers hear of the routes.
+    pub const fn is_news(self) -> bool {
+        !matches!(self, Act::AnotherLonger)
+    }
+
+    /// Whether it is not the sender that the route belongs to.
+    pub const fn by_another(self) -> bool {
+        matches!(self, Act::AnotherLonger | Act::AnotherShorter)
+    }
+
+    /// Whether paths are made longer.
+    pub const fn is_longer(self) -> bool {
+        matches!(self, Act::AnnounceLonger | Act::AnotherLonger)
+    }
+
+    /// Whether connections are closed.
+    pub const fn is_loss(self) -> bool {
+        matches!(self, Act::Close)
+    }
+}
+
+impl FromStr for Scenario {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match (s, s.parse()) {
+            ("announce", _) => Ok(Scenario::Announce),
+            ("lost", _) => Ok(Scenario::Lost),
+            (_, Ok(n @ 1..=8)) => Ok(Scenario::Numbered(n)),
+            _ => Err("expected announce, lost, or one of the eight scenarios: 1 to 8".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Scenario {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Scenario::Announce => f.write_str("announce"),
+            Scenario::Numbered(n) => write!(f, "{n}"),
+            Scenario::Lost => f.write_str("lost"),
+        }
+    }
+}

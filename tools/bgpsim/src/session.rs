@@ -1,0 +1,279 @@
+//! A peer's connection: made or awaited, opened by the protocol, and then a socket with two ends that know nothing of each other.
+
+use anyhow::{Context, Result, bail, ensure};
+use rustix::net::SendFlags;
+use sluice_base::{Asn, RouterId};
+use sluice_bgp::wire::{
+    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, Notification, Open, header,
+    notification,
+};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::io::{Read, Write};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::workload::Families;
+
+/// Between two attempts to connect.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// What a peer does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// Announces routes, and passes over what it hears.
+    Sender,
+    /// Listens.
+    Receiver,
+}
+
+/// Who a peer is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// What it does.
+    pub role: Role,
+    /// Its number among those that do the same, from 0.
+    pub number: usize,
+    /// Its AS.
+    pub asn: Asn,
+    /// Its address; `None`: whatever the system chooses.
+    pub local: Option<IpAddr>,
+    /// What it speaks.
+    pub families: Families,
+    /// The hold time that it proposes, in seconds; 0 is none.
+    pub hold_time: u16,
+}
+
+impl std::fmt::Display for Peer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let role = if self.role == Role::Sender { "sender" } else { "receiver" };
+        write!(f, "{role} {} (AS {}", self.number + 1, self.asn)?;
+        match self.local {
+            Some(local) => write!(f, ", {local})"),
+            None => f.write_str(")"),
+        }
+    }
+}
+
+/// An established session.
+#[derive(Debug)]
+pub struct Session {
+    /// Whose.
+    pub peer: Peer,
+    /// Read without waiting, written with waiting.
+    pub socket: TcpStream,
+    /// The hold time that both agreed on, in seconds; 0 is none.
+    pub hold_time: u16,
+    /// Prefixes that have been written.
+    pub prefixes_sent: AtomicU64,
+    /// Octets that have been written.
+    pub octets_sent: AtomicU64,
+    /// Octets that have been read.
+    pub octets_received: AtomicU64,
+    /// Held while a part of a message may be out.
+    writing: Mutex<()>,
+}
+
+impl Session {
+    /// Connects, again and again until `deadline`, and opens the session.
+    pub fn connect(peer: Peer, target: SocketAddr, target_as: Asn, deadline: Instant) -> Result<Self> {
+        loop {
+            let attempt = connected(&peer, target, deadline)
+                .and_then(|socket| Session::open(peer.clone(), socket, target_as, deadline));
+            match attempt {
+                Ok(session) => return Ok(session),
+                Err(e) if Instant::now() + RETRY > deadline || is_final(&e) => {
+                    return Err(e.context(format!("{peer} has no session with {target}")));
+                }
+                Err(_) => std::thread::sleep(RETRY),
+            }
+        }
+    }
+
+    /// Waits for the target's connection until `deadline`, and opens the session.
+    pub fn listen(
+        peer: Peer,
+        port: u16,
+        target: SocketAddr,
+        target_as: Asn,
+        deadline: Instant,
+    ) -> Result<Self> {
+        let local = peer.local.context("a peer that listens has an address")?;
+        let accept = || -> Result<Session> {
+            let listener = TcpListener::bind((local, port))
+                .with_context(|| format!("cannot listen at {local}:{port}"))?;
+            listener.set_nonblocking(true)?;
+            loop {
+                ensure!(Instant::now() < deadline, "nobody connected");
+                match listener.accept() {
+                    Ok((socket, from)) if from.ip() == target.ip() => {
+                        socket.set_nonblocking(false)?;
+                        // One that fails may be the loser of a collision.
+                        if let Ok(session) = Session::open(peer.clone(), socket, target_as, deadline) {
+                            return Ok(session);
+                        }
+                    }
+                    Ok(_) => {}
+                    Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => std::thread::sleep(RETRY / 10),
+                    Err(e) => return Err(e.into()),
+                }
+            }
+        };
+        accept().with_context(|| format!("{peer} has no session with {target}"))
+    }
+
+    /// Opens the session on a connection (RFC 4271, section 8): OPEN and KEEPALIVE both ways.
+    fn open(peer: Peer, mut socket: TcpStream, target_as: Asn, deadline: Instant) -> Result<Self> {
+        socket.set_nodelay(true)?;
+        let patience = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        socket.set_read_timeout(Some(patience))?;
+        let mut octets = Vec::new();
+        own_open(&peer, &socket)?.put(&mut octets);
+        socket.write_all(&octets)?;
+        let theirs = Open::decode(&expect(&mut socket, MessageType::Open)?)?;
+        if theirs.asn() != target_as {
+            refuse(&mut socket);
+            return Err(Final(format!("the target's AS is {}, not {target_as}", theirs.asn())).into());
+        }
+        octets.clear();
+        header::put_keepalive(&mut octets);
+        socket.write_all(&octets)?;
+        expect(&mut socket, MessageType::Keepalive)?;
+        socket.set_read_timeout(None)?;
+        Ok(Session {
+            hold_time: peer.hold_time.min(theirs.hold_time),
+            peer,
+            socket,
+            prefixes_sent: AtomicU64::new(0),
+            octets_sent: AtomicU64::new(0),
+            octets_received: AtomicU64::new(0),
+            writing: Mutex::new(()),
+        })
+    }
+
+    /// Writes whole messages with so many prefixes; waits while the target does not read.
+    pub fn send(&self, messages: &[u8], prefixes: usize) -> Result<()> {
+        let _whole = self.writing.lock().map_err(|_| anyhow::anyhow!("another thread panicked"))?;
+        (&self.socket).write_all(messages).with_context(|| format!("{} cannot send", self.peer))?;
+        self.prefixes_sent.fetch_add(prefixes as u64, Ordering::Relaxed);
+        self.octets_sent.fetch_add(messages.len() as u64, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Says KEEPALIVE, unless a message is under way: that is as good a sign of life.
+    pub fn keepalive(&self) {
+        let Ok(_whole) = self.writing.try_lock() else { return };
+        let mut octets = Vec::new();
+        header::put_keepalive(&mut octets);
+        // A full socket has signs of life enough in it. A broken one shows where it is read.
+        if let Ok(sent @ 1..) =
+            rustix::net::send(&self.socket, &octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)
+        {
+            let _ = (&self.socket).write_all(&octets[sent..]);
+        }
+    }
+
+    /// Says goodbye and ends the connection.
+    pub fn close(&self) {
+        let mut octets = Vec::new();
+        Notification::cease(notification::cease::SHUTDOWN, "").put(&mut octets);
+        if let Ok(_whole) = self.writing.try_lock() {
+            let _ = rustix::net::send(&self.socket, &octets, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+        self.hang_up();
+    }
+
+    /// Ends the connection without a word.
+    pub fn hang_up(&self) {
+        // A connection that is gone already is as good.
+        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+/// An error that another attempt would meet again.
+#[derive(Debug)]
+struct Final(String);
+
+impl std::fmt::Display for Final {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Final {}
+
+fn is_final(e: &anyhow::Error) -> bool {
+    e.is::<Final>()
+}
+
+fn refuse(socket: &mut TcpStream) {
+    let mut octets = Vec::new();
+    Notification::new(notification::code::OPEN, notification::open::PEER_AS).put(&mut octets);
+    // The connection is given up anyway.
+    let _ = socket.write_all(&octets);
+}
+
+fn connected(peer: &Peer, target: SocketAddr, deadline: Instant) -> Result<TcpStream> {
+    let socket = Socket::new(Domain::for_address(target), Type::STREAM, Some(Protocol::TCP))?;
+    if let Some(local) = peer.local {
+        socket.set_reuse_address(true)?;
+        let bound = socket.bind(&SocketAddr::new(local, 0).into());
+        bound.map_err(|e| Final(format!("{local} is no address of this machine: {e}")))?;
+    }
+    let patience = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+    socket.connect_timeout(&target.into(), patience).context("cannot connect")?;
+    Ok(socket.into())
+}
+
+fn own_open(peer: &Peer, socket: &TcpStream) -> Result<Open> {
+    let mut capabilities = Vec::new();
+    capabilities.extend(peer.families.v4.then(|| Capability::unicast(AFI_IPV4)));
+    capabilities.extend(peer.families.v6.then(|| Capability::unicast(AFI_IPV6)));
+    capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(peer.asn)]);
+    // Any number but 0 that no other peer has: the address where there is one of IPv4.
+    let router_id = match socket.local_addr()?.ip() {
+        IpAddr::V4(a) if !a.is_loopback() => a.to_bits(),
+        _ => {
+            Ipv4Addr::new(172, 16, 0, 1).to_bits()
+                + 2 * peer.number as u32
+                + u32::from(peer.role == Role::Receiver)
+        }
+    };
+    Ok(Open {
+        version: sluice_bgp::wire::open::VERSION,
+        as_field: peer.asn.to_u16(),
+        hold_time: peer.hold_time,
+        router_id: RouterId(router_id),
+        capabilities,
+    })
+}
+
+/// The body of the next message, which has to be of a kind.
+pub(crate) fn expect(socket: &mut TcpStream, kind: MessageType) -> Result<Vec<u8>> {
+    let mut octets = vec![0; HEADER_LEN];
+    socket.read_exact(&mut octets).with_context(|| format!("no {kind:?} came"))?;
+    let length = usize::from(u16::from_be_bytes([octets[16], octets[17]]));
+    ensure!((HEADER_LEN..=MAX_MESSAGE_LEN).contains(&length), "a message of {length} octets came");
+    octets.resize(length, 0);
+    socket.read_exact(&mut octets[HEADER_LEN..])?;
+    let frame = header::frame(&octets)?.context("a message was cut off")?;
+    match frame.kind {
+        found if found == kind => Ok(frame.body.to_vec()),
+        MessageType::Notification => {
+            let text = format!("the target says {}", said(frame.body));
+            // What is wrong with an OPEN is wrong with the next one too.
+            let is_final = frame.body.first() == Some(&notification::code::OPEN);
+            if is_final { Err(Final(text).into()) } else { bail!(text) }
+        }
+        found => bail!("{found:?} came instead of {kind:?}"),
+    }
+}
+
+/// A NOTIFICATION's body in words.
+pub(crate) fn said(body: &[u8]) -> String {
+    match Notification::decode(body) {
+        Ok(n) => format!("NOTIFICATION {}/{} ({n})", n.code, n.subcode),
+        Err(_) => "NOTIFICATION that is cut off".into(),
+    }
+}

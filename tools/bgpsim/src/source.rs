@@ -1,0 +1,115 @@
+//! Where the routes come from.
+
+use crate::scenario::Scenario;
+use crate::table::{Size, Table};
+use crate::trace::Trace;
+use crate::workload::Families;
+use anyhow::{Context, Result};
+use std::path::PathBuf;
+use std::str::FromStr;
+
+/// What the user named.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Source {
+    /// A real table, of a file or wherever there is one.
+    Table(Option<PathBuf>),
+    /// A trace.
+    Trace(PathBuf),
+    /// A made-up table.
+    Synthetic(Option<Scenario>),
+}
+
+/// What was there.
+#[derive(Debug)]
+pub enum Content {
+    /// A table.
+    Table(Table),
+    /// A trace's octets.
+    Trace(Vec<u8>),
+}
+
+impl FromStr for Source {
+    type Err = String;
+
+    fn from_str(s: &str) -> Result<Self, String> {
+        match s.split_once(':') {
+            None if s == "table" => Ok(Source::Table(None)),
+            None if s == "synthetic" => Ok(Source::Synthetic(None)),
+            Some(("table", file)) => Ok(Source::Table(Some(file.into()))),
+            Some(("mrt", file)) => Ok(Source::Trace(file.into())),
+            Some(("synthetic", scenario)) => scenario.parse().map(|s| Source::Synthetic(Some(s))),
+            _ => Err("expected table, table:FILE, mrt:FILE, synthetic or synthetic:SCENARIO".into()),
+        }
+    }
+}
+
+impl std::fmt::Display for Source {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Source::Table(None) => f.write_str("table"),
+            Source::Table(Some(file)) => write!(f, "table {}", file.display()),
+            Source::Trace(file) => write!(f, "trace {}", file.display()),
+            Source::Synthetic(_) => f.write_str("synthetic table"),
+        }
+    }
+}
+
+impl Source {
+    /// The scenario that is part of the name.
+    pub fn scenario(&self) -> Option<Scenario> {
+        match self {
+            Source::Synthetic(scenario) => *scenario,
+            _ => None,
+        }
+    }
+
+    /// Reads it, or makes it up: `routes` of the families, a fifth of IPv6 where both are spoken.
+    pub fn load(&self, routes: usize, families: Families, sharing: usize, seed: u64) -> Result<Content> {
+        let v6 = match (families.v4, families.v6) {
+            (true, true) => routes / 5,
+            (_, v6) => routes * usize::from(v6),
+        };
+        let size = Size { v4: routes - v6, v6 };
+        match self {
+            Source::Synthetic(_) => Ok(Content::Table(Table::synthetic(size, sharing, seed)?)),
+            Source::Table(file) => {
+                let (table, _) = sluice_load::source::find(file.as_deref())?;
+                Ok(Content::Table(Table::real(&table).thinned(size)))
+            }
+            Source::Trace(file) => {
+                let name = file.display();
+                let path = file.canonicalize().with_context(|| format!("cannot read {name}"))?;
+                let path = path.to_str().with_context(|| format!("{name} is not a name that can be read"))?;
+                sluice_testkit::read(path).map(Content::Trace).with_context(|| format!("cannot read {name}"))
+            }
+        }
+    }
+}
+
+impl Content {
+    /// The trace, if it is one.
+    pub fn trace(&self) -> Result<Option<Trace<'_>>> {
+        match self {
+            Content::Table(_) => Ok(None),
+            Content::Trace(octets) => Trace::read(octets).map(Some),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let check = |text: &str, expected: Option<Source>| assert_eq!(text.parse().ok(), expected, "{text}");
+        check("table", Some(Source::Table(None)));
+        check("table:a:b", Some(Source::Table(Some("a:b".into()))));
+        check("mrt:x.gz", Some(Source::Trace("x.gz".into())));
+        check("synthetic:7", Some(Source::Synthetic(Some(Scenario::Numbered(7)))));
+        check("synthetic:lost", Some(Source::Synthetic(Some(Scenario::Lost))));
+        for text in ["", "mrt", "synthetic:9", "tables"] {
+            check(text, None);
+        }
+    }
+}

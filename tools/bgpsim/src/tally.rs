@@ -1,0 +1,212 @@
+//! What a receiver hears in a phase, against what it should hear.
+
+use crate::index::{Bits, Index};
+use crate::routes;
+use sluice_bgp::wire::WireError;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What every receiver should have heard at the end of a phase.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Expectation {
+    /// Prefixes that there is a route to in the end.
+    pub present: Bits,
+    /// Prefixes of which there must be news in this phase, whatever news it is.
+    pub news: Bits,
+}
+
+/// Counts of one receiver in one phase.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Counts {
+    /// Prefixes that were announced, repetitions too.
+    pub announced: u64,
+    /// Prefixes that were withdrawn, repetitions too.
+    pub withdrawn: u64,
+    /// Announced although they were there already.
+    pub replaced: u64,
+    /// Prefixes that no sender ever speaks of.
+    pub unexpected: u64,
+    /// UPDATEs.
+    pub messages: u64,
+    /// Octets of all messages.
+    pub octets: u64,
+    /// When the first news came.
+    pub first: Option<Instant>,
+    /// When the last news came.
+    pub last: Option<Instant>,
+    /// Since when all is as it should be; `None` if it is not.
+    pub complete: Option<Instant>,
+}
+
+/// A receiver's view.
+#[derive(Clone, Debug)]
+pub struct Tally {
+    index: Arc<Index>,
+    expectation: Arc<Expectation>,
+    present: Bits,
+    news: Bits,
+    /// Prefixes that are there and should not be, or the other way round.
+    wrong: usize,
+    /// Prefixes of which there should have been news.
+    awaited: usize,
+    /// The number after the last one that was heard.
+    next: usize,
+    /// Of this phase.
+    pub counts: Counts,
+}
+
+impl Tally {
+    /// A receiver that has heard nothing and expects nothing.
+    pub fn new(index: Arc<Index>) -> Self {
+        let none = Bits::none(index.len());
+        let expectation = Arc::new(Expectation { present: none.clone(), news: none.clone() });
+        let (wrong, awaited, next) = (0, 0, 0);
+        Tally {
+            index,
+            expectation,
+            present: none.clone(),
+            news: none,
+            wrong,
+            awaited,
+            next,
+            counts: Counts::default(),
+        }
+    }
+
+    /// Begins a phase: counts from the start, what is there stays.
+    pub fn begin(&mut self, expectation: Arc<Expectation>) {
+        self.news = Bits::none(self.index.len());
+        self.awaited = expectation.news.count();
+        self.wrong = expectation.present.without(&self.present).count()
+            + self.present.without(&expectation.present).count();
+        self.expectation = expectation;
+        self.counts = Counts::default();
+    }
+
+    /// Takes the body of an UPDATE that was read at `at`.
+    pub fn update(&mut self, body: &[u8], at: Instant) -> Result<(), WireError> {
+        let Tally { index, expectation, present, news, wrong, awaited, next, counts } = self;
+        let mut any = false;
+        routes::each(body, |prefix, announced| {
+            any = true;
+            *if announced { &mut counts.announced } else { &mut counts.withdrawn } += 1;
+            let Some(number) = index.number_near(prefix, *next) else {
+                counts.unexpected += 1;
+                return;
+            };
+            *next = number + 1;
+            let before = present.set(number, announced);
+            let wanted = expectation.present.has(number);
+            *wrong = *wrong + usize::from(announced != wanted) - usize::from(before != wanted);
+            counts.replaced += u64::from(before && announced);
+            if !news.set(number, true) && expectation.news.has(number) {
+                *awaited -= 1;
+            }
+        })?;
+        counts.messages += 1;
+        if any {
+            counts.first.get_or_insert(at);
+            counts.last = Some(at);
+            counts.complete = if *wrong == 0 && *awaited == 0 { counts.complete.or(Some(at)) } else { None };
+        }
+        Ok(())
+    }
+
+    /// Whether all is as it should be.
+    pub fn is_complete(&self) -> bool {
+        self.wrong == 0 && self.awaited == 0
+    }
+
+    /// Prefixes that should be there and are not, or of which there should have been news: how many, and some of them.
+    pub fn missing(&self) -> (usize, Vec<String>) {
+        let gone = self.expectation.present.without(&self.present);
+        let silent = self
+            .expectation
+            .news
+            .without(&self.news)
+            .filter(|n| self.present.has(*n) == self.expectation.present.has(*n));
+        self.named(gone.chain(silent))
+    }
+
+    /// Prefixes of the senders that should not be there and are: how many, and some of them.
+    pub fn surplus(&self) -> (usize, Vec<String>) {
+        self.named(self.present.without(&self.expectation.present))
+    }
+
+    fn named(&self, numbers: impl Iterator<Item = usize>) -> (usize, Vec<String>) {
+        const SHOWN: usize = 5;
+        let (mut count, mut shown) = (0, Vec::new());
+        for number in numbers {
+            count += 1;
+            if count <= SHOWN {
+                shown.push(self.index.prefix(number).to_string());
+            }
+        }
+        (count, shown)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Attributes, Voice};
+    use crate::stream::Stream;
+    use sluice_base::{Asn, IpPrefix};
+    use sluice_bgp::wire::header;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    fn bodies(write: impl FnOnce(&Voice, &mut Stream)) -> Vec<u8> {
+        let voice = Voice {
+            asn: Asn(65001),
+            internal: false,
+            next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
+            next_hop_v6: Ipv6Addr::UNSPECIFIED,
+            per_message: 9999,
+        };
+        let mut stream = Stream::default();
+        write(&voice, &mut stream);
+        header::frame(stream.octets(0..1)).unwrap().unwrap().body.to_vec()
+    }
+
+    #[test]
+    fn from_nothing_to_all_and_back() {
+        let all: Vec<IpPrefix> = (0..100).map(|i| format!("20.{i}.0.0/16").parse().unwrap()).collect();
+        let mut index = Index::default();
+        all.iter().for_each(|p| _ = index.add(*p));
+        let index = Arc::new(index);
+        let (mut full, none) = (Bits::none(100), Bits::none(100));
+        (0..100).for_each(|n| _ = full.set(n, true));
+        let expectation =
+            |present: &Bits| Arc::new(Expectation { present: present.clone(), news: full.clone() });
+        let announce = |p: &[IpPrefix]| bodies(|v, s| _ = v.announce(&Attributes::of_path(&[Asn(1)]), p, s));
+        let now = Instant::now();
+
+        let mut tally = Tally::new(index);
+        assert!(tally.is_complete());
+        tally.begin(expectation(&full));
+        tally.update(&announce(&all[..99]), now).unwrap();
+        assert!(!tally.is_complete());
+        assert_eq!(tally.missing(), (1, vec!["20.99.0.0/16".into()]));
+        tally.update(&announce(&all[50..]), now).unwrap();
+        assert!(tally.is_complete());
+        let unknown: IpPrefix = "30.0.0.0/8".parse().unwrap();
+        tally.update(&announce(&[unknown]), now).unwrap();
+        let c = &tally.counts;
+        assert_eq!((c.announced, c.replaced, c.unexpected, c.withdrawn, c.messages), (150, 49, 1, 0, 3));
+        assert!(c.complete.is_some());
+
+        // All is there, but there has to be news of it.
+        tally.begin(expectation(&full));
+        assert!(!tally.is_complete());
+        assert_eq!(tally.missing().0, 100);
+        tally.update(&announce(&all), now).unwrap();
+        assert!(tally.is_complete());
+
+        tally.begin(expectation(&none));
+        tally.update(&bodies(|v, s| v.withdraw(&all[1..], s)), now).unwrap();
+        assert_eq!((tally.is_complete(), tally.surplus()), (false, (1, vec!["20.0.0.0/16".into()])));
+        tally.update(&bodies(|v, s| v.withdraw(&all[..1], s)), now).unwrap();
+        assert!(tally.is_complete());
+        assert!(tally.update(&[0], now).is_err());
+    }
+}

@@ -1,0 +1,244 @@
+//! What a run consists of: phases, in each of which the senders have something to say, and what receivers should hear of it.
+
+use crate::index::{Bits, Index};
+use crate::message::{Attributes, Voice};
+use crate::order::{Mix, Order, Schedule, schedule};
+use crate::scenario::{Act, Scenario};
+use crate::stream::Stream;
+use crate::table::Table;
+use crate::tally::Expectation;
+use crate::trace::Trace;
+use anyhow::{Result, ensure};
+use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
+use sluice_bgp::wire::as_path;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
+
+/// Address families that are spoken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Families {
+    /// IPv4.
+    pub v4: bool,
+    /// IPv6.
+    pub v6: bool,
+}
+
+/// Which sender announces what of a table.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub enum Spread {
+    /// Each sender a part of its own.
+    Split,
+    /// Each sender all of it.
+    Same,
+}
+
+/// What senders do in a phase.
+#[derive(Debug)]
+pub enum Action {
+    /// They say something.
+    Send {
+        /// What each says.
+        streams: Vec<Stream>,
+        /// In which order.
+        schedule: Schedule,
+    },
+    /// They all close their connections.
+    Close,
+}
+
+/// A part of a run. It begins when the one before is over.
+#[derive(Debug)]
+pub struct Phase {
+    /// For people.
+    pub name: &'static str,
+    /// Whether it is what the run is about, rather than what comes before.
+    pub measured: bool,
+    /// What happens.
+    pub action: Action,
+    /// Prefixes that are announced or withdrawn by senders, without those that mark the end.
+    pub routes: usize,
+    /// What receivers should hear.
+    pub expectation: Arc<Expectation>,
+}
+
+/// A run.
+#[derive(Debug)]
+pub struct Workload {
+    /// In order.
+    pub phases: Vec<Phase>,
+    /// Every prefix in it.
+    pub index: Arc<Index>,
+    /// Messages of a trace that could not be said.
+    pub skipped: usize,
+}
+
+/// What a plan needs to know apart from the routes.
+#[derive(Clone, Debug)]
+pub struct Cast {
+    /// The senders.
+    pub voices: Vec<Voice>,
+    /// What they speak.
+    pub families: Families,
+    /// The target.
+    pub target_as: Asn,
+    /// Variant.
+    pub order: Order,
+    /// Traffic mix.
+    pub mix: Mix,
+    /// For what chance decides.
+    pub seed: u64,
+}
+
+/// Prefixes in a message at most, where nothing limits them but its length.
+pub const ANY_NUMBER: usize = usize::MAX;
+
+/// The prefix with which a sender marks the end of a phase: a host in the blocks for benchmarks (RFC 2544, RFC 5180).
+fn mark(number: usize, v4: bool) -> IpPrefix {
+    if v4 {
+        let first = Ipv4Addr::new(198, 18, 0, 0).to_bits();
+        // The block has 2^17 addresses, of which only very large plans come round to the first.
+        Ipv4Prefix::host(V4Addr(Ipv4Addr::from_bits(first + (number as u32 & 0x1_ffff)))).into()
+    } else {
+        let first = Ipv6Addr::new(0x2001, 2, 0, 0, 0, 0, 0, 0).to_bits();
+        Ipv6Prefix::host(V6Addr(Ipv6Addr::from_bits(first + number as u128))).into()
+    }
+}
+
+impl Cast {
+    /// A table by a scenario.
+    pub fn table(
+        &self,
+        table: &Table,
+        scenario: Scenario,
+        spread: Spread,
+        per_message: usize,
+    ) -> Result<Workload> {
+        let acts = scenario.acts();
+        ensure!(
+            !scenario.needs_two() || self.voices.len() > 1 && spread == Spread::Split,
+            "scenario {scenario} needs two senders or more, each with a part of the table: --senders 2 --spread split"
+        );
+        let mut index = Index::default();
+        for prefix in table.prefixes() {
+            index.add(prefix);
+        }
+        let routes = index.len();
+        ensure!(routes > 0, "there is no route in the table that the peers can speak of");
+        let marks: Vec<Vec<usize>> = (0..acts.len()).map(|phase| self.marks(phase, &mut index)).collect();
+        let mut phases = Vec::new();
+        let mut present = Bits::none(index.len());
+        for (phase, act) in acts.iter().enumerate() {
+            let measured = phase + 1 == acts.len();
+            let mut news = Bits::none(index.len());
+            let before = present.clone();
+            if act.is_loss() {
+                news = before;
+                present = Bits::none(index.len());
+            } else {
+                marks[phase].iter().for_each(|n| _ = (news.set(*n, true), present.set(*n, true)));
+                for number in 0..routes {
+                    present.set(number, !matches!(act, Act::Withdraw));
+                    news.set(number, act.is_news());
+                }
+            }
+            let limit = if measured { scenario.per_message().unwrap_or(per_message) } else { ANY_NUMBER };
+            let (action, said) = if act.is_loss() {
+                let copies = if spread == Spread::Same { self.voices.len() } else { 1 };
+                (Action::Close, routes * copies)
+            } else {
+                let mut streams = self.say(table, *act, spread, limit);
+                let said = streams.iter().map(|s| s.prefixes(0..s.len())).sum();
+                self.put_marks(&marks[phase], &index, &mut streams);
+                (self.send(streams, measured), said)
+            };
+            let expectation = Arc::new(Expectation { present: present.clone(), news });
+            phases.push(Phase { name: act.name(), measured, action, routes: said, expectation });
+        }
+        Ok(Workload { phases, index: Arc::new(index), skipped: 0 })
+    }
+
+    /// A trace.
+    pub fn trace(&self, trace: &Trace<'_>) -> Result<Workload> {
+        let said = trace.said(&self.voices, self.families, self.target_as);
+        ensure!(!said.events.is_empty(), "the trace has no route of a family that the peers speak");
+        let mut index = Index::default();
+        let mut last: Vec<(usize, usize, bool)> =
+            said.events.iter().map(|e| (index.add(e.prefix), e.sender, e.announced)).collect();
+        let marks = self.marks(0, &mut index);
+        // Of each sender's words about a prefix the last ones count, and one sender's route is enough.
+        last.sort_by_key(|(number, sender, _)| (*number, *sender));
+        let mut present = Bits::none(index.len());
+        for of_sender in last.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
+            if let [.., (number, _, true)] = of_sender {
+                present.set(*number, true);
+            }
+        }
+        let mut news = Bits::none(index.len());
+        marks.iter().for_each(|n| _ = (news.set(*n, true), present.set(*n, true)));
+        let (mut streams, routes) = (said.streams, said.events.len());
+        self.put_marks(&marks, &index, &mut streams);
+        let action = self.send(streams, true);
+        let expectation = Arc::new(Expectation { present, news });
+        let phase = Phase { name: "trace", measured: true, action, routes, expectation };
+        Ok(Workload { phases: vec![phase], index: Arc::new(index), skipped: said.skipped })
+    }
+
+    fn send(&self, streams: Vec<Stream>, measured: bool) -> Action {
+        let (order, mix) = if measured { (self.order, self.mix) } else { (Order::Threads, Mix::One) };
+        let schedule = schedule(order, mix, &streams, self.seed);
+        Action::Send { streams, schedule }
+    }
+
+    fn marked_families(&self) -> impl Iterator<Item = bool> {
+        [self.families.v4.then_some(true), self.families.v6.then_some(false)].into_iter().flatten()
+    }
+
+    /// The numbers of the prefixes that mark the end of a phase, of one sender after the other.
+    fn marks(&self, phase: usize, index: &mut Index) -> Vec<usize> {
+        let senders = self.voices.len();
+        let all =
+            (0..senders).flat_map(|s| self.marked_families().map(move |v4| mark(phase * senders + s, v4)));
+        all.map(|p| index.add(p)).collect()
+    }
+
+    fn put_marks(&self, marks: &[usize], index: &Index, streams: &mut [Stream]) {
+        let each = marks.len() / streams.len().max(1);
+        for ((voice, stream), marks) in self.voices.iter().zip(streams).zip(marks.chunks(each.max(1))) {
+            for number in marks {
+                voice.announce(&Attributes::default(), &[index.prefix(*number)], stream);
+            }
+        }
+    }
+
+    /// What each sender says of the table in an act.
+    fn say(&self, table: &Table, act: Act, spread: Spread, per_message: usize) -> Vec<Stream> {
+        let senders = self.voices.len();
+        let mut streams = vec![Stream::default(); senders];
+        let all: Vec<usize> = (0..senders).collect();
+        for (number, group) in table.groups.iter().enumerate() {
+            let owner = [(number + usize::from(act.by_another())) % senders];
+            let speaking = if spread == Spread::Split { &owner[..] } else { &all };
+            for sender in speaking {
+                let voice = Voice { per_message, ..self.voices[*sender] };
+                match act {
+                    Act::Withdraw => voice.withdraw(&group.prefixes, &mut streams[*sender]),
+                    _ if act.is_longer() => {
+                        let attributes = longer(&group.attributes, voice.asn);
+                        voice.announce(&attributes, &group.prefixes, &mut streams[*sender]);
+                    }
+                    _ => _ = voice.announce(&group.attributes, &group.prefixes, &mut streams[*sender]),
+                }
+            }
+        }
+        streams
+    }
+}
+
+/// The same with a path that is longer by two.
+fn longer(attributes: &Attributes, asn: Asn) -> Attributes {
+    let (mut once, mut twice) = (Vec::new(), Vec::new());
+    as_path::put_prepended(&attributes.path, asn, &mut once);
+    as_path::put_prepended(&once, asn, &mut twice);
+    Attributes { path: twice, ..attributes.clone() }
+}

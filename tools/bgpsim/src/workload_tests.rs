@@ -1,0 +1,242 @@
+//! Plans against a model of a router.
+
+use crate::message::{Attributes, Voice};
+use crate::order::{Mix, Order, Schedule};
+use crate::routes;
+use crate::scenario::Scenario;
+use crate::stream::Stream;
+use crate::table::{Size, Table};
+use crate::tally::Tally;
+use crate::trace::Trace;
+use crate::workload::{ANY_NUMBER, Action, Cast, Families, Phase, Spread, Workload};
+use proptest::prelude::*;
+use sluice_base::{Asn, IpPrefix};
+use sluice_bgp::wire::as_path::{Summary, Width};
+use sluice_bgp::wire::attribute::{self, code};
+use sluice_bgp::wire::{Update, header};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::Ipv4Addr;
+use std::time::Instant;
+
+const TARGET: Asn = Asn(64500);
+
+fn voice(asn: u32) -> Voice {
+    Voice {
+        asn: Asn(asn),
+        internal: false,
+        next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
+        next_hop_v6: "2001:db8::2".parse().unwrap(),
+        per_message: ANY_NUMBER,
+    }
+}
+
+fn cast(senders: usize, order: Order, mix: Mix) -> Cast {
+    let voices = (0..senders).map(|s| voice(65001 + s as u32)).collect();
+    Cast { voices, families: Families { v4: true, v6: true }, target_as: TARGET, order, mix, seed: 5 }
+}
+
+/// A router that knows of paths only how long they are, and of which sender.
+#[derive(Default)]
+struct Model {
+    routes: HashMap<IpPrefix, BTreeMap<usize, usize>>,
+}
+
+impl Model {
+    fn best(&self, prefix: IpPrefix) -> Option<(usize, usize)> {
+        self.routes.get(&prefix)?.iter().map(|(sender, length)| (*length, *sender)).min()
+    }
+
+    fn change(&mut self, prefix: IpPrefix, sender: usize, length: Option<usize>, out: &mut Stream) {
+        let before = self.best(prefix);
+        let routes = self.routes.entry(prefix).or_default();
+        match length {
+            Some(length) => _ = routes.insert(sender, length),
+            None => _ = routes.remove(&sender),
+        }
+        let after = self.best(prefix);
+        match after {
+            Some(_) if after != before => _ = voice(64500).announce(&Attributes::default(), &[prefix], out),
+            None if before.is_some() => voice(64500).withdraw(&[prefix], out),
+            _ => {}
+        }
+    }
+
+    /// Takes a sender's message; what it tells others because of it.
+    fn take(&mut self, sender: usize, message: &[u8]) -> Stream {
+        let frame = header::frame(message).unwrap().unwrap();
+        assert_eq!(frame.len(), message.len());
+        let update = Update::decode(frame.body).unwrap();
+        let attributes = attribute::Attributes::new(update.attributes, 0).map(Result::unwrap);
+        let path = attributes.filter(|a| a.code == code::AS_PATH).map(|a| a.value).next().unwrap_or_default();
+        let path = Summary::of(path, Width::Four, 0, TARGET).unwrap();
+        let mut out = Stream::default();
+        routes::each(frame.body, |prefix, announced| {
+            let length = (announced && !path.has_loop).then_some(path.length);
+            self.change(prefix, sender, length, &mut out);
+        })
+        .unwrap();
+        out
+    }
+
+    fn lose_all(&mut self, senders: usize) -> Stream {
+        let mut out = Stream::default();
+        let all: Vec<IpPrefix> = self.routes.keys().copied().collect();
+        for prefix in all {
+            (0..senders).for_each(|s| self.change(prefix, s, None, &mut out));
+        }
+        out
+    }
+}
+
+/// The messages of a phase, in an order that its schedule allows.
+fn messages(streams: &[Stream], schedule: &Schedule) -> Vec<(usize, usize)> {
+    match schedule {
+        Schedule::Threads(groups) => {
+            groups.iter().flatten().flat_map(|p| (0..streams[*p].len()).map(move |m| (*p, m))).collect()
+        }
+        Schedule::Turns(turns) => {
+            let mut next = vec![0; streams.len()];
+            let mut all = Vec::new();
+            for turn in turns {
+                for _ in 0..turn.messages {
+                    all.push((turn.peer, next[turn.peer]));
+                    next[turn.peer] += 1;
+                }
+            }
+            all
+        }
+    }
+}
+
+fn tell(tally: &mut Tally, said: &Stream) {
+    let mut rest = said.octets(0..said.len());
+    while let Some(frame) = header::frame(rest).unwrap() {
+        tally.update(frame.body, Instant::now()).unwrap();
+        rest = &rest[frame.len()..];
+    }
+}
+
+fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
+    tally.begin(phase.expectation.clone());
+    match &phase.action {
+        Action::Close => tell(tally, &model.lose_all(senders)),
+        Action::Send { streams, schedule } => {
+            let all = messages(streams, schedule);
+            assert_eq!(all.len(), streams.iter().map(Stream::len).sum::<usize>());
+            for (at, (sender, message)) in all.iter().enumerate() {
+                assert!(!tally.is_complete(), "complete after {at} of {} messages", all.len());
+                let said = model.take(*sender, streams[*sender].octets(*message..message + 1));
+                tell(tally, &said);
+            }
+        }
+    }
+    assert!(tally.is_complete(), "{}: {:?} {:?}", phase.name, tally.missing(), tally.surplus());
+    assert_eq!(tally.counts.unexpected, 0);
+}
+
+fn check(workload: &Workload, senders: usize) {
+    let mut model = Model::default();
+    let mut tally = Tally::new(workload.index.clone());
+    workload.phases.iter().for_each(|phase| run(phase, senders, &mut model, &mut tally));
+}
+
+const SCENARIOS: [Scenario; 10] = [
+    Scenario::Announce,
+    Scenario::Numbered(1),
+    Scenario::Numbered(2),
+    Scenario::Numbered(3),
+    Scenario::Numbered(4),
+    Scenario::Numbered(5),
+    Scenario::Numbered(6),
+    Scenario::Numbered(7),
+    Scenario::Numbered(8),
+    Scenario::Lost,
+];
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// A receiver behind a router hears what the plan expects, at the end of each phase and not before.
+    #[test]
+    fn scenarios(
+        scenario in prop::sample::select(&SCENARIOS[..]),
+        senders in 2usize..6,
+        (v4, v6) in (1usize..200, 0usize..60),
+        sharing in 1usize..9,
+        spread in prop::sample::select(vec![Spread::Split, Spread::Same]),
+        order in prop::sample::select(vec![Order::Trace, Order::RoundRobin(1), Order::RoundRobin(3), Order::Threads]),
+        mix in prop::sample::select(vec![Mix::Best, Mix::One, Mix::Two, Mix::Three, Mix::Worst]),
+    ) {
+        let table = Table::synthetic(Size { v4, v6 }, sharing, 3).unwrap();
+        let spread = if scenario.needs_two() { Spread::Split } else { spread };
+        let workload = cast(senders, order, mix).table(&table, scenario, spread, ANY_NUMBER).unwrap();
+        prop_assert_eq!(workload.phases.iter().filter(|p| p.measured).count(), 1);
+        check(&workload, senders);
+    }
+
+    /// Split: every prefix once, by one peer; the same: once by every peer.
+    #[test]
+    fn every_prefix_once(senders in 1usize..7, v4 in 1usize..300, per_message in 1usize..20, same in any::<bool>()) {
+        let table = Table::synthetic(Size { v4, v6: 0 }, 3, 3).unwrap();
+        let spread = if same { Spread::Same } else { Spread::Split };
+        let workload =
+            cast(senders, Order::Threads, Mix::One).table(&table, Scenario::Announce, spread, per_message).unwrap();
+        let Action::Send { streams, .. } = &workload.phases[0].action else { panic!("nothing is sent") };
+        let mut said = BTreeSet::new();
+        for (sender, stream) in streams.iter().enumerate() {
+            let mut rest = stream.octets(0..stream.len());
+            while let Some(frame) = header::frame(rest).unwrap() {
+                let mut in_message = 0;
+                routes::each(frame.body, |prefix, announced| {
+                    assert!(announced && said.insert((prefix, sender)), "{prefix} twice by {sender}");
+                    in_message += 1;
+                })
+                .unwrap();
+                prop_assert!(in_message <= per_message);
+                rest = &rest[frame.len()..];
+            }
+        }
+        let copies = if same { senders } else { 1 };
+        prop_assert_eq!(workload.phases[0].routes, v4 * copies);
+        // Each sender's marks, one of each family, come on top.
+        prop_assert_eq!(said.len(), v4 * copies + 2 * senders);
+        let distinct: BTreeSet<IpPrefix> = said.iter().map(|(p, _)| *p).collect();
+        prop_assert_eq!(distinct.len(), v4 + 2 * senders);
+    }
+}
+
+#[test]
+fn one_sender_cannot_do_everything() {
+    let table = Table::synthetic(Size { v4: 9, v6: 0 }, 3, 3).unwrap();
+    let plan = |senders, spread| {
+        cast(senders, Order::Threads, Mix::One).table(&table, Scenario::Numbered(5), spread, ANY_NUMBER)
+    };
+    for (senders, spread) in [(1, Spread::Split), (2, Spread::Same)] {
+        assert!(plan(senders, spread).unwrap_err().to_string().contains("two senders"));
+    }
+    let empty =
+        cast(1, Order::Threads, Mix::One).table(&Table::default(), Scenario::Announce, Spread::Split, 1);
+    assert!(empty.unwrap_err().to_string().contains("no route"));
+}
+
+#[test]
+fn a_real_trace() {
+    let Some(octets) = sluice_testkit::read("data/bgp/updates/ris.updates.20160811.1600.gz") else { return };
+    let trace = Trace::read(&octets).unwrap();
+    for (senders, order, mix) in
+        [(1, Order::Trace, Mix::One), (7, Order::Trace, Mix::One), (40, Order::RoundRobin(2), Mix::Two)]
+    {
+        let workload = cast(senders, order, mix).trace(&trace).unwrap();
+        // Not through `check`: what is there in the end may be there before a trace is over.
+        let mut model = Model::default();
+        let mut tally = Tally::new(workload.index.clone());
+        let phase = &workload.phases[0];
+        tally.begin(phase.expectation.clone());
+        let Action::Send { streams, schedule } = &phase.action else { panic!("nothing is sent") };
+        for (sender, message) in messages(streams, schedule) {
+            let said = model.take(sender, streams[sender].octets(message..message + 1));
+            tell(&mut tally, &said);
+        }
+        assert!(tally.is_complete(), "{:?} {:?}", tally.missing(), tally.surplus());
+    }
+}
