@@ -98,6 +98,10 @@ enum Command {
         command: LabCommand,
     },
     /// Acts as any number of BGP peers, to measure and verify what a router makes of their routes.
+    ///
+    /// Senders announce a table or replay a trace; receivers compare what they are told with what they should be told, and take the
+    /// time. Each peer needs an address of its own, because routers tell peers apart by it: --local is the first of them, and the
+    /// router has to know them all as neighbors, senders first, each with the next AS. `--floor` shows what the client itself can do.
     Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
     /// Prints a completion script for a shell.
     Completions {

@@ -115,6 +115,27 @@ fn at_bird() {
     everything(&lab);
 }
 
+/// Over IPv6, and the router connects to its neighbors.
+#[test]
+fn the_client_listens() {
+    let mut config = "router id 10.0.0.1;\nprotocol device {}\n".to_owned();
+    for n in 0..2 {
+        let (peer, asn) = (n + 2, 65001 + n);
+        writeln!(
+            config,
+            "protocol bgp {{\n local 2001:db8:1::1 as 64500; neighbor 2001:db8:1::{peer} as {asn};\n \
+             connect delay time 1; connect retry time 1; error wait time 1, 2;\n ipv6 {{ import all; export all; }};\n}}"
+        )
+        .unwrap();
+    }
+    let Some(lab) = up("the_client_listens", &topology("bird", &config), "bird") else { return };
+    let words = "bgpsim --json --target 2001:db8:1::1 --local 2001:db8:1::2 --listen --workload synthetic --routes 2000";
+    let output = lab.output("peers", SLUICE, words.split(' ')).unwrap();
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["verified"], true, "{report:#}");
+    assert_eq!(report["phases"][0]["receivers"][0]["announced"], 2001);
+}
+
 /// What is not received, and why no session comes up, is said.
 #[test]
 fn what_goes_wrong_is_said() {

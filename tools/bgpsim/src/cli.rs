@@ -29,10 +29,7 @@ pub enum FamilyArg {
     Both,
 }
 
-/// Acts as any number of BGP peers: senders announce a table or replay a trace, receivers verify and time what a router makes of it.
-///
-/// Each peer needs an address of its own, because routers tell peers apart by it: --local is the first of them, and the router has to
-/// know them all as neighbors, senders first, each with the next AS. `sluice bgpsim --floor` shows what the client itself can do.
+/// The arguments.
 #[derive(Args, Clone, Debug)]
 pub struct BgpsimArgs {
     /// The router under test.

@@ -16,6 +16,11 @@ use std::time::{Duration, Instant};
 const CHUNK: usize = 1 << 18;
 /// How soon a thread notices that the run is over.
 const GLANCE: Duration = Duration::from_millis(50);
+/// How long a sender's session is left alone after little was read from it: what routers say to senders interests nobody, and some
+/// say it in very small pieces.
+const REST: Duration = Duration::from_millis(1);
+/// Little, in octets.
+const LITTLE: usize = 1 << 14;
 /// Events that are taken at a time.
 const EVENTS: usize = 64;
 
@@ -85,16 +90,12 @@ impl Ear {
     pub fn listen(&self, first: usize, of: usize) -> Result<()> {
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         for (number, session) in self.sessions.iter().enumerate().skip(first).step_by(of) {
-            epoll::add(&epoll, &session.socket, EventData::new_u64(number as u64), EventFlags::IN)
+            epoll::add(&epoll, &session.socket, EventData::new_u64(number as u64), interest(session))
                 .context("cannot wait for a session")?;
         }
-        Listener {
-            ear: self,
-            epoll,
-            chunk: vec![0; CHUNK + MAX_MESSAGE_LEN],
-            rest: vec![Vec::new(); self.sessions.len()],
-        }
-        .run()
+        let rest = vec![Vec::new(); self.sessions.len()];
+        Listener { ear: self, epoll, chunk: vec![0; CHUNK + MAX_MESSAGE_LEN], rest, resting: Vec::new() }
+            .run()
     }
 }
 
@@ -109,30 +110,59 @@ struct Listener<'a> {
     chunk: Vec<u8>,
     /// Of each session the beginning of a message whose end is not there yet.
     rest: Vec<Vec<u8>>,
+    /// Sessions that are left alone for a while.
+    resting: Vec<usize>,
+}
+
+/// A sender's session is waited for once, and then again when it has rested.
+fn interest(session: &Session) -> EventFlags {
+    match session.peer.role {
+        Role::Receiver => EventFlags::IN,
+        Role::Sender => EventFlags::IN | EventFlags::ONESHOT,
+    }
 }
 
 impl Listener<'_> {
     fn run(mut self) -> Result<()> {
-        let glance = rustix::event::Timespec::try_from(GLANCE).context("a short time")?;
+        let timespec = |time: Duration| rustix::event::Timespec::try_from(time).context("a short time");
+        let (glance, rest) = (timespec(GLANCE)?, timespec(REST)?);
         let mut events: Vec<Event> = Vec::with_capacity(EVENTS);
+        let mut rested = Instant::now();
         while !self.ear.over.load(Ordering::Relaxed) {
             events.clear();
-            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(&glance)) {
+            let patience = if self.resting.is_empty() { &glance } else { &rest };
+            match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut events), Some(patience)) {
                 Ok(_) | Err(Errno::INTR) => {}
                 Err(e) => return Err(e.into()),
             }
             for number in events.iter().map(|e| e.data.u64() as usize) {
-                if let Err(reason) = self.read(number) {
-                    self.ear.fail(number, &reason);
-                    epoll::delete(&self.epoll, &self.ear.sessions[number].socket)?;
+                match self.read(number) {
+                    Ok(_) if self.ear.sessions[number].peer.role == Role::Receiver => {}
+                    Ok(LITTLE..) => self.wait_for(number)?,
+                    Ok(_) => self.resting.push(number),
+                    Err(reason) => {
+                        self.ear.fail(number, &reason);
+                        epoll::delete(&self.epoll, &self.ear.sessions[number].socket)?;
+                    }
+                }
+            }
+            if rested.elapsed() >= REST {
+                rested = Instant::now();
+                for number in std::mem::take(&mut self.resting) {
+                    self.wait_for(number)?;
                 }
             }
         }
         Ok(())
     }
 
-    /// Reads what is there, a chunk at most, so that no session has to wait for another.
-    fn read(&mut self, number: usize) -> Result<(), String> {
+    fn wait_for(&self, number: usize) -> Result<()> {
+        let session = &self.ear.sessions[number];
+        Ok(epoll::modify(&self.epoll, &session.socket, EventData::new_u64(number as u64), interest(session))?)
+    }
+
+    /// Reads what is there, a chunk at most, so that no session has to wait for another; how many octets there were.
+    fn read(&mut self, number: usize) -> Result<usize, String> {
         let session = &self.ear.sessions[number];
         let rest = &mut self.rest[number];
         let old = rest.len();
@@ -144,7 +174,7 @@ impl Listener<'_> {
         ) {
             Ok((_, 0)) => return Err("the target closed the connection".into()),
             Ok((_, read)) => read,
-            Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(0),
             Err(e) => return Err(format!("the connection broke: {e}")),
         };
         let at = Instant::now();
@@ -157,7 +187,7 @@ impl Listener<'_> {
         let used = messages(stream, tally.as_deref_mut(), at)?;
         rest.clear();
         rest.extend_from_slice(&stream[used..]);
-        Ok(())
+        Ok(read)
     }
 }
 
