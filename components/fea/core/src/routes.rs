@@ -1,4 +1,4 @@
-//! The routes of one table and family: 16 octets each for IPv4, found by prefix, walked by number.
+//! The routes of one table and family: 16 octets each for IPv4 and 8 in the index, found by prefix, walked by number.
 
 use crate::slab::Slab;
 use core::hash::BuildHasher;
@@ -35,8 +35,22 @@ pub(crate) enum Standing {
 #[derive(Clone, Debug)]
 pub(crate) struct Routes<P> {
     slab: Slab<Route<P>>,
-    index: HashTable<u32>,
+    index: HashTable<Place>,
     hasher: FixedState,
+}
+
+/// Where a route is. Its hash lies beside it, so that a growing index does not look at routes all over the memory.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    hash: u32,
+    n: u32,
+}
+
+impl Place {
+    /// The hash as the index wants it: its upper bits tell entries of a bucket apart.
+    const fn spread(hash: u32) -> u64 {
+        (hash as u64) << 32 | hash as u64
+    }
 }
 
 impl<P: Prefix> Routes<P> {
@@ -46,26 +60,27 @@ impl<P: Prefix> Routes<P> {
     }
 
     pub(crate) fn find(&self, prefix: P) -> Option<u32> {
-        let same = |n: &u32| self.slab.get(*n).is_some_and(|r| r.prefix == prefix);
-        self.index.find(self.hasher.hash_one(prefix.to_parts()), same).copied()
+        let hash = self.hash(prefix);
+        let same = |p: &Place| p.hash == hash && self.slab.get(p.n).is_some_and(|r| r.prefix == prefix);
+        self.index.find(Place::spread(hash), same).map(|p| p.n)
+    }
+
+    fn hash(&self, prefix: P) -> u32 {
+        (self.hasher.hash_one(prefix.to_parts()) >> 32) as u32
     }
 
     /// Adds a route whose prefix has none.
     pub(crate) fn insert(&mut self, route: Route<P>) -> u32 {
-        let hash = self.hasher.hash_one(route.prefix.to_parts());
+        let hash = self.hash(route.prefix);
         let n = self.slab.insert(route);
-        let (slab, hasher) = (&self.slab, &self.hasher);
-        let rehash = |n: &u32| {
-            hasher.hash_one(slab.get(*n).expect("the index holds only routes that exist").prefix.to_parts())
-        };
-        self.index.insert_unique(hash, n, rehash);
+        self.index.insert_unique(Place::spread(hash), Place { hash, n }, |p| Place::spread(p.hash));
         n
     }
 
     pub(crate) fn remove(&mut self, n: u32) -> Option<Route<P>> {
         let route = self.slab.remove(n)?;
-        let hash = self.hasher.hash_one(route.prefix.to_parts());
-        if let Ok(entry) = self.index.find_entry(hash, |m| *m == n) {
+        let hash = self.hash(route.prefix);
+        if let Ok(entry) = self.index.find_entry(Place::spread(hash), |p| p.n == n) {
             entry.remove();
         }
         Some(route)
