@@ -214,16 +214,19 @@ impl Writer {
 
 async fn rib(router: &Router, args: &RoutesArgs, what: &What, as_json: bool) -> Result<(), Failure> {
     let client = rib::RibClient::new(router, "rib").with_deadline(DEADLINE);
-    let names = Names::ask(router).await;
     let mut writer = Writer::new(as_json, "  prefix                   origin     dist/metric  forwarding\n");
     if let What::Addr(addr) = what {
         let request = rib::LookupRouteRequest { table: args.table, addr: Some((*addr).into()) };
-        if let Some(r) = client.lookup_route(request).await?.route {
+        // Both are asked before either has answered: each may be busy with a table.
+        let found = client.lookup_route(request);
+        let names = Names::ask(router).await;
+        if let Some(r) = found.await?.route {
             writer.route(|| rib_line(&r, &names), || rib_json(&r, &names));
         }
         writer.finish(&format!("no route to {addr}"));
         return Ok(());
     }
+    let names = Names::ask(router).await;
     let mut left = args.limit.unwrap_or(u64::MAX);
     for family in args.families(what) {
         let mut after = None;
