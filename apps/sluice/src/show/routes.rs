@@ -11,6 +11,7 @@ use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as rib;
 use std::io::{self, Write};
 use std::net::IpAddr;
+use std::time::Duration;
 
 #[derive(Args)]
 pub struct RoutesArgs {
@@ -120,13 +121,16 @@ fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
     }
 }
 
+/// How long the FEA may take to say what interfaces are called.
+const NAMES_DEADLINE: Duration = Duration::from_millis(100);
+
 /// Interface names by index.
 struct Names(Vec<(u32, String)>);
 
 impl Names {
     async fn ask(router: &Router) -> Self {
-        let client = fea::InterfacesClient::new(router, "fea").with_deadline(DEADLINE);
-        // Without the FEA numbers are shown instead of names.
+        let client = fea::InterfacesClient::new(router, "fea").with_deadline(NAMES_DEADLINE);
+        // Without the FEA, or while it waits for the kernel, numbers are shown instead of names: nobody waits for names.
         let reply = client.get_interfaces(fea::GetInterfacesRequest {}).await.unwrap_or_default();
         Names(reply.interfaces.into_iter().map(|i| (i.index, i.name)).collect())
     }
