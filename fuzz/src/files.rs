@@ -2,7 +2,8 @@
 
 use sluice_lab::Topology;
 use sluice_load::source;
-use sluice_testkit::{capture, mrt, tar};
+use sluice_mrt as mrt;
+use sluice_testkit::{capture, tar};
 
 /// An MRT trace: no message is longer than the trace.
 pub fn mrt_trace(octets: &[u8]) {

@@ -1,11 +1,10 @@
-//! Readers of real inputs: compressed files of the shared data folder, MRT traces, packet captures, archives.
+//! Readers of real inputs: compressed files of the shared data folder, packet captures, archives.
 //!
 //! A dev-dependency only. Nothing here is on a router; a reader stops at the first thing that it does not understand and
 //! hands out what came before.
 
 pub mod capture;
 pub mod heap;
-pub mod mrt;
 pub mod shared;
 pub mod tar;
 

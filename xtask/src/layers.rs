@@ -20,10 +20,11 @@ enum Layer {
 }
 
 /// Folder prefixes to layers; the first that fits wins.
-const LAYERS: [(&str, Layer); 17] = [
+const LAYERS: [(&str, Layer); 18] = [
     ("base", Layer::Base),
     ("kits/wire", Layer::Kit1),
     ("kits/machine", Layer::Kit1),
+    ("kits/mrt", Layer::Kit1),
     ("kits/", Layer::Kit2),
     ("platform/", Layer::Platform),
     ("testkit", Layer::Test),
@@ -130,6 +131,10 @@ fn refusal(folder: &str, layer: Layer, target: &str) -> Option<String> {
     }
     if layer == Layer::Core && other == Layer::Core {
         return Some("a core never knows another core".into());
+    }
+    // Benchmarks and fuzzing are tests of a kind; what people run is not.
+    if other == Layer::Test && (folder.starts_with("apps/") || folder.starts_with("tools/")) {
+        return Some("what only tests use is a dev-dependency".into());
     }
     let allowed = MAY_USE.iter().find(|(l, _)| *l == layer).map_or(&[][..], |(_, a)| a);
     (!allowed.contains(&other)).then(|| format!("layer {layer:?} may not use layer {other:?}"))

@@ -7,7 +7,7 @@ use sluice_lab::{Lab, LabOptions, Topology, available};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
@@ -135,13 +135,9 @@ fn counted(lab: &Lab, name: &str) -> u64 {
     pairs.filter(|(n, _)| *n == name).filter_map(|(_, v)| v.parse::<u64>().ok()).sum()
 }
 
-fn until(lab: &Lab, what: &str, mut so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !so() {
-        let states = states(lab);
-        assert!(Instant::now() < deadline, "never: {what}\n{states:?}\n{}", lab.log("sluice", "sluice"));
-        std::thread::sleep(Duration::from_millis(50));
-    }
+fn until(lab: &Lab, what: &str, so: impl FnMut() -> bool) {
+    let came = sluice_lab::until(Duration::from_secs(60), so);
+    assert!(came, "never: {what}\n{:?}\n{}", states(lab), lab.log("sluice", "sluice"));
 }
 
 #[test]

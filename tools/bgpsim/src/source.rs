@@ -4,7 +4,7 @@ use crate::scenario::Scenario;
 use crate::table::{Size, Table};
 use crate::trace::Trace;
 use crate::workload::Families;
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -76,12 +76,7 @@ impl Source {
                 let (table, _) = sluice_load::source::find(file.as_deref())?;
                 Ok(Content::Table(Table::real(&table).thinned(size)))
             }
-            Source::Trace(file) => {
-                let name = file.display();
-                let path = file.canonicalize().with_context(|| format!("cannot read {name}"))?;
-                let path = path.to_str().with_context(|| format!("{name} is not a name that can be read"))?;
-                sluice_testkit::read(path).map(Content::Trace).with_context(|| format!("cannot read {name}"))
-            }
+            Source::Trace(file) => sluice_load::source::unpacked(file).map(Content::Trace),
         }
     }
 }

@@ -9,7 +9,7 @@ use sluice_bgp::wire::as_path::{self, Summary, Width};
 use sluice_bgp::wire::attribute::{self, RawAttribute, code, put_header};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, MessageType, Nlri, SAFI_UNICAST, Unicast, Update, WireError, header};
-use sluice_testkit::mrt;
+use sluice_mrt as mrt;
 use std::collections::HashMap;
 use std::net::IpAddr;
 

@@ -38,8 +38,10 @@ pub mod process;
 pub mod scope;
 pub mod state;
 pub mod topology;
+mod wait;
 
 pub use cli::{LabCommand, run};
 pub use error::LabError;
 pub use lab::{Lab, LabOptions, available};
 pub use topology::Topology;
+pub use wait::until;

@@ -3,12 +3,12 @@
 
 use sluice_lab::process::ProcessId;
 use sluice_lab::state::State;
-use sluice_lab::{Lab, LabCommand, LabOptions, Topology, available, run};
+use sluice_lab::{Lab, LabCommand, LabOptions, Topology, available, run, until};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const PAIR: &str = "
 [nodes.a]
@@ -42,12 +42,8 @@ fn root(test: &str) -> bool {
 }
 
 /// Asks until it is so.
-fn await_level(what: &str, mut level: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    while !level() {
-        assert!(Instant::now() < deadline, "never: {what}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+fn await_level(what: &str, level: impl FnMut() -> bool) {
+    assert!(until(Duration::from_secs(60), level), "never: {what}");
 }
 
 fn ping(lab: &Lab, node: &str, to: &str) -> bool {
@@ -84,6 +80,7 @@ fn the_maker_is_killed() {
         let mut maker = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", "maker", "--ignored", "--nocapture"])
             .env("SLUICE_LAB_BY_HAND", if by_hand { "1" } else { "" })
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -116,9 +113,9 @@ fn maker() {
     sleep.arg("1000");
     lab.spawn("a", "sleeper", sleep).unwrap();
     println!("lab={}", lab.name());
+    // Until it is killed, or whoever started it is gone.
     let mut line = String::new();
     let _ = std::io::stdin().read_line(&mut line);
-    std::thread::sleep(Duration::from_secs(120));
 }
 
 #[test]

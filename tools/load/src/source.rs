@@ -71,7 +71,7 @@ pub fn shared_folder() -> Option<PathBuf> {
 /// of the Internet is forwarded by is left out: default routes, and special-purpose prefixes, which labs use themselves.
 pub fn read_file(path: &Path) -> Result<RoutingTable> {
     let name = path.display();
-    let bytes = decompressed_bytes(path)?;
+    let bytes = unpacked(path)?;
     let (all, what) = match std::str::from_utf8(&bytes) {
         Ok(text) => (RoutingTable::with_made_up_paths(prefixes(text)), "a prefix a line, or an MRT dump"),
         Err(_) => (dumped(&bytes)?, "an MRT dump with a table or with UPDATEs in it"),
@@ -180,10 +180,11 @@ pub fn csv(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
 }
 
 fn decompressed(path: &Path) -> Result<String> {
-    String::from_utf8(decompressed_bytes(path)?).with_context(|| format!("{} is not text", path.display()))
+    String::from_utf8(unpacked(path)?).with_context(|| format!("{} is not text", path.display()))
 }
 
-fn decompressed_bytes(path: &Path) -> Result<Vec<u8>> {
+/// The content of a file, unpacked by the machine's own tools if its name says that it is packed.
+pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
     let program = match path.extension().and_then(|e| e.to_str()) {
         Some("zst") => "zstd",
         Some("xz") => "xz",

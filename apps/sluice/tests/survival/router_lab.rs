@@ -6,7 +6,7 @@ use sluice_lab::{Lab, LabOptions, Topology, available};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The executable that belongs to this test.
 pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
@@ -66,17 +66,13 @@ impl RouterLab {
 
     /// Asks until it is so.
     pub fn until_within(&self, patience: Duration, what: &str, mut so: impl FnMut(&Self) -> bool) {
-        let deadline = Instant::now() + patience;
-        while !so(self) {
-            assert!(
-                Instant::now() < deadline,
-                "never: {what}\n{}\n{}\n{}",
-                self.ask(&["show", "processes"]),
-                self.ask(&["show", "summary"]),
-                self.lab.log("sluice", "sluice")
-            );
-            std::thread::sleep(Duration::from_millis(30));
-        }
+        assert!(
+            sluice_lab::until(patience, || so(self)),
+            "never: {what}\n{}\n{}\n{}",
+            self.ask(&["show", "processes"]),
+            self.ask(&["show", "summary"]),
+            self.lab.log("sluice", "sluice")
+        );
     }
 
     pub fn run_dir(&self) -> PathBuf {

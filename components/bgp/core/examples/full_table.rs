@@ -45,7 +45,7 @@ fn memory() -> (u64, u64) {
 fn real() -> Option<Vec<u8>> {
     let trace = sluice_testkit::read("data/bgp/updates/pch-as3856.fullfeed.20151023.et.mrt.gz")?;
     let mut octets = Vec::new();
-    for message in sluice_testkit::mrt::messages(&trace) {
+    for message in sluice_mrt::messages(&trace) {
         if message.octets.get(18) == Some(&(MessageType::Update as u8)) && message.octets.len() > 23 {
             octets.extend_from_slice(message.octets);
         }

@@ -50,45 +50,34 @@ pub trait Sharded: Unicast {
     fn questions(shards: &mut Shards) -> Asking<'_, Self>;
 }
 
-impl Sharded for Ipv4Prefix {
-    const COVER: u8 = 14;
+/// Says where a family is.
+macro_rules! sharded {
+    ($prefix:ty, $cover:literal, $field:ident, $questions:ident, $interests:ident) => {
+        impl Sharded for $prefix {
+            const COVER: u8 = $cover;
 
-    fn shard(table: &Table) -> &Shard<Self> {
-        &table.ipv4
-    }
-    fn shard_mut(table: &mut Table) -> &mut Shard<Self> {
-        &mut table.ipv4
-    }
-    fn batch(batches: &Batches) -> &Batch<Self> {
-        &batches.ipv4
-    }
-    fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
-        &mut batches.ipv4
-    }
-    fn questions(shards: &mut Shards) -> Asking<'_, Self> {
-        Asking { questions: &mut shards.questions4, tables: &mut shards.tables, out: &mut shards.interests4 }
-    }
+            fn shard(table: &Table) -> &Shard<Self> {
+                &table.$field
+            }
+            fn shard_mut(table: &mut Table) -> &mut Shard<Self> {
+                &mut table.$field
+            }
+            fn batch(batches: &Batches) -> &Batch<Self> {
+                &batches.$field
+            }
+            fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
+                &mut batches.$field
+            }
+            fn questions(shards: &mut Shards) -> Asking<'_, Self> {
+                let Shards { tables, $questions: questions, $interests: out, .. } = shards;
+                Asking { questions, tables, out }
+            }
+        }
+    };
 }
 
-impl Sharded for Ipv6Prefix {
-    const COVER: u8 = 30;
-
-    fn shard(table: &Table) -> &Shard<Self> {
-        &table.ipv6
-    }
-    fn shard_mut(table: &mut Table) -> &mut Shard<Self> {
-        &mut table.ipv6
-    }
-    fn batch(batches: &Batches) -> &Batch<Self> {
-        &batches.ipv6
-    }
-    fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
-        &mut batches.ipv6
-    }
-    fn questions(shards: &mut Shards) -> Asking<'_, Self> {
-        Asking { questions: &mut shards.questions6, tables: &mut shards.tables, out: &mut shards.interests6 }
-    }
-}
+sharded!(Ipv4Prefix, 14, ipv4, questions4, interests4);
+sharded!(Ipv6Prefix, 30, ipv6, questions6, interests6);
 
 /// Questions of a family, the tables that have them, and where they go.
 pub struct Asking<'s, P: Sharded> {

@@ -12,7 +12,8 @@ use sluice_bgp::wire::attribute::Attributes;
 use sluice_bgp::wire::{
     HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast, Update, header,
 };
-use sluice_testkit::{capture, mrt, read, shared};
+use sluice_mrt as mrt;
+use sluice_testkit::{capture, read, shared};
 use std::net::IpAddr;
 
 #[derive(Default, Debug)]

@@ -156,12 +156,14 @@ impl fea::Interfaces for Served<FakeFea> {
     }
 }
 
-/// Remembers routes; reaches every next hop, but takes its time to say so.
+/// Remembers routes; reaches every next hop, and says so when it is let.
 #[derive(Default)]
 struct FakeRib {
     routes: RefCell<BTreeMap<Ipv4Prefix, Provenance>>,
     /// How many routes there were when everything had been announced.
     refreshed: Cell<Option<usize>>,
+    /// Whether it answers questions about next hops.
+    answers: Cell<bool>,
     changed: Notify,
 }
 
@@ -216,10 +218,7 @@ impl rib::Rib for Served<FakeRib> {
         _: &CallContext,
         request: rib::RegisterInterestRequest,
     ) -> Result<rib::RegisterInterestReply, XrlError> {
-        // Longer than the neighbour needs to tell everything.
-        for _ in 0..if self.0.refreshed.get().is_none() { 20 } else { 0 } {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        until(&self.0.changed, || self.0.answers.get()).await;
         let hop = sluice_base::NextHop::on(sluice_base::InterfaceIndex::new(1).unwrap());
         let forwarding: sluice_xrl::idl::common::v1::Forwarding = (&sluice_base::Forwarding::one(hop)).into();
         let answers = request.addrs.iter().map(|addr| {
@@ -438,6 +437,11 @@ async fn scenario() {
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(20_000).await;
     assert_eq!(neighbor.hear_all().await, ["192.0.2.0/24".parse().unwrap()]);
+    // The neighbour has told everything, and nothing of it can be announced while its next hop is not known.
+    all_told(&others).await;
+    assert_eq!(fake_rib.refreshed.get(), None);
+    fake_rib.answers.set(true);
+    fake_rib.changed.notify_waiters();
     until(&fake_rib.changed, || fake_rib.refreshed.get().is_some()).await;
     assert_eq!(fake_rib.refreshed.get(), Some(20_000), "all is said to be announced when it is");
     let provenance = fake_rib.routes.borrow()[&prefix(7)];
@@ -472,6 +476,17 @@ async fn scenario() {
         }
     }
     assert_eq!(fake_rib.routes.borrow().len(), 10, "the RIB keeps the routes for the next life");
+}
+
+/// Asks until the neighbour has told all its routes.
+async fn all_told(router: &Router) {
+    let client = bgp::BgpClient::new(router, "bgp");
+    loop {
+        let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
+        if reply.neighbors[0].families[0].end_of_rib {
+            return;
+        }
+    }
 }
 
 /// What operators ask.

@@ -1,6 +1,7 @@
-//! MRT traces (RFC 6396): the BGP messages in them.
+//! MRT traces (RFC 6396): the BGP messages in them. Reading stops at the first record that is not whole and hands out what came before.
+#![no_std]
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// A BGP message in a trace.
 #[derive(Clone, Copy, Debug)]
