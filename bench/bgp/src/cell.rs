@@ -19,6 +19,8 @@ use std::time::{Duration, Instant};
 
 /// A phase ends with so much silence, which does not count.
 const SETTLE: Duration = Duration::from_millis(300);
+/// How long a router may go on working when the receivers have everything.
+const UNREST: Duration = Duration::from_secs(30);
 /// Between the start of a router and the first connection.
 const REST: Duration = Duration::from_secs(1);
 
@@ -86,27 +88,28 @@ impl Stage<'_> {
             let wanted = Count { v4: play.routes.0 as u64, v6: play.routes.1 as u64 };
             let kernel = watch.map(|watch| threads.spawn(move || watch.wait(wanted, self.limit)));
             let mut installed = Ok(None);
-            let mut after = Vec::new();
+            let (mut at_end, mut after) = (Vec::new(), Vec::new());
             let watched = || {
+                at_end = of_node(&lab, ROUTER);
                 let join = |k: ScopedJoinHandle<'_, _>| {
                     k.join().map_err(|_| anyhow!("the kernel's watch panicked"))?
                 };
                 installed = kernel.map(join).transpose();
-                after = of_node(&lab, ROUTER);
+                after = until_quiet(&lab);
             };
             let phases = inside(&lab, PEERS, || run::run_and(&setup, &play.workload, watched));
-            Ok::<_, anyhow::Error>((phases?, installed, after))
+            Ok::<_, anyhow::Error>((phases?, installed, at_end, after))
         });
-        let (phases, installed, after) = performed.with_context(|| self.log(&lab, contender))?;
+        let (phases, installed, at_end, after) = performed.with_context(|| self.log(&lab, contender))?;
         let mut sample = sample(play, &phases, &before, &after, self.limit);
+        // The processes may have worked on after the receivers had everything: that is part of it.
+        add_rest(&mut sample, &at_end, &after);
         match installed {
             Err(e) => (sample.seconds, sample.note) = (None, format!("{e:#}")),
             Ok(Some(at)) => {
                 let begin = phases.first().map(|p| p.begin);
                 let seconds = begin.map(|b| at.saturating_duration_since(b).as_secs_f64());
                 sample.seconds = sample.seconds.zip(seconds).map(|(a, b)| a.max(b));
-                // The processes have worked on after the receivers had everything.
-                recount(&mut sample, &before, &after);
             }
             Ok(None) => {}
         }
@@ -183,11 +186,27 @@ fn sample(
     }
 }
 
-/// Processor time from the start of the sessions to the end, rather than in the measured phase.
-fn recount(sample: &mut Sample, before: &[Process], after: &[Process]) {
+/// The router's processes when they have come to rest.
+fn until_quiet(lab: &Lab) -> Vec<Process> {
+    let begin = Instant::now();
+    let mut before = of_node(lab, ROUTER);
+    loop {
+        std::thread::sleep(SETTLE);
+        let now = of_node(lab, ROUTER);
+        let used: f64 = now.iter().zip(&before).map(|(n, b)| n.cpu_s - b.cpu_s).sum();
+        // A tick or two are what timers and polls need.
+        if used < 0.025 || begin.elapsed() > UNREST {
+            return now;
+        }
+        before = now;
+    }
+}
+
+/// Adds the processor time between the end of the measured phase and the router's rest.
+fn add_rest(sample: &mut Sample, at_end: &[Process], after: &[Process]) {
     for (entry, process) in sample.processes.iter_mut().zip(after) {
-        let earlier = before.iter().find(|b| b.id == process.id).map_or(0.0, |b| b.cpu_s);
-        entry.1 = process.cpu_s - earlier;
+        let earlier = at_end.iter().find(|b| b.id == process.id).map_or(process.cpu_s, |b| b.cpu_s);
+        entry.1 += process.cpu_s - earlier;
     }
     sample.cpu_s = sample.processes.iter().map(|p| p.1).sum();
 }
