@@ -15,9 +15,12 @@ use clap::Parser;
 use contender::Contender;
 use results::{Cell, Results};
 use scenario::{Play, Scenario};
-use sluice_bgpsim::table::Table;
+use sluice_bgpsim::table::{Size, Table};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+
+/// The table of a quick look.
+const SMOKE: Size = Size { v4: 2000, v6: 500 };
 
 /// Sluice beside other BGP daemons.
 #[derive(Parser)]
@@ -49,7 +52,7 @@ struct Args {
     /// The Sluice executable; the one beside this program if absent.
     #[arg(long)]
     sluice: Option<PathBuf>,
-    /// A quick look at whether everything still works together: a small table, Sluice and BIRD 2, S1 to S7 once, nothing is written.
+    /// A quick look at whether everything still works together: a small made-up table, Sluice and BIRD 2, once; nothing is written.
     #[arg(long)]
     smoke: bool,
 }
@@ -57,12 +60,21 @@ struct Args {
 impl Args {
     fn smoking(mut self) -> Self {
         if self.smoke {
-            (self.runs, self.scale, self.limit) = (1, self.scale.min(0.002), 20);
+            (self.runs, self.scale, self.limit) = (1, 1.0, 20);
             if self.daemons.is_empty() {
                 self.daemons = vec!["sluice".into(), "bird".into()];
             }
         }
         self
+    }
+
+    /// The table, and where it is from.
+    fn table(&self) -> Result<(Table, String)> {
+        if self.smoke {
+            return Ok((Table::synthetic(SMOKE, 3, 1)?, "made up".to_owned()));
+        }
+        let (table, source) = sluice_load::source::find(self.table.as_deref())?;
+        Ok((Table::real(&table), source.to_string()))
     }
 
     /// The scenarios that are asked for.
@@ -101,16 +113,15 @@ fn main() -> Result<()> {
     let contenders = args.contenders()?;
     let here = contender::processors()?;
     let processors = if args.processors.is_empty() { here } else { args.processors.clone() };
-    let (table, source) = sluice_load::source::find(args.table.as_deref())?;
-    println!("table: {source}: {} IPv4 and {} IPv6 prefixes", table.v4.len(), table.v6.len());
+    let (table, source) = args.table()?;
+    println!("table: {source}: {} prefixes", bench_report::number(table.prefixes().count() as f64));
     println!(
         "daemons: processors {processors:?} by affinity; {} runs, {} s a cell at most",
         args.runs, args.limit
     );
-    let table = Table::real(&table);
     let stage = Stage { sluice: &sluice, processors: &processors, limit: Duration::from_secs(args.limit) };
     let mut report = Report::begin("bgp");
-    let mut results = Results::new(&source.to_string(), args.scale, &processors);
+    let mut results = Results::new(&source, args.scale, &processors);
     let begin = Instant::now();
     for scenario in args.scenarios() {
         let play = Play::plan(scenario, &table, args.scale)?;

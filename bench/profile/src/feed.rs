@@ -1,9 +1,9 @@
 //! What is read: the UPDATEs of one session, as octets.
 
 use anyhow::{Result, ensure};
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix};
 use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{MessageType, Update, header};
+use sluice_bgp::wire::{MessageType, Nlri, Unicast, Update, header};
 use sluice_bgpsim::message::Voice;
 use sluice_bgpsim::stream::Stream;
 use sluice_bgpsim::table::{Size, Table};
@@ -82,6 +82,28 @@ impl Feed {
         let body = message.get(sluice_bgp::wire::HEADER_LEN..).unwrap_or_default();
         // What cannot be read is counted as what the router makes of it: nothing.
         let _ = sluice_bgpsim::routes::each(body, |_: IpPrefix, _| self.prefixes += 1);
+    }
+
+    /// The same with a prefix in each message, so that messages share attributes; IPv4 only.
+    #[must_use]
+    pub fn split(&self) -> Self {
+        let mut split = Feed { source: self.source.clone(), ..Feed::default() };
+        let mut rest = &self.octets[..];
+        while let Ok(Some(frame)) = header::frame(rest) {
+            rest = &rest[frame.len()..];
+            let Ok(update) = Update::decode(frame.body) else { continue };
+            for prefix in Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset).map_while(Result::ok) {
+                let mut message = Vec::new();
+                let at = header::start(&mut message, MessageType::Update);
+                message.extend_from_slice(&[0, 0]);
+                message.extend_from_slice(&(update.attributes.len() as u16).to_be_bytes());
+                message.extend_from_slice(update.attributes);
+                prefix.put(&mut message);
+                header::finish(&mut message, at);
+                split.push(&message);
+            }
+        }
+        split
     }
 
     /// The same, where every message has one more attribute: a large community (RFC 8092) that is another one each time, or the

@@ -85,7 +85,8 @@ fn tell_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, re
                     clock.map_or("-".to_owned(), |c| number(ns * c)),
                     format!("{:.0} %", 100.0 * ns / total),
                     format!("{:.1}", each / threads as f64),
-                    format!("{times:.2}"),
+                    // What is nearly nothing is nothing that could be divided.
+                    if each < 1.0 { "-".to_owned() } else { format!("{times:.2}") },
                 ]);
             }
         }

@@ -11,9 +11,11 @@ use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
 use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::shards::{Shards, Spread, Tables};
+use sluice_bgp::table::{Dated, Life, Order, Spread, Table, Told};
 use sluice_bgp::wire::MessageType;
-use sluice_machine::{Budget, Progress};
+use sluice_bgp::writer::Outlet;
+use sluice_machine::{Budget, Outbox, Progress};
+use smallvec::SmallVec;
 use std::net::Ipv4Addr;
 
 /// The router's AS.
@@ -42,7 +44,9 @@ pub struct Session {
     framer: Framer,
     reader: Reader,
     batches: Vec<Batches>,
-    shards: Shards,
+    tables: Vec<Table>,
+    out: Outbox<Told>,
+    answers: u64,
     receivers: Vec<PeerIndex>,
     buffer: Vec<u8>,
     /// Octets and UPDATEs that receivers were told.
@@ -51,6 +55,8 @@ pub struct Session {
 
 /// The peer that sends.
 const SENDER: PeerIndex = PeerIndex(1);
+/// All sessions are the first of their peers.
+const LIFE: Life = 1;
 
 impl Session {
     /// An empty router with a session that sends and so many that are told.
@@ -64,22 +70,25 @@ impl Session {
             local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
             enforce_first_as: false,
         };
-        let mut shards = Shards::new(LOCAL_AS, RouterId(1), spread);
+        let mut tables: Vec<Table> =
+            (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
+        let mut out = Outbox::new();
         let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(n as u16 + 2)).collect();
         for (number, peer) in std::iter::once(&SENDER).chain(&receivers).enumerate() {
             let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
             let router_id = RouterId(number as u32 + 2);
-            shards.peer_up(
-                *peer,
-                PeerInfo { router_id, address: address.into(), internal: false, direct: false },
-            );
+            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            let up = Order::PeerUp { peer: *peer, life: LIFE, info };
+            tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));
         }
         Session {
             way,
             framer: Framer::default(),
             reader: Reader::new(rules, spread),
             batches: std::iter::repeat_with(Batches::default).take(way.tables.into()).collect(),
-            shards,
+            tables,
+            out,
+            answers: 0,
             receivers,
             buffer: Vec::new(),
             told: (0, 0),
@@ -114,13 +123,12 @@ impl Session {
     /// What is in the batches goes to the tables.
     fn hand_over(&mut self, apply: bool) {
         if apply {
-            self.shards.apply(SENDER, &mut self.batches);
+            for (table, batches) in self.tables.iter_mut().zip(&mut self.batches) {
+                table.apply(SENDER, LIFE, batches, &mut self.out);
+            }
             self.answer();
         }
-        self.batches.iter_mut().for_each(|b| {
-            b.ipv4.clear();
-            b.ipv6.clear();
-        });
+        self.batches.iter_mut().for_each(Batches::clear);
     }
 
     /// The last batches; then everything that the tables left for later.
@@ -132,14 +140,21 @@ impl Session {
     }
 
     fn slice(&mut self) -> Progress {
-        self.shards.run_slice::<Ipv4Prefix>(Budget::SLICE)
+        let out = &mut self.out;
+        let each = self.tables.iter_mut().map(|table| table.run_slice(Budget::SLICE, out));
+        each.fold(Progress::Done, Progress::or)
+    }
+
+    /// All tables are told the same.
+    fn order(&mut self, order: &Order) {
+        self.tables.iter_mut().for_each(|table| table.order(order.clone(), &mut self.out));
     }
 
     /// Every next hop is on a connected subnet.
     fn answer(&mut self) {
-        let asked: Vec<Interest<Ipv4Prefix>> = self.shards.interests::<Ipv4Prefix>().drain().collect();
+        let asked: Vec<Told> = self.out.drain().collect();
         for question in asked {
-            let Interest::Register(address) = question else { continue };
+            let Told::InterestIpv4(Interest::Register(address), _) = question else { continue };
             let (Some(valid), Some(interface)) = (Ipv4Prefix::new(address, 24), InterfaceIndex::new(1))
             else {
                 continue;
@@ -151,7 +166,9 @@ impl Session {
                 connected: true,
                 forwarding: Forwarding::one(NextHop::on(interface)),
             };
-            self.shards.answer(&InterestAnswer { valid, route: Some(route) }, Provenance::NONE);
+            self.answers += 1;
+            let answer = InterestAnswer { valid, route: Some(route) };
+            self.order(&Order::AnswerIpv4(Dated { number: self.answers, answer }, Provenance::NONE));
         }
     }
 
@@ -159,7 +176,12 @@ impl Session {
     pub fn join(&mut self, together: bool) {
         let key = GroupKey { internal: false, four_octet_as: true, link_local: false, next_hop_self: false };
         for peer in self.receivers.clone() {
-            self.shards.join::<Ipv4Prefix>(peer, key);
+            let outlet = Outlet {
+                families: Families { ipv4: true, ipv6: false },
+                next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
+                keys: [key, key],
+            };
+            self.order(&Order::Open(peer, Box::new(outlet)));
         }
         if together {
             self.tell();
@@ -168,14 +190,13 @@ impl Session {
 
     /// Tells receivers what there is to be told, until there is nothing more.
     pub fn tell(&mut self) {
-        let hop = Ipv4Addr::new(10, 0, 0, 1).octets();
         let mut busy = true;
         while std::mem::take(&mut busy) {
             for peer in &self.receivers {
-                for table in 0..self.batches.len() {
+                for table in &mut self.tables {
                     self.buffer.clear();
                     let mut sent = Sent::default();
-                    self.shards.fill::<Ipv4Prefix>(table, *peer, &hop, OUTPUT, &mut self.buffer, &mut sent);
+                    table.fill(*peer, OUTPUT, &mut self.buffer, &mut sent);
                     self.told.0 += self.buffer.len();
                     self.told.1 += sent.updates as usize;
                     busy |= !self.buffer.is_empty();
@@ -186,11 +207,11 @@ impl Session {
 
     /// Attribute sets in all tables.
     pub fn sets(&self) -> usize {
-        self.shards.view(Family::Ipv4).attribute_sets
+        self.tables.iter().map(|t| t.view(Family::Ipv4).attribute_sets).sum()
     }
 
     /// Prefixes in all tables.
     pub fn prefixes(&self) -> usize {
-        self.shards.view(Family::Ipv4).prefixes
+        self.tables.iter().map(|t| t.view(Family::Ipv4).prefixes).sum()
     }
 }
