@@ -148,9 +148,8 @@ impl Speaker {
         mut octets: &[u8],
         out: &mut Outbox<Output>,
     ) {
-        loop {
-            // A message may have been the connection's last.
-            let Some(carrier) = self.carriers.get_mut(&(address, connection)) else { break };
+        // A message may have been the connection's last.
+        while let Some(carrier) = self.carriers.get_mut(&(address, connection)) {
             let taken = carrier.intake.take(&mut octets, &mut self.batches);
             if taken == Taken::Nothing {
                 break;
@@ -172,13 +171,7 @@ impl Speaker {
     }
 
     /// Hands what was read to the tables.
-    fn apply(
-        &mut self,
-        now: Instant,
-        address: IpAddr,
-        connection: ConnectionId,
-        out: &mut Outbox<Output>,
-    ) {
+    fn apply(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, out: &mut Outbox<Output>) {
         let reading = self.carriers.get(&(address, connection)).and_then(|c| c.intake.reading());
         let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
         for number in 0..self.tables.len() {
