@@ -45,6 +45,10 @@ pub struct Sample {
     pub delays_ms: Option<(f64, f64)>,
     /// UPDATEs that the receivers heard, on average.
     pub updates: f64,
+    /// UPDATEs that the senders sent.
+    pub sent: usize,
+    /// Seconds, and prefixes that a receiver had heard by then.
+    pub progress: Vec<(f64, f64)>,
 }
 
 impl Sample {
@@ -183,6 +187,8 @@ fn sample(
         foreign_pct: last.load.foreign_pct,
         delays_ms: delay(0.5).zip(delay(0.99)).filter(|_| play.scenario.is_latency()),
         updates: last.heard.iter().map(|h| h.counts.messages as f64).sum::<f64>() / heard,
+        sent: last.messages,
+        progress: last.progress.iter().map(|p| (p.0, p.2)).collect(),
     }
 }
 

@@ -19,17 +19,28 @@ pub const PEERS: &str = "peers";
 pub struct Contender {
     /// Which router.
     pub device: Device,
-    /// Threads of its BGP.
-    pub threads: usize,
+    /// Threads of its BGP, if not what it does as shipped.
+    pub threads: Option<usize>,
+    /// How work is dealt to them, if not as shipped.
+    pub scheduling: Option<&'static str>,
 }
 
 impl Contender {
+    /// A router as it is shipped.
+    pub const fn new(device: Device) -> Self {
+        Contender { device, threads: None, scheduling: None }
+    }
+
     /// Its name in tables.
     pub fn name(self) -> String {
+        let mut name = self.device.name().to_owned();
         match self.threads {
-            1 => self.device.name().to_owned(),
-            n => format!("{}, {n} threads", self.device.name()),
+            None => {}
+            Some(1) => name += ", 1 thread",
+            Some(n) => name += &format!(", {n} threads"),
         }
+        self.scheduling.iter().for_each(|scheduling| name += &format!(", {scheduling}"));
+        name
     }
 
     /// The name that the user chooses it by.
@@ -95,7 +106,8 @@ impl Contender {
         let neighbors: Vec<(String, u32)> = play.neighbors().collect();
         let neighbors: Vec<Neighbor<'_>> =
             neighbors.iter().map(|(address, asn)| Neighbor { address, asn: *asn }).collect();
-        let setting = Setting { installs: play.scenario.installs(), threads: self.threads };
+        let (threads, scheduling) = (self.threads, self.scheduling);
+        let setting = Setting { installs: play.scenario.installs(), threads, scheduling };
         let router = topology.nodes.get_mut(ROUTER).context("the router has a node")?;
         router.config = Some(self.device.config_with("10.1.0.1", &neighbors, setting));
         Ok(topology)

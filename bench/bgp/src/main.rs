@@ -4,6 +4,7 @@
 
 mod cell;
 mod contender;
+mod figures;
 mod results;
 mod scenario;
 
@@ -13,6 +14,7 @@ use bench_report::Report;
 use cell::{Sample, Stage, line};
 use clap::Parser;
 use contender::Contender;
+use figures::Figures;
 use results::{Cell, Results};
 use scenario::{Play, Scenario};
 use sluice_bgpsim::table::{Size, Table};
@@ -37,7 +39,7 @@ struct Args {
     /// The share of each table that is used.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Sluice once more with so many threads, where ten feeds come (S2, S3).
+    /// Sluice also with one thread and with so many, where ten feeds come (S2, S3). As shipped it has as many as cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
@@ -52,6 +54,9 @@ struct Args {
     /// The Sluice executable; the one beside this program if absent.
     #[arg(long)]
     sluice: Option<PathBuf>,
+    /// Instead of the comparison: the figures of the multicore BGP thesis, with Sluice alone.
+    #[arg(long, conflicts_with = "smoke")]
+    figures: bool,
     /// A quick look at whether everything still works together: a small made-up table, Sluice and BIRD 2, once; nothing is written.
     #[arg(long)]
     smoke: bool,
@@ -87,7 +92,7 @@ impl Args {
     /// The daemons that are asked for and are on this machine.
     fn contenders(&self) -> Result<Vec<Contender>> {
         let all = [Device::Sluice, Device::Bird, Device::Bird3, Device::Frr, Device::Openbgpd, Device::Gobgp];
-        let all = all.map(|device| Contender { device, threads: 1 });
+        let all = all.map(Contender::new);
         for name in &self.daemons {
             ensure!(all.iter().any(|c| c.key() == name), "no daemon is called `{name}`");
         }
@@ -113,13 +118,16 @@ fn main() -> Result<()> {
     let contenders = args.contenders()?;
     let here = contender::processors()?;
     let processors = if args.processors.is_empty() { here } else { args.processors.clone() };
+    let stage = Stage { sluice: &sluice, processors: &processors, limit: Duration::from_secs(args.limit) };
+    if args.figures {
+        return Figures { stage: &stage, runs: args.runs, scale: args.scale }.draw();
+    }
     let (table, source) = args.table()?;
     println!("table: {source}: {} prefixes", bench_report::number(table.prefixes().count() as f64));
     println!(
         "daemons: processors {processors:?} by affinity; {} runs, {} s a cell at most",
         args.runs, args.limit
     );
-    let stage = Stage { sluice: &sluice, processors: &processors, limit: Duration::from_secs(args.limit) };
     let mut report = Report::begin("bgp");
     let mut results = Results::new(&source, args.scale, &processors);
     let begin = Instant::now();
@@ -155,7 +163,8 @@ fn compare(
     if let (Some(threads), Some(first)) = (with_threads, contenders.first())
         && first.device == Device::Sluice
     {
-        contenders.insert(1, Contender { device: Device::Sluice, threads });
+        let fixed = [1, threads].map(|n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) });
+        contenders.splice(1..1, fixed);
     }
     let mut gave_up: Vec<Contender> = Vec::new();
     for run in 0..args.runs {

@@ -203,21 +203,23 @@ impl Results {
     }
 
     fn bars(&self, scenario: Scenario, report: &mut Report) {
-        let sluice = Contender { device: Device::Sluice, threads: 1 };
+        let sluice = Contender::new(Device::Sluice);
+        let single = Contender { threads: Some(1), ..sluice };
         for (name, _, value) in VALUES {
             let pair = self.middle(scenario, sluice, value).zip(self.best_peer(scenario, value));
             if let Some((own, (_, best))) = pair.filter(|(_, (_, best))| *best > 0.0) {
                 report.bar(Bar::lower(&format!("bgp.{}.{name}", scenario.name()), own / best, "x", 1.0));
             }
         }
-        for several in self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > 1) {
-            let pair = self.middle(scenario, sluice, Sample::value).zip(self.middle(
+        for several in self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1)) {
+            let pair = self.middle(scenario, single, Sample::value).zip(self.middle(
                 scenario,
                 several,
                 Sample::value,
             ));
             if let Some((one, many)) = pair {
-                let name = format!("bgp.{}.speedup_{}_threads", scenario.name(), several.threads);
+                let threads = several.threads.unwrap_or(1);
+                let name = format!("bgp.{}.speedup_{threads}_threads", scenario.name());
                 report.bar(Bar::higher(&name, one / many, "x", 1.5));
             }
         }

@@ -13,6 +13,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// Routes of the scenarios with the same routes from many, or to many.
 const HALF_MILLION: usize = 500_000;
 
+const IPV4: Families = Families { v4: true, v6: false };
+
 /// The first peer's AS; the next has the next.
 const FIRST_AS: u32 = 65001;
 
@@ -140,42 +142,51 @@ impl Play {
         let table = table.clone().thinned(size);
         let families = Families { v4: true, v6: size.v6 > 0 };
         let senders = scenario.senders();
-        let voices = (0..senders).map(|n| Voice {
-            asn: asn(n),
-            internal: false,
-            next_hop_v4: address(n),
-            next_hop_v6: address_v6(n),
-            per_message: ANY_NUMBER,
-        });
         let spread = if scenario == Scenario::S3 { Spread::Same } else { Spread::Split };
-        let cast = Cast {
-            voices: voices.collect(),
-            families,
-            target_as: Asn(bench_lab::LOCAL_AS),
-            order: Order::Threads,
-            mix: Mix::One,
-            seed: 1,
-        };
+        let cast = cast(senders, families, Order::Threads, Mix::One);
         let workload = cast.table(&table, scenario.plan(), spread, ANY_NUMBER)?;
-        let peer = |n: usize| {
-            let (role, number) = if n < senders { (Role::Sender, n) } else { (Role::Receiver, n - senders) };
-            let local = Some(IpAddr::V4(address(n)));
-            Peer { role, number, asn: asn(n), local, families, hold_time: 0 }
-        };
         let together = senders + scenario.receivers();
         Ok(Play {
             scenario,
             workload,
-            peers: (0..together).map(peer).collect(),
-            late: (together..together + scenario.late()).map(peer).collect(),
+            peers: (0..together).map(|n| peer(n, senders, families)).collect(),
+            late: (together..together + scenario.late()).map(|n| peer(n, senders, families)).collect(),
             routes: (size.v4 + senders, size.v6 + if size.v6 > 0 { senders } else { 0 }),
         })
+    }
+
+    /// So many feeds with a part of a table each, and one receiver, in an order and mix of the multicore BGP thesis.
+    pub fn feeds(table: &Table, senders: usize, order: Order, mix: Mix) -> Result<Self> {
+        let count = table.prefixes().count();
+        let workload =
+            cast(senders, IPV4, order, mix).table(table, Plan::Announce, Spread::Split, ANY_NUMBER)?;
+        let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
+        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (count + senders, 0) })
     }
 
     /// All who ever take part, by address and AS.
     pub fn neighbors(&self) -> impl Iterator<Item = (String, u32)> {
         (0..self.peers.len() + self.late.len()).map(|n| (address(n).to_string(), asn(n).0))
     }
+}
+
+/// Those who speak.
+fn cast(senders: usize, families: Families, order: Order, mix: Mix) -> Cast {
+    let voices = (0..senders).map(|n| Voice {
+        asn: asn(n),
+        internal: false,
+        next_hop_v4: address(n),
+        next_hop_v6: address_v6(n),
+        per_message: ANY_NUMBER,
+    });
+    let target_as = Asn(bench_lab::LOCAL_AS);
+    Cast { voices: voices.collect(), families, target_as, order, mix, seed: 1 }
+}
+
+/// The peer of a number; senders come first.
+fn peer(n: usize, senders: usize, families: Families) -> Peer {
+    let (role, number) = if n < senders { (Role::Sender, n) } else { (Role::Receiver, n - senders) };
+    Peer { role, number, asn: asn(n), local: Some(IpAddr::V4(address(n))), families, hold_time: 0 }
 }
 
 const fn asn(peer: usize) -> Asn {

@@ -30,13 +30,15 @@ pub enum Device {
 pub struct Setting {
     /// Whether routes go into the kernel's tables.
     pub installs: bool,
-    /// Threads of BGP, where the router can be told; 1 leaves it as it is.
-    pub threads: usize,
+    /// Threads of Sluice's BGP; `None` leaves it as it is shipped.
+    pub threads: Option<usize>,
+    /// How Sluice deals work to its threads; `None` leaves it as it is shipped.
+    pub scheduling: Option<&'static str>,
 }
 
 impl Default for Setting {
     fn default() -> Self {
-        Setting { installs: true, threads: 1 }
+        Setting { installs: true, threads: None, scheduling: None }
     }
 }
 
@@ -176,8 +178,11 @@ fn sluice(
         writeln!(text, "interfaces {{\n  forwarding {{\n    install-routes false;\n  }}\n}}")?;
     }
     writeln!(text, "protocols {{\n  bgp {{\n    local-as {LOCAL_AS};\n    router-id {router_id};")?;
-    if setting.threads > 1 {
-        writeln!(text, "    threads {};", setting.threads)?;
+    if let Some(threads) = setting.threads {
+        writeln!(text, "    threads {threads};")?;
+    }
+    if let Some(scheduling) = setting.scheduling {
+        writeln!(text, "    scheduling {scheduling};")?;
     }
     for Neighbor { address, asn } in neighbors {
         writeln!(

@@ -17,7 +17,7 @@ use clap::Args;
 use feed::Feed;
 use passes::{FUNCTIONS, Profile};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// What is profiled.
 #[derive(Args, Clone, Debug)]
@@ -52,6 +52,39 @@ pub fn run(args: &ProfileArgs) -> Result<()> {
     tell_ablations(&ablation::all(&feed, args.runs)?, &mut report);
     report.finish(&[])?;
     Ok(())
+}
+
+/// A function in the router's way of an UPDATE, and in the paper's (the thesis's table 4.2).
+#[derive(Clone, Copy, Debug)]
+pub struct Row {
+    /// Its name.
+    pub name: &'static str,
+    /// Nanoseconds in an UPDATE on one thread; `None`: not a step of its own.
+    pub ns: Option<f64>,
+    /// The same on each of several threads beside each other.
+    pub ns_beside: Option<f64>,
+    /// The paper's cycles in an UPDATE.
+    pub paper: f64,
+    /// How many times as fast it is there with 12 threads.
+    pub paper_speedup: f64,
+}
+
+/// Profiles the functions only; for those who draw them.
+///
+/// # Errors
+/// If the trace cannot be read.
+pub fn functions(trace: Option<&Path>, runs: usize, threads: usize) -> Result<Vec<Row>> {
+    let feed = Feed::find(trace)?;
+    let one = passes::sequential(&feed, runs)?;
+    let many = passes::parallel(&feed, runs, threads)?;
+    let row = |(at, function): (usize, &passes::Function)| Row {
+        name: function.name,
+        ns: one.ns[at],
+        ns_beside: many.ns[at],
+        paper: function.paper.0,
+        paper_speedup: function.paper.2,
+    };
+    Ok(FUNCTIONS.iter().enumerate().map(row).collect())
 }
 
 /// The thesis's table 4.2 with ours beside it.
