@@ -35,6 +35,8 @@ pub struct Sample {
     pub cpu_s: f64,
     /// The most that all of its processes had resident, in octets.
     pub peak: u64,
+    /// What all of its processes have in the end, in octets, with what they share counted once.
+    pub proportional: u64,
     /// Each of them: its name, its processor time in the measured phase, its peak.
     pub processes: Vec<(String, f64, u64)>,
     /// Of the processors, by the client.
@@ -92,7 +94,7 @@ impl Stage<'_> {
             let wanted = Count { v4: play.routes.0 as u64, v6: play.routes.1 as u64 };
             let kernel = watch.map(|watch| threads.spawn(move || watch.wait(wanted, self.limit)));
             let mut installed = Ok(None);
-            let (mut at_end, mut after) = (Vec::new(), Vec::new());
+            let (mut at_end, mut after, mut proportional) = (Vec::new(), Vec::new(), 0);
             let watched = || {
                 at_end = of_node(&lab, ROUTER);
                 let join = |k: ScopedJoinHandle<'_, _>| {
@@ -100,14 +102,17 @@ impl Stage<'_> {
                 };
                 installed = kernel.map(join).transpose();
                 after = until_quiet(&lab);
+                proportional = after.iter().map(Process::proportional_memory).sum();
             };
             let phases = inside(&lab, PEERS, || run::run_and(&setup, &play.workload, watched));
-            Ok::<_, anyhow::Error>((phases?, installed, at_end, after))
+            Ok::<_, anyhow::Error>((phases?, installed, at_end, after, proportional))
         });
-        let (phases, installed, at_end, after) = performed.with_context(|| self.log(&lab, contender))?;
+        let (phases, installed, at_end, after, proportional) =
+            performed.with_context(|| self.log(&lab, contender))?;
         let mut sample = sample(play, &phases, &before, &after, self.limit);
         // The processes may have worked on after the receivers had everything: that is part of it.
         add_rest(&mut sample, &at_end, &after);
+        sample.proportional = proportional;
         match installed {
             Err(e) => (sample.seconds, sample.note) = (None, format!("{e:#}")),
             Ok(Some(at)) => {
@@ -182,6 +187,7 @@ fn sample(
         note: if done.is_some() { String::new() } else { missing(play, phases, limit) },
         cpu_s: last.load.target_s,
         peak: after.iter().map(|p| p.peak_memory).sum(),
+        proportional: 0,
         processes: after.iter().map(|p| (p.name.clone(), cpu(p).unwrap_or(p.cpu_s), p.peak_memory)).collect(),
         client_cpu_s: last.load.own_s,
         foreign_pct: last.load.foreign_pct,
@@ -245,9 +251,10 @@ pub fn line(sample: &Sample) -> String {
         .map(|(name, cpu, peak)| format!("{name} {cpu:.2} s {} MB", peak / 1_000_000))
         .collect();
     format!(
-        "{time}, CPU {:>6.2} s, at most {:>4} MB (client {:.2} s, foreign {:.0} %) [{}]",
+        "{time}, CPU {:>6.2} s, at most {:>4} MB, {} MB in the end (client {:.2} s, foreign {:.0} %) [{}]",
         sample.cpu_s,
         sample.peak / 1_000_000,
+        sample.proportional / 1_000_000,
         sample.client_cpu_s,
         sample.foreign_pct,
         each.join(", ")

@@ -104,24 +104,27 @@ impl Results {
             unit,
             "CPU s",
             "MB at most",
+            "MB (PSS)",
             "UPDATEs",
             "time / best",
             "CPU / best",
             "MB / leanest",
         ];
-        let mut lines = Vec::new();
+        let (mut lines, mut notes) = (Vec::new(), Vec::new());
         for contender in self.contenders(Some(scenario)) {
             let samples = self.of(scenario, contender);
             let mut line = vec![contender.name()];
             if let Some(failed) = samples.iter().find(|s| s.seconds.is_none()) {
-                line.push(failed.note.clone());
+                line.push("not done".to_owned());
+                notes.push(format!("{}: {}", contender.name(), failed.note));
                 lines.push(line);
                 continue;
             }
             line.push(time(&samples));
             let [_, cpu, memory] =
                 VALUES.map(|(_, _, value)| self.middle(scenario, contender, value).unwrap_or(0.0));
-            line.extend([format!("{cpu:.2}"), number(memory)]);
+            let shared = median(&samples.iter().map(|s| s.proportional as f64 / 1e6).collect::<Vec<_>>());
+            line.extend([format!("{cpu:.2}"), number(memory), number(shared)]);
             line.push(number(median(&samples.iter().map(|s| s.updates).collect::<Vec<_>>())));
             for (_, _, value) in VALUES {
                 let ratio = self.best_peer(scenario, value).zip(self.middle(scenario, contender, value));
@@ -139,6 +142,7 @@ impl Results {
             lines.push(vec!["(a relay)".into(), time(&floors), format!("{cpu:.2}")]);
         }
         println!("{}", table(&head, &lines));
+        notes.iter().for_each(|note| println!("{note}"));
     }
 
     /// Whether every cell was done.
@@ -196,6 +200,7 @@ impl Results {
             "values": samples.iter().map(|s| s.value()).collect::<Vec<_>>(),
             "p99_ms_median": scenario.is_latency().then(|| middle(&|s| s.delays_ms.map_or(0.0, |d| d.1))),
             "cpu_s_median": middle(&|s| s.cpu_s), "peak_memory_octets_median": middle(&|s| s.peak as f64),
+            "proportional_memory_octets_median": middle(&|s| s.proportional as f64),
             "client_cpu_s_median": middle(&|s| s.client_cpu_s), "foreign_cpu_pct": middle(&|s| s.foreign_pct),
             "updates_to_a_receiver": middle(&|s| s.updates),
             "processes": each.collect::<Vec<_>>(),
