@@ -33,10 +33,11 @@ pub struct Sample {
     pub note: String,
     /// Of the processors, by all processes of the router, in the measured phase.
     pub cpu_s: f64,
-    /// The most that all of its processes had resident, in octets.
+    /// The most that all of its processes had resident, in octets, but for what they have more than once: as much as that is in the
+    /// end.
     pub peak: u64,
-    /// What all of its processes have in the end, in octets, with what they share counted once.
-    pub proportional: u64,
+    /// The same with every page counted as often as it is mapped, as the executable in each of its processes.
+    pub resident_peak: u64,
     /// Each of them: its name, its processor time in the measured phase, its peak.
     pub processes: Vec<(String, f64, u64)>,
     /// Of the processors, by the client.
@@ -94,7 +95,7 @@ impl Stage<'_> {
             let wanted = Count { v4: play.routes.0 as u64, v6: play.routes.1 as u64 };
             let kernel = watch.map(|watch| threads.spawn(move || watch.wait(wanted, self.limit)));
             let mut installed = Ok(None);
-            let (mut at_end, mut after, mut proportional) = (Vec::new(), Vec::new(), 0);
+            let (mut at_end, mut after, mut shared) = (Vec::new(), Vec::new(), 0);
             let watched = || {
                 at_end = of_node(&lab, ROUTER);
                 let join = |k: ScopedJoinHandle<'_, _>| {
@@ -102,17 +103,17 @@ impl Stage<'_> {
                 };
                 installed = kernel.map(join).transpose();
                 after = until_quiet(&lab);
-                proportional = after.iter().map(Process::proportional_memory).sum();
+                shared = after.iter().map(|p| p.memory.saturating_sub(p.proportional_memory())).sum();
             };
             let phases = inside(&lab, PEERS, || run::run_and(&setup, &play.workload, watched));
-            Ok::<_, anyhow::Error>((phases?, installed, at_end, after, proportional))
+            Ok::<_, anyhow::Error>((phases?, installed, at_end, after, shared))
         });
-        let (phases, installed, at_end, after, proportional) =
+        let (phases, installed, at_end, after, shared) =
             performed.with_context(|| self.log(&lab, contender))?;
         let mut sample = sample(play, &phases, &before, &after, self.limit);
         // The processes may have worked on after the receivers had everything: that is part of it.
         add_rest(&mut sample, &at_end, &after);
-        sample.proportional = proportional;
+        sample.peak = sample.resident_peak.saturating_sub(shared);
         match installed {
             Err(e) => (sample.seconds, sample.note) = (None, format!("{e:#}")),
             Ok(Some(at)) => {
@@ -186,8 +187,8 @@ fn sample(
         seconds: done.map(|d| d.as_secs_f64()),
         note: if done.is_some() { String::new() } else { missing(play, phases, limit) },
         cpu_s: last.load.target_s,
-        peak: after.iter().map(|p| p.peak_memory).sum(),
-        proportional: 0,
+        peak: 0,
+        resident_peak: after.iter().map(|p| p.peak_memory).sum(),
         processes: after.iter().map(|p| (p.name.clone(), cpu(p).unwrap_or(p.cpu_s), p.peak_memory)).collect(),
         client_cpu_s: last.load.own_s,
         foreign_pct: last.load.foreign_pct,
@@ -251,10 +252,10 @@ pub fn line(sample: &Sample) -> String {
         .map(|(name, cpu, peak)| format!("{name} {cpu:.2} s {} MB", peak / 1_000_000))
         .collect();
     format!(
-        "{time}, CPU {:>6.2} s, at most {:>4} MB, {} MB in the end (client {:.2} s, foreign {:.0} %) [{}]",
+        "{time}, CPU {:>6.2} s, at most {:>4} MB, resident {} MB (client {:.2} s, foreign {:.0} %) [{}]",
         sample.cpu_s,
         sample.peak / 1_000_000,
-        sample.proportional / 1_000_000,
+        sample.resident_peak / 1_000_000,
         sample.client_cpu_s,
         sample.foreign_pct,
         each.join(", ")

@@ -104,7 +104,7 @@ impl Results {
             unit,
             "CPU s",
             "MB at most",
-            "MB (PSS)",
+            "MB resident",
             "UPDATEs",
             "time / best",
             "CPU / best",
@@ -123,8 +123,8 @@ impl Results {
             line.push(time(&samples));
             let [_, cpu, memory] =
                 VALUES.map(|(_, _, value)| self.middle(scenario, contender, value).unwrap_or(0.0));
-            let shared = median(&samples.iter().map(|s| s.proportional as f64 / 1e6).collect::<Vec<_>>());
-            line.extend([format!("{cpu:.2}"), number(memory), number(shared)]);
+            let resident = median(&samples.iter().map(|s| s.resident_peak as f64 / 1e6).collect::<Vec<_>>());
+            line.extend([format!("{cpu:.2}"), number(memory), number(resident)]);
             line.push(number(median(&samples.iter().map(|s| s.updates).collect::<Vec<_>>())));
             for (_, _, value) in VALUES {
                 let ratio = self.best_peer(scenario, value).zip(self.middle(scenario, contender, value));
@@ -200,7 +200,7 @@ impl Results {
             "values": samples.iter().map(|s| s.value()).collect::<Vec<_>>(),
             "p99_ms_median": scenario.is_latency().then(|| middle(&|s| s.delays_ms.map_or(0.0, |d| d.1))),
             "cpu_s_median": middle(&|s| s.cpu_s), "peak_memory_octets_median": middle(&|s| s.peak as f64),
-            "proportional_memory_octets_median": middle(&|s| s.proportional as f64),
+            "resident_peak_octets_median": middle(&|s| s.resident_peak as f64),
             "client_cpu_s_median": middle(&|s| s.client_cpu_s), "foreign_cpu_pct": middle(&|s| s.foreign_pct),
             "updates_to_a_receiver": middle(&|s| s.updates),
             "processes": each.collect::<Vec<_>>(),
@@ -287,12 +287,8 @@ fn processes(samples: &[&Sample]) -> Vec<Vec<String>> {
             let all = samples.iter().filter_map(|s| s.processes.get(at)).map(value);
             median(&all.collect::<Vec<_>>())
         };
-        vec![
-            format!("  {name}"),
-            String::new(),
-            format!("{:.2}", of(|p| p.1)),
-            number(of(|p| p.2 as f64 / 1e6)),
-        ]
+        let peak = number(of(|p| p.2 as f64 / 1e6));
+        vec![format!("  {name}"), String::new(), format!("{:.2}", of(|p| p.1)), String::new(), peak]
     };
     first.processes.iter().enumerate().map(line).collect()
 }
