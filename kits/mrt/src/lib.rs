@@ -121,14 +121,8 @@ pub enum State {
 
 impl State {
     /// All, by number.
-    pub const ALL: [State; 6] = [
-        State::Idle,
-        State::Connect,
-        State::Active,
-        State::OpenSent,
-        State::OpenConfirm,
-        State::Established,
-    ];
+    pub const ALL: [State; 6] =
+        [State::Idle, State::Connect, State::Active, State::OpenSent, State::OpenConfirm, State::Established];
 
     fn from_number(number: u32) -> Option<Self> {
         State::ALL.into_iter().find(|s| *s as u32 == number)
