@@ -185,7 +185,7 @@ fn the_examples_of_the_rfc() {
     );
     let mut writer = Writer::new();
     writer.message(u64::from(TIME) * 1_000_000, &session, &update).unwrap();
-    let head = hex("4d83b8d4 0010 0004 00000052 0000fbf0 0000fbf1 0000 0001 c0000255 c6336404");
+    let head = hex("4d83af34 0010 0004 00000052 0000fbf0 0000fbf1 0000 0001 c0000255 c6336404");
     assert_eq!(writer.take(), [head, update].concat());
 
     let peer = |address: &str, asn| Peer {
@@ -196,7 +196,7 @@ fn the_examples_of_the_rfc() {
     let peers = [peer("198.51.100.5", 65541), peer("192.0.2.33", 65542)];
     writer.peer_index(TIME, RouterId(0xc633_6404), "", &peers).unwrap();
     let expected = hex(
-        "4d83b8d4 000d 0001 00000022 c6336404 0000 0002 02 c6336405 c6336405 00010005 02 c0000221 c0000221 00010006",
+        "4d83af34 000d 0001 00000022 c6336404 0000 0002 02 c6336405 c6336405 00010005 02 c0000221 c0000221 00010006",
     );
     assert_eq!(writer.take(), expected);
 
@@ -204,7 +204,7 @@ fn the_examples_of_the_rfc() {
     let attributes = [0; 68];
     let entry = Entry { peer: 15, originated: TIME, attributes: &attributes };
     writer.rib(TIME, 42, "2001:db8::/32".parse().unwrap(), &[entry]).unwrap();
-    let head = hex("4d83b8d4 000d 0004 00000057 0000002a 20 20010db8 0001 000f 4d83b8d4 0044");
+    let head = hex("4d83af34 000d 0004 00000057 0000002a 20 20010db8 0001 000f 4d83af34 0044");
     assert_eq!(writer.take(), [head, attributes.to_vec()].concat());
 }
 
@@ -252,10 +252,10 @@ fn bgpdump_reads_it() {
         writer.message(second + 1_000_000, &v6, &announce).unwrap();
         writer.message(second + 2_000_000, &v6, &withdraw).unwrap();
         writer.state_change(second + 3_000_000, &v6, State::Established, State::Idle).unwrap();
-        let (kind, at) = if with_microseconds {
-            ("BGP4MP_ET", |s: u32, us: u32| format!("{s}.{us:06}"))
-        } else {
-            ("BGP4MP", (|s, _| s.to_string()) as fn(u32, u32) -> String)
+        let kind = if with_microseconds { "BGP4MP_ET" } else { "BGP4MP" };
+        let at = |seconds: u32, micros: u32| match with_microseconds {
+            true => format!("{seconds}.{micros:06}"),
+            false => seconds.to_string(),
         };
         let expected = [
             format!("{kind}|{}|STATE|192.0.2.85|70000|5|6", at(1_300_475_700, 0)),
@@ -317,6 +317,6 @@ fn a_real_trace_comes_out_as_it_went_in() {
         }
         assert_eq!(at, trace.len());
         println!("{path}: {same} of {count} records");
-        assert!(same * 10 > count * 9 || count == 0 || with_microseconds, "{path}: {same} of {count}");
+        assert!(same * 10 > count * 9, "{path}: {same} of {count}");
     }
 }

@@ -134,6 +134,17 @@ fn what_is_wrong_is_said_with_its_line() {
     graphml("<graph ", "<grape ", "file: line 15: expected 'grape' tag, not 'graph' at 15:3");
 }
 
+/// XML that is made to take memory, time or the stack.
+#[test]
+fn xml_that_wants_too_much() {
+    let deep = "<a>".repeat(500_000);
+    assert!(Topology::parse_text("deep", &deep).is_err());
+    assert!(Topology::parse_text("deep", &(deep + &"</a>".repeat(500_000))).is_err());
+    let entities = "<!DOCTYPE a [<!ENTITY b \"xxxxxxxxxx\">]><graphml>&b;</graphml>";
+    let error = Topology::parse_text("entities", entities).unwrap_err().to_string();
+    assert!(error.contains("DTD"), "{error}");
+}
+
 #[test]
 fn the_zoo() {
     let Some(archive) = sluice_testkit::read("data/topologies/topology-zoo-graphml.tar.zst") else { return };
