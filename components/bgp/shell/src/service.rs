@@ -6,7 +6,7 @@ use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::{MessageCounters, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
-use sluice_bgp::shards::Sharded;
+use sluice_bgp::table::Sharded;
 use sluice_bgp::speaker::{Input, NeighborView, Speaker};
 use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
