@@ -162,9 +162,8 @@ fn update(
 
 /// Reads a message that is for the session; what cannot be read becomes the error to send.
 fn message(frame: &Frame<'_>) -> Message {
-    let session = |received: Result<Received, Notification>| {
-        Message::Session(received.unwrap_or_else(Received::Error))
-    };
+    let session =
+        |received: Result<Received, Notification>| Message::Session(received.unwrap_or_else(Received::Error));
     match frame.kind {
         MessageType::Open => session(Open::decode(frame.body).map(Received::Open).map_err(|e| {
             let subcode = match e.expected {

@@ -21,6 +21,7 @@ fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
         families: Families::BOTH,
         local_address: "10.0.0.1".parse().unwrap(),
         enforce_first_as: true,
+        relationship: None,
     }
 }
 

@@ -3,11 +3,11 @@
 //! Control is one machine however many threads carry routes. It never sees a route: it tells the tables what to do by
 //! [`Order`]s, gives each session that comes up a [`Link`] for whoever carries its octets, and hears what became of it.
 
+use super::SpeakerState;
 use super::config::{Config, Identity, NeighborConfig};
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
-use super::SpeakerState;
 use crate::event::{Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;

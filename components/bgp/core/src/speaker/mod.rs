@@ -172,13 +172,7 @@ impl Speaker {
     }
 
     /// Hands what was read to the tables.
-    fn apply(
-        &mut self,
-        now: Instant,
-        address: IpAddr,
-        connection: ConnectionId,
-        out: &mut Outbox<Output>,
-    ) {
+    fn apply(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, out: &mut Outbox<Output>) {
         let reading = self.carriers.get(&(address, connection)).and_then(|c| c.intake.reading());
         let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
         for number in 0..self.tables.len() {

@@ -139,13 +139,7 @@ impl Peers {
         out.push(event(address, what));
     }
 
-    pub fn drive(
-        &mut self,
-        now: Instant,
-        index: PeerIndex,
-        input: session::Input,
-        out: &mut Outbox<Output>,
-    ) {
+    pub fn drive(&mut self, now: Instant, index: PeerIndex, input: session::Input, out: &mut Outbox<Output>) {
         let mut session_out = core::mem::take(&mut self.session_out);
         if let Some(peer) = self.peer_mut(index) {
             peer.session.handle(now, input, &mut session_out);
