@@ -5,57 +5,73 @@ use crate::plane::DEFAULT_DELAY;
 use crate::{Link, Node, NodeId, Place, Relationship, Topology};
 use sluice_base::{Asn, Duration};
 use std::collections::{BTreeMap, BTreeSet};
-use std::str::FromStr;
+use std::iter::Enumerate;
+use std::str::{FromStr, Lines};
 
 /// Reads BRITE's format. Its ASes are counted from 0, and AS 0 is nobody's (RFC 7607): every AS here is one higher, and those from
 /// 23456 on two. Delays are in milliseconds and bandwidths in Mbit/s; where BRITE gave none (not above 0), the delay is one millisecond and the
 /// bandwidth one bit a second.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Topology, TopologyError> {
-    let mut lines =
-        text.lines().enumerate().map(|(n, line)| (n + 1, line)).filter(|(_, l)| !l.trim().is_empty());
-    let end = text.lines().count() + 1;
-    let at = |line: usize| move |problem| TopologyError::Line { name: name.into(), line, problem };
-    let mut heading = |word: &'static str| {
-        // Models are named between the first line and the nodes.
-        lines
-            .find(|(_, l)| !l.starts_with("Model") && !l.starts_with("Topology:"))
-            .map_or(Err(at(end)(Problem::Expected(word))), |(n, line)| {
-                heading(line, word).map(|count| (n, count)).map_err(at(n))
-            })
-            .map(|(n, count)| (n, count, lines.by_ref().take(count).collect::<Vec<_>>()))
-    };
-    let (n, count, rows) = heading("Nodes: ( N )")?;
-    if count > Topology::MOST_NODES {
-        return Err(at(n)(Problem::TooMany(Topology::MOST_NODES, "nodes")));
-    }
+    let mut file = File { name, text, lines: text.lines().enumerate() };
     let (mut nodes, mut numbers) = (Vec::new(), BTreeMap::new());
-    for (n, line) in &rows {
-        let (id, node) = node(line).map_err(at(*n))?;
+    for (n, line) in file.section("Nodes: ( N )", "nodes", Topology::MOST_NODES)? {
+        let (id, node) = node(line).map_err(|problem| file.wrong(n, problem))?;
         if numbers.insert(id.clone(), NodeId(nodes.len() as u32)).is_some() {
-            return Err(at(*n)(Problem::RepeatedNode(id)));
+            return Err(file.wrong(n, Problem::RepeatedNode(id)));
         }
         nodes.push(node);
     }
-    if rows.len() < count {
-        return Err(at(end)(Problem::Count { said: count, what: "nodes", found: rows.len() }));
-    }
-    let (n, count, rows) = heading("Edges: ( M )")?;
-    if count > Topology::MOST_LINKS {
-        return Err(at(n)(Problem::TooMany(Topology::MOST_LINKS, "links")));
-    }
     let (mut links, mut known) = (Vec::new(), BTreeSet::new());
-    for (n, line) in &rows {
-        let link = link(line, &numbers).map_err(at(*n))?;
+    for (n, line) in file.section("Edges: ( M )", "edges", Topology::MOST_LINKS)? {
+        let link = link(line, &numbers).map_err(|problem| file.wrong(n, problem))?;
         if !known.insert((link.a.min(link.b), link.a.max(link.b))) {
             let name = |id: NodeId| nodes[id.index()].name.clone();
-            return Err(at(*n)(Problem::RepeatedLink(name(link.a), name(link.b))));
+            return Err(file.wrong(n, Problem::RepeatedLink(name(link.a), name(link.b))));
         }
         links.push(link);
     }
-    if rows.len() < count {
-        return Err(at(end)(Problem::Count { said: count, what: "edges", found: rows.len() }));
-    }
     Ok(Topology { nodes, links })
+}
+
+/// A file, read up to some line.
+struct File<'t> {
+    name: &'t str,
+    text: &'t str,
+    lines: Enumerate<Lines<'t>>,
+}
+
+impl<'t> File<'t> {
+    /// What is wrong in a line, counted from 0.
+    fn wrong(&self, line: usize, problem: Problem) -> TopologyError {
+        TopologyError::Line { name: self.name.into(), line: line + 1, problem }
+    }
+
+    /// The lines under the next heading, as many as it announces, which are at most `most`.
+    fn section(
+        &mut self,
+        expected: &'static str,
+        what: &'static str,
+        most: usize,
+    ) -> Result<Vec<(usize, &'t str)>, TopologyError> {
+        let end = self.text.lines().count();
+        // Models are named between the first line and the nodes.
+        let mut lines = self.lines.by_ref().filter(|(_, line)| {
+            !line.trim().is_empty() && !line.starts_with("Model") && !line.starts_with("Topology:")
+        });
+        let Some((n, line)) = lines.next() else {
+            return Err(self.wrong(end, Problem::Expected(expected)));
+        };
+        let said = match heading(line, expected) {
+            Ok(said) if said <= most => said,
+            Ok(_) => return Err(self.wrong(n, Problem::TooMany(most, what))),
+            Err(problem) => return Err(self.wrong(n, problem)),
+        };
+        let rows: Vec<(usize, &str)> = lines.take(said).collect();
+        if rows.len() < said {
+            return Err(self.wrong(end, Problem::Count { said, what, found: rows.len() }));
+        }
+        Ok(rows)
+    }
 }
 
 /// The number in `Nodes: ( 5 )`.
@@ -102,7 +118,7 @@ fn link(line: &str, numbers: &BTreeMap<String, NodeId>) -> Result<Link, Problem>
     }
     let (delay, bandwidth) = (real(delay)?, real(bandwidth)?);
     // Conversion from floats saturates.
-    let delay = if delay > 0.0 { Duration::from_nanos((delay * 1e6) as u64) } else { DEFAULT_DELAY };
+    let delay = if delay > 0.0 { Duration::from_nanos(((delay * 1e6) as u64).max(1)) } else { DEFAULT_DELAY };
     let bandwidth = ((bandwidth * 1e6) as u64).max(1);
     Ok(Link { a, b, delay, bandwidth, relationship: Relationship::None })
 }
