@@ -148,9 +148,8 @@ impl Speaker {
         mut octets: &[u8],
         out: &mut Outbox<Output>,
     ) {
-        loop {
-            // A message may have been the connection's last.
-            let Some(carrier) = self.carriers.get_mut(&(address, connection)) else { break };
+        // A message may have been the connection's last.
+        while let Some(carrier) = self.carriers.get_mut(&(address, connection)) {
             let taken = carrier.intake.take(&mut octets, &mut self.batches);
             if taken == Taken::Nothing {
                 break;
