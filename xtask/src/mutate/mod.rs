@@ -19,6 +19,8 @@ use std::time::Duration;
 
 /// The share of bugs that has to be caught, in percent.
 const TARGET: f64 = 90.0;
+/// The shortest time that an oracle gets.
+const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 /// What judges if nothing is said: random lives against a model, and scenarios.
 const ORACLE: &[&str] = &["test", "-q", "-p", "sluice-bgp", "--test", "model", "--test", "scenarios"];
 
@@ -31,9 +33,9 @@ pub struct Options {
     /// Only the bugs' names.
     #[arg(long)]
     list: bool,
-    /// Seconds after which the oracle counts as hanging, which is a bug seen.
-    #[arg(long, default_value_t = 120)]
-    timeout: u64,
+    /// Seconds after which the oracle counts as hanging, which is a bug seen; ten times as long as it takes without a bug if absent.
+    #[arg(long)]
+    timeout: Option<u64>,
     /// The oracle: words for cargo that begin with `test` or `run`; the model tests and scenarios of BGP if absent.
     #[arg(last = true)]
     oracle: Vec<String>,
@@ -54,11 +56,14 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
         [] => ORACLE.iter().map(ToString::to_string).collect(),
         words => words.to_vec(),
     };
-    let workshop = Workshop::open(root, oracle, Duration::from_secs(options.timeout))?;
+    let mut workshop = Workshop::open(root, oracle)?;
     println!("{} bugs, judged by `cargo {}`", mutations.len(), workshop.oracle());
     match workshop.judge().context("without a bug")? {
-        Outcome::Passed => {}
-        outcome => bail!("the oracle does not pass without a bug: {outcome:?}"),
+        (Outcome::Passed, took) => {
+            let patience = (took * 10).max(LEAST_PATIENCE);
+            workshop.set_limit(options.timeout.map_or(patience, Duration::from_secs));
+        }
+        (outcome, _) => bail!("the oracle does not pass without a bug: {}", outcome.name()),
     }
     let mut report = Report::begin("mutations");
     let (mut lines, mut caught) = (Vec::new(), 0);

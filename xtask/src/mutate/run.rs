@@ -12,6 +12,8 @@ use std::time::{Duration, Instant};
 
 /// How long a build may take; the first one builds everything.
 const BUILD_TIME: Duration = Duration::from_secs(1800);
+/// How long an oracle gets before it is known how long it needs.
+const FIRST_TIME: Duration = Duration::from_secs(1200);
 /// How often is looked whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Memory of an oracle in KiB: a bug may ask for all there is.
@@ -56,13 +58,13 @@ pub struct Workshop {
     target: PathBuf,
     shared: PathBuf,
     oracle: Vec<String>,
-    timeout: Duration,
+    limit: Duration,
 }
 
 impl Workshop {
     /// Copies the sources of `root`, as they are in the working tree, to below cargo's target folder. Files that are the same stay as they are, so that
     /// little is built again.
-    pub fn open(root: &Path, oracle: Vec<String>, timeout: Duration) -> Result<Self> {
+    pub fn open(root: &Path, oracle: Vec<String>) -> Result<Self> {
         if !matches!(oracle.first().map(String::as_str), Some("test" | "run")) {
             bail!("an oracle begins with `test` or `run`");
         }
@@ -88,7 +90,12 @@ impl Workshop {
         remove_others(&sources, &sources, &files)?;
         let shared = std::env::var_os("SLUICE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
         let shared = std::path::absolute(shared)?;
-        Ok(Workshop { sources, target: folder.join("target"), shared, oracle, timeout })
+        Ok(Workshop { sources, target: folder.join("target"), shared, oracle, limit: FIRST_TIME })
+    }
+
+    /// How long the oracle gets from now on.
+    pub fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
     }
 
     /// The oracle's words.
@@ -96,7 +103,7 @@ impl Workshop {
         self.oracle.join(" ")
     }
 
-    /// Puts a bug in, judges, and takes it out again, whatever happens.
+    /// Puts a bug in, judges, and takes it out again, whatever happens; how long the oracle took.
     pub fn seed(&self, mutation: &Mutation) -> Result<(Outcome, Duration)> {
         let file = self.sources.join(mutation.file);
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -104,22 +111,17 @@ impl Workshop {
             bail!("`{}` is not once in {}", mutation.find, mutation.file);
         }
         fs::write(&file, text.replacen(mutation.find, mutation.replace, 1))?;
-        let start = Instant::now();
-        let outcome = self.judge();
-        let took = start.elapsed();
+        let judged = self.judge();
         fs::write(&file, text)?;
-        Ok((outcome?, took))
+        judged
     }
 
-    /// Builds the oracle and lets it judge the sources as they are.
-    pub fn judge(&self) -> Result<Outcome> {
-        let words = self.oracle.iter().map(String::as_str);
-        let (own, rest): (Vec<&str>, Vec<&str>) = {
-            let all: Vec<&str> = words.collect();
-            let end = all.iter().position(|w| *w == "--").unwrap_or(all.len());
-            (all[..end].to_vec(), all[end..].to_vec())
-        };
-        let mut build = own.clone();
+    /// Builds the oracle and lets it judge the sources as they are; how long that took without the building.
+    pub fn judge(&self) -> Result<(Outcome, Duration)> {
+        let words: Vec<&str> = self.oracle.iter().map(String::as_str).collect();
+        // What is behind `--` is for the program and not for cargo.
+        let own = words.split(|w| *w == "--").next().unwrap_or_default();
+        let mut build = own.to_vec();
         match build[0] {
             "test" => build.push("--no-run"),
             _ => build[0] = "build",
@@ -127,15 +129,17 @@ impl Workshop {
         let (built, said) = self.cargo(&build, BUILD_TIME)?;
         match built {
             Some(true) => {}
-            Some(false) => return Ok(Outcome::NotBuilt(said)),
+            Some(false) => return Ok((Outcome::NotBuilt(said), Duration::ZERO)),
             None => bail!("the build takes longer than {} s", BUILD_TIME.as_secs()),
         }
-        let (passed, _) = self.cargo(&[own, rest].concat(), self.timeout)?;
-        Ok(match passed {
+        let start = Instant::now();
+        let (passed, _) = self.cargo(&words, self.limit)?;
+        let outcome = match passed {
             Some(true) => Outcome::Passed,
             Some(false) => Outcome::Failed,
             None => Outcome::Hung,
-        })
+        };
+        Ok((outcome, start.elapsed()))
     }
 
     /// Runs cargo in the copy; whether it succeeded (`None`: it did not end in time) and what it said on standard error.

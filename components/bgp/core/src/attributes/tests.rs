@@ -26,9 +26,11 @@ fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
     }
 }
 
-/// The codes and values of a set that comes with `extra` from a neighbour of this relationship, and how far it may go; `None` if it
-/// is a leak.
-fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<(Vec<(u8, Vec<u8>)>, Reach)> {
+/// Codes and values of the attributes behind AS_PATH, and how far they let the route go.
+type Kept = (Vec<(u8, Vec<u8>)>, Reach);
+
+/// What is kept of a route that comes with `extra` from a neighbour of this relationship; `None` if it is a leak.
+fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<Kept> {
     let rules = ReceiveRules { relationship: Some(relationship), ..rules(false, true) };
     let mut attributes = base(false);
     attributes.extend(extra.iter().map(|Attr(flags, code, value)| Attr(*flags, *code, value)));
@@ -47,7 +49,7 @@ fn what_a_relationship_puts_in() {
     let pref = |low: u8, high: u8| (code::LOCAL_PREF, vec![0, 0, high, low]);
     let marked = |asn: &[u8; 4]| (code::ONLY_TO_CUSTOMER, asn.to_vec());
     let sid = || (code::PREFIX_SID, vec![1, 0, 1, 0]);
-    let check = |relationship, extra: &[Attr<'_>], expected: Option<(Vec<(u8, Vec<u8>)>, Reach)>| {
+    let check = |relationship, extra: &[Attr<'_>], expected: Option<Kept>| {
         assert_eq!(related(relationship, extra), expected, "{relationship:?}");
     };
     check(Relationship::Customer, &[], Some((vec![pref(44, 1)], Reach::Everybody)));
