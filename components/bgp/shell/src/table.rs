@@ -5,6 +5,7 @@ use crate::writing::{Note, Piece};
 use sluice_bgp::reader::Batches;
 use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::table::{Life, Order, Table, Told};
+use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Octets that are filled in for a neighbour at a time: enough to spread the cost of a system call, few enough to let others have
 /// their turn.
-pub const PIECE: usize = 65_536;
+pub const PIECE: usize = 32_768;
 /// Batches that may wait for a table. Readers wait for room, and so do their neighbours.
 const WAITING: usize = 16;
 /// Letters that are read before writers have their turn.
@@ -188,8 +189,9 @@ impl Post {
             }
             let mut piece = Piece { table: self.number, ..Piece::default() };
             piece.octets = std::mem::take(&mut pull.octets);
-            let end = piece.octets.len() + PIECE;
-            piece.ended = table.fill(*peer, end, &mut piece.octets, &mut piece.sent).ended;
+            // What is filled in ends with the message that reaches the limit.
+            piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
+            piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
             if piece.octets.is_empty() && piece.ended == [false; 2] {
                 pull.octets = piece.octets;
                 return true;

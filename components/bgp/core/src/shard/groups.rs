@@ -23,7 +23,7 @@ use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation
 /// Changes that go into one block.
 const BLOCK_CHANGES: usize = 2048;
 /// A member that is more blocks than this behind the first one gets a group of its own.
-const MOST_BLOCKS: usize = 64;
+const MOST_BLOCKS: usize = 32;
 
 #[derive(Debug)]
 struct Member {

@@ -62,6 +62,10 @@ impl Queue {
             }
             self.start += 1;
         }
+        if self.changes.is_empty() {
+            // A whole table went through; the next changes will be few.
+            self.changes.shrink_to(SLACK);
+        }
     }
 
     /// Whether it is time to squeeze, with so many entries.
