@@ -148,9 +148,11 @@ impl Post {
                     next = self.letters.try_recv().ok();
                 }
             }
-            if read < BURST {
-                self.busy = self.table.run_slice(Budget::SLICE, &mut self.out) == Progress::More;
-            }
+            // Letters first: they may have made work, which is looked for when no more are waiting.
+            self.busy = match read < BURST {
+                true => self.table.run_slice(Budget::SLICE, &mut self.out) == Progress::More,
+                false => true,
+            };
             self.tell();
             tokio::task::yield_now().await;
         }

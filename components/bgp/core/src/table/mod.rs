@@ -149,8 +149,8 @@ pub struct Table {
     interests6: Outbox<Interest<Ipv6Prefix>>,
     /// By number.
     peers: Vec<Option<PeerOut>>,
-    /// The newest answer of the RIB that was seen.
-    seen: u64,
+    /// The newest answer of the RIB that was seen, by family.
+    seen: [u64; 2],
     /// Peers whose routes are being forgotten, and the last session of each.
     leaving: BTreeMap<PeerIndex, Life>,
     rib_offered: [bool; 2],
@@ -165,7 +165,7 @@ impl Table {
             interests4: Outbox::new(),
             interests6: Outbox::new(),
             peers: Vec::new(),
-            seen: 0,
+            seen: [0; 2],
             leaving: BTreeMap::new(),
             rib_offered: [false; 2],
         }
@@ -231,7 +231,8 @@ impl Table {
     }
 
     fn answer<P: Sharded>(&mut self, dated: &Dated<P>, provenance: Provenance) {
-        self.seen = self.seen.max(dated.number);
+        let seen = &mut self.seen[P::FAMILY as usize];
+        *seen = dated.number.max(*seen);
         let (shard, interests) = P::shard_mut(self);
         shard.answer(&dated.answer, provenance, interests);
     }
@@ -347,9 +348,9 @@ impl Table {
 
     /// Says what nobody was told yet.
     fn tell(&mut self, out: &mut Outbox<Told>) {
-        let seen = self.seen;
-        self.interests4.drain().for_each(|interest| out.push(Told::InterestIpv4(interest, seen)));
-        self.interests6.drain().for_each(|interest| out.push(Told::InterestIpv6(interest, seen)));
+        let [seen4, seen6] = self.seen;
+        self.interests4.drain().for_each(|interest| out.push(Told::InterestIpv4(interest, seen4)));
+        self.interests6.drain().for_each(|interest| out.push(Told::InterestIpv6(interest, seen6)));
         let ready = [self.ipv4.has_rib_changes(), self.ipv6.has_rib_changes()];
         for family in Family::ALL {
             if ready[family as usize] && !core::mem::replace(&mut self.rib_offered[family as usize], true) {
