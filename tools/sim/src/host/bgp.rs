@@ -294,18 +294,14 @@ impl BgpProcess {
     }
 
     /// The next moment at which the process has something to do.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let patience = (self.rib.refresh_due && !self.converged).then(|| self.started + GRACE);
-        [self.speaker.next_deadline(), patience].into_iter().flatten().min()
+        patience.into_iter().filter(|at| *at > now).chain(self.speaker.next_deadline()).min()
     }
 
     /// Timers are due.
     pub fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.step(base, fabric, |speaker, now, out| speaker.on_deadline(now, out));
-        if self.rib.refresh_due && !self.converged && base.now(fabric) >= self.started + GRACE {
-            self.converged = true;
-            base.wake(fabric, true);
-        }
     }
 
     /// A message of another process.
@@ -423,7 +419,7 @@ impl BgpProcess {
             }
         }
         let idle = !self.rib.ready.iter().any(|r| *r) && self.rib.under_way == 0 && self.rib.registered;
-        if self.rib.refresh_due && idle && self.is_converged() {
+        if self.rib.refresh_due && idle && self.is_converged(base.now(fabric)) {
             self.rib.refresh_due = false;
             base.tell(fabric, Process::Rib, Message::EndOfRefresh(Process::Bgp));
         }
@@ -448,8 +444,8 @@ impl BgpProcess {
         more
     }
 
-    fn is_converged(&mut self) -> bool {
-        self.converged |= self.have_all_told();
+    fn is_converged(&mut self, now: Instant) -> bool {
+        self.converged |= now >= self.started + GRACE || self.have_all_told();
         self.converged && self.speaker.shards().is_resolved()
     }
 

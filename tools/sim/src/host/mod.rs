@@ -22,6 +22,7 @@ use crate::world::Fabric;
 use sluice_base::{Asn, Instant};
 use sluice_bgp::speaker::Config;
 use sluice_fea::sim::SimEngine;
+use sluice_machine::Machine;
 use sluice_static::route::StaticRoute;
 
 /// How long a message between two processes of a router takes.
@@ -309,10 +310,14 @@ impl Host {
         if let Some(fea) = self.fea.as_mut().filter(|p| p.next_deadline().is_some_and(|at| at <= now)) {
             fea.on_deadline(&mut self.base, fabric);
         }
-        if let Some(rib) = self.rib.as_mut().filter(|p| p.next_deadline().is_some_and(|at| at <= now)) {
+        if let Some(rib) = self.rib.as_mut().filter(|p| p.rib.next_deadline().is_some_and(|at| at <= now)) {
             rib.on_deadline(&mut self.base, fabric);
         }
-        if let Some(bgp) = self.bgp.as_mut().filter(|p| p.next_deadline().is_some_and(|at| at <= now)) {
+        if !fabric.settings.light {
+            // The processes' own waits are met in a turn.
+            self.base.wake(fabric, false);
+        }
+        if let Some(bgp) = self.bgp.as_mut().filter(|p| p.speaker.next_deadline().is_some_and(|at| at <= now)) {
             bgp.on_deadline(&mut self.base, fabric);
         }
         self.note_deadline(fabric);
@@ -320,8 +325,9 @@ impl Host {
 
     fn note_deadline(&mut self, fabric: &mut Fabric) {
         let fea = self.fea.as_ref().and_then(|p| p.next_deadline());
-        let rib = self.rib.as_ref().and_then(|p| p.next_deadline());
-        let bgp = self.bgp.as_ref().and_then(|p| p.next_deadline());
+        let now = self.base.now(fabric);
+        let rib = self.rib.as_ref().and_then(|p| p.next_deadline(now));
+        let bgp = self.bgp.as_ref().and_then(|p| p.next_deadline(now));
         let at = [fea, rib, bgp].into_iter().flatten().min();
         self.base.set_timer(fabric, at);
     }

@@ -253,15 +253,16 @@ impl RibProcess {
         self.fea_owned && self.resyncing && !self.ending && told && due
     }
 
-    /// The next moment at which the process has something to do.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    /// The next moment at which the process has something to do. A moment of the glue's own that has come is met by a turn.
+    pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
         let asked = (!self.asked.is_empty()).then(|| self.started + PATIENCE);
         let waits = self.fea_owned && self.resyncing && !self.ending;
         let resync = waits.then(|| {
             let all_refreshed = !self.origins.is_empty() && self.refreshed.len() == self.origins.len();
             self.started + if all_refreshed { SETTLE } else { bgp::GRACE }
         });
-        [self.rib.next_deadline(), asked, resync].into_iter().flatten().min()
+        let own = [asked, resync].into_iter().flatten().filter(|at| *at > now);
+        own.chain(self.rib.next_deadline()).min()
     }
 
     /// Timers are due.
