@@ -14,7 +14,7 @@ fn main() {
         for k in 0..per {
             let b = if k == 0 { rng.below(a.into()) as u32 } else { rng.below(nodes.into()) as u32 };
             if a != b && seen.insert((a.min(b), a.max(b))) {
-                network.links.push(Link { a, b, delay: 1_000_000 + rng.below(20_000_000), bandwidth: 0, relationship: Relationship::None });
+                network.links.push(Link::new(a, b, 1_000_000 + rng.below(20_000_000)));
             }
         }
     }

@@ -7,13 +7,18 @@
 //!
 //! [`simulate`] runs a large network until it comes to rest. [`campaign`] runs many small ones with faults and checks them.
 
+pub mod campaign;
+pub mod check;
 pub mod clock;
 pub mod history;
 pub mod host;
 pub mod link;
 pub mod network;
 pub mod queue;
+pub mod reference;
+pub mod rewrite;
 pub mod scenario;
+pub mod shrink;
 pub mod simulate;
 pub mod tcp;
 pub mod world;

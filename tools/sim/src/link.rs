@@ -100,13 +100,7 @@ mod tests {
     use super::*;
 
     fn link(bandwidth: u64) -> Link {
-        Link::new(&network::Link {
-            a: 0,
-            b: 1,
-            delay: 1000,
-            bandwidth,
-            relationship: network::Relationship::None,
-        })
+        Link::new(&network::Link { bandwidth, ..network::Link::new(0, 1, 1000) })
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! Addresses follow from the numbers: link `n` has the IPv4 subnet `10.0.0.0/30 + n` and the IPv6 subnet `fd00::/126 + n`; its
 //! first router has the host part 1 there, its second one 2.
 
+use crate::rewrite::Rewrite;
 use serde::{Deserialize, Serialize};
 use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
@@ -23,6 +24,12 @@ pub struct Node {
     /// The prefixes that it originates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<IpPrefix>,
+    /// Whether it tells its internal neighbours itself as the next hop of what it learned outside.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub next_hop_self: bool,
+    /// Whether it has static routes to the links of its internal neighbours, as an IGP would give it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub static_routes: bool,
     /// How far its clock is from the others' in nanoseconds, as after another time of boot.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_offset: u64,
@@ -42,7 +49,14 @@ fn is_zero_rate(n: &i32) -> bool {
 impl Node {
     /// A router of an AS that originates nothing yet.
     pub const fn new(asn: u32) -> Self {
-        Node { asn, networks: Vec::new(), clock_offset: 0, clock_ppm: 0 }
+        Node {
+            asn,
+            networks: Vec::new(),
+            next_hop_self: false,
+            static_routes: false,
+            clock_offset: 0,
+            clock_ppm: 0,
+        }
     }
 }
 
@@ -76,6 +90,13 @@ pub struct Link {
     /// What `b` is to `a`.
     #[serde(default, skip_serializing_if = "is_plain")]
     pub relationship: Relationship,
+    /// What happens on the way to what `a` announces, and to what `b` does.
+    #[serde(default, skip_serializing_if = "are_none")]
+    pub rewrites: [Rewrite; 2],
+}
+
+fn are_none(rewrites: &[Rewrite; 2]) -> bool {
+    rewrites.iter().all(|r| *r == Rewrite::default())
 }
 
 fn is_plain(r: &Relationship) -> bool {
@@ -83,6 +104,11 @@ fn is_plain(r: &Relationship) -> bool {
 }
 
 impl Link {
+    /// A link without a limit, and without a rank between its routers.
+    pub fn new(a: u32, b: u32, delay: u64) -> Self {
+        Link { a, b, delay, bandwidth: 0, relationship: Relationship::None, rewrites: Default::default() }
+    }
+
     /// The router at a side (0 or 1).
     pub const fn end(&self, side: usize) -> u32 {
         if side == 0 { self.a } else { self.b }
@@ -99,6 +125,18 @@ pub struct Network {
 }
 
 impl Network {
+    /// Whether both routers of a link are in one AS.
+    pub fn is_internal(&self, link: u32) -> bool {
+        let link = &self.links[link as usize];
+        self.nodes[link.a as usize].asn == self.nodes[link.b as usize].asn
+    }
+
+    /// The links of a router, each with the router's side.
+    pub fn links_of(&self, node: u32) -> impl Iterator<Item = (u32, usize)> {
+        let side = move |l: &Link| (l.a == node).then_some(0).or((l.b == node).then_some(1));
+        self.links.iter().enumerate().filter_map(move |(n, l)| Some((n as u32, side(l)?)))
+    }
+
     /// What is wrong with the description; `None` if nothing is.
     pub fn fault(&self) -> Option<String> {
         if self.links.len() > MOST_LINKS {

@@ -6,12 +6,14 @@ use crate::host::Host;
 use crate::link::Link;
 use crate::network::{self, Network, Relationship};
 use crate::queue::{Event, Queue};
+use crate::rewrite::Rewrite;
 use crate::scenario::Step;
 use crate::tcp::{Arrived, Connections};
-use sluice_base::{Asn, Rng};
+use sluice_base::{Asn, IpPrefix, Rng, Tag};
 use sluice_bgp::session::{Families, State};
 use sluice_bgp::speaker::{Config, NeighborConfig, Output};
 use sluice_machine::Outbox;
+use sluice_static::{RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
 
 /// Nanoseconds in a second.
@@ -93,6 +95,7 @@ pub struct Fabric {
     pub outbox: Outbox<Output>,
     ends: Vec<[u32; 2]>,
     asns: Vec<Asn>,
+    rewrites: Vec<[Rewrite; 2]>,
     tap: Option<Tap>,
 }
 
@@ -110,6 +113,12 @@ impl Fabric {
     /// Whether a router is on.
     pub fn is_host_up(&self, host: u32) -> bool {
         self.up[host as usize]
+    }
+
+    /// What happens on the way to what a router announces to the neighbour at `address`.
+    pub fn rewrite(&self, address: IpAddr) -> Rewrite {
+        let place = network::place(address);
+        place.map_or(Rewrite::default(), |(link, side)| self.rewrites[link as usize][1 - side])
     }
 
     /// Octets that a router received, for who taps it.
@@ -148,7 +157,9 @@ impl World {
                 links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
             let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone() };
             let clock = Clock::new(node.clock_offset, node.clock_ppm);
-            Host::new(id as u32, network::asn(node), clock, links, config)
+            let mut host = Host::new(id as u32, network::asn(node), clock, links, config);
+            host.static_routes = static_routes(&network, id as u32, &settings);
+            host
         });
         let hosts: Vec<Host> = hosts.collect();
         let fabric = Fabric {
@@ -165,6 +176,7 @@ impl World {
             outbox: Outbox::new(),
             ends: network.links.iter().map(|l| [l.a, l.b]).collect(),
             asns: network.nodes.iter().map(network::asn).collect(),
+            rewrites: network.links.iter().map(|l| l.rewrites).collect(),
             tap: None,
         };
         World { fabric, hosts, last_work: 0, steps: Vec::new(), network }
@@ -310,9 +322,33 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     let mut config = NeighborConfig::new(network::ipv4(link, 1 - side).into(), network::asn(peer));
     config.hold_time = settings.hold_time;
     config.families = Families { ipv4: true, ipv6: settings.ipv6 };
+    config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
     relate(&mut config, description.relationship, side);
     config
 }
 
 /// What the neighbour is to the router at `side`, as far as BGP has a word for it.
 fn relate(_config: &mut NeighborConfig, _relationship: Relationship, _side: usize) {}
+
+/// A router's static routes to the other links of its internal neighbours.
+fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<StaticRoute> {
+    let mut routes = Vec::new();
+    if settings.light || !network.nodes[node as usize].static_routes {
+        return routes;
+    }
+    for (inner, side) in network.links_of(node).filter(|(l, _)| network.is_internal(*l)) {
+        let neighbor = network.links[inner as usize].end(1 - side);
+        for (outer, _) in network.links_of(neighbor).filter(|(l, _)| !network.is_internal(*l)) {
+            let mut add = |prefix: IpPrefix, gateway: IpAddr| {
+                let hop = StaticNextHop { gateway: Some(gateway), interface: None, weight: 1 };
+                let kind = RouteKind::NextHops(vec![hop]);
+                routes.push(StaticRoute { prefix, kind, distance: None, tag: Tag(0) });
+            };
+            add(network::subnet_ipv4(outer).into(), network::ipv4(inner, 1 - side).into());
+            if settings.ipv6 {
+                add(network::subnet_ipv6(outer).into(), network::ipv6(inner, 1 - side).into());
+            }
+        }
+    }
+    routes
+}

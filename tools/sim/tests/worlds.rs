@@ -3,7 +3,7 @@
 
 use sluice_base::TableId;
 use sluice_sim::host::Process;
-use sluice_sim::network::{Link, Network, Node, Relationship};
+use sluice_sim::network::{Link, Network, Node};
 use sluice_sim::scenario::{Step, What};
 use sluice_sim::simulate::{self, Plan};
 use sluice_sim::world::{SECOND, Settings, World};
@@ -12,11 +12,8 @@ use sluice_sim::world::{SECOND, Settings, World};
 fn ring(count: u32, networks: u32) -> Network {
     let nodes = (0..count).map(|n| Node::new(65000 + n)).collect();
     let links = (0..count).map(|a| Link {
-        a,
-        b: (a + 1) % count,
-        delay: 2_000_000 + u64::from(a) * 300_000,
         bandwidth: 1_250_000,
-        relationship: Relationship::None,
+        ..Link::new(a, (a + 1) % count, 2_000_000 + u64::from(a) * 300_000)
     });
     let mut network = Network { nodes, links: links.collect() };
     simulate::originate(&mut network, networks);

@@ -98,6 +98,11 @@ impl BgpProcess {
         self.rib.questions.len() + self.rib.taken_back.len() + self.readable.len() + self.transmit.len()
     }
 
+    /// Whether the RIB has been told everything, and next hops are known.
+    pub fn is_settled(&self) -> bool {
+        self.rib.registered && !self.rib.refresh_due && self.speaker.shards().is_resolved()
+    }
+
     /// Takes a configuration.
     pub fn configure(&mut self, base: &mut Base, fabric: &mut Fabric, config: Config) {
         self.input(base, fabric, Input::Configure(config));
@@ -285,6 +290,7 @@ impl BgpProcess {
         if !octets.is_empty() {
             fabric.history.octets(&octets);
             octets.shrink_to_fit();
+            let octets = fabric.rewrite(address).apply(octets);
             fabric.send(end, octets);
         }
         if more {

@@ -67,6 +67,11 @@ impl RibProcess {
         self.fea_owned && !self.resyncing && !has_work && self.under_way == 0 && self.asked.is_empty()
     }
 
+    /// Whether an origin's grace time runs.
+    pub fn is_waiting(&self) -> bool {
+        self.rib.next_deadline().is_some()
+    }
+
     /// What waits for an answer.
     pub fn waits(&self) -> usize {
         self.asked.len() + self.under_way as usize
