@@ -95,7 +95,7 @@ impl BgpProcess {
 
     /// What waits to be asked of the RIB or announced to it.
     pub fn waits(&self) -> usize {
-        self.rib.questions.len() + self.rib.taken_back.len() + self.readable.len() + self.transmit.len()
+        self.rib.questions.len() + self.transmit.len()
     }
 
     /// Whether the RIB has been told everything, and next hops are known.
@@ -122,15 +122,14 @@ impl BgpProcess {
     ) {
         let mut out = std::mem::take(&mut fabric.outbox);
         act(&mut self.speaker, base.now(fabric), &mut out);
-        let mut any = false;
         for output in out.drain() {
-            any = true;
+            // A message is sent at once; all else may leave work behind.
+            if !matches!(output, Output::Send(..)) {
+                base.wake(fabric, true);
+            }
             self.carry_out(base, fabric, output);
         }
         fabric.outbox = out;
-        if any {
-            base.wake(fabric, false);
-        }
     }
 
     fn carry_out(&mut self, base: &mut Base, fabric: &mut Fabric, output: Output) {
