@@ -49,7 +49,7 @@ pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
 /// Whether everything has come to rest: sessions that can be up are, others are not, and no process waits for time to pass.
 pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
     let light = world.fabric.settings.light;
-    world.hosts.iter_mut().zip(expected).all(|(host, expected)| {
+    let settled = world.hosts.iter_mut().zip(expected).all(|(host, expected)| {
         let established = host.bgp.as_ref().map_or(0, |b| b.speaker.summary().established);
         let up = host.bgp.is_some() || host.kernel.is_some() || host.fea.is_some();
         let settled = light
@@ -57,7 +57,13 @@ pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
                 && host.fea.as_mut().is_some_and(|fea| fea.is_idle())
                 && host.bgp.as_ref().is_some_and(|bgp| bgp.is_settled()));
         established == *expected && (!up || settled)
-    })
+    });
+    // As many as there should be may still be the wrong ones.
+    let mut wrong = Vec::new();
+    if settled {
+        sessions(world, &mut wrong);
+    }
+    settled && wrong.is_empty()
 }
 
 /// How many sessions each router should have.
