@@ -6,8 +6,8 @@ use sluice_bgp::batch::Batch;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction, Families};
-use sluice_bgp::shards::Spread;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
+use sluice_bgp::table::Spread;
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::{
@@ -148,7 +148,7 @@ pub fn session(octets: &[u8]) {
     }
     let mut told = Vec::new();
     while speaker.fill(now, peers[1].0, 4096, &mut told) {}
-    let shards = speaker.shards();
+    let shards = speaker.tables();
     assert!(shards.violations::<Ipv4Prefix>().is_empty() && shards.violations::<Ipv6Prefix>().is_empty());
 }
 

@@ -2,12 +2,14 @@
 //! time-stamped record per route until somebody takes it.
 
 use crate::clock;
-use sluice_base::{IpPrefix, Provenance};
+use sluice_base::{Instant, IpPrefix, Provenance};
 use sluice_xrl::idl::common::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Records that a point keeps; older ones are lost, and counted.
 const LIMIT: usize = 262_144;
@@ -21,7 +23,8 @@ struct Record {
 
 struct Inner {
     name: &'static str,
-    on: Cell<bool>,
+    /// Looked at by threads that note what this one will record.
+    on: Arc<AtomicBool>,
     records: RefCell<VecDeque<Record>>,
     lost: Cell<u64>,
 }
@@ -33,11 +36,27 @@ pub struct Point(Rc<Inner>);
 impl Point {
     /// Whether anybody wants records. Look before doing anything for one.
     pub fn is_on(&self) -> bool {
-        self.0.on.get()
+        self.0.on.load(Ordering::Relaxed)
+    }
+
+    /// Whether anybody wants records, for other threads to look at.
+    pub fn switch(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.0.on)
     }
 
     /// A route passes now.
     pub fn record(&self, prefix: impl Into<IpPrefix>, deleted: bool, provenance: Provenance) {
+        self.record_at(clock::now(), prefix, deleted, provenance);
+    }
+
+    /// A route passed at `time`.
+    pub fn record_at(
+        &self,
+        time: Instant,
+        prefix: impl Into<IpPrefix>,
+        deleted: bool,
+        provenance: Provenance,
+    ) {
         if !self.is_on() {
             return;
         }
@@ -46,7 +65,7 @@ impl Point {
             records.pop_front();
             self.0.lost.set(self.0.lost.get() + 1);
         }
-        let time_ns = clock::now().as_nanos();
+        let time_ns = time.as_nanos();
         records.push_back(Record { time_ns, provenance, deleted, prefix: prefix.into() });
     }
 }
@@ -60,7 +79,7 @@ impl Profile {
     pub fn point(&self, name: &'static str) -> Point {
         let point = Point(Rc::new(Inner {
             name,
-            on: Cell::new(false),
+            on: Arc::default(),
             records: RefCell::new(VecDeque::new()),
             lost: Cell::new(0),
         }));
@@ -97,7 +116,7 @@ impl pb::Profile for Profile {
         for point in
             points.iter().filter(|p| request.names.is_empty() || request.names.iter().any(|n| n == p.0.name))
         {
-            point.0.on.set(request.enabled);
+            point.0.on.store(request.enabled, Ordering::Relaxed);
             if request.enabled {
                 point.0.records.borrow_mut().clear();
                 point.0.lost.set(0);

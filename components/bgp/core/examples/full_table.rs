@@ -215,7 +215,7 @@ fn main() {
         }
     }
     bench.settle();
-    let view = bench.speaker.shards().view(Family::Ipv4);
+    let view = bench.speaker.tables().view(Family::Ipv4);
     println!(
         "in and out: {:?} CPU, {} MB sent, {} RIB changes, {view:?}",
         cpu() - before,
@@ -228,7 +228,7 @@ fn main() {
     bench.speaker.handle(Instant::ZERO, Input::Closed(address(0), connections[0]), &mut bench.out);
     bench.outputs();
     bench.settle();
-    println!("feed lost: {:?} CPU, {:?}", cpu() - before, bench.speaker.shards().view(Family::Ipv4));
+    println!("feed lost: {:?} CPU, {:?}", cpu() - before, bench.speaker.tables().view(Family::Ipv4));
 }
 
 /// One UPDATE at a time at full table: in, decided, out.

@@ -6,7 +6,7 @@
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
 use crate::batch::{Batch, Change, Mark};
-use crate::shards::{Sharded, Spread};
+use crate::table::{Sharded, Spread};
 use crate::wire::multiprotocol::NextHop;
 use crate::wire::notification::{code, update as subcode};
 use crate::wire::{
@@ -31,6 +31,12 @@ impl Batches {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.ipv4.is_empty() && self.ipv6.is_empty()
+    }
+
+    /// Empties both; their space stays.
+    pub fn clear(&mut self) {
+        self.ipv4.clear();
+        self.ipv6.clear();
     }
 
     /// Whether one should be handed over.

@@ -1,17 +1,18 @@
-//! The writer of a session: joins what the shards of all families have for a peer into its stream.
+//! The writer of a session: how a peer is told routes, and how what all tables have for it becomes one stream.
 //!
 //! Nothing is queued here. The driver asks for octets when the peer's socket can take them; a slow peer is a cursor that
 //! stands still.
 
 use crate::session::{Families, Negotiated};
-use crate::shard::{Filled, GroupKey, PeerIndex, Sent};
-use crate::shards::{Sharded, Tables};
+use crate::shard::{GroupKey, PeerIndex, Sent};
+use crate::speaker::NeighborConfig;
+use crate::table::Table;
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::Family;
 use smallvec::SmallVec;
 
 /// This router's addresses towards a peer, to be next hops of what it announces.
@@ -59,123 +60,87 @@ impl Endpoints {
     }
 }
 
-/// The writer of one session.
+/// How a peer is told routes: what a table needs to know to write for it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Outlet {
+    /// Families that the peer is told: agreed on, and the router has a next hop for them.
+    pub families: Families,
+    /// The octets of the router's own next hop, by family.
+    pub next_hops: [SmallVec<[u8; 32]>; 2],
+    /// The update groups that the peer belongs to, by family.
+    pub keys: [GroupKey; 2],
+}
+
+impl Outlet {
+    /// The outlet of a session that has just come up.
+    pub fn new(
+        negotiated: &Negotiated,
+        internal: bool,
+        config: &NeighborConfig,
+        endpoints: &Endpoints,
+    ) -> Self {
+        let next_hops = Family::ALL.map(|family| endpoints.next_hop(family));
+        let has_hop = Families { ipv4: !next_hops[0].is_empty(), ipv6: !next_hops[1].is_empty() };
+        let key = GroupKey {
+            internal,
+            four_octet_as: negotiated.four_octet_as,
+            link_local: false,
+            next_hop_self: internal && config.next_hop_self,
+        };
+        let with_link_local = GroupKey { link_local: next_hops[1].len() == 32, ..key };
+        Outlet { families: negotiated.families.and(has_hop), next_hops, keys: [key, with_link_local] }
+    }
+}
+
+/// The writer of one session: joins what the tables have for a peer into its stream.
 #[derive(Debug)]
 pub struct Writer {
     peer: PeerIndex,
-    /// Families that the peer is told, by whether the router has a next hop for them.
-    families: Families,
-    next_hops: [SmallVec<[u8; 32]>; 2],
-    /// Whether IPv6 has the next turn.
-    turn: bool,
-    /// By family: the table that has the next turn, and how many have told all their routes.
-    tables: [(usize, usize); 2],
+    /// The table that has the next turn.
+    turn: usize,
+    /// How many tables there are, and how many have told all their routes of each family.
+    tables: usize,
+    told: [usize; 2],
     /// What was sent in this session.
     pub sent: Sent,
 }
 
 impl Writer {
-    /// A writer for a session that has just come up; joins the groups of the tables.
-    pub fn new(
-        peer: PeerIndex,
-        negotiated: &Negotiated,
-        internal: bool,
-        next_hop_self: bool,
-        endpoints: &Endpoints,
-        tables: &mut impl Tables,
-    ) -> Self {
-        let next_hops = Family::ALL.map(|family| endpoints.next_hop(family));
-        let has_hop = Families { ipv4: !next_hops[0].is_empty(), ipv6: !next_hops[1].is_empty() };
-        let families = negotiated.families.and(has_hop);
-        let writer =
-            Writer { peer, families, next_hops, turn: false, tables: [(0, 0); 2], sent: Sent::default() };
-        let (ipv4, ipv6) = writer.keys(negotiated, internal, next_hop_self);
-        if families.ipv4 {
-            tables.join::<Ipv4Prefix>(peer, ipv4);
-        }
-        if families.ipv6 {
-            tables.join::<Ipv6Prefix>(peer, ipv6);
-        }
-        writer
+    /// A writer of a session that has just come up.
+    pub fn new(peer: PeerIndex, tables: usize) -> Self {
+        Writer { peer, turn: 0, tables, told: [0; 2], sent: Sent::default() }
     }
 
-    /// The group keys of both families.
-    fn keys(&self, negotiated: &Negotiated, internal: bool, next_hop_self: bool) -> (GroupKey, GroupKey) {
-        let key = GroupKey {
-            internal,
-            four_octet_as: negotiated.four_octet_as,
-            link_local: false,
-            next_hop_self: internal && next_hop_self,
-        };
-        (key, GroupKey { link_local: self.next_hops[1].len() == 32, ..key })
+    /// The peer's number.
+    pub const fn peer(&self) -> PeerIndex {
+        self.peer
     }
 
-    /// Tells the peer everything once more, after its configuration changed.
-    pub fn rejoin(
-        &self,
-        negotiated: &Negotiated,
-        internal: bool,
-        next_hop_self: bool,
-        tables: &mut impl Tables,
-    ) {
-        let (ipv4, ipv6) = self.keys(negotiated, internal, next_hop_self);
-        tables.refresh::<Ipv4Prefix>(self.peer, Some(ipv4));
-        tables.refresh::<Ipv6Prefix>(self.peer, Some(ipv6));
-    }
-
-    /// The families that the peer is told.
-    pub const fn families(&self) -> Families {
-        self.families
-    }
-
-    /// Whether there is anything to write.
-    pub fn has_output(&self, tables: &impl Tables) -> bool {
-        (self.families.ipv4 && tables.has_output::<Ipv4Prefix>(self.peer))
-            || (self.families.ipv6 && tables.has_output::<Ipv6Prefix>(self.peer))
-    }
-
-    /// Appends messages up to about `limit` octets; returns whether there is more. Families take turns.
-    pub fn fill(&mut self, tables: &mut impl Tables, limit: usize, out: &mut Vec<u8>) -> bool {
+    /// Appends messages up to about `limit` octets; returns whether there is more. Tables take turns.
+    pub fn fill(&mut self, tables: &mut [Table], limit: usize, out: &mut Vec<u8>) -> bool {
         let end = out.len() + limit;
-        for _ in 0..2 {
-            self.turn = !self.turn;
-            let more = match self.turn {
-                true => self.families.ipv4 && self.fill_family::<Ipv4Prefix>(tables, end, out),
-                false => self.families.ipv6 && self.fill_family::<Ipv6Prefix>(tables, end, out),
-            };
-            if more {
+        for _ in 0..tables.len() {
+            let portion = tables[self.turn].fill(self.peer, end, out, &mut self.sent);
+            self.turn = (self.turn + 1) % tables.len();
+            self.ended(portion.ended, out);
+            if portion.more {
                 return true;
             }
         }
         false
     }
 
-    fn fill_family<P: Sharded>(&mut self, tables: &mut impl Tables, end: usize, out: &mut Vec<u8>) -> bool {
-        let Writer { peer, next_hops, sent, .. } = self;
-        let (turn, told) = &mut self.tables[P::FAMILY as usize];
-        let count = tables.spread().tables();
-        let mut dry = 0;
-        while dry < count {
-            match tables.fill::<P>(*turn, *peer, &next_hops[P::FAMILY as usize], end, out, sent) {
-                Filled::Full => {
-                    *turn = (*turn + 1) % count;
-                    return true;
-                }
-                Filled::Dry => {
-                    *turn = (*turn + 1) % count;
-                    dry += 1;
-                }
-                // The peer hears it once, when the last table has told everything.
-                Filled::EndOfRib => {
-                    *told += 1;
-                    if *told == count {
-                        put_end_of_rib(P::FAMILY, out);
-                        sent.updates += 1;
-                    }
+    /// A table has told all its routes of these families: when the last one has, the peer hears it.
+    pub fn ended(&mut self, families: [bool; 2], out: &mut Vec<u8>) {
+        for family in Family::ALL {
+            if families[family as usize] {
+                self.told[family as usize] += 1;
+                if self.told[family as usize] == self.tables {
+                    put_end_of_rib(family, out);
+                    self.sent.updates += 1;
                 }
             }
         }
-        false
     }
 }
 

@@ -110,7 +110,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
         assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
-    let shards = dut.speaker.shards();
+    let shards = dut.speaker.tables();
     assert_eq!(shards.violations::<Ipv4Prefix>(), []);
     assert_eq!(shards.violations::<Ipv6Prefix>(), []);
     assert!(shards.is_resolved());
@@ -202,7 +202,7 @@ fn live<P: Net>(ops: &[Op], tables: u16) {
     dut.configure();
     dut.settle();
     compare(&dut, PREFIXES);
-    let shards = dut.speaker.shards();
+    let shards = dut.speaker.tables();
     for view in Family::ALL.map(|family| shards.view(family)) {
         assert_eq!((view.prefixes, view.attribute_sets), (0, 0));
     }

@@ -7,7 +7,7 @@ use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
-use sluice_bgp::shards::Spread;
+use sluice_bgp::table::Spread;
 use sluice_bgp::wire::attribute::Attributes;
 use sluice_bgp::wire::{
     HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast, Update, header,

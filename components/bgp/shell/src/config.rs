@@ -1,16 +1,22 @@
 //! The configuration tree (bgp.yang) as the core takes it.
 
+use crate::pool::{Plan, Scheduling};
 use serde::Deserialize;
 use sluice_base::{Asn, Duration, IpPrefix, RouterId};
 use sluice_bgp::session::Families;
 use sluice_bgp::speaker::{Config, NeighborConfig};
 use std::net::IpAddr;
 
+/// The most threads if nothing is configured.
+const MOST_THREADS: usize = 8;
+
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case")]
 struct Tree {
     local_as: u32,
     router_id: String,
+    threads: Option<u16>,
+    scheduling: Option<String>,
     #[serde(default)]
     network: Vec<String>,
     #[serde(default)]
@@ -57,6 +63,8 @@ pub struct Settings {
     pub local_as: Asn,
     /// This router's BGP Identifier.
     pub router_id: RouterId,
+    /// The threads that carry routes.
+    pub plan: Plan,
     /// Neighbours and networks.
     pub config: Config,
 }
@@ -71,7 +79,19 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, String> {
     }
     let neighbors = tree.neighbor.into_iter().map(neighbor).collect::<Result<Vec<_>, String>>()?;
     let networks = tree.network.iter().map(|text| network(text)).collect::<Result<Vec<_>, String>>()?;
-    Ok(Settings { local_as: Asn(tree.local_as), router_id, config: Config { neighbors, networks } })
+    let plan = Plan {
+        threads: tree.threads.map_or_else(default_threads, |n| usize::from(n).max(1)),
+        scheduling: match tree.scheduling.as_deref() {
+            Some("dynamic") => Scheduling::Dynamic,
+            _ => Scheduling::Peer,
+        },
+    };
+    Ok(Settings { local_as: Asn(tree.local_as), router_id, plan, config: Config { neighbors, networks } })
+}
+
+/// As many as the machine runs at once.
+fn default_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS)
 }
 
 fn address(text: &str) -> Result<IpAddr, String> {

@@ -1,165 +1,119 @@
-//! A connection to a neighbour: octets in as they come, octets out as the socket takes them.
-//!
-//! What waits to be written here is what the session said (a few messages) or one filling by the core; the rest waits in
-//! the core as a cursor. So a neighbour that does not read costs nothing.
+//! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
-use crate::BgpShell;
-use sluice_bgp::session::ConnectionId;
-use sluice_bgp::speaker::Input;
-use sluice_shell::clock;
+use crate::pool::Pool;
+use crate::reading::{Name, Post, Reader};
+use crate::writing::{Note, Writer};
+use sluice_bgp::speaker::Link;
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::net::IpAddr;
-use std::rc::Rc;
-use std::time::Duration;
+use std::sync::Arc;
 use tokio::net::TcpStream;
-use tokio::sync::Notify;
-use tokio::task::AbortHandle;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinHandle};
 
-/// Octets that are read, or filled in by the core, at a time: enough to spread the cost of a system call, few enough to let
-/// others have their turn.
-const PIECE: usize = 65_536;
-/// How long a closed connection may take to write its last words.
-const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// What the effects of the core's outputs see of a connection.
-#[derive(Default)]
-pub struct Outgoing {
-    octets: RefCell<Vec<u8>>,
-    transmit: Cell<bool>,
-    closing: Cell<bool>,
-    changed: Notify,
-    tasks: RefCell<Vec<AbortHandle>>,
-    /// Whether the socket is in use by a writing task.
-    open: Cell<bool>,
-    ended: Notify,
+/// Waits until a task is to go to another thread. That the connection is forgotten is no reason to.
+pub async fn halted(halt: &mut watch::Receiver<bool>) {
+    if halt.wait_for(|halt| *halt).await.is_err() {
+        std::future::pending().await
+    }
 }
 
-impl Outgoing {
-    /// A message of the session: behind what waits already.
-    pub fn send(&self, octets: &[u8]) {
-        self.octets.borrow_mut().extend_from_slice(octets);
-        self.changed.notify_one();
+struct Tasks {
+    halt: watch::Sender<bool>,
+    reader: JoinHandle<Option<Reader>>,
+    writer: JoinHandle<Option<Writer>>,
+}
+
+/// A connection, or one that is being made.
+pub struct Connection {
+    notes: UnboundedSender<Note>,
+    /// Until the tasks have them.
+    unread: Cell<Option<UnboundedReceiver<Note>>>,
+    /// Who makes the connection.
+    connecting: Cell<Option<AbortHandle>>,
+    tasks: Cell<Option<Tasks>>,
+    /// The session came up: for the reader, when it is answered.
+    pub link: RefCell<Option<Box<Link>>>,
+    /// Which of the pool's threads it is on.
+    pub place: usize,
+}
+
+impl Connection {
+    /// A connection that will be on the thread of this place.
+    pub fn new(place: usize) -> Self {
+        let (notes, unread) = mpsc::unbounded_channel();
+        Connection {
+            notes,
+            unread: Cell::new(Some(unread)),
+            connecting: Cell::default(),
+            tasks: Cell::default(),
+            link: RefCell::default(),
+            place,
+        }
     }
 
-    /// The core has UPDATEs.
-    pub fn transmit(&self) {
-        self.transmit.set(true);
-        self.changed.notify_one();
+    /// A task that makes the connection, and is of no use when it is closed.
+    pub fn connecting(&self, task: AbortHandle) {
+        self.connecting.set(Some(task));
+    }
+
+    /// The socket is there.
+    pub fn start(&self, pool: &Pool, name: Name, stream: TcpStream, post: &Arc<Post>) -> io::Result<()> {
+        let Some(unread) = self.unread.take() else { return Ok(()) };
+        let stream = Arc::new(pool.at(self.place, || TcpStream::from_std(stream.into_std()?))?);
+        let reader = Reader::new(name, Arc::clone(&stream), Arc::clone(post));
+        let writer = Writer::new(name, stream, Arc::clone(post), unread, self.notes.clone());
+        self.run(pool, reader, writer);
+        Ok(())
+    }
+
+    fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
+        let (halt, halted) = watch::channel(false);
+        let reader = pool.spawn(self.place, reader.run(halted.clone()));
+        let writer = pool.spawn(self.place, writer.run(halted));
+        self.tasks.set(Some(Tasks { halt, reader, writer }));
+    }
+
+    /// Tells the writer.
+    pub fn note(&self, note: Note) {
+        // It has ended if the connection is gone, which control hears soon.
+        let _ = self.notes.send(note);
     }
 
     /// Nothing more is read; what waits is written, then the connection ends.
     pub fn close(&self) {
-        self.closing.set(true);
-        self.changed.notify_one();
-        for task in self.tasks.borrow_mut().drain(..) {
+        if let Some(task) = self.connecting.take() {
             task.abort();
         }
+        if let Some(tasks) = self.tasks.take() {
+            tasks.reader.abort();
+            self.tasks.set(Some(tasks));
+        }
+        self.note(Note::Close);
     }
 
     /// Waits until the last words are written, or nobody takes them.
     pub async fn closed(&self) {
-        while self.open.get() {
-            self.ended.notified().await;
+        if let Some(tasks) = self.tasks.take() {
+            let _ = tasks.writer.await;
         }
     }
 
-    /// A task that ends when the connection is closed.
-    pub fn own(&self, task: AbortHandle) {
-        self.tasks.borrow_mut().push(task);
+    /// Moves the connection to another pool. The neighbour notices nothing. The error means that the connection is lost.
+    pub async fn go(&self, pool: &Pool) -> io::Result<()> {
+        let Some(tasks) = self.tasks.take() else { return Ok(()) };
+        tasks.halt.send_replace(true);
+        // One that has ended meanwhile said so itself.
+        let (Ok(Some(mut reader)), Ok(Some(mut writer))) = (tasks.reader.await, tasks.writer.await) else {
+            return Ok(());
+        };
+        drop(reader.stream);
+        let alone = Arc::try_unwrap(writer.stream).map_err(|_| io::Error::other("the socket is in use"))?;
+        let stream = Arc::new(pool.at(self.place, || TcpStream::from_std(alone.into_std()?))?);
+        reader.stream = Arc::clone(&stream);
+        writer.stream = stream;
+        self.run(pool, reader, writer);
+        Ok(())
     }
-}
-
-/// Runs an open connection: its two tasks end with it.
-pub fn start(
-    shell: &Rc<BgpShell>,
-    neighbor: IpAddr,
-    id: ConnectionId,
-    stream: TcpStream,
-    outgoing: Rc<Outgoing>,
-) {
-    let stream = Rc::new(stream);
-    let reading = tokio::task::spawn_local(read(Rc::clone(shell), neighbor, id, Rc::clone(&stream)));
-    outgoing.own(reading.abort_handle());
-    let shell = Rc::clone(shell);
-    outgoing.open.set(true);
-    tokio::task::spawn_local(async move {
-        if write(&shell, neighbor, &stream, &outgoing).await.is_err() {
-            shell.lost(neighbor, id);
-        }
-        outgoing.open.set(false);
-        outgoing.ended.notify_one();
-    });
-}
-
-async fn read(shell: Rc<BgpShell>, neighbor: IpAddr, id: ConnectionId, stream: Rc<TcpStream>) {
-    let mut buffer = vec![0; PIECE];
-    loop {
-        if stream.readable().await.is_err() {
-            break;
-        }
-        match stream.try_read(&mut buffer) {
-            Ok(0) => break,
-            Ok(n) => shell.received(Input::Received(neighbor, id, buffer[..n].to_vec())),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-            Err(_) => break,
-        }
-        // A neighbour with much to say must not keep the others from being heard.
-        tokio::task::yield_now().await;
-    }
-    shell.lost(neighbor, id);
-}
-
-async fn write(
-    shell: &BgpShell,
-    neighbor: IpAddr,
-    stream: &TcpStream,
-    outgoing: &Outgoing,
-) -> io::Result<()> {
-    let mut written = Vec::new();
-    loop {
-        std::mem::swap(&mut written, &mut outgoing.octets.borrow_mut());
-        if written.is_empty() && outgoing.transmit.get() && !outgoing.closing.get() {
-            let more = shell.with(|speaker| speaker.fill(clock::now(), neighbor, PIECE, &mut written));
-            outgoing.transmit.set(more.unwrap_or(false));
-        }
-        if written.is_empty() {
-            if outgoing.closing.get() {
-                return Ok(());
-            }
-            if !outgoing.transmit.get() {
-                outgoing.changed.notified().await;
-            }
-            continue;
-        }
-        let writing = write_all(stream, &written);
-        if outgoing.closing.get() {
-            return tokio::time::timeout(LAST_WORDS, writing).await.unwrap_or(Ok(()));
-        }
-        tokio::select! {
-            result = writing => result?,
-            // Closed by this side while the neighbour does not read: its time is up.
-            () = closed(outgoing) => return Ok(()),
-        }
-        written.clear();
-    }
-}
-
-async fn closed(outgoing: &Outgoing) {
-    while !outgoing.closing.get() {
-        outgoing.changed.notified().await;
-    }
-    tokio::time::sleep(LAST_WORDS).await;
-}
-
-async fn write_all(stream: &TcpStream, mut octets: &[u8]) -> io::Result<()> {
-    while !octets.is_empty() {
-        stream.writable().await?;
-        match stream.try_write(octets) {
-            Ok(n) => octets = &octets[n..],
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

@@ -1,31 +1,41 @@
 //! BGP-4: the process.
 //!
-//! Sockets come from the FEA ([`sockets`]) and are served by a pair of tasks each ([`connection`]); best routes go to the RIB
-//! and next hops are asked of it ([`rib`]); what operators ask is answered from the core's views ([`service`]). No rule of the
-//! protocol is here.
+//! Sockets come from the FEA ([`sockets`]). Each is served by a reader and a writer ([`reading`], [`writing`]), and each table by
+//! a task ([`table`]); these carry the routes, on as many threads as are configured ([`pool`]). The process's own
+//! thread has control, which decides on sessions and sees no route; it sends best routes to the RIB and asks it about next
+//! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
 pub mod config;
 mod connection;
 mod ffi;
 mod interfaces;
+mod latest;
 mod listening;
+mod pool;
+mod reading;
 mod rib;
 mod service;
 mod sockets;
+mod table;
+mod writing;
 
 sluice_xrl::include_idl!();
 
-use connection::Outgoing;
+use connection::Connection;
 use interfaces::Interfaces;
 use listening::Listening;
+use pool::{Plan, Pool};
+use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
-use sluice_base::{Distance, Duration, InterfaceEvent, IpPrefix, TableId};
+use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
 use sluice_bgp::event::{Event, PeerEvent};
-use sluice_bgp::session::{ConnectionId, State};
+use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Identity, Input, Output, Speaker};
+use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
+use sluice_bgp::speaker::{Config, Identity};
+use sluice_bgp::table::Told;
 use sluice_machine::Machine;
-use sluice_shell::{Component, Driver, Frame, Point, RibOrigin, RibOriginSettings, RunOptions};
+use sluice_shell::{Component, Driver, Frame, Point, RibOrigin, RibOriginSettings, RunOptions, clock};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
@@ -34,28 +44,43 @@ use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
+use std::sync::Arc;
+use table::Letter;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::JoinHandle;
 use tracing::{debug, info, warn};
+use writing::Note;
 
-/// How long BGP's routes outlive their process: as long as sessions take to come back and tell everything.
-const GRACE: Duration = Duration::from_secs(120);
+/// The most tables: with more, what one UPDATE announces would be scattered for no gain.
+const MOST_TABLES: u16 = 16;
 
 /// The process of BGP.
 pub struct BgpShell {
     frame: Frame,
     me: Weak<BgpShell>,
-    /// The core, once it is configured who the router is.
-    driver: RefCell<Option<Rc<Driver<Speaker>>>>,
+    /// What there is once it is configured who the router is.
+    core: RefCell<Option<Rc<Core>>>,
     identity: RefCell<Option<Identity>>,
     origin: Rc<RibOrigin>,
     rib: RibSide,
     sockets: Sockets,
     listening: Listening,
-    connections: RefCell<BTreeMap<(IpAddr, ConnectionId), Rc<Outgoing>>>,
+    connections: RefCell<BTreeMap<Name, Rc<Connection>>>,
     accepted: Cell<u32>,
-    started: std::time::Instant,
-    converged: Cell<bool>,
     interfaces: RefCell<Interfaces>,
     entering: Point,
+}
+
+/// Control, and the tables that it tells what to do.
+struct Core {
+    driver: Driver<Control>,
+    post: Arc<Post>,
+    /// The tables' tasks, by number.
+    tables: RefCell<Vec<JoinHandle<table::Post>>>,
+    pool: RefCell<Rc<Pool>>,
+    /// Threads change one time after the other.
+    moving: tokio::sync::Mutex<()>,
 }
 
 /// Runs BGP until it is told to end.
@@ -75,7 +100,7 @@ impl BgpShell {
         };
         Rc::new_cyclic(|me| BgpShell {
             me: me.clone(),
-            driver: RefCell::new(None),
+            core: RefCell::new(None),
             identity: RefCell::new(None),
             origin: RibOrigin::new(&frame.router, settings),
             entering: frame.profile.point("route_enters_bgp"),
@@ -84,69 +109,65 @@ impl BgpShell {
             listening: Listening::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
-            started: std::time::Instant::now(),
-            converged: Cell::new(false),
             interfaces: RefCell::default(),
             frame,
         })
     }
 
-    fn core(&self) -> Option<Rc<Driver<Speaker>>> {
-        self.driver.borrow().clone()
+    fn core(&self) -> Option<Rc<Core>> {
+        self.core.borrow().clone()
     }
 
-    /// Looks at the core, or pulls something out of it; `None` before it is configured.
-    fn with<R>(&self, look: impl FnOnce(&mut Speaker) -> R) -> Option<R> {
-        self.core().map(|driver| driver.with(look))
+    /// Looks at control; `None` before it is configured.
+    fn with<R>(&self, look: impl FnOnce(&mut Control) -> R) -> Option<R> {
+        self.core().map(|core| core.driver.with(look))
     }
 
     fn input(&self, input: Input) {
-        if let Some(driver) = self.core() {
-            driver.input(input);
+        if let Some(core) = self.core() {
+            core.driver.input(input);
         }
     }
 
-    /// Octets came from a neighbour.
-    fn received(&self, input: Input) {
-        let Some(driver) = self.core() else { return };
-        let profiled = self.entering.is_on();
-        driver.with(|speaker| speaker.trace(profiled));
-        driver.input(input);
-        if profiled {
-            for (prefix, withdrawn, provenance) in driver.with(Speaker::take_traced) {
-                self.entering.record(prefix, withdrawn, provenance);
-            }
-        }
+    fn connection(&self, address: IpAddr, id: ConnectionId) -> Option<Rc<Connection>> {
+        self.connections.borrow().get(&(address, id)).cloned()
     }
 
     /// A connection is gone, or could not be made.
     fn lost(&self, neighbor: IpAddr, id: ConnectionId) {
-        if let Some(outgoing) = self.connections.borrow_mut().remove(&(neighbor, id)) {
-            outgoing.close();
+        if let Some(connection) = self.connections.borrow_mut().remove(&(neighbor, id)) {
+            connection.close();
         }
         self.input(Input::Closed(neighbor, id));
     }
 
     fn carry_out(self: &Rc<Self>, output: Output) {
-        let connection = |address, id| self.connections.borrow().get(&(address, id)).cloned();
         match output {
             Output::Connect(address, id) => self.connect(address, id),
             Output::Close(address, id) => {
-                if let Some(outgoing) = self.connections.borrow_mut().remove(&(address, id)) {
-                    outgoing.close();
+                if let Some(connection) = self.connections.borrow_mut().remove(&(address, id)) {
+                    connection.close();
                 }
             }
             Output::Send(address, id, octets) => {
-                if let Some(outgoing) = connection(address, id) {
-                    outgoing.send(&octets);
+                if let Some(connection) = self.connection(address, id) {
+                    connection.note(Note::Octets(octets));
                 }
             }
-            Output::Transmit(address, id) => {
-                if let Some(outgoing) = connection(address, id) {
-                    outgoing.transmit();
+            Output::Up(address, id, link) => {
+                if let Some(connection) = self.connection(address, id) {
+                    connection.link.replace(Some(link));
                 }
             }
-            Output::RibReady(family) => self.rib.routes_ready(family),
+            Output::Order(to, order) => {
+                let Some(core) = self.core() else { return };
+                match to {
+                    Some(number) => core.post.tables[number].write(Letter::Order(order)),
+                    None => {
+                        core.post.tables.iter().for_each(|t| t.write(Letter::Order(order.clone())));
+                    }
+                }
+            }
             Output::InterestIpv4(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
@@ -167,64 +188,98 @@ impl BgpShell {
         }
     }
 
-    /// Whether the RIB has been told what there is: all next hops are resolved (what waits for that is not announced yet), and
-    /// every neighbour that is wanted has told all its routes since this process started, or the time for that is over.
-    fn is_converged(&self) -> bool {
-        if !self.converged.get() {
-            self.converged.set(self.started.elapsed() >= GRACE || self.have_all_told());
+    /// Reads what connections and tables write, as long as the process lives.
+    async fn read_letters(self: Rc<Self>, mut letters: UnboundedReceiver<ToMain>) {
+        while let Some(letter) = letters.recv().await {
+            self.take_letter(letter);
         }
-        self.converged.get() && self.with(|speaker| speaker.shards().is_resolved()).unwrap_or(false)
     }
 
+    fn take_letter(&self, letter: ToMain) {
+        match letter {
+            ToMain::Message((address, id), message, reply) => {
+                // A connection that is closed meanwhile gets no answer.
+                let Some(connection) = self.connection(address, id) else { return };
+                self.input(Input::Message(address, id, message));
+                if self.connection(address, id).is_none() {
+                    return;
+                }
+                let reading = connection.link.take().map(|link| {
+                    connection.note(Note::Open(link.writer, link.reading.life));
+                    link.reading
+                });
+                let _ = reply.send(reading);
+            }
+            ToMain::Remark(address, what, noted) => {
+                self.input(Input::Remark(address, what));
+                let _ = noted.send(());
+            }
+            ToMain::Heard((address, id), heard) => {
+                self.input(Input::Heard(address, id, heard.look(|heard| *heard)));
+            }
+            ToMain::Sent((address, id), sent) => {
+                self.input(Input::Sent(address, id, sent.look(|sent| *sent)));
+            }
+            ToMain::Traced(traced) => {
+                for (time, (prefix, withdrawn, provenance)) in traced.look(std::mem::take) {
+                    self.entering.record_at(time, prefix, withdrawn, provenance);
+                }
+            }
+            ToMain::Lost((address, id)) => self.lost(address, id),
+            ToMain::Told(table, Told::RibReady(family)) => self.rib.routes_ready(table, family),
+            ToMain::Told(table, told) => self.input(Input::Told(table, told)),
+        }
+    }
+
+    /// Whether every neighbour has told all its routes, or the time for that is over.
     fn have_all_told(&self) -> bool {
-        let all_told = |speaker: &mut Speaker| {
-            let addresses: Vec<IpAddr> = speaker.neighbors().collect();
-            addresses.into_iter().filter_map(|a| speaker.neighbor(a)).all(|n| {
-                let families = n.negotiated.map(|n| n.families).unwrap_or_default();
-                let told = (!families.ipv4 || n.end_of_rib[0]) && (!families.ipv6 || n.end_of_rib[1]);
-                !n.config.enabled || (n.state == State::Established && told)
-            })
-        };
-        self.with(all_told).unwrap_or(false)
+        self.with(|control| control.have_all_told(clock::now())).unwrap_or(false)
+    }
+
+    /// A new connection, on the thread that has the fewest.
+    fn new_connection(&self, name: Name) -> Rc<Connection> {
+        let threads = self.core().map_or(1, |core| core.pool.borrow().plan().threads.max(1));
+        let mut connections = self.connections.borrow_mut();
+        let mut busy = vec![0; threads];
+        connections.values().for_each(|c| busy[c.place % threads] += 1);
+        let place = (0..threads).min_by_key(|place| busy[*place]).unwrap_or(0);
+        let connection = Rc::new(Connection::new(place));
+        connections.insert(name, Rc::clone(&connection));
+        connection
     }
 
     fn connect(self: &Rc<Self>, address: IpAddr, id: ConnectionId) {
-        let outgoing = Rc::new(Outgoing::default());
-        self.connections.borrow_mut().insert((address, id), Rc::clone(&outgoing));
+        let connection = self.new_connection((address, id));
         let me = Rc::clone(self);
-        let task = tokio::task::spawn_local({
-            let outgoing = Rc::clone(&outgoing);
-            async move {
-                let Some((config, internal)) = me.neighbor(address) else { return };
-                match me.sockets.connect(&config, internal).await {
-                    Ok(stream) => me.opened(address, id, stream, outgoing),
-                    Err(error) => {
-                        debug!(%address, %error, "no connection");
-                        me.lost(address, id);
-                    }
+        let task = tokio::task::spawn_local(async move {
+            let Some((config, internal)) = me.neighbor(address) else { return };
+            match me.sockets.connect(&config, internal).await {
+                Ok(stream) => me.opened(address, id, stream),
+                Err(error) => {
+                    debug!(%address, %error, "no connection");
+                    me.lost(address, id);
                 }
             }
         });
-        outgoing.own(task.abort_handle());
+        connection.connecting(task.abort_handle());
     }
 
     fn neighbor(&self, address: IpAddr) -> Option<(sluice_bgp::speaker::NeighborConfig, bool)> {
-        let config = self.with(|speaker| speaker.neighbor_config(address).cloned())??;
+        let config = self.with(|control| control.neighbor_config(address).cloned())??;
         let internal = self.identity.borrow().as_ref().is_some_and(|i| i.local_as == config.peer_as);
         Some((config, internal))
     }
 
     /// A connection is there: made, or accepted.
-    fn opened(
-        self: &Rc<Self>,
-        address: IpAddr,
-        id: ConnectionId,
-        stream: tokio::net::TcpStream,
-        outgoing: Rc<Outgoing>,
-    ) {
+    fn opened(self: &Rc<Self>, address: IpAddr, id: ConnectionId, stream: TcpStream) {
+        let (Some(core), Some(connection)) = (self.core(), self.connection(address, id)) else { return };
         let Ok(local) = stream.local_addr() else { return self.lost(address, id) };
         let endpoints = self.interfaces.borrow().endpoints(local.ip().to_canonical(), address);
-        connection::start(self, address, id, stream, outgoing);
+        let pool = Rc::clone(&core.pool.borrow());
+        if let Err(error) = connection.start(&pool, (address, id), stream, &core.post) {
+            debug!(%address, %error, "a connection broke at once");
+            return self.lost(address, id);
+        }
         self.input(match id.direction {
             sluice_bgp::session::Direction::Outgoing => Input::Connected(address, id, endpoints),
             sluice_bgp::session::Direction::Incoming => Input::Accepted(address, id, endpoints),
@@ -234,27 +289,72 @@ impl BgpShell {
     fn start_core(self: &Rc<Self>, settings: &config::Settings) -> Result<(), String> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|e| format!("no randomness: {e}"))?;
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let tables = u16::try_from(cores.max(settings.plan.threads)).unwrap_or(MOST_TABLES);
         let identity = Identity {
             local_as: settings.local_as,
             router_id: settings.router_id,
             seed: u64::from_ne_bytes(seed),
-            tables: 1,
+            tables: tables.min(MOST_TABLES),
             source: self.frame.provenance.source(),
         };
+        let pool = Pool::start(settings.plan).map_err(|e| format!("no threads: {e}"))?;
+        let control = Control::new(identity.clone(), clock::now());
+        let (main, letters) = mpsc::unbounded_channel();
+        let mut tasks = Vec::new();
+        let mut tables = Vec::new();
+        for (number, table) in control.make_tables().into_iter().enumerate() {
+            let (post, address) = table::Post::new(number, table, main.clone());
+            tasks.push(pool.spawn(number, post.serve()));
+            tables.push(address);
+        }
         let me = self.me.clone();
         let effect = move |output| {
             if let Some(me) = me.upgrade() {
                 me.carry_out(output);
             }
         };
-        let driver = Rc::new(Driver::new(Speaker::new(identity.clone()), effect));
-        self.identity.replace(Some(identity));
-        self.driver.replace(Some(Rc::clone(&driver)));
-        let me = Rc::clone(self);
-        tokio::task::spawn_local(async move {
-            // Background work may have been what the RIB waits for.
-            driver.run_telling(|| me.rib.look_if_due()).await;
+        let core = Rc::new(Core {
+            driver: Driver::new(control, effect),
+            post: Arc::new(Post { tables, main, tracing: self.entering.switch() }),
+            tables: RefCell::new(tasks),
+            pool: RefCell::new(Rc::new(pool)),
+            moving: tokio::sync::Mutex::new(()),
         });
+        self.identity.replace(Some(identity));
+        self.core.replace(Some(Rc::clone(&core)));
+        tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
+        tokio::task::spawn_local(async move { core.driver.run().await });
+        Ok(())
+    }
+
+    /// Goes over to other threads; no session notices.
+    async fn change_threads(&self, plan: Plan) -> Result<(), String> {
+        let Some(core) = self.core() else { return Ok(()) };
+        let _turn = core.moving.lock().await;
+        if core.pool.borrow().plan() == plan {
+            return Ok(());
+        }
+        let pool = Rc::new(Pool::start(plan).map_err(|e| format!("no threads: {e}"))?);
+        // From now on new connections are on the new ones; the old ones go when the last has moved.
+        let _old = core.pool.replace(Rc::clone(&pool));
+        let tasks = core.tables.take();
+        for address in &core.post.tables {
+            address.write(Letter::Halt);
+        }
+        for (number, task) in tasks.into_iter().enumerate() {
+            let post = task.await.map_err(|e| format!("a table is lost: {e}"))?;
+            core.tables.borrow_mut().push(pool.spawn(number, post.serve()));
+        }
+        let connections: Vec<(Name, Rc<Connection>)> =
+            self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
+        for ((address, id), connection) in connections {
+            if let Err(error) = connection.go(&pool).await {
+                warn!(%address, %error, "a connection did not find its new thread");
+                self.lost(address, id);
+            }
+        }
+        info!(threads = plan.threads, scheduling = ?plan.scheduling, "threads changed");
         Ok(())
     }
 
@@ -297,6 +397,7 @@ impl Component for BgpShell {
         tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again));
         tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone()));
         tokio::task::spawn_local(rib::pump(Rc::clone(&self)));
+        tokio::task::spawn_local(rib::refresh(Rc::clone(&self)));
         let me = Rc::clone(&self);
         tokio::task::spawn_local(async move {
             tokio::time::sleep(GRACE).await;
@@ -318,8 +419,9 @@ impl Component for BgpShell {
         if changed {
             return Err("local-as and router-id hold for the life of the process: restart bgp".into());
         }
-        if self.core().is_none() {
-            self.start_core(&settings)?;
+        match self.core() {
+            None => self.start_core(&settings)?,
+            Some(_) => self.change_threads(settings.plan).await?,
         }
         self.input(Input::Configure(settings.config));
         self.rib.look();
@@ -334,15 +436,15 @@ impl Component for BgpShell {
             self.origin.unregister().await;
         }
         // Neighbours are told, and that is written, before the process ends.
-        let open: Vec<Rc<Outgoing>> = self.connections.borrow().values().cloned().collect();
-        self.input(Input::Configure(sluice_bgp::speaker::Config::default()));
-        for outgoing in open {
-            outgoing.closed().await;
+        let open: Vec<Rc<Connection>> = self.connections.borrow().values().cloned().collect();
+        self.input(Input::Configure(Config::default()));
+        for connection in open {
+            connection.closed().await;
         }
     }
 
     fn export_state(&self) -> Vec<u8> {
-        let state = self.with(|speaker| speaker.export());
+        let state = self.with(|control| control.export());
         state.and_then(|state| postcard::to_allocvec(&state).ok()).unwrap_or_default()
     }
 }

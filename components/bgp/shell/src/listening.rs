@@ -1,6 +1,5 @@
 //! Listeners for neighbours that connect, one a family, as long as there are neighbours of it.
 
-use crate::connection::Outgoing;
 use crate::{BgpShell, sockets};
 use sluice_bgp::session::{ConnectionId, Direction};
 use std::cell::RefCell;
@@ -32,9 +31,9 @@ pub struct Listening {
 pub async fn refresh(shell: &Rc<BgpShell>, anew: bool) {
     let _turn = shell.listening.turn.lock().await;
     let wanted: BTreeMap<IpAddr, Option<String>> = shell
-        .with(|speaker| {
-            let addresses: Vec<IpAddr> = speaker.neighbors().collect();
-            let key = |a: IpAddr| speaker.neighbor_config(a).and_then(|c| c.password.clone());
+        .with(|control| {
+            let addresses: Vec<IpAddr> = control.neighbors().collect();
+            let key = |a: IpAddr| control.neighbor_config(a).and_then(|c| c.password.clone());
             addresses.into_iter().map(|a| (a, key(a))).collect()
         })
         .unwrap_or_default();
@@ -117,7 +116,6 @@ fn take(shell: &Rc<BgpShell>, stream: TcpStream, remote: IpAddr) {
     let number = shell.accepted.get();
     shell.accepted.set(number.wrapping_add(1));
     let id = ConnectionId { direction: Direction::Incoming, number };
-    let outgoing = Rc::new(Outgoing::default());
-    shell.connections.borrow_mut().insert((remote, id), Rc::clone(&outgoing));
-    shell.opened(remote, id, stream, outgoing);
+    shell.new_connection((remote, id));
+    shell.opened(remote, id, stream);
 }

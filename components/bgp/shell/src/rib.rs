@@ -6,12 +6,14 @@ use sluice_base::prefix::Prefix;
 use sluice_base::{
     Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, RouteAction, RouteBatch, TableId,
 };
-use sluice_bgp::speaker::{Input, Speaker};
+use sluice_bgp::speaker::control::Input;
+use sluice_bgp::table::Sharded;
 use sluice_shell::{Frame, Point};
 use sluice_xrl::convert::{self, ConvertError};
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::routes::PackedPrefix;
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::Notify;
@@ -35,10 +37,14 @@ pub struct RibSide {
     asked: Notify,
     /// Answers that were taken back while a question was under way: its answer may be as old.
     taken_back: RefCell<Vec<IpPrefix>>,
-    ready: [Cell<bool>; 2],
+    /// Tables that have routes, in the order in which they said so.
+    ready: RefCell<VecDeque<(usize, Family)>>,
     changed: Notify,
+    /// A table was asked for routes, which are not sent yet.
+    sending: Cell<bool>,
     /// Whether the RIB waits to hear that everything was announced.
     refresh_due: Cell<bool>,
+    told: Notify,
     stopped: Cell<bool>,
     queued: Point,
     sent: Point,
@@ -52,9 +58,11 @@ impl RibSide {
             questions: RefCell::default(),
             asked: Notify::new(),
             taken_back: RefCell::default(),
-            ready: [const { Cell::new(false) }; 2],
+            ready: RefCell::default(),
             changed: Notify::new(),
+            sending: Cell::new(false),
             refresh_due: Cell::new(false),
+            told: Notify::new(),
             stopped: Cell::new(false),
             queued: frame.profile.point("route_queued_rib"),
             sent: frame.profile.point("route_sent_rib"),
@@ -67,16 +75,20 @@ impl RibSide {
         self.asked.notify_one();
     }
 
-    /// The core has routes of a family.
-    pub fn routes_ready(&self, family: Family) {
-        self.ready[family as usize].set(true);
+    /// A table has routes of a family.
+    pub fn routes_ready(&self, table: usize, family: Family) {
+        let mut ready = self.ready.borrow_mut();
+        // One that said so before the RIB was restarted says so again.
+        if !ready.contains(&(table, family)) {
+            ready.push_back((table, family));
+        }
         self.changed.notify_one();
     }
 
     /// A RIB came to life: when all is announced again, it will be told so.
     pub fn refresh(&self) {
         self.refresh_due.set(true);
-        self.changed.notify_one();
+        self.look();
     }
 
     /// The process ends: the RIB is told nothing more.
@@ -86,14 +98,12 @@ impl RibSide {
 
     /// Something happened that may complete what is announced.
     pub fn look(&self) {
-        self.changed.notify_one();
+        self.told.notify_one();
     }
 
-    /// Work was done that may complete what is announced.
-    pub fn look_if_due(&self) {
-        if self.refresh_due.get() {
-            self.changed.notify_one();
-        }
+    /// Whether everything that tables said they had was sent.
+    fn is_idle(&self) -> bool {
+        self.ready.borrow().is_empty() && !self.sending.get()
     }
 
     /// An answer holds no longer.
@@ -102,41 +112,63 @@ impl RibSide {
     }
 }
 
-/// Sends best routes as long as the process lives.
+/// Sends best routes as long as the process lives: a batch of a table when there is room for one. Tables take turns.
 pub async fn pump(shell: Rc<BgpShell>) {
+    let side = &shell.rib;
     loop {
-        shell.rib.changed.notified().await;
-        if shell.rib.stopped.get() {
-            return;
-        }
-        while shell.rib.ready.iter().any(Cell::get) && !shell.rib.stopped.get() {
+        side.changed.notified().await;
+        loop {
             shell.origin.room().await;
-            if shell.rib.ready[Family::Ipv4 as usize].get() {
-                let more = send::<Ipv4Prefix>(&shell, |s, batch| s.rib_batch_ipv4(BATCH, batch));
-                shell.rib.ready[Family::Ipv4 as usize].set(more);
+            if side.stopped.get() {
+                return;
             }
-            shell.origin.room().await;
-            if shell.rib.ready[Family::Ipv6 as usize].get() {
-                let more = send::<Ipv6Prefix>(&shell, |s, batch| s.rib_batch_ipv6(BATCH, batch));
-                shell.rib.ready[Family::Ipv6 as usize].set(more);
+            let Some((table, family)) = side.ready.borrow_mut().pop_front() else { break };
+            side.sending.set(true);
+            let more = match family {
+                Family::Ipv4 => send::<Ipv4Prefix>(&shell, table).await,
+                Family::Ipv6 => send::<Ipv6Prefix>(&shell, table).await,
+            };
+            side.sending.set(false);
+            if more {
+                side.routes_ready(table, family);
             }
             tokio::task::yield_now().await;
         }
-        if shell.rib.refresh_due.get() && shell.is_converged() {
-            shell.rib.refresh_due.set(false);
-            if let Err(error) = shell.origin.end_of_refresh().await {
-                warn!(%error, "the RIB keeps stale BGP routes until their grace time is over");
-            }
+        side.look();
+    }
+}
+
+/// Tells the RIB when everything is announced, if it waits for that.
+pub async fn refresh(shell: Rc<BgpShell>) {
+    let side = &shell.rib;
+    loop {
+        side.told.notified().await;
+        if !side.refresh_due.get() || !shell.have_all_told() {
+            continue;
+        }
+        let Some(core) = shell.core() else { continue };
+        for table in &core.post.tables {
+            table.settled().await;
+        }
+        // What tables had was taken, and may have yet to be sent.
+        if !side.is_idle() || side.stopped.get() {
+            continue;
+        }
+        side.refresh_due.set(false);
+        if let Err(error) = shell.origin.end_of_refresh().await {
+            warn!(%error, "the RIB keeps stale BGP routes until their grace time is over");
         }
     }
 }
 
-fn send<P: PackedPrefix>(
-    shell: &BgpShell,
-    fill: impl FnOnce(&mut Speaker, &mut RouteBatch<P>) -> bool,
-) -> bool {
-    let mut batch = RouteBatch::default();
-    let more = shell.with(|speaker| fill(speaker, &mut batch)).unwrap_or(false);
+async fn send<P: PackedPrefix + Sharded>(shell: &BgpShell, table: usize) -> bool {
+    let Some(core) = shell.core() else { return false };
+    let taken = core.post.tables[table].ask(|table| {
+        let mut batch = RouteBatch::<P>::default();
+        let more = table.rib_batch(BATCH, &mut batch);
+        (batch, more)
+    });
+    let Some((batch, more)) = taken.await else { return false };
     record(&shell.rib.queued, &batch);
     record(&shell.rib.sent, &batch);
     shell.origin.send(&batch);

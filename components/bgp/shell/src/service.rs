@@ -1,13 +1,15 @@
 //! The interface that BGP serves: the core's views as messages.
 
 use crate::idl::bgp::v1 as pb;
+use crate::table::Letter;
 use crate::{BgpShell, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::{MessageCounters, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
-use sluice_bgp::shards::Sharded;
-use sluice_bgp::speaker::{Input, NeighborView, Speaker};
+use sluice_bgp::speaker::control::{Control, Input};
+use sluice_bgp::speaker::{NeighborView, PrefixCounts};
+use sluice_bgp::table::{NextHops, Order, Sharded, Table};
 use sluice_bgp::wire::Capability;
 use sluice_bgp::wire::as_path::{AS_SET, Segments};
 use sluice_bgp::wire::attribute::code;
@@ -83,8 +85,8 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
     let families = Family::ALL.map(|family| pb::NeighborFamily {
         family: common::Family::from(family).into(),
         negotiated: negotiated.has(family),
-        prefixes_received: view.prefixes_received[family as usize].into(),
-        prefixes_sent: view.prefixes_sent[family as usize].into(),
+        prefixes_received: view.prefixes.received[family as usize].into(),
+        prefixes_sent: view.prefixes.sent[family as usize].into(),
         end_of_rib: view.end_of_rib[family as usize],
     });
     let configured = view.config.families;
@@ -134,10 +136,10 @@ fn as_path(value: &[u8]) -> String {
     words.join(" ")
 }
 
-fn path(view: PathView, speaker: &Speaker) -> pb::Path {
+fn path(view: PathView, control: &Control) -> pb::Path {
     let (resolution, interior_cost) = resolution(view.resolution);
     let mut path = pb::Path {
-        neighbor: speaker.neighbor_address(view.peer).map_or(String::new(), |a| a.to_string()),
+        neighbor: control.neighbor_address(view.peer).map_or(String::new(), |a| a.to_string()),
         best: view.lost.is_none(),
         reason: view.lost.map_or(String::new(), |lost| lost.to_string()),
         stale: view.stale,
@@ -183,6 +185,7 @@ fn path(view: PathView, speaker: &Speaker) -> pb::Path {
 }
 
 /// What of the routes somebody wants.
+#[derive(Clone, Copy)]
 struct Wanted {
     received_from: Option<PeerIndex>,
     advertised_to: Option<PeerIndex>,
@@ -190,68 +193,136 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn route<P: Sharded>(&self, speaker: &Speaker, mut route: RouteView<P>) -> Option<pb::Route> {
+    /// What of a table's route is wanted.
+    fn route<P: Sharded>(&self, table: &Table, mut route: RouteView<P>) -> Option<RouteView<P>> {
         if let Some(peer) = self.received_from {
             route.paths.retain(|p| p.peer == peer);
         }
-        let shards = speaker.shards();
-        let told = self.advertised_to.is_none_or(|peer| shards.is_advertised(peer, route.prefix));
-        (told && !route.paths.is_empty()).then(|| pb::Route {
-            net: Some(convert::net(route.prefix)),
-            paths: route.paths.into_iter().map(|p| path(p, speaker)).collect(),
-        })
+        let told = self.advertised_to.is_none_or(|peer| P::shard(table).is_advertised(peer, route.prefix));
+        (told && !route.paths.is_empty()).then_some(route)
     }
 }
 
-fn page<P: Sharded>(
-    speaker: &Speaker,
-    request: &pb::GetRoutesRequest,
-    wanted: &Wanted,
-) -> Result<pb::GetRoutesReply, XrlError> {
-    let shards = speaker.shards();
-    let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
-    let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
-        routes: route.and_then(|r| wanted.route(speaker, r)).into_iter().collect(),
-        next_page: 0,
-    };
-    let inside = match (net, request.r#match()) {
-        (Some(prefix), pb::Match::Exact) => return Ok(one(shards.route(prefix))),
-        (Some(prefix), pb::Match::Longest) => {
-            // A hash table has no order: the covering prefixes are tried, longest first.
-            let covering = (0..=prefix.len()).rev().find_map(|len| shards.route(prefix.truncate(len)));
-            return Ok(one(covering));
+impl BgpShell {
+    /// Asks every table.
+    async fn ask_all<R: Send + 'static>(
+        &self,
+        look: impl Fn(&mut Table) -> R + Clone + Send + 'static,
+    ) -> Result<Vec<R>, XrlError> {
+        let core = self.core().ok_or_else(not_configured)?;
+        let mut answers = Vec::new();
+        for address in &core.post.tables {
+            answers.extend(address.ask(look.clone()).await);
         }
-        (net, _) => net.unwrap_or(P::default_route()),
-    };
-    let (routes, next) = shards.routes(request.page, wanted.limit, |prefix| inside.covers(prefix));
-    Ok(pb::GetRoutesReply {
-        routes: routes.into_iter().filter_map(|r| wanted.route(speaker, r)).collect(),
-        next_page: next.unwrap_or(0),
-    })
-}
+        Ok(answers)
+    }
 
-fn plumbing<P: Sharded>(speaker: &Speaker) -> pb::TablePlumbing {
-    let shards = speaker.shards();
-    let name = |peer: &PeerIndex| speaker.neighbor_address(*peer).map(|a| a.to_string());
-    let groups = shards.groups::<P>().into_iter().map(|g| pb::UpdateGroup {
-        internal: g.key.internal,
-        four_octet_as: g.key.four_octet_as,
-        link_local: g.key.link_local,
-        next_hop_self: g.key.next_hop_self,
-        members: g.members.iter().filter_map(name).collect(),
-        blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
-        behind: g.behind,
-        checked: g.checked,
-    });
-    let next_hops = shards.next_hops::<P>().into_iter().map(|(hop, (known, paths))| {
-        let (resolution, interior_cost) = resolution(known);
-        pb::NextHop { address: hop.address.to_string(), resolution, interior_cost, paths: paths.into() }
-    });
-    pb::TablePlumbing {
-        family: common::Family::from(P::FAMILY).into(),
-        groups: groups.collect(),
-        next_hops: next_hops.collect(),
-        violations: shards.violations::<P>().iter().map(|v| format!("{v:?}")).collect(),
+    /// Asks the table of this number, if there is one.
+    async fn ask<R: Send + 'static>(
+        &self,
+        number: usize,
+        look: impl FnOnce(&mut Table) -> R + Send + 'static,
+    ) -> Result<Option<R>, XrlError> {
+        let core = self.core().ok_or_else(not_configured)?;
+        match core.post.tables.get(number) {
+            Some(address) => Ok(address.ask(look).await),
+            None => Ok(None),
+        }
+    }
+
+    fn route<P: Sharded>(&self, route: RouteView<P>) -> pb::Route {
+        let paths = |control: &mut Control| route.paths.into_iter().map(|p| path(p, control)).collect();
+        pb::Route { net: Some(convert::net(route.prefix)), paths: self.with(paths).unwrap_or_default() }
+    }
+
+    async fn page<P: Sharded>(
+        &self,
+        request: &pb::GetRoutesRequest,
+        wanted: Wanted,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
+        let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
+            routes: route.map(|r| self.route(r)).into_iter().collect(),
+            next_page: 0,
+        };
+        let of = move |table: &Table, prefix| {
+            P::shard(table).route(prefix).and_then(|route| wanted.route(table, route))
+        };
+        let inside = match (net, request.r#match()) {
+            (Some(prefix), pb::Match::Exact) => {
+                let spread = self.with(|control| control.spread()).ok_or_else(not_configured)?;
+                let route = self.ask(spread.table(prefix), move |table| of(table, prefix)).await?;
+                return Ok(one(route.flatten()));
+            }
+            (Some(prefix), pb::Match::Longest) => {
+                // A hash table has no order: the covering prefixes are tried, longest first.
+                let longest = move |table: &mut Table| {
+                    let route = |len| P::shard(table).route(prefix.truncate(len));
+                    let found = (0..=prefix.len()).rev().find_map(route)?;
+                    Some((found.prefix.len(), wanted.route(table, found)))
+                };
+                let found = self.ask_all(longest).await?.into_iter().flatten().max_by_key(|(len, _)| *len);
+                return Ok(one(found.and_then(|(_, route)| route)));
+            }
+            (net, _) => net.unwrap_or(P::default_route()),
+        };
+        // A page is of one table: its number is in the upper half, the place in it in the lower.
+        let (number, place) = ((request.page >> 32) as usize, request.page as u32);
+        let page = self.ask(number, move |table| {
+            let (routes, next) = P::shard(table).routes(place, wanted.limit, |prefix| inside.covers(prefix));
+            let routes: Vec<_> = routes.into_iter().filter_map(|r| wanted.route(table, r)).collect();
+            (routes, next)
+        });
+        let (routes, next) = page.await?.unwrap_or_default();
+        let tables = self.core().map_or(0, |core| core.post.tables.len());
+        let next = match next {
+            Some(place) => (number as u64) << 32 | u64::from(place),
+            None if number + 1 < tables => (number as u64 + 1) << 32,
+            None => 0,
+        };
+        Ok(pb::GetRoutesReply {
+            routes: routes.into_iter().map(|r| self.route(r)).collect(),
+            next_page: next,
+        })
+    }
+
+    async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
+        let look = |table: &mut Table| {
+            let mut next_hops = NextHops::new();
+            table.add_next_hops::<P>(&mut next_hops);
+            (P::shard(table).groups(), next_hops, P::shard(table).violations())
+        };
+        let mut plumbing =
+            pb::TablePlumbing { family: common::Family::from(P::FAMILY).into(), ..Default::default() };
+        let mut all = NextHops::new();
+        for (groups, next_hops, violations) in self.ask_all(look).await? {
+            let name = |peer: &PeerIndex| {
+                self.with(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
+            };
+            plumbing.groups.extend(groups.into_iter().map(|g| pb::UpdateGroup {
+                internal: g.key.internal,
+                four_octet_as: g.key.four_octet_as,
+                link_local: g.key.link_local,
+                next_hop_self: g.key.next_hop_self,
+                members: g.members.iter().filter_map(name).collect(),
+                blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
+                behind: g.behind,
+                checked: g.checked,
+            }));
+            for (hop, (known, paths)) in next_hops {
+                all.entry(hop).or_insert((known, 0)).1 += paths;
+            }
+            plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));
+        }
+        plumbing.next_hops = all
+            .into_iter()
+            .map(|(hop, (known, paths))| {
+                let (resolution, interior_cost) = resolution(known);
+                let address = hop.address.to_string();
+                pb::NextHop { address, resolution, interior_cost, paths: paths.into() }
+            })
+            .collect();
+        Ok(plumbing)
     }
 }
 
@@ -259,7 +330,7 @@ impl BgpShell {
     /// An address that is a neighbour's.
     fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
         let address = address(text)?;
-        let known = self.with(|s| s.neighbor_config(address).is_some()).ok_or_else(not_configured)?;
+        let known = self.with(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;
         if known { Ok(address) } else { Err(unknown(address)) }
     }
 }
@@ -270,7 +341,9 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetSummaryRequest,
     ) -> Result<pb::GetSummaryReply, XrlError> {
-        let summary = self.with(|s| s.summary()).ok_or_else(not_configured)?;
+        let views = self.ask_all(|table| Family::ALL.map(|family| table.view(family))).await?;
+        let views = Family::ALL.map(|family| views.iter().map(|table| table[family as usize]).sum());
+        let summary = self.with(|control| control.summary(views)).ok_or_else(not_configured)?;
         let table = |family: Family| {
             let view = summary.tables[family as usize];
             pb::Table {
@@ -297,12 +370,20 @@ impl pb::Bgp for Served {
         request: pb::GetNeighborsRequest,
     ) -> Result<pb::GetNeighborsReply, XrlError> {
         let addresses: Vec<IpAddr> = match request.address.as_str() {
-            "" => self.with(|s| s.neighbors().collect()).ok_or_else(not_configured)?,
+            "" => self.with(|c| c.neighbors().collect()).ok_or_else(not_configured)?,
             text => vec![self.known(text)?],
         };
+        let indices: Vec<PeerIndex> = self
+            .with(|c| addresses.iter().filter_map(|a| c.neighbor_index(*a)).collect())
+            .ok_or_else(not_configured)?;
+        let look = move |table: &mut Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
+        let counts = self.ask_all(look).await?;
         let now = clock::now();
-        let view = |a: IpAddr| self.with(|s| s.neighbor(a)).flatten().map(|view| neighbor(view, now));
-        Ok(pb::GetNeighborsReply { neighbors: addresses.into_iter().filter_map(view).collect() })
+        let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
+            let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
+            self.with(|c| c.neighbor(*address, prefixes)).flatten().map(|view| neighbor(view, now))
+        });
+        Ok(pb::GetNeighborsReply { neighbors: neighbors.collect() })
     }
 
     async fn get_routes(
@@ -312,7 +393,7 @@ impl pb::Bgp for Served {
     ) -> Result<pb::GetRoutesReply, XrlError> {
         let index = |text: &str| match text {
             "" => Ok(None),
-            text => self.known(text).map(|a| self.with(|s| s.neighbor(a)).flatten().map(|view| view.index)),
+            text => self.known(text).map(|a| self.with(|c| c.neighbor_index(a)).flatten()),
         };
         let wanted = Wanted {
             received_from: index(&request.received_from)?,
@@ -323,11 +404,10 @@ impl pb::Bgp for Served {
             Some(net) => IpPrefix::try_from(net)?.family(),
             None => convert::family(request.family)?,
         };
-        let page = |speaker: &mut Speaker| match family {
-            Family::Ipv4 => page::<Ipv4Prefix>(speaker, &request, &wanted),
-            Family::Ipv6 => page::<Ipv6Prefix>(speaker, &request, &wanted),
-        };
-        self.with(page).ok_or_else(not_configured)?
+        match family {
+            Family::Ipv4 => self.page::<Ipv4Prefix>(&request, wanted).await,
+            Family::Ipv6 => self.page::<Ipv6Prefix>(&request, wanted).await,
+        }
     }
 
     async fn get_plumbing(
@@ -335,8 +415,8 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetPlumbingRequest,
     ) -> Result<pb::GetPlumbingReply, XrlError> {
-        let tables = |s: &mut Speaker| vec![plumbing::<Ipv4Prefix>(s), plumbing::<Ipv6Prefix>(s)];
-        Ok(pb::GetPlumbingReply { tables: self.with(tables).ok_or_else(not_configured)? })
+        let tables = vec![self.plumbing::<Ipv4Prefix>().await?, self.plumbing::<Ipv6Prefix>().await?];
+        Ok(pb::GetPlumbingReply { tables })
     }
 
     async fn reset_neighbor(
@@ -364,7 +444,8 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         request: pb::SetCheckRequest,
     ) -> Result<pb::SetCheckReply, XrlError> {
-        self.with(|s| s.check(request.on)).ok_or_else(not_configured)?;
+        let core = self.core().ok_or_else(not_configured)?;
+        core.post.tables.iter().for_each(|t| t.write(Letter::Order(Order::Check(request.on))));
         Ok(pb::SetCheckReply {})
     }
 }

@@ -1,393 +1,20 @@
 //! The process between a Finder, a scripted FEA, a scripted RIB and a neighbour on a real socket.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
-use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use sluice_base::{Ipv4Prefix, Prefix, Provenance, RouteAction};
-use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{
-    AFI_IPV4, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
-};
-use sluice_bgp_shell::BgpShell;
+mod fake;
+
+use fake::{Neighbor, Surroundings, prefix, surround, until};
+use sluice_base::{Ipv4Prefix, Prefix};
+use sluice_bgp::wire::MessageType;
 use sluice_bgp_shell::idl::bgp::v1 as bgp;
-use sluice_shell::{Component, Frame, Profile};
-use sluice_xrl::finder::Finder;
-use sluice_xrl::idl::{fea::v1 as fea, rib::v1 as rib};
-use sluice_xrl::{Acl, CallContext, Principal, Router, RouterOptions, Target, XrlError};
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
-use std::io::IoSlice;
-use std::net::{Ipv4Addr, SocketAddr};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::path::Path;
+use sluice_shell::Component;
+use sluice_xrl::Router;
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream, UnixListener};
-use tokio::sync::Notify;
+use tokio::net::TcpListener;
 
-const SECRET: [u8; 16] = [1; 16];
 const NEIGHBOR: &str = "127.0.0.2";
-
-/// Opens sockets as the FEA does, but listens on any free port.
-#[derive(Default)]
-struct FakeFea {
-    descriptors: RefCell<BTreeMap<Vec<u8>, OwnedFd>>,
-    listening: Cell<Option<SocketAddr>>,
-    opened: Cell<u64>,
-    changed: Notify,
-}
-
-impl FakeFea {
-    fn offer(&self, descriptor: OwnedFd) -> fea::OpenReply {
-        self.opened.set(self.opened.get() + 1);
-        let mut token = [0; 16].to_vec();
-        token[..8].copy_from_slice(&self.opened.get().to_be_bytes());
-        self.descriptors.borrow_mut().insert(token.clone(), descriptor);
-        self.changed.notify_waiters();
-        fea::OpenReply { socket: self.opened.get(), token }
-    }
-
-    /// Hands descriptors to those who have a token.
-    async fn serve(self: Rc<Self>, run_dir: std::path::PathBuf) {
-        let socket = socket2::Socket::new(socket2::Domain::UNIX, socket2::Type::SEQPACKET, None).unwrap();
-        let address = sluice_shell::descriptor::socket_path(&run_dir);
-        socket.bind(&socket2::SockAddr::unix(address).unwrap()).unwrap();
-        socket.listen(16).unwrap();
-        socket.set_nonblocking(true).unwrap();
-        let listener = UnixListener::from_std(socket.into()).unwrap();
-        loop {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut token = vec![0; 16];
-            stream.read_exact(&mut token).await.unwrap();
-            if let Some(descriptor) = self.descriptors.borrow_mut().remove(&token) {
-                let rights = [descriptor.as_raw_fd()];
-                let control = [ControlMessage::ScmRights(&rights)];
-                sendmsg::<()>(stream.as_raw_fd(), &[IoSlice::new(&[0])], &control, MsgFlags::empty(), None)
-                    .unwrap();
-            }
-        }
-    }
-}
-
-struct Served<T>(Rc<T>);
-
-fn not_here<T>() -> Result<T, XrlError> {
-    Err(XrlError::application(1, "not in this test"))
-}
-
-impl fea::Sockets for Served<FakeFea> {
-    async fn open_tcp_listener(
-        &self,
-        _: &CallContext,
-        request: fea::OpenTcpListenerRequest,
-    ) -> Result<fea::OpenReply, XrlError> {
-        assert_eq!(request.port, 179);
-        let listener = std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
-        self.0.listening.set(Some(listener.local_addr().unwrap()));
-        Ok(self.0.offer(listener.into()))
-    }
-
-    async fn open_tcp(
-        &self,
-        _: &CallContext,
-        request: fea::OpenTcpRequest,
-    ) -> Result<fea::OpenReply, XrlError> {
-        assert_eq!(request.options.unwrap().ttl, 1);
-        let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
-        Ok(self.0.offer(socket.into()))
-    }
-
-    async fn open_udp(&self, _: &CallContext, _: fea::OpenUdpRequest) -> Result<fea::OpenReply, XrlError> {
-        not_here()
-    }
-
-    async fn open_raw(&self, _: &CallContext, _: fea::OpenRawRequest) -> Result<fea::OpenReply, XrlError> {
-        not_here()
-    }
-
-    async fn set_tcp_md5(
-        &self,
-        _: &CallContext,
-        _: fea::SetTcpMd5Request,
-    ) -> Result<fea::SetTcpMd5Reply, XrlError> {
-        not_here()
-    }
-
-    async fn close_socket(
-        &self,
-        _: &CallContext,
-        _: fea::CloseSocketRequest,
-    ) -> Result<fea::CloseSocketReply, XrlError> {
-        Ok(fea::CloseSocketReply {})
-    }
-
-    async fn start_relay(
-        &self,
-        _: &CallContext,
-        _: fea::StartRelayRequest,
-    ) -> Result<fea::StartRelayReply, XrlError> {
-        not_here()
-    }
-
-    async fn send_packet(
-        &self,
-        _: &CallContext,
-        _: fea::SendPacketRequest,
-    ) -> Result<fea::SendPacketReply, XrlError> {
-        not_here()
-    }
-}
-
-impl fea::Interfaces for Served<FakeFea> {
-    async fn get_interfaces(
-        &self,
-        _: &CallContext,
-        _: fea::GetInterfacesRequest,
-    ) -> Result<fea::GetInterfacesReply, XrlError> {
-        not_here()
-    }
-
-    async fn subscribe(
-        &self,
-        _: &CallContext,
-        _: fea::SubscribeRequest,
-    ) -> Result<fea::SubscribeReply, XrlError> {
-        Ok(fea::SubscribeReply {})
-    }
-}
-
-/// Remembers routes; reaches every next hop, and says so when it is let.
-#[derive(Default)]
-struct FakeRib {
-    routes: RefCell<BTreeMap<Ipv4Prefix, Provenance>>,
-    /// How many routes there were when everything had been announced.
-    refreshed: Cell<Option<usize>>,
-    /// Whether it answers questions about next hops.
-    answers: Cell<bool>,
-    changed: Notify,
-}
-
-impl rib::Rib for Served<FakeRib> {
-    async fn register_origin(
-        &self,
-        _: &CallContext,
-        request: rib::RegisterOriginRequest,
-    ) -> Result<rib::RegisterOriginReply, XrlError> {
-        assert!(request.external && request.origin == "bgp");
-        Ok(rib::RegisterOriginReply { stale_routes: 0 })
-    }
-
-    async fn unregister_origin(
-        &self,
-        _: &CallContext,
-        _: rib::UnregisterOriginRequest,
-    ) -> Result<rib::UnregisterOriginReply, XrlError> {
-        not_here()
-    }
-
-    async fn update_routes(
-        &self,
-        _: &CallContext,
-        request: rib::UpdateRoutesRequest,
-    ) -> Result<rib::UpdateRoutesReply, XrlError> {
-        let batch = sluice_xrl::routes::routes_of::<Ipv4Prefix>(&request)?;
-        for update in batch.updates {
-            match update.action {
-                RouteAction::Set(_) => {
-                    self.0.routes.borrow_mut().insert(update.prefix, update.provenance);
-                }
-                RouteAction::Delete => assert!(self.0.routes.borrow_mut().remove(&update.prefix).is_some()),
-            }
-        }
-        self.0.changed.notify_waiters();
-        Ok(rib::UpdateRoutesReply {})
-    }
-
-    async fn end_of_refresh(
-        &self,
-        _: &CallContext,
-        _: rib::EndOfRefreshRequest,
-    ) -> Result<rib::EndOfRefreshReply, XrlError> {
-        self.0.refreshed.set(Some(self.0.routes.borrow().len()));
-        self.0.changed.notify_waiters();
-        Ok(rib::EndOfRefreshReply {})
-    }
-
-    async fn register_interest(
-        &self,
-        _: &CallContext,
-        request: rib::RegisterInterestRequest,
-    ) -> Result<rib::RegisterInterestReply, XrlError> {
-        until(&self.0.changed, || self.0.answers.get()).await;
-        let hop = sluice_base::NextHop::on(sluice_base::InterfaceIndex::new(1).unwrap());
-        let forwarding: sluice_xrl::idl::common::v1::Forwarding = (&sluice_base::Forwarding::one(hop)).into();
-        let answers = request.addrs.iter().map(|addr| {
-            let net = sluice_xrl::idl::common::v1::Net { octets: addr.octets.clone(), length: 32 };
-            rib::Interest {
-                valid: Some(net.clone()),
-                reachable: true,
-                net: Some(net),
-                metric: 5,
-                distance: 0,
-                connected: true,
-                forwarding: Some(forwarding.clone()),
-            }
-        });
-        Ok(rib::RegisterInterestReply { answers: answers.collect() })
-    }
-
-    async fn deregister_interest(
-        &self,
-        _: &CallContext,
-        _: rib::DeregisterInterestRequest,
-    ) -> Result<rib::DeregisterInterestReply, XrlError> {
-        Ok(rib::DeregisterInterestReply {})
-    }
-
-    async fn subscribe(
-        &self,
-        _: &CallContext,
-        _: rib::SubscribeRequest,
-    ) -> Result<rib::SubscribeReply, XrlError> {
-        not_here()
-    }
-
-    async fn unsubscribe(
-        &self,
-        _: &CallContext,
-        _: rib::UnsubscribeRequest,
-    ) -> Result<rib::UnsubscribeReply, XrlError> {
-        not_here()
-    }
-
-    async fn lookup_route(
-        &self,
-        _: &CallContext,
-        _: rib::LookupRouteRequest,
-    ) -> Result<rib::LookupRouteReply, XrlError> {
-        not_here()
-    }
-
-    async fn get_routes(
-        &self,
-        _: &CallContext,
-        _: rib::GetRoutesRequest,
-    ) -> Result<rib::GetRoutesReply, XrlError> {
-        not_here()
-    }
-
-    async fn get_summary(
-        &self,
-        _: &CallContext,
-        _: rib::GetSummaryRequest,
-    ) -> Result<rib::GetSummaryReply, XrlError> {
-        not_here()
-    }
-}
-
-/// A neighbour of AS 65002 on a connection.
-struct Neighbor {
-    stream: TcpStream,
-    buffer: Vec<u8>,
-}
-
-impl Neighbor {
-    /// The next message: type and body.
-    async fn hear(&mut self) -> (MessageType, Vec<u8>) {
-        loop {
-            if let Some(Message { kind, body }) = header::frame(&self.buffer).unwrap() {
-                let message = (kind, body.to_vec());
-                self.buffer.drain(..19 + message.1.len());
-                return message;
-            }
-            assert!(self.stream.read_buf(&mut self.buffer).await.unwrap() > 0, "closed");
-        }
-    }
-
-    /// Opens the session.
-    async fn open(stream: TcpStream) -> Self {
-        let mut neighbor = Neighbor { stream, buffer: vec![] };
-        let (kind, body) = neighbor.hear().await;
-        assert_eq!(kind, MessageType::Open);
-        assert_eq!(Open::decode(&body).unwrap().asn().0, 65001);
-        let mut octets = vec![];
-        Open {
-            version: 4,
-            as_field: 65002,
-            hold_time: 90,
-            router_id: sluice_base::RouterId(2),
-            capabilities: vec![
-                Capability::unicast(AFI_IPV4),
-                Capability::FourOctetAs(sluice_base::Asn(65002)),
-                Capability::RouteRefresh,
-            ],
-        }
-        .put(&mut octets);
-        header::put_keepalive(&mut octets);
-        neighbor.stream.write_all(&octets).await.unwrap();
-        neighbor
-    }
-
-    /// Announces `count` prefixes and says that this was all.
-    async fn announce(&mut self, count: u32) {
-        let mut octets = vec![];
-        for first in (0..count).step_by(500) {
-            let at = header::start(&mut octets, MessageType::Update);
-            let mut attributes = vec![];
-            let parts: [(u8, u8, &[u8]); 3] = [
-                (0x40, code::ORIGIN, &[0]),
-                (0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xea]),
-                (0x40, code::NEXT_HOP, &[10, 9, 9, 9]),
-            ];
-            for (flags, code, value) in parts {
-                put_header(&mut attributes, flags, code, value.len());
-                attributes.extend_from_slice(value);
-            }
-            octets.extend_from_slice(&[0, 0]);
-            octets.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
-            octets.extend(attributes);
-            for n in first..(first + 500).min(count) {
-                prefix(n).put(&mut octets);
-            }
-            header::finish(&mut octets, at);
-        }
-        sluice_bgp::writer::put_end_of_rib(sluice_base::Family::Ipv4, &mut octets);
-        self.stream.write_all(&octets).await.unwrap();
-    }
-
-    /// Hears UPDATEs until the End-of-RIB marker; the prefixes announced.
-    async fn hear_all(&mut self) -> Vec<Ipv4Prefix> {
-        let mut prefixes = vec![];
-        loop {
-            let (kind, body) = self.hear().await;
-            if kind != MessageType::Update {
-                continue;
-            }
-            let update = Update::decode(&body).unwrap();
-            if update.is_empty() {
-                return prefixes;
-            }
-            prefixes.extend(Nlri::<Ipv4Prefix>::new(update.nlri, 0).flatten());
-        }
-    }
-}
-
-fn prefix(n: u32) -> Ipv4Prefix {
-    Ipv4Prefix::from_parts(0x1400_0000 + (n << 8), 24).unwrap()
-}
-
-async fn router(dir: &Path) -> Router {
-    Router::connect(RouterOptions::new(dir.join("finder"), SECRET, dir)).await.unwrap()
-}
-
-async fn until(changed: &Notify, is: impl Fn() -> bool) {
-    while !is() {
-        let change = changed.notified();
-        if !is() {
-            let _ = tokio::time::timeout(Duration::from_millis(100), change).await;
-        }
-    }
-}
 
 #[test]
 fn a_session_over_real_sockets() {
@@ -399,38 +26,18 @@ fn a_session_over_real_sockets() {
 
 async fn scenario() {
     let dir = tempfile::tempdir().unwrap();
-    let dir = dir.path();
-    let acl = Acl::from([(SECRET, Principal::all_powerful("tests"))]);
-    let _finder = Finder::bind(dir.join("finder"), acl).await.unwrap();
-
-    let others = router(dir).await;
-    let (fake_fea, fake_rib) = (Rc::new(FakeFea::default()), Rc::new(FakeRib::default()));
-    tokio::task::spawn_local(Rc::clone(&fake_fea).serve(dir.to_path_buf()));
-    let services = vec![
-        fea::sockets_service(Rc::new(Served(Rc::clone(&fake_fea)))),
-        fea::interfaces_service(Rc::new(Served(Rc::clone(&fake_fea)))),
-    ];
-    let _fea = others.register(Target::new("fea", services).singleton()).await.unwrap();
-    let services = vec![rib::rib_service(Rc::new(Served(Rc::clone(&fake_rib))))];
-    let _rib = others.register(Target::new("rib", services).singleton()).await.unwrap();
-
-    let frame = Frame {
-        router: router(dir).await,
-        profile: Profile::default(),
-        run_dir: dir.to_path_buf(),
-        provenance: Provenance::new(9, 0),
-    };
-    let shell = BgpShell::new(frame.clone());
-    let handle = frame.router.register(Target::new("bgp", shell.services()).singleton()).await.unwrap();
-    Rc::clone(&shell).registered(handle.instance().to_string()).await;
-
+    let Surroundings { shell, fea: fake_fea, rib: fake_rib, others, .. } = &surround(dir.path()).await;
     let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
-    let config = serde_json::json!({
-        "local-as": 65001, "router-id": "10.0.0.1", "network": ["192.0.2.0/24"],
-        "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": listener.local_addr().unwrap().port()}],
-    });
-    assert!(Rc::clone(&shell).configure(serde_json::json!({"local-as": "x"}), true).await.is_err());
-    Rc::clone(&shell).configure(config, false).await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let config = |threads: u16, scheduling: &str| {
+        serde_json::json!({
+            "local-as": 65001, "router-id": "10.0.0.1", "network": ["192.0.2.0/24"],
+            "threads": threads, "scheduling": scheduling,
+            "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port}],
+        })
+    };
+    assert!(Rc::clone(shell).configure(serde_json::json!({"local-as": "x"}), true).await.is_err());
+    Rc::clone(shell).configure(config(2, "peer"), false).await.unwrap();
 
     // The router connects, tells its network, takes a table and hands it to the RIB.
     let (stream, _) = listener.accept().await.unwrap();
@@ -438,7 +45,7 @@ async fn scenario() {
     neighbor.announce(20_000).await;
     assert_eq!(neighbor.hear_all().await, ["192.0.2.0/24".parse().unwrap()]);
     // The neighbour has told everything, and nothing of it can be announced while its next hop is not known.
-    all_told(&others).await;
+    all_told(others).await;
     assert_eq!(fake_rib.refreshed.get(), None);
     fake_rib.answers.set(true);
     fake_rib.changed.notify_waiters();
@@ -447,7 +54,22 @@ async fn scenario() {
     let provenance = fake_rib.routes.borrow()[&prefix(7)];
     assert_eq!(provenance.source(), 9);
 
-    ask(&others).await;
+    ask(others).await;
+
+    // Threads come and go while the neighbour talks; the session does not notice.
+    for (n, (threads, scheduling)) in
+        [(2, "dynamic"), (1, "peer"), (3, "peer"), (4, "dynamic"), (3, "dynamic"), (2, "peer")]
+            .into_iter()
+            .enumerate()
+    {
+        let count = 20_001 + n as u32;
+        neighbor.announce(count).await;
+        Rc::clone(shell).configure(config(threads, scheduling), false).await.unwrap();
+        until(&fake_rib.changed, || fake_rib.routes.borrow().len() == count as usize).await;
+    }
+    let reply = bgp::BgpClient::new(others, "bgp").get_neighbors(bgp::GetNeighborsRequest::default()).await;
+    let neighbors = reply.unwrap().neighbors;
+    assert_eq!((neighbors[0].flaps, neighbors[0].families[0].prefixes_received), (0, 20_006));
 
     // The neighbour connects by itself while the session is up: the session stays, the new connection goes.
     until(&fake_fea.changed, || fake_fea.listening.get().is_some()).await;
@@ -467,7 +89,7 @@ async fn scenario() {
     let mut neighbor = Neighbor::open(stream).await;
     neighbor.announce(10).await;
     until(&fake_rib.changed, || fake_rib.routes.borrow().len() == 10).await;
-    Rc::clone(&shell).shutdown(false).await;
+    Rc::clone(shell).shutdown(false).await;
     loop {
         let (kind, body) = neighbor.hear().await;
         if kind == MessageType::Notification {

@@ -4,7 +4,7 @@ use super::*;
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Reader};
 use crate::session::Families;
-use crate::shards::Spread;
+use crate::table::Spread;
 use crate::wire::attribute::{Flags, code, put_header};
 use crate::wire::{Notification, notification};
 use alloc::format;

@@ -55,6 +55,14 @@ pub struct Sent {
     pub withdrawn: u64,
 }
 
+impl core::ops::AddAssign for Sent {
+    fn add_assign(&mut self, more: Sent) {
+        self.updates += more.updates;
+        self.announced += more.announced;
+        self.withdrawn += more.withdrawn;
+    }
+}
+
 impl Block {
     pub fn message(&self, index: usize) -> Option<&Message> {
         self.messages.get(index)

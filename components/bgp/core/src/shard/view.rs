@@ -65,6 +65,18 @@ pub struct ShardView {
     pub in_rib: u32,
 }
 
+impl core::iter::Sum for ShardView {
+    fn sum<I: Iterator<Item = Self>>(views: I) -> Self {
+        views.fold(ShardView::default(), |a, b| ShardView {
+            prefixes: a.prefixes + b.prefixes,
+            attribute_sets: a.attribute_sets + b.attribute_sets,
+            queued: a.queued + b.queued,
+            stale: a.stale + b.stale,
+            in_rib: a.in_rib + b.in_rib,
+        })
+    }
+}
+
 impl<P: Unicast> Shard<P> {
     /// The shard in numbers.
     pub fn view(&self) -> ShardView {
@@ -154,7 +166,7 @@ impl<P: Unicast> Shard<P> {
     ) -> (Vec<RouteView<P>>, Option<u32>) {
         let mut routes = Vec::new();
         let end = self.core.entries.end();
-        let stop = end.min(from.saturating_add(16 * limit as u32));
+        let stop = end.min(from.saturating_add(u32::try_from(limit.saturating_mul(16)).unwrap_or(u32::MAX)));
         for id in from..stop {
             if wanted(self.core.entries[id].prefix)
                 && let Some(route) = self.route_at(id)

@@ -1,42 +1,46 @@
-//! A router's BGP on one thread: sessions, readers, shards and writers, and what passes between them.
+//! A router's BGP: what decides ([`Control`]), and all of it on one thread ([`Speaker`]).
 //!
 //! ```text
-//! octets -> Framer -> session messages -> Session -> octets
-//!                  \-> UPDATEs -> Reader -> Batches -> Shards -> change queue -> groups -> Writer -> octets
-//!                                                      |  ^ \-> RIB branch -> route batches
-//!                                          interest <--+  +-- answers
+//! octets -> Intake -+- messages -> Control (Sessions, Questions) -> octets
+//!                   |                 |  ^
+//!                   |          Orders v  | Told
+//!                   +- Batches -> Tables -> change queue -> groups -> Writer -> octets
+//!                                       \-> RIB branch -> route batches
 //! ```
 //!
-//! Neighbours ([`Peers`]) and tables ([`Shards`]) know each other only as [`crate::shards::Tables`]: the seam at which threads can be set
-//! apart. Batches from a reader to a table are self-contained.
+//! Every box is a machine of its own, and what passes between them are values: on one thread they are handed over at
+//! once, as [`Speaker`] does; a process may put intakes, writers and tables on threads and hand them over by channels.
 //!
-//! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch`]) when who
+//! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch_ipv4`]) when who
 //! takes them can. Nothing that waits to be pulled grows.
 
 mod config;
+pub mod control;
 mod neighbors;
 mod peer;
 mod peers;
+mod questions;
 mod view;
 
 pub use config::{Config, Identity, NeighborConfig};
-pub use peers::{Peers, Traced};
-pub use view::{NeighborView, Summary};
+pub use control::Control;
+pub use peer::Link;
+pub use view::{NeighborView, PrefixCounts, Summary};
 
 use crate::event::Event;
-use crate::hash::HashSeed;
-use crate::session::{self, ConnectionId};
+use crate::intake::{Intake, Taken};
+use crate::reader::Batches;
+use crate::session::ConnectionId;
 use crate::shard::Interest;
-use crate::shards::{Sharded, Shards, Spread};
-use crate::wire::notification::cease;
-use crate::writer::Endpoints;
-use alloc::collections::BTreeSet;
+use crate::table::{Sharded, Table, Tables, Told};
+use crate::writer::{Endpoints, Writer};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng, RouteBatch};
+use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
 /// What can happen to a router's BGP.
@@ -94,23 +98,44 @@ pub struct SpeakerState {
     pub config: Config,
 }
 
-/// A router's BGP.
+/// A connection, as its octets are carried.
+#[derive(Default)]
+struct Carrier {
+    intake: Intake,
+    /// While its session is up.
+    writer: Option<Writer>,
+    /// Whether the driver knows that there is something to write.
+    offered: bool,
+}
+
+/// A router's BGP on one thread.
 pub struct Speaker {
-    peers: Peers<Shards>,
-    networks: BTreeSet<IpPrefix>,
+    control: Control,
+    tables: Vec<Table>,
+    carriers: BTreeMap<(IpAddr, ConnectionId), Carrier>,
+    /// What is being read, for each table.
+    batches: Vec<Batches>,
+    /// The table that has the RIB's next turn.
+    turn: usize,
     rib_offered: [bool; 2],
+    control_out: Outbox<control::Output>,
+    told: Outbox<Told>,
 }
 
 impl Speaker {
-    /// A router without neighbours.
+    /// A router without neighbours, which starts to live at the beginning of time.
     pub fn new(identity: Identity) -> Self {
-        let mut rng = Rng::from_seed(identity.seed);
-        let spread = Spread::new(HashSeed(rng.next_u64()), identity.tables);
-        let shards = Shards::new(identity.local_as, identity.router_id, spread);
+        let control = Control::new(identity, Instant::ZERO);
+        let tables = control.make_tables();
         Speaker {
-            peers: Peers::new(identity, rng, shards),
-            networks: BTreeSet::new(),
+            batches: tables.iter().map(|_| Batches::default()).collect(),
+            control,
+            tables,
+            carriers: BTreeMap::new(),
+            turn: 0,
             rib_offered: [false; 2],
+            control_out: Outbox::new(),
+            told: Outbox::new(),
         }
     }
 
@@ -120,32 +145,124 @@ impl Speaker {
         now: Instant,
         address: IpAddr,
         connection: ConnectionId,
-        octets: &[u8],
+        mut octets: &[u8],
         out: &mut Outbox<Output>,
     ) {
-        self.peers.receive(now, address, connection, octets, out);
-        self.settle(out);
+        // A message may have been the connection's last.
+        while let Some(carrier) = self.carriers.get_mut(&(address, connection)) {
+            let taken = carrier.intake.take(&mut octets, &mut self.batches);
+            if taken == Taken::Nothing {
+                break;
+            }
+            self.apply(now, address, connection, out);
+            let input = match taken {
+                Taken::Event(what) => control::Input::Remark(address, what),
+                Taken::Message(message) => control::Input::Message(address, connection, message),
+                Taken::Nothing | Taken::Full => continue,
+            };
+            self.control(now, input, out);
+        }
+        self.apply(now, address, connection, out);
+        let news = self.carriers.get_mut(&(address, connection)).and_then(|c| c.intake.news());
+        if let Some(read) = news {
+            self.control(now, control::Input::Heard(address, connection, read), out);
+        }
+        self.offer(out);
     }
 
-    fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
-        self.peers.configure(now, config.neighbors, out);
-        let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
-        let old = core::mem::replace(&mut self.networks, networks);
-        let changes: Vec<(IpPrefix, bool)> =
-            old.symmetric_difference(&self.networks).map(|p| (*p, self.networks.contains(p))).collect();
-        for (prefix, wanted) in changes {
-            let provenance = self.peers.draw_provenance();
-            match prefix {
-                IpPrefix::V4(p) => self.peers.tables.originate(p, wanted, provenance),
-                IpPrefix::V6(p) => self.peers.tables.originate(p, wanted, provenance),
+    /// Hands what was read to the tables.
+    fn apply(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, out: &mut Outbox<Output>) {
+        let reading = self.carriers.get(&(address, connection)).and_then(|c| c.intake.reading());
+        let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
+        for number in 0..self.tables.len() {
+            if !self.batches[number].is_empty() {
+                self.tables[number].apply(peer, life, &mut self.batches[number], &mut self.told);
+                self.pass_on(now, number, out);
             }
         }
+    }
+
+    /// Gives control an input, and everybody what follows.
+    fn control(&mut self, now: Instant, input: control::Input, out: &mut Outbox<Output>) {
+        let mut control_out = core::mem::take(&mut self.control_out);
+        self.control.handle(now, input, &mut control_out);
+        self.carry_out(now, &mut control_out, out);
+        self.control_out = control_out;
+    }
+
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        control_out: &mut Outbox<control::Output>,
+        out: &mut Outbox<Output>,
+    ) {
+        use control::Output as Do;
+        for output in control_out.drain() {
+            match output {
+                Do::Connect(address, connection) => out.push(Output::Connect(address, connection)),
+                Do::Close(address, connection) => {
+                    self.carriers.remove(&(address, connection));
+                    out.push(Output::Close(address, connection));
+                }
+                Do::Send(address, connection, octets) => out.push(Output::Send(address, connection, octets)),
+                Do::Up(address, connection, link) => {
+                    if let Some(carrier) = self.carriers.get_mut(&(address, connection)) {
+                        carrier.intake.open(link.reading);
+                        carrier.writer = Some(link.writer);
+                    }
+                }
+                Do::Order(Some(number), order) => {
+                    self.tables[number].order(order, &mut self.told);
+                    self.pass_on(now, number, out);
+                }
+                Do::Order(None, order) => {
+                    for number in 0..self.tables.len() {
+                        self.tables[number].order(order.clone(), &mut self.told);
+                        self.pass_on(now, number, out);
+                    }
+                }
+                Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
+                Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
+                Do::Event(event) => out.push(Output::Event(event)),
+            }
+        }
+    }
+
+    /// Passes on what a table says.
+    fn pass_on(&mut self, now: Instant, number: usize, out: &mut Outbox<Output>) {
+        if self.told.is_empty() {
+            return;
+        }
+        let mut told = core::mem::take(&mut self.told);
+        let mut control_out = Outbox::new();
+        for told in told.drain() {
+            match told {
+                Told::RibReady(family) => {
+                    if !core::mem::replace(&mut self.rib_offered[family as usize], true) {
+                        out.push(Output::RibReady(family));
+                    }
+                }
+                told => self.control.handle(now, control::Input::Told(number, told), &mut control_out),
+            }
+        }
+        self.told = told;
+        self.carry_out(now, &mut control_out, out);
     }
 
     /// Appends messages for an established connection to `octets`, up to about `limit`; returns whether there are more. After
     /// a `false`, [`Output::Transmit`] says when there are some again.
     pub fn fill(&mut self, now: Instant, address: IpAddr, limit: usize, octets: &mut Vec<u8>) -> bool {
-        self.peers.fill(now, address, limit, octets)
+        let Some(connection) = self.control.established(address) else { return false };
+        let Some(carrier) = self.carriers.get_mut(&(address, connection)) else { return false };
+        let Some(writer) = &mut carrier.writer else { return false };
+        let before = octets.len();
+        let more = writer.fill(&mut self.tables, limit, octets);
+        carrier.offered = more;
+        if octets.len() > before {
+            let sent = control::Input::Sent(address, connection, writer.sent);
+            self.control.handle(now, sent, &mut self.control_out);
+        }
+        more
     }
 
     /// Adds about `limit` best routes for the RIB to `batch`; returns whether there are more. After a `false`,
@@ -159,50 +276,48 @@ impl Speaker {
         self.rib_batch(limit, batch)
     }
 
+    /// Tables take turns.
     fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
-        self.peers.tables.rib_batch(limit, batch);
-        let more = self.peers.tables.has_rib_changes::<P>();
+        for _ in 0..self.tables.len() {
+            self.turn = (self.turn + 1) % self.tables.len();
+            if batch.updates.len() < limit && self.tables[self.turn].has_rib_changes::<P>() {
+                self.tables[self.turn].rib_batch(limit - batch.updates.len(), batch);
+            }
+        }
+        let more = self.tables.iter().any(Table::has_rib_changes::<P>);
         self.rib_offered[P::FAMILY as usize] = more;
         more
     }
 
-    /// Starts or stops noting the prefixes of UPDATEs. Who starts it takes them after every input that brings octets.
-    pub fn trace(&mut self, on: bool) {
-        self.peers.trace(on);
+    /// The tables, to look into.
+    pub fn tables(&self) -> Tables<'_> {
+        Tables { tables: &self.tables, spread: self.control.spread() }
     }
 
-    /// The prefixes noted since the last call.
-    pub fn take_traced(&mut self) -> Vec<Traced> {
-        self.peers.take_traced()
-    }
-
-    /// The shards, to look into.
-    pub fn shards(&self) -> &Shards {
-        &self.peers.tables
+    /// Whether what was announced to the RIB is all there is: every neighbour that is wanted has told all its routes, or the time
+    /// for that is over, and all next hops are resolved (what waits for that is not announced yet).
+    pub fn is_converged(&mut self, now: Instant) -> bool {
+        self.control.have_all_told(now) && self.tables().is_resolved()
     }
 
     /// Puts checking stages before every PeerOut, or takes them out.
     pub fn check(&mut self, on: bool) {
-        self.peers.tables.check(on);
+        for table in &mut self.tables {
+            table.order(crate::table::Order::Check(on), &mut self.told);
+        }
     }
 
-    /// Passes on what the shards want, and says who can be told something that could not before.
-    fn settle(&mut self, out: &mut Outbox<Output>) {
-        let shards = &mut self.peers.tables;
-        for interest in shards.interests::<Ipv4Prefix>().drain() {
-            out.push(Output::InterestIpv4(interest));
-        }
-        for interest in shards.interests::<Ipv6Prefix>().drain() {
-            out.push(Output::InterestIpv6(interest));
-        }
-        let ready = [shards.has_rib_changes::<Ipv4Prefix>(), shards.has_rib_changes::<Ipv6Prefix>()];
-        for family in Family::ALL {
-            let offered = &mut self.rib_offered[family as usize];
-            if ready[family as usize] && !core::mem::replace(offered, ready[family as usize]) {
-                out.push(Output::RibReady(family));
+    /// Says which neighbours can be told something that could not before.
+    fn offer(&mut self, out: &mut Outbox<Output>) {
+        for ((address, connection), carrier) in &mut self.carriers {
+            if let Some(writer) = &carrier.writer
+                && !carrier.offered
+                && self.tables.iter().any(|t| t.has_output(writer.peer()))
+            {
+                carrier.offered = true;
+                out.push(Output::Transmit(*address, *connection));
             }
         }
-        self.peers.offer(out);
     }
 }
 
@@ -212,68 +327,62 @@ impl Machine for Speaker {
     type State = SpeakerState;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
-        let peers = &mut self.peers;
-        match input {
-            Input::Configure(config) => self.configure(now, config, out),
+        use control::Input as Do;
+        let input = match input {
             Input::Received(address, connection, octets) => {
                 return self.receive(now, address, connection, &octets, out);
             }
-            Input::AnswerIpv4(answer) => {
-                let provenance = peers.draw_provenance();
-                peers.tables.answer(&answer, provenance);
+            Input::Configure(config) => Do::Configure(config),
+            Input::Connected(address, connection, endpoints) => {
+                self.carriers.insert((address, connection), Carrier::default());
+                Do::Connected(address, connection, endpoints)
             }
-            Input::AnswerIpv6(answer) => {
-                let provenance = peers.draw_provenance();
-                peers.tables.answer(&answer, provenance);
+            Input::Accepted(address, connection, endpoints) => {
+                self.carriers.insert((address, connection), Carrier::default());
+                Do::Accepted(address, connection, endpoints)
             }
-            Input::Invalid(IpPrefix::V4(prefix)) => peers.tables.invalid(prefix),
-            Input::Invalid(IpPrefix::V6(prefix)) => peers.tables.invalid(prefix),
+            Input::Closed(address, connection) => {
+                self.carriers.remove(&(address, connection));
+                Do::Closed(address, connection)
+            }
+            Input::AnswerIpv4(answer) => Do::AnswerIpv4(answer),
+            Input::AnswerIpv6(answer) => Do::AnswerIpv6(answer),
+            Input::Invalid(prefix) => Do::Invalid(prefix),
             Input::RibRestarted => {
-                peers.tables.rib_restarted::<Ipv4Prefix>();
-                peers.tables.rib_restarted::<Ipv6Prefix>();
                 self.rib_offered = [false; 2];
+                Do::RibRestarted
             }
-            Input::Reset(address, text) => {
-                if let Some(&index) = peers.by_address.get(&address) {
-                    peers.drive(now, index, session::Input::Reset { subcode: cease::RESET, text }, out);
-                }
-            }
-            Input::Refresh(address) => {
-                if let Some(&index) = peers.by_address.get(&address) {
-                    peers.ask_for_refresh(index, out);
-                }
-            }
-            Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) => {
-                peers.connection_input(now, input, out);
-            }
-        }
-        self.settle(out);
+            Input::Reset(address, text) => Do::Reset(address, text),
+            Input::Refresh(address) => Do::Refresh(address),
+        };
+        self.control(now, input, out);
+        self.offer(out);
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.peers.next_deadline()
+        self.control.next_deadline()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        self.peers.on_deadline(now, out);
-        self.settle(out);
+        let mut control_out = core::mem::take(&mut self.control_out);
+        self.control.on_deadline(now, &mut control_out);
+        self.carry_out(now, &mut control_out, out);
+        self.control_out = control_out;
+        self.offer(out);
     }
 
-    fn run_slice(&mut self, _now: Instant, budget: Budget, out: &mut Outbox<Output>) -> Progress {
-        let ipv4 = self.peers.tables.run_slice::<Ipv4Prefix>(budget);
-        let ipv6 = self.peers.tables.run_slice::<Ipv6Prefix>(budget);
-        self.settle(out);
-        ipv4.or(ipv6)
+    fn run_slice(&mut self, now: Instant, budget: Budget, out: &mut Outbox<Output>) -> Progress {
+        let mut progress = Progress::Done;
+        for number in 0..self.tables.len() {
+            progress = progress.or(self.tables[number].run_slice(budget, &mut self.told));
+            self.pass_on(now, number, out);
+        }
+        self.offer(out);
+        progress
     }
 
     fn export(&self) -> SpeakerState {
-        let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
-        SpeakerState {
-            config: Config {
-                neighbors: neighbors.collect(),
-                networks: self.networks.iter().copied().collect(),
-            },
-        }
+        self.control.export()
     }
 
     fn import(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {

@@ -1,13 +1,13 @@
 //! The neighbours that are configured: they come, change and go, and nobody else notices.
 
-use super::Output;
 use super::config::NeighborConfig;
+use super::control::Output;
 use super::peer::Peer;
 use super::peers::{Peers, event};
 use crate::event::PeerEvent;
 use crate::session;
 use crate::shard::PeerIndex;
-use crate::shards::Tables;
+use crate::table::Order;
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -17,7 +17,7 @@ use core::net::IpAddr;
 use sluice_base::Instant;
 use sluice_machine::Outbox;
 
-impl<T: Tables> Peers<T> {
+impl Peers {
     /// These neighbours are configured, and no others.
     pub fn configure(&mut self, now: Instant, neighbors: Vec<NeighborConfig>, out: &mut Outbox<Output>) {
         let wanted: BTreeSet<IpAddr> = neighbors.iter().map(|n| n.address).collect();
@@ -40,10 +40,9 @@ impl<T: Tables> Peers<T> {
 
     /// A free peer number: one that no shard has routes of any more, or a new one.
     fn free_index(&mut self) -> PeerIndex {
-        let tables = &self.tables;
         let is_free = |(i, p): (usize, &Option<Box<Peer>>)| {
             let index = PeerIndex(i as u16);
-            i > 0 && tables.is_clean(index) && p.as_ref().is_none_or(|p| p.retired)
+            i > 0 && self.is_clean(index) && p.as_ref().is_none_or(|p| p.retired)
         };
         let free = self.peers.iter().enumerate().position(is_free);
         let index = free.unwrap_or_else(|| {
@@ -83,8 +82,10 @@ impl<T: Tables> Peers<T> {
             let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
             return self.drive(now, index, input, out);
         }
-        if old.next_hop_self != peer.config.next_hop_self {
-            peer.rejoin(&mut self.tables);
+        if old.next_hop_self != peer.config.next_hop_self
+            && let Some(outlet) = peer.current_outlet()
+        {
+            out.push(Output::Order(None, Order::Reopen(index, Box::new(outlet))));
         }
         match (was, is) {
             (true, false) => self.stop(now, index, cease::SHUTDOWN, out),

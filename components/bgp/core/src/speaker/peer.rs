@@ -1,41 +1,39 @@
-//! A neighbour: its session, its connections, and reader and writer while the session is up.
+//! A neighbour: its session, its connections, and what it has read and written.
 
 use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
-use crate::reader::{Framer, Reader, ReaderCounters};
+use crate::intake::Reading;
+use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
-use crate::shards::Tables;
-use crate::writer::{Endpoints, Writer};
+use crate::table::{Life, Spread};
+use crate::writer::{Endpoints, Outlet, Writer};
+use sluice_base::Provenance;
 use smallvec::SmallVec;
 
-/// What there is only while a session is up.
+/// What carries the routes of a session that is up: for whoever reads and writes its connection.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub reader: Reader,
+pub struct Link {
+    /// For the connection's intake.
+    pub reading: Reading,
+    /// Joins what the tables have for the peer.
     pub writer: Writer,
-    /// Whether the driver knows that there is something to write.
-    pub offered: bool,
-    /// Families that the neighbour has told all its routes of.
-    pub end_of_rib: [bool; 2],
-}
-
-#[derive(Debug)]
-struct Connection {
-    id: ConnectionId,
-    endpoints: Endpoints,
-    framer: Framer,
 }
 
 #[derive(Debug)]
 pub(super) struct Peer {
     pub config: NeighborConfig,
     pub session: Session,
-    pub link: Option<Link>,
-    /// No longer configured; stays until the shards have forgotten its routes.
+    /// The number of the session that is up.
+    pub life: Option<Life>,
+    /// Families that the neighbour has told all its routes of in this session.
+    pub end_of_rib: [bool; 2],
+    /// No longer configured; stays until the tables have forgotten its routes.
     pub retired: bool,
-    connections: SmallVec<[Connection; 2]>,
-    /// What earlier sessions read and wrote.
+    connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
+    /// What this session, and earlier ones, read and wrote.
+    pub read: ReaderCounters,
+    pub sent: Sent,
     read_before: ReaderCounters,
     sent_before: Sent,
 }
@@ -46,32 +44,23 @@ impl Peer {
         Peer {
             config,
             session,
-            link: None,
+            life: None,
+            end_of_rib: [false; 2],
             retired: false,
             connections: SmallVec::new(),
+            read: ReaderCounters::default(),
+            sent: Sent::default(),
             read_before: ReaderCounters::default(),
             sent_before: Sent::default(),
         }
     }
 
     pub fn opened(&mut self, id: ConnectionId, endpoints: Endpoints) {
-        self.connections.push(Connection { id, endpoints, framer: Framer::default() });
+        self.connections.push((id, endpoints));
     }
 
     pub fn forget(&mut self, id: ConnectionId) {
-        self.connections.retain(|c| c.id != id);
-    }
-
-    /// Takes the framer out for the time of reading.
-    pub fn take_framer(&mut self, id: ConnectionId) -> Option<Framer> {
-        let connection = self.connections.iter_mut().find(|c| c.id == id)?;
-        Some(core::mem::take(&mut connection.framer))
-    }
-
-    pub fn give_framer(&mut self, id: ConnectionId, framer: Framer) {
-        if let Some(connection) = self.connections.iter_mut().find(|c| c.id == id) {
-            connection.framer = framer;
-        }
+        self.connections.retain(|(known, _)| *known != id);
     }
 
     pub fn info(&self, negotiated: &Negotiated) -> PeerInfo {
@@ -84,15 +73,18 @@ impl Peer {
         }
     }
 
+    /// A session is up; what carries its routes, and how it is told them. `source` is the router's number in provenance ids.
     pub fn up(
         &mut self,
-        index: PeerIndex,
+        peer: PeerIndex,
+        life: Life,
         id: ConnectionId,
         negotiated: &Negotiated,
-        tables: &mut impl Tables,
-    ) {
-        let Some(connection) = self.connections.iter().find(|c| c.id == id) else { return };
-        let endpoints = connection.endpoints;
+        spread: Spread,
+        source: u16,
+    ) -> Option<(Link, Outlet)> {
+        let outlet = self.outlet(id, negotiated)?;
+        let endpoints = self.connections.iter().find(|(known, _)| *known == id)?.1;
         let config = self.session.config();
         let rules = ReceiveRules {
             local_as: config.local_as,
@@ -102,30 +94,40 @@ impl Peer {
             local_address: endpoints.local,
             enforce_first_as: self.config.enforce_first_as,
         };
-        let next_hop_self = self.config.next_hop_self;
-        let writer = Writer::new(index, negotiated, config.is_internal(), next_hop_self, &endpoints, tables);
-        let reader = Reader::new(rules, tables.spread());
-        self.link = Some(Link { reader, writer, offered: false, end_of_rib: [false; 2] });
+        self.life = Some(life);
+        // Every neighbour's UPDATEs have numbers of their own, so that whoever reads them draws without asking.
+        let first = u64::from(peer.0) << 32 | (self.read().updates & u64::from(u32::MAX));
+        let reading = Reading {
+            peer,
+            life,
+            reader: Reader::new(rules, spread),
+            provenance: Provenance::new(source, first),
+        };
+        Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, outlet))
     }
 
-    /// Lets the neighbour be told everything once more, as it is configured now.
-    pub fn rejoin(&mut self, tables: &mut impl Tables) {
+    fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<Outlet> {
+        let (_, endpoints) = self.connections.iter().find(|(known, _)| *known == id)?;
         let internal = self.session.config().is_internal();
-        if let (Some(link), Some(negotiated)) = (&self.link, self.session.negotiated()) {
-            link.writer.rejoin(negotiated, internal, self.config.next_hop_self, tables);
-        }
+        Some(Outlet::new(negotiated, internal, &self.config, endpoints))
     }
 
-    pub fn down(&mut self) {
-        self.read_before = self.read();
-        self.sent_before = self.sent();
-        self.link = None;
+    /// How the neighbour is told routes as it is configured now, if its session is up.
+    pub fn current_outlet(&self) -> Option<Outlet> {
+        self.outlet(self.session.established()?, self.session.negotiated()?)
+    }
+
+    pub fn down(&mut self) -> Option<Life> {
+        (self.read_before, self.sent_before) = (self.read(), self.sent());
+        (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
+        self.end_of_rib = [false; 2];
+        self.life.take()
     }
 
     /// What was read in all sessions.
     pub fn read(&self) -> ReaderCounters {
         let before = self.read_before;
-        let now = self.link.as_ref().map_or(ReaderCounters::default(), |l| l.reader.counters);
+        let now = self.read;
         ReaderCounters {
             updates: before.updates + now.updates,
             octets: before.octets + now.octets,
@@ -141,7 +143,7 @@ impl Peer {
     /// What was sent in all sessions.
     pub fn sent(&self) -> Sent {
         let before = self.sent_before;
-        let now = self.link.as_ref().map_or(Sent::default(), |l| l.writer.sent);
+        let now = self.sent;
         Sent {
             updates: before.updates + now.updates,
             announced: before.announced + now.announced,

@@ -1,49 +1,40 @@
-//! Neighbours, from octets to changes for the tables and back: their sessions, readers and writers.
-//!
-//! One thread's neighbours need not be all there are, and the tables need not be on the same thread: what is done with them is
-//! [`Tables`].
+//! Neighbours and their sessions, and what the tables are told of them.
 
-use super::Output;
 use super::config::{Identity, NeighborConfig};
+use super::control::{Input, Output};
 use super::peer::Peer;
 use crate::event::{Event, PeerEvent};
-use crate::reader::{Batches, Framer, Remarks};
+use crate::intake::Message;
+use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, Received};
-use crate::shard::PeerIndex;
-use crate::shards::Tables;
-use crate::wire::notification::{code, open as open_error};
-use crate::wire::{
-    AFI_IPV4, AFI_IPV6, Expected, Frame, MessageType, Notification, Open, RouteRefresh, SAFI_UNICAST,
-};
+use crate::shard::{PeerIndex, Sent};
+use crate::table::{Life, Order, Spread};
+use crate::wire::{AFI_IPV4, AFI_IPV6, RouteRefresh, SAFI_UNICAST};
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, Rng};
+use sluice_base::{Family, Instant, Provenance, Rng};
 use sluice_machine::{Machine, Outbox};
-use smallvec::SmallVec;
 
-/// A prefix that an UPDATE named, for latency profiles: whether it was withdrawn, and the UPDATE's id.
-pub type Traced = (IpPrefix, bool, Provenance);
-
-/// A thread's neighbours, and the tables as it sees them.
-pub struct Peers<T> {
-    pub(super) identity: Identity,
-    pub(super) rng: Rng,
-    pub(super) peers: Vec<Option<Box<Peer>>>,
-    pub(super) by_address: BTreeMap<IpAddr, PeerIndex>,
-    pub(super) tables: T,
-    /// What is being read, for each table.
-    batches: Vec<Batches>,
+/// A router's neighbours.
+pub(super) struct Peers {
+    pub identity: Identity,
+    pub rng: Rng,
+    pub peers: Vec<Option<Box<Peer>>>,
+    pub by_address: BTreeMap<IpAddr, PeerIndex>,
+    spread: Spread,
+    /// The number of the newest session.
+    life: Life,
+    /// Of which numbers how many tables have yet to forget the routes, and of which session.
+    leaving: BTreeMap<PeerIndex, (Life, usize)>,
     provenance: Provenance,
-    traced: Option<Vec<Traced>>,
     session_out: Outbox<session::Output>,
 }
 
-impl<T: Tables> Peers<T> {
+impl Peers {
     /// No neighbours. `rng` makes their timers differ.
-    pub fn new(identity: Identity, rng: Rng, tables: T) -> Self {
-        let batches = core::iter::repeat_with(Batches::default).take(tables.spread().tables()).collect();
+    pub fn new(identity: Identity, rng: Rng, spread: Spread) -> Self {
         Peers {
             provenance: Provenance::new(identity.source, 0),
             identity,
@@ -51,159 +42,104 @@ impl<T: Tables> Peers<T> {
             // Number 0 is the router itself.
             peers: Vec::from([None]),
             by_address: BTreeMap::new(),
-            tables,
-            batches,
-            traced: None,
+            spread,
+            life: 0,
+            leaving: BTreeMap::new(),
             session_out: Outbox::new(),
         }
     }
 
-    pub(super) fn peer_mut(&mut self, index: PeerIndex) -> Option<&mut Peer> {
+    pub fn peer_mut(&mut self, index: PeerIndex) -> Option<&mut Peer> {
         self.peers.get_mut(usize::from(index.0))?.as_deref_mut()
     }
 
-    pub(super) fn draw_provenance(&mut self) -> Provenance {
+    pub fn at(&mut self, address: IpAddr) -> Option<(PeerIndex, &mut Peer)> {
+        let index = *self.by_address.get(&address)?;
+        Some((index, self.peer_mut(index)?))
+    }
+
+    pub fn draw_provenance(&mut self) -> Provenance {
         self.provenance = self.provenance.next();
         self.provenance
     }
 
-    /// Octets came on a connection.
-    pub fn receive(
+    /// Whether all routes of a peer are forgotten, so that its number may be given to another.
+    pub fn is_clean(&self, peer: PeerIndex) -> bool {
+        !self.leaving.contains_key(&peer)
+    }
+
+    /// A table has forgotten the routes of a session.
+    pub fn clean(&mut self, peer: PeerIndex, life: Life) {
+        if let Some((last, tables)) = self.leaving.get_mut(&peer)
+            && *last == life
+        {
+            *tables -= 1;
+            if *tables == 0 {
+                self.leaving.remove(&peer);
+            }
+        }
+    }
+
+    /// A message came for the session.
+    pub fn message(
         &mut self,
         now: Instant,
         address: IpAddr,
         connection: ConnectionId,
-        octets: &[u8],
+        message: Message,
         out: &mut Outbox<Output>,
     ) {
-        if let Some(&index) = self.by_address.get(&address) {
-            self.read(now, index, connection, octets, out);
+        let Some(&index) = self.by_address.get(&address) else { return };
+        match message {
+            Message::Session(received) => {
+                self.drive(now, index, session::Input::Received(connection, received), out);
+            }
+            Message::Refresh(refresh) => {
+                let received = session::Input::Received(connection, Received::RouteRefresh);
+                self.drive(now, index, received, out);
+                self.refresh(index, connection, refresh, out);
+            }
         }
     }
 
-    fn read(
+    /// UPDATEs came; this was read in the session so far.
+    pub fn heard(
         &mut self,
         now: Instant,
-        index: PeerIndex,
+        address: IpAddr,
         connection: ConnectionId,
-        mut octets: &[u8],
+        read: ReaderCounters,
         out: &mut Outbox<Output>,
     ) {
-        let Some(mut framer) = self.peer_mut(index).and_then(|p| p.take_framer(connection)) else { return };
-        let mut updates = false;
-        loop {
-            let frame = match framer.next(&mut octets) {
-                Ok(Some(frame)) => frame,
-                Ok(None) => break,
-                Err(error) => {
-                    self.session_input(now, index, connection, Received::Error(error.into()), out);
-                    break;
-                }
-            };
-            if frame.kind == MessageType::Update && self.is_established(index, connection) {
-                updates = true;
-                if let Some(notification) = self.update(index, &frame, out) {
-                    self.session_input(now, index, connection, Received::Error(notification), out);
-                }
-                continue;
-            }
-            match message(&frame) {
-                Ok(Message::Session(received)) => self.session_input(now, index, connection, received, out),
-                Ok(Message::Refresh(refresh)) => {
-                    self.session_input(now, index, connection, Received::RouteRefresh, out);
-                    self.refresh(index, connection, refresh);
-                }
-                Err(notification) => {
-                    self.session_input(now, index, connection, Received::Error(notification), out);
-                }
-            }
-        }
-        self.apply(index);
-        if updates {
-            self.session_input(now, index, connection, Received::Update, out);
-        }
-        self.give_framer(index, connection, framer);
-    }
-
-    fn give_framer(&mut self, index: PeerIndex, connection: ConnectionId, framer: Framer) {
-        if let Some(peer) = self.peer_mut(index) {
-            peer.give_framer(connection, framer);
+        let Some((index, peer)) = self.at(address) else { return };
+        if peer.session.established() == Some(connection) {
+            peer.read = read;
+            self.drive(now, index, session::Input::Received(connection, Received::Update), out);
         }
     }
 
-    fn is_established(&mut self, index: PeerIndex, connection: ConnectionId) -> bool {
-        self.peer_mut(index).is_some_and(|p| p.link.is_some() && p.session.established() == Some(connection))
+    /// UPDATEs were handed to the connection; this was sent in the session so far.
+    pub fn sent(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, sent: Sent) {
+        let mut session_out = core::mem::take(&mut self.session_out);
+        if let Some((_, peer)) = self.at(address)
+            && peer.session.established() == Some(connection)
+        {
+            peer.sent = sent;
+            // It restarts a timer, no more.
+            peer.session.handle(now, session::Input::UpdateSent, &mut session_out);
+        }
+        self.session_out = session_out;
     }
 
-    /// Reads an UPDATE of an established session; returns what to send if it ends the session.
-    fn update(
-        &mut self,
-        index: PeerIndex,
-        frame: &Frame<'_>,
-        out: &mut Outbox<Output>,
-    ) -> Option<Notification> {
-        let provenance = self.draw_provenance();
-        let peer = self.peers.get_mut(usize::from(index.0))?.as_deref_mut()?;
-        let link = peer.link.as_mut()?;
-        let before: SmallVec<[(usize, usize); 1]> = match self.traced {
-            Some(_) => self.batches.iter().map(Batches::len).collect(),
-            None => SmallVec::new(),
-        };
-        let remarks = match link.reader.update(frame.body, provenance, &mut self.batches) {
-            Err(notification) => return Some(notification),
-            Ok(remarks) => remarks,
-        };
-        if let Some(traced) = &mut self.traced {
-            for (batches, (ipv4, ipv6)) in self.batches.iter().zip(before) {
-                traced.extend(batches.ipv4.changes()[ipv4..].iter().map(|c| c.traced(provenance)));
-                traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
-            }
+    /// Something is remarkable about what a neighbour sent.
+    pub fn remark(&mut self, address: IpAddr, what: PeerEvent, out: &mut Outbox<Output>) {
+        if let (PeerEvent::EndOfRib(family), Some((_, peer))) = (&what, self.at(address)) {
+            peer.end_of_rib[*family as usize] = peer.life.is_some();
         }
-        if remarks != Remarks::default() {
-            let address = peer.config.address;
-            if let Some((error, withdrawn)) = remarks.malformed {
-                let update = frame.body.to_vec();
-                out.push(event(address, PeerEvent::Malformed { error, withdrawn, update }));
-            }
-            if let Some(family) = remarks.end_of_rib {
-                link.end_of_rib[family as usize] = true;
-                out.push(event(address, PeerEvent::EndOfRib(family)));
-            }
-        }
-        if self.batches.iter().any(Batches::is_full) {
-            self.apply(index);
-        }
-        None
+        out.push(event(address, what));
     }
 
-    /// Hands what was read to the shards.
-    fn apply(&mut self, index: PeerIndex) {
-        if self.batches.iter().all(Batches::is_empty) {
-            return;
-        }
-        self.tables.apply(index, &mut self.batches);
-    }
-
-    /// Gives a message to the session; what was read before it takes effect before it.
-    fn session_input(
-        &mut self,
-        now: Instant,
-        index: PeerIndex,
-        connection: ConnectionId,
-        received: Received,
-        out: &mut Outbox<Output>,
-    ) {
-        self.apply(index);
-        self.drive(now, index, session::Input::Received(connection, received), out);
-    }
-
-    pub(super) fn drive(
-        &mut self,
-        now: Instant,
-        index: PeerIndex,
-        input: session::Input,
-        out: &mut Outbox<Output>,
-    ) {
+    pub fn drive(&mut self, now: Instant, index: PeerIndex, input: session::Input, out: &mut Outbox<Output>) {
         let mut session_out = core::mem::take(&mut self.session_out);
         if let Some(peer) = self.peer_mut(index) {
             peer.session.handle(now, input, &mut session_out);
@@ -233,14 +169,23 @@ impl<T: Tables> Peers<T> {
                     out.push(Output::Send(address, connection, octets))
                 }
                 session::Output::Up(connection, negotiated) => {
+                    self.life += 1;
+                    let (life, spread, source) = (self.life, self.spread, self.identity.source);
                     let info = peer.info(&negotiated);
-                    self.tables.peer_up(index, info);
-                    peer.up(index, connection, &negotiated, &mut self.tables);
+                    let Some((link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source)
+                    else {
+                        continue;
+                    };
+                    out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
+                    out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
+                    out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));
                 }
                 session::Output::Down(reason) => {
-                    self.tables.peer_down(index);
-                    peer.down();
+                    if let Some(life) = peer.down() {
+                        self.leaving.insert(index, (life, self.spread.tables()));
+                        out.push(Output::Order(None, Order::PeerDown(index, life)));
+                    }
                     out.push(event(address, PeerEvent::Down(reason)));
                 }
                 session::Output::Event(what) => out.push(event(address, PeerEvent::Session(what))),
@@ -249,48 +194,26 @@ impl<T: Tables> Peers<T> {
     }
 
     /// The peer wants all routes of a family once more (RFC 2918, section 4); of others than agreed on it is ignored.
-    fn refresh(&mut self, index: PeerIndex, connection: ConnectionId, refresh: RouteRefresh) {
-        if !self.is_established(index, connection) || refresh.safi != SAFI_UNICAST {
-            return;
-        }
-        match refresh.afi {
-            AFI_IPV4 => self.tables.refresh::<Ipv4Prefix>(index, None),
-            AFI_IPV6 => self.tables.refresh::<Ipv6Prefix>(index, None),
-            _ => {}
-        }
-    }
-
-    /// Appends messages for an established connection to `octets`, up to about `limit`; returns whether there are more. After
-    /// a `false`, [`Output::Transmit`] says when there are some again.
-    pub fn fill(&mut self, now: Instant, address: IpAddr, limit: usize, octets: &mut Vec<u8>) -> bool {
-        let Some(&index) = self.by_address.get(&address) else { return false };
-        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
-            return false;
+    fn refresh(
+        &mut self,
+        index: PeerIndex,
+        connection: ConnectionId,
+        refresh: RouteRefresh,
+        out: &mut Outbox<Output>,
+    ) {
+        let family = match refresh.afi {
+            AFI_IPV4 => Family::Ipv4,
+            AFI_IPV6 => Family::Ipv6,
+            _ => return,
         };
-        let Some(link) = &mut peer.link else { return false };
-        let before = octets.len();
-        let more = link.writer.fill(&mut self.tables, limit, octets);
-        link.offered = more;
-        if octets.len() > before {
-            peer.session.handle(now, session::Input::UpdateSent, &mut self.session_out);
+        let up = self.peer_mut(index).and_then(|p| p.session.established());
+        if up == Some(connection) && refresh.safi == SAFI_UNICAST {
+            out.push(Output::Order(None, Order::Refresh(index, family)));
         }
-        more
-    }
-
-    /// Starts or stops noting the prefixes of UPDATEs. Who starts it takes them after every input that brings octets.
-    pub fn trace(&mut self, on: bool) {
-        if on != self.traced.is_some() {
-            self.traced = on.then(Vec::new);
-        }
-    }
-
-    /// The prefixes noted since the last call.
-    pub fn take_traced(&mut self) -> Vec<Traced> {
-        self.traced.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
     /// Asks a neighbour for all its routes (RFC 2918).
-    pub(super) fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
+    pub fn ask_for_refresh(&mut self, index: PeerIndex, out: &mut Outbox<Output>) {
         let Some(peer) = self.peer_mut(index) else { return };
         let (Some(connection), Some(negotiated)) = (peer.session.established(), peer.session.negotiated())
         else {
@@ -311,8 +234,7 @@ impl<T: Tables> Peers<T> {
     }
 
     /// A connection came or went.
-    pub(super) fn connection_input(&mut self, now: Instant, input: super::Input, out: &mut Outbox<Output>) {
-        use super::Input;
+    pub fn connection_input(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         match input {
             Input::Connected(address, connection, endpoints)
             | Input::Accepted(address, connection, endpoints) => {
@@ -357,58 +279,21 @@ impl<T: Tables> Peers<T> {
         self.session_out = session_out;
     }
 
-    /// Says which neighbours can be told something that could not before.
-    pub fn offer(&mut self, out: &mut Outbox<Output>) {
-        for peer in self.peers.iter_mut().flatten() {
-            let Some(connection) = peer.session.established() else { continue };
-            if let Some(link) = &mut peer.link
-                && !link.offered
-                && link.writer.has_output(&self.tables)
-            {
-                link.offered = true;
-                out.push(Output::Transmit(peer.config.address, connection));
-            }
-        }
-    }
-
     /// The addresses of the configured neighbours, in order.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.by_address.keys().copied()
     }
 
+    /// A neighbour.
+    pub fn of(&self, address: IpAddr) -> Option<&Peer> {
+        let index = self.by_address.get(&address)?;
+        self.peers[usize::from(index.0)].as_deref()
+    }
+
     /// The configuration of a neighbour.
     pub fn config(&self, address: IpAddr) -> Option<&NeighborConfig> {
-        let index = self.by_address.get(&address)?;
-        self.peers[usize::from(index.0)].as_ref().map(|p| &p.config)
+        self.of(address).map(|p| &p.config)
     }
-}
-
-enum Message {
-    Session(Received),
-    Refresh(RouteRefresh),
-}
-
-/// Reads a message that is for the session; the error is what to send.
-fn message(frame: &Frame<'_>) -> Result<Message, Notification> {
-    Ok(Message::Session(match frame.kind {
-        MessageType::Open => Received::Open(Open::decode(frame.body).map_err(|e| {
-            let subcode = match e.expected {
-                Expected::Parameter(_) => open_error::PARAMETER,
-                // RFC 4271, section 6.2: malformed, without a word for how.
-                _ => 0,
-            };
-            Notification::new(code::OPEN, subcode)
-        })?),
-        MessageType::Keepalive => Received::Keepalive,
-        MessageType::Update => Received::Update,
-        MessageType::Notification => Received::Notification(
-            Notification::decode(frame.body).unwrap_or_else(|_| Notification::new(0, 0)),
-        ),
-        MessageType::RouteRefresh => {
-            let bad_length = |_| Notification { code: code::HEADER, subcode: 2, data: Vec::new() };
-            return RouteRefresh::decode(frame.body).map(Message::Refresh).map_err(bad_length);
-        }
-    }))
 }
 
 pub(super) fn event(peer: IpAddr, what: PeerEvent) -> Output {

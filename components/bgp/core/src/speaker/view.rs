@@ -1,12 +1,12 @@
 //! What an operator sees of the router and its neighbours.
 
-use super::Speaker;
 use super::config::NeighborConfig;
-use super::peer::Peer;
+use super::{Control, Speaker};
 use crate::event::DownReason;
 use crate::reader::ReaderCounters;
 use crate::session::{MessageCounters, Negotiated, State, Timer};
 use crate::shard::{PeerIndex, Sent, ShardView};
+use crate::table::{Sharded, Table};
 use crate::wire::Open;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -58,33 +58,58 @@ pub struct NeighborView {
     pub reader: ReaderCounters,
     /// What was sent in UPDATEs.
     pub writer: Sent,
-    /// Prefixes that it has announced, by family.
-    pub prefixes_received: [u32; 2],
-    /// Prefixes that its update group was told, by family.
-    pub prefixes_sent: [u32; 2],
+    /// Prefixes that it announced and was told.
+    pub prefixes: PrefixCounts,
     /// Families that it has told all its routes of.
     pub end_of_rib: [bool; 2],
 }
 
-impl Speaker {
-    /// The router.
-    pub fn summary(&self) -> Summary {
-        let peers = &self.peers;
-        let established = |p: &&Peer| p.session.state() == State::Established;
-        let configured =
-            || peers.by_address.values().filter_map(|i| peers.peers[usize::from(i.0)].as_deref());
+/// A neighbour's prefixes, by family: what tables know of it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PrefixCounts {
+    /// Those that it has announced.
+    pub received: [u32; 2],
+    /// Those that its update group was told.
+    pub sent: [u32; 2],
+}
+
+impl Table {
+    /// What this table knows of a neighbour.
+    pub fn counts(&self, peer: PeerIndex) -> PrefixCounts {
+        let (ipv4, ipv6) = (Ipv4Prefix::shard(self), Ipv6Prefix::shard(self));
+        PrefixCounts {
+            received: [ipv4.received(peer), ipv6.received(peer)],
+            sent: [ipv4.advertised(peer), ipv6.advertised(peer)],
+        }
+    }
+}
+
+impl core::iter::Sum for PrefixCounts {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        let add = |a: [u32; 2], b: [u32; 2]| [a[0] + b[0], a[1] + b[1]];
+        counts.fold(PrefixCounts::default(), |a, b| PrefixCounts {
+            received: add(a.received, b.received),
+            sent: add(a.sent, b.sent),
+        })
+    }
+}
+
+impl Control {
+    /// The router, with these tables.
+    pub fn summary(&self, tables: [ShardView; 2]) -> Summary {
+        let established = |address: &IpAddr| self.established(*address).is_some();
         Summary {
-            local_as: peers.identity.local_as,
-            router_id: peers.identity.router_id,
-            neighbors: peers.by_address.len(),
-            established: configured().filter(established).count(),
-            tables: Family::ALL.map(|family| peers.tables.view(family)),
+            local_as: self.peers.identity.local_as,
+            router_id: self.peers.identity.router_id,
+            neighbors: self.peers.by_address.len(),
+            established: self.neighbors().filter(established).count(),
+            tables,
         }
     }
 
-    /// The addresses of the configured neighbours, in order.
-    pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
-        self.peers.addresses()
+    /// The number of a neighbour.
+    pub fn neighbor_index(&self, address: IpAddr) -> Option<PeerIndex> {
+        self.peers.by_address.get(&address).copied()
     }
 
     /// The address of the neighbour with this number; the router's own number has none.
@@ -92,20 +117,14 @@ impl Speaker {
         self.peers.peers.get(usize::from(index.0))?.as_ref().map(|p| p.config.address)
     }
 
-    /// The configuration of a neighbour.
-    pub fn neighbor_config(&self, address: IpAddr) -> Option<&NeighborConfig> {
-        self.peers.config(address)
-    }
-
-    /// A neighbour; `None` if it is not configured.
-    pub fn neighbor(&self, address: IpAddr) -> Option<NeighborView> {
-        let &index = self.peers.by_address.get(&address)?;
-        let peer = self.peers.peers[usize::from(index.0)].as_deref()?;
+    /// A neighbour, with the prefixes that the tables count; `None` if it is not configured.
+    pub fn neighbor(&self, address: IpAddr, prefixes: PrefixCounts) -> Option<NeighborView> {
+        let index = self.neighbor_index(address)?;
+        let peer = self.peers.of(address)?;
         let session = &peer.session;
         let all = [Timer::ConnectRetry, Timer::Hold, Timer::Keepalive, Timer::DelayOpen, Timer::IdleHold];
         let timers = all.into_iter().filter_map(|t| session.timer(t).map(|at| (t, at))).collect();
         let (reader, writer) = (peer.read(), peer.sent());
-        let shards = &self.peers.tables;
         Some(NeighborView {
             index,
             config: peer.config.clone(),
@@ -121,9 +140,26 @@ impl Speaker {
             sent: MessageCounters { update: writer.updates, ..session.sent },
             reader,
             writer,
-            prefixes_received: [shards.received::<Ipv4Prefix>(index), shards.received::<Ipv6Prefix>(index)],
-            prefixes_sent: [shards.advertised::<Ipv4Prefix>(index), shards.advertised::<Ipv6Prefix>(index)],
-            end_of_rib: Family::ALL.map(|f| peer.link.as_ref().is_some_and(|l| l.end_of_rib[f as usize])),
+            prefixes,
+            end_of_rib: peer.end_of_rib,
         })
+    }
+}
+
+impl Speaker {
+    /// The router.
+    pub fn summary(&self) -> Summary {
+        self.control.summary(Family::ALL.map(|family| self.tables().view(family)))
+    }
+
+    /// The addresses of the configured neighbours, in order.
+    pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
+        self.control.neighbors()
+    }
+
+    /// A neighbour; `None` if it is not configured.
+    pub fn neighbor(&self, address: IpAddr) -> Option<NeighborView> {
+        let index = self.control.neighbor_index(address)?;
+        self.control.neighbor(address, self.tables.iter().map(|t| t.counts(index)).sum())
     }
 }

@@ -3,10 +3,11 @@
 use super::WireError;
 use super::header::{MessageType, finish, start};
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 use sluice_wire::Cursor;
 
 /// A request for all routes of a family.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouteRefresh {
     /// Address family identifier.
     pub afi: u16,

@@ -303,8 +303,8 @@ impl World {
 
     pub fn check(&self) {
         for router in &self.routers {
-            assert_eq!(router.speaker.shards().violations::<Ipv4Prefix>(), []);
-            assert_eq!(router.speaker.shards().violations::<Ipv6Prefix>(), []);
+            assert_eq!(router.speaker.tables().violations::<Ipv4Prefix>(), []);
+            assert_eq!(router.speaker.tables().violations::<Ipv6Prefix>(), []);
         }
     }
 }

@@ -1,0 +1,186 @@
+//! A connection's octets on their way in: UPDATEs become changes for the tables, everything else is for the session.
+//!
+//! An intake is fed on whichever thread reads the socket. It owns all that reading needs, so that nothing is shared with the session,
+//! which may be on another thread: until the session is up, and after every message for it, whoever feeds the intake waits
+//! for the session's verdict.
+
+use crate::event::PeerEvent;
+use crate::reader::{Batches, Framer, Reader, ReaderCounters};
+use crate::session::Received;
+use crate::shard::PeerIndex;
+use crate::table::Life;
+use crate::wire::notification::{code, open as open_error};
+use crate::wire::{Expected, Frame, MessageType, Notification, Open, RouteRefresh};
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{IpPrefix, Provenance};
+use smallvec::SmallVec;
+
+/// A prefix that an UPDATE named, for latency profiles: whether it was withdrawn, and the UPDATE's id.
+pub type Traced = (IpPrefix, bool, Provenance);
+
+/// A message for the session.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Message {
+    /// What only the session's state machine is interested in.
+    Session(Received),
+    /// The peer wants routes once more (RFC 2918).
+    Refresh(RouteRefresh),
+}
+
+/// What the next octets were.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Taken {
+    /// All octets are taken.
+    Nothing,
+    /// A batch is full: hand all over before going on.
+    Full,
+    /// Something is remarkable; it concerns nobody but people.
+    Event(PeerEvent),
+    /// A message for the session. What was read before it takes effect before it; no octet is taken before the session has
+    /// seen it.
+    Message(Message),
+}
+
+/// What an intake has while its session is up.
+#[derive(Debug)]
+pub struct Reading {
+    /// The peer's number.
+    pub peer: PeerIndex,
+    /// The session's number.
+    pub life: Life,
+    /// Reads UPDATEs.
+    pub reader: Reader,
+    /// The id of the newest UPDATE.
+    pub provenance: Provenance,
+}
+
+/// The intake of one connection.
+#[derive(Debug, Default)]
+pub struct Intake {
+    framer: Framer,
+    reading: Option<Reading>,
+    /// A header was wrong: nothing behind it can be read.
+    broken: bool,
+    /// UPDATEs were read since it was last asked.
+    updates: bool,
+    traced: Option<Vec<Traced>>,
+}
+
+impl Intake {
+    /// The session is up: UPDATEs are good from now on.
+    pub fn open(&mut self, reading: Reading) {
+        self.reading = Some(reading);
+    }
+
+    /// What it has while the session is up.
+    pub const fn reading(&self) -> Option<&Reading> {
+        self.reading.as_ref()
+    }
+
+    /// What was read in this session so far, if UPDATEs were read since the last call.
+    pub fn news(&mut self) -> Option<ReaderCounters> {
+        let news = core::mem::take(&mut self.updates);
+        self.reading.as_ref().filter(|_| news).map(|r| r.reader.counters)
+    }
+
+    /// Starts or stops noting the prefixes of UPDATEs.
+    pub fn trace(&mut self, on: bool) {
+        if on != self.traced.is_some() {
+            self.traced = on.then(Vec::new);
+        }
+    }
+
+    /// The prefixes noted since the last call.
+    pub fn take_traced(&mut self) -> Vec<Traced> {
+        self.traced.as_mut().map(core::mem::take).unwrap_or_default()
+    }
+
+    /// Takes messages from `octets` until there is something to say. There is a batch for each table.
+    pub fn take(&mut self, octets: &mut &[u8], batches: &mut [Batches]) -> Taken {
+        if self.broken {
+            *octets = &[];
+            return Taken::Nothing;
+        }
+        let mut framer = core::mem::take(&mut self.framer);
+        let taken = loop {
+            let frame = match framer.next(octets) {
+                Ok(Some(frame)) => frame,
+                Ok(None) => break Taken::Nothing,
+                Err(error) => {
+                    self.broken = true;
+                    break Taken::Message(Message::Session(Received::Error(error.into())));
+                }
+            };
+            let taken = match &mut self.reading {
+                Some(reading) if frame.kind == MessageType::Update => {
+                    self.updates = true;
+                    update(reading, &frame, batches, self.traced.as_mut())
+                }
+                _ => Some(Taken::Message(message(&frame))),
+            };
+            if let Some(taken) = taken {
+                break taken;
+            }
+        };
+        self.framer = framer;
+        taken
+    }
+}
+
+fn update(
+    reading: &mut Reading,
+    frame: &Frame<'_>,
+    batches: &mut [Batches],
+    traced: Option<&mut Vec<Traced>>,
+) -> Option<Taken> {
+    reading.provenance = reading.provenance.next();
+    let provenance = reading.provenance;
+    let before: SmallVec<[(usize, usize); 1]> = match traced {
+        Some(_) => batches.iter().map(Batches::len).collect(),
+        None => SmallVec::new(),
+    };
+    let remarks = match reading.reader.update(frame.body, provenance, batches) {
+        Err(notification) => return Some(Taken::Message(Message::Session(Received::Error(notification)))),
+        Ok(remarks) => remarks,
+    };
+    if let Some(traced) = traced {
+        for (batches, (ipv4, ipv6)) in batches.iter().zip(before) {
+            traced.extend(batches.ipv4.changes()[ipv4..].iter().map(|c| c.traced(provenance)));
+            traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
+        }
+    }
+    if let Some((error, withdrawn)) = remarks.malformed {
+        let update = frame.body.to_vec();
+        return Some(Taken::Event(PeerEvent::Malformed { error, withdrawn, update }));
+    }
+    if let Some(family) = remarks.end_of_rib {
+        return Some(Taken::Event(PeerEvent::EndOfRib(family)));
+    }
+    batches.iter().any(Batches::is_full).then_some(Taken::Full)
+}
+
+/// Reads a message that is for the session; what cannot be read becomes the error to send.
+fn message(frame: &Frame<'_>) -> Message {
+    let session =
+        |received: Result<Received, Notification>| Message::Session(received.unwrap_or_else(Received::Error));
+    match frame.kind {
+        MessageType::Open => session(Open::decode(frame.body).map(Received::Open).map_err(|e| {
+            let subcode = match e.expected {
+                Expected::Parameter(_) => open_error::PARAMETER,
+                // RFC 4271, section 6.2: malformed, without a word for how.
+                _ => 0,
+            };
+            Notification::new(code::OPEN, subcode)
+        })),
+        MessageType::Keepalive => session(Ok(Received::Keepalive)),
+        MessageType::Update => session(Ok(Received::Update)),
+        MessageType::Notification => session(Ok(Received::Notification(
+            Notification::decode(frame.body).unwrap_or_else(|_| Notification::new(0, 0)),
+        ))),
+        MessageType::RouteRefresh => match RouteRefresh::decode(frame.body) {
+            Ok(refresh) => Message::Refresh(refresh),
+            Err(_) => session(Err(Notification { code: code::HEADER, subcode: 2, data: Vec::new() })),
+        },
+    }
+}

@@ -1,0 +1,273 @@
+//! What decides on a router's BGP as a whole: its sessions, its networks, and what is asked of the RIB.
+//!
+//! Control is one machine however many threads carry routes. It never sees a route: it tells the tables what to do by
+//! [`Order`]s, gives each session that comes up a [`Link`] for whoever carries its octets, and hears what became of it.
+
+use super::SpeakerState;
+use super::config::{Config, Identity, NeighborConfig};
+use super::peer::Link;
+use super::peers::Peers;
+use super::questions::{Questions, Reply};
+use crate::event::{Event, PeerEvent};
+use crate::hash::HashSeed;
+use crate::intake::Message;
+use crate::reader::ReaderCounters;
+use crate::session::{self, ConnectionId, State};
+use crate::shard::{Interest, Sent};
+use crate::table::{Order, Spread, Table, Told};
+use crate::wire::notification::cease;
+use crate::writer::Endpoints;
+use alloc::boxed::Box;
+use alloc::collections::BTreeSet;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use sluice_base::interest::InterestAnswer;
+use sluice_base::{Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng};
+use sluice_machine::{Machine, Outbox};
+
+/// How long neighbours have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
+/// the RIB keeps the routes of an earlier life.
+pub const GRACE: Duration = Duration::from_secs(120);
+
+/// What can happen.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input {
+    /// This is the configuration from now on.
+    Configure(Config),
+    /// A connection that was asked for is there.
+    Connected(IpAddr, ConnectionId, Endpoints),
+    /// A neighbour connected.
+    Accepted(IpAddr, ConnectionId, Endpoints),
+    /// A connection could not be made or is gone.
+    Closed(IpAddr, ConnectionId),
+    /// A connection's intake took a message for the session.
+    Message(IpAddr, ConnectionId, Message),
+    /// UPDATEs came; this was read in the session so far.
+    Heard(IpAddr, ConnectionId, ReaderCounters),
+    /// UPDATEs were handed to the connection; this was sent in the session so far.
+    Sent(IpAddr, ConnectionId, Sent),
+    /// An intake found something remarkable.
+    Remark(IpAddr, PeerEvent),
+    /// The table of this number says something.
+    Told(usize, Told),
+    /// The RIB says how IPv4 next hops are reached.
+    AnswerIpv4(InterestAnswer<Ipv4Prefix>),
+    /// The RIB says how IPv6 next hops are reached.
+    AnswerIpv6(InterestAnswer<Ipv6Prefix>),
+    /// An answer of the RIB holds no longer.
+    Invalid(IpPrefix),
+    /// The RIB was restarted.
+    RibRestarted,
+    /// The operator wants a session closed and opened again, with a word to the other operator (RFC 9003).
+    Reset(IpAddr, String),
+    /// The operator wants a neighbour asked for all its routes (RFC 2918).
+    Refresh(IpAddr),
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub enum Output {
+    /// Connect to the neighbour as its configuration says.
+    Connect(IpAddr, ConnectionId),
+    /// Close a connection when what was sent on it is written. Its intake is fed no more.
+    Close(IpAddr, ConnectionId),
+    /// Write a whole message behind what was written before.
+    Send(IpAddr, ConnectionId, Vec<u8>),
+    /// A session is up: this carries its routes.
+    Up(IpAddr, ConnectionId, Box<Link>),
+    /// Tell the table of this number, or every table.
+    Order(Option<usize>, Order),
+    /// Ask the RIB.
+    InterestIpv4(Interest<Ipv4Prefix>),
+    /// Ask the RIB.
+    InterestIpv6(Interest<Ipv6Prefix>),
+    /// For the log.
+    Event(Event),
+}
+
+/// A router's BGP but for its routes.
+pub struct Control {
+    pub(super) peers: Peers,
+    networks: BTreeSet<IpPrefix>,
+    questions4: Questions<Ipv4Prefix>,
+    questions6: Questions<Ipv6Prefix>,
+    spread: Spread,
+    started: Instant,
+    all_told: bool,
+}
+
+impl Control {
+    /// A router without neighbours that starts to live now.
+    pub fn new(identity: Identity, now: Instant) -> Self {
+        let mut rng = Rng::from_seed(identity.seed);
+        let spread = Spread::new(HashSeed(rng.next_u64()), identity.tables);
+        Control {
+            peers: Peers::new(identity, rng, spread),
+            networks: BTreeSet::new(),
+            questions4: Questions::default(),
+            questions6: Questions::default(),
+            spread,
+            started: now,
+            all_told: false,
+        }
+    }
+
+    /// Who has what.
+    pub fn spread(&self) -> Spread {
+        self.spread
+    }
+
+    /// The router's tables, empty.
+    pub fn make_tables(&self) -> Vec<Table> {
+        let identity = &self.peers.identity;
+        let table = || Table::new(identity.local_as, identity.router_id, self.spread.seed());
+        core::iter::repeat_with(table).take(self.spread.tables()).collect()
+    }
+
+    fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
+        self.peers.configure(now, config.neighbors, out);
+        let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
+        let old = core::mem::replace(&mut self.networks, networks);
+        for prefix in old.symmetric_difference(&self.networks) {
+            let provenance = self.peers.draw_provenance();
+            let table = match prefix {
+                IpPrefix::V4(p) => self.spread.table(*p),
+                IpPrefix::V6(p) => self.spread.table(*p),
+            };
+            let wanted = self.networks.contains(prefix);
+            out.push(Output::Order(Some(table), Order::Originate(*prefix, wanted, provenance)));
+        }
+    }
+
+    fn told(&mut self, table: usize, told: Told, out: &mut Outbox<Output>) {
+        match told {
+            Told::InterestIpv4(interest, seen) => match self.questions4.interest(table, interest, seen) {
+                None => {}
+                Some(Reply::Rib(interest)) => out.push(Output::InterestIpv4(interest)),
+                Some(Reply::Table(answer)) => {
+                    let provenance = sluice_base::Provenance::NONE;
+                    out.push(Output::Order(Some(table), Order::AnswerIpv4(answer, provenance)));
+                }
+            },
+            Told::InterestIpv6(interest, seen) => match self.questions6.interest(table, interest, seen) {
+                None => {}
+                Some(Reply::Rib(interest)) => out.push(Output::InterestIpv6(interest)),
+                Some(Reply::Table(answer)) => {
+                    let provenance = sluice_base::Provenance::NONE;
+                    out.push(Output::Order(Some(table), Order::AnswerIpv6(answer, provenance)));
+                }
+            },
+            Told::Clean(peer, life) => self.peers.clean(peer, life),
+            // The RIB's business, not control's.
+            Told::RibReady(_) => {}
+        }
+    }
+
+    /// Whether every neighbour that is wanted has told all its routes since the router started, or the time for that is over. It
+    /// stays so.
+    pub fn have_all_told(&mut self, now: Instant) -> bool {
+        if !self.all_told {
+            let told = |n: &super::peer::Peer| {
+                let families = n.session.negotiated().map(|n| n.families).unwrap_or_default();
+                let told = (!families.ipv4 || n.end_of_rib[0]) && (!families.ipv6 || n.end_of_rib[1]);
+                !n.config.enabled || (n.session.state() == State::Established && told)
+            };
+            let peers = &self.peers;
+            let all = peers.by_address.values().filter_map(|i| peers.peers[usize::from(i.0)].as_deref());
+            self.all_told = now >= self.started + GRACE || all.into_iter().all(told);
+        }
+        self.all_told
+    }
+
+    /// The addresses of the configured neighbours, in order.
+    pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
+        self.peers.addresses()
+    }
+
+    /// The configuration of a neighbour.
+    pub fn neighbor_config(&self, address: IpAddr) -> Option<&NeighborConfig> {
+        self.peers.config(address)
+    }
+
+    /// The connection of a neighbour's session, if it is up.
+    pub fn established(&self, address: IpAddr) -> Option<ConnectionId> {
+        self.peers.of(address)?.session.established()
+    }
+}
+
+impl Machine for Control {
+    type Input = Input;
+    type Output = Output;
+    type State = SpeakerState;
+
+    fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
+        let peers = &mut self.peers;
+        let tables = self.spread.tables();
+        match input {
+            Input::Configure(config) => self.configure(now, config, out),
+            Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) => {
+                peers.connection_input(now, input, out);
+            }
+            Input::Message(address, connection, message) => {
+                peers.message(now, address, connection, message, out)
+            }
+            Input::Heard(address, connection, read) => peers.heard(now, address, connection, read, out),
+            Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent),
+            Input::Remark(address, what) => peers.remark(address, what, out),
+            Input::Told(table, told) => self.told(table, told, out),
+            Input::AnswerIpv4(answer) => {
+                let answer = self.questions4.answer(answer, tables);
+                out.push(Output::Order(None, Order::AnswerIpv4(answer, peers.draw_provenance())));
+            }
+            Input::AnswerIpv6(answer) => {
+                let answer = self.questions6.answer(answer, tables);
+                out.push(Output::Order(None, Order::AnswerIpv6(answer, peers.draw_provenance())));
+            }
+            Input::Invalid(prefix) => {
+                match prefix {
+                    IpPrefix::V4(prefix) => self.questions4.invalid(prefix),
+                    IpPrefix::V6(prefix) => self.questions6.invalid(prefix),
+                }
+                out.push(Output::Order(None, Order::Invalid(prefix)));
+            }
+            Input::RibRestarted => {
+                self.questions4.forget();
+                self.questions6.forget();
+                out.push(Output::Order(None, Order::RibRestarted));
+            }
+            Input::Reset(address, text) => {
+                if let Some(&index) = peers.by_address.get(&address) {
+                    peers.drive(now, index, session::Input::Reset { subcode: cease::RESET, text }, out);
+                }
+            }
+            Input::Refresh(address) => {
+                if let Some(&index) = peers.by_address.get(&address) {
+                    peers.ask_for_refresh(index, out);
+                }
+            }
+        }
+    }
+
+    fn next_deadline(&self) -> Option<Instant> {
+        self.peers.next_deadline()
+    }
+
+    fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        self.peers.on_deadline(now, out);
+    }
+
+    fn export(&self) -> SpeakerState {
+        let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
+        SpeakerState {
+            config: Config {
+                neighbors: neighbors.collect(),
+                networks: self.networks.iter().copied().collect(),
+            },
+        }
+    }
+
+    fn import(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
+        self.handle(now, Input::Configure(state.config), out);
+    }
+}

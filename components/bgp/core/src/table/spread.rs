@@ -1,0 +1,40 @@
+//! Which table has a prefix.
+
+use super::Sharded;
+use crate::hash::HashSeed;
+
+/// Spreads prefixes over tables by the hash of a short cover and not of themselves: what one UPDATE announces mostly lies close
+/// together, and then meets in one table, where its attributes are kept, decided and packed once.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Spread {
+    seed: HashSeed,
+    tables: u16,
+}
+
+impl Spread {
+    /// Over `tables` (at least 1) tables.
+    pub const fn new(seed: HashSeed, tables: u16) -> Self {
+        Spread { seed, tables: if tables == 0 { 1 } else { tables } }
+    }
+
+    /// The seed that tables and readers share.
+    pub const fn seed(self) -> HashSeed {
+        self.seed
+    }
+
+    /// How many tables there are.
+    pub const fn tables(self) -> usize {
+        self.tables as usize
+    }
+
+    /// The number of the table that has `prefix`.
+    #[inline]
+    pub fn table<P: Sharded>(self, prefix: P) -> usize {
+        if self.tables == 1 {
+            return 0;
+        }
+        let hash = self.seed.prefix(&prefix.truncate(prefix.len().min(P::COVER)));
+        // The high half of the product is below the number of tables, as evenly as the hash is.
+        ((u128::from(hash) * u128::from(self.tables)) >> 64) as usize
+    }
+}

@@ -1,0 +1,105 @@
+//! All tables together, as an operator sees them.
+
+use super::{Sharded, Spread, Table};
+use crate::shard::rules::Announced;
+use crate::shard::{GroupView, PeerIndex, Resolution, RouteView, ShardView};
+use crate::wire::multiprotocol::NextHop;
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+use sluice_base::Family;
+use sluice_stage::Violation;
+
+/// A family's next hops: how each is reached, and by how many paths it is used.
+pub type NextHops = BTreeMap<NextHop, (Resolution, u32)>;
+
+impl Table {
+    /// A family in numbers.
+    pub fn view(&self, family: Family) -> ShardView {
+        match family {
+            Family::Ipv4 => self.ipv4.view(),
+            Family::Ipv6 => self.ipv6.view(),
+        }
+    }
+
+    /// Adds this table's next hops to those of others.
+    pub fn add_next_hops<P: Sharded>(&self, all: &mut NextHops) {
+        for (hop, resolution, paths) in P::shard(self).next_hops() {
+            all.entry(*hop).or_insert((resolution, 0)).1 += paths;
+        }
+    }
+
+    /// Whether every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
+    pub fn is_resolved(&self) -> bool {
+        self.ipv4.is_resolved() && self.ipv6.is_resolved()
+    }
+}
+
+/// The tables of a router.
+#[derive(Clone, Copy)]
+pub struct Tables<'t> {
+    pub(crate) tables: &'t [Table],
+    pub(crate) spread: Spread,
+}
+
+impl<'t> Tables<'t> {
+    fn shards<P: Sharded>(self) -> impl Iterator<Item = &'t crate::shard::Shard<P>> {
+        self.tables.iter().map(P::shard)
+    }
+
+    /// Whether every path was decided by the RIB's word on its next hop.
+    pub fn is_resolved(self) -> bool {
+        self.tables.iter().all(Table::is_resolved)
+    }
+
+    /// What the checking stages of a family found wrong so far.
+    pub fn violations<P: Sharded>(self) -> Vec<Violation<Announced<P>>> {
+        self.shards::<P>().flat_map(|shard| shard.violations()).collect()
+    }
+
+    /// A family in numbers. Attribute sets that several tables have count in each.
+    pub fn view(self, family: Family) -> ShardView {
+        self.tables.iter().map(|t| t.view(family)).sum()
+    }
+
+    /// The number of prefixes of a family that `peer` has announced and not withdrawn.
+    pub fn received<P: Sharded>(self, peer: PeerIndex) -> u32 {
+        self.shards::<P>().map(|s| s.received(peer)).sum()
+    }
+
+    /// The number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].
+    pub fn advertised<P: Sharded>(self, peer: PeerIndex) -> u32 {
+        self.shards::<P>().map(|s| s.advertised(peer)).sum()
+    }
+
+    /// The update groups of a family, table by table.
+    pub fn groups<P: Sharded>(self) -> Vec<GroupView> {
+        self.shards::<P>().flat_map(|shard| shard.groups()).collect()
+    }
+
+    /// The next hops of a family.
+    pub fn next_hops<P: Sharded>(self) -> NextHops {
+        let mut all = NextHops::new();
+        self.tables.iter().for_each(|t| t.add_next_hops::<P>(&mut all));
+        all
+    }
+
+    /// The table that has `prefix`.
+    fn of<P: Sharded>(self, prefix: P) -> &'t crate::shard::Shard<P> {
+        P::shard(&self.tables[self.spread.table(prefix)])
+    }
+
+    /// A prefix and its paths; `None` if there is no path.
+    pub fn route<P: Sharded>(self, prefix: P) -> Option<RouteView<P>> {
+        self.of(prefix).route(prefix)
+    }
+
+    /// All routes of a family, table by table.
+    pub fn routes<P: Sharded>(self) -> impl Iterator<Item = RouteView<P>> {
+        self.shards::<P>().flat_map(|shard| shard.routes(0, usize::MAX, |_| true).0)
+    }
+
+    /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out.
+    pub fn is_advertised<P: Sharded>(self, peer: PeerIndex, prefix: P) -> bool {
+        self.of(prefix).is_advertised(peer, prefix)
+    }
+}

@@ -1,0 +1,173 @@
+//! Reading a connection: octets to its intake, routes to the tables, messages to control.
+
+use crate::connection::halted;
+use crate::latest::Latest;
+use crate::table::Address;
+use sluice_base::Instant;
+use sluice_bgp::event::PeerEvent;
+use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
+use sluice_bgp::reader::{Batches, ReaderCounters};
+use sluice_bgp::session::ConnectionId;
+use sluice_bgp::shard::Sent;
+use sluice_bgp::table::Told;
+use sluice_shell::clock;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::net::TcpStream;
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::{oneshot, watch};
+
+/// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
+const PIECE: usize = 65_536;
+/// Prefixes that are noted for a latency profile before somebody takes them.
+const MOST_TRACED: usize = 262_144;
+
+/// Who a connection is.
+pub type Name = (IpAddr, ConnectionId);
+
+/// What the process's own thread is written. Of every sort there is at most one letter a connection under way, and few a table.
+pub enum ToMain {
+    /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
+    /// came up with it; nothing at all if the connection is to be read no more.
+    Message(Name, Message, oneshot::Sender<Option<Reading>>),
+    /// Something is remarkable; nothing more is read until it is noted.
+    Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
+    /// UPDATEs were read.
+    Heard(Name, Arc<Latest<ReaderCounters>>),
+    /// UPDATEs were written.
+    Sent(Name, Arc<Latest<Sent>>),
+    /// Prefixes were read, for a latency profile.
+    Traced(Arc<Latest<Vec<(Instant, Traced)>>>),
+    /// The connection is gone.
+    Lost(Name),
+    /// A table says something.
+    Told(usize, Told),
+}
+
+/// What all readers share: where things go.
+pub struct Post {
+    /// The tables, by number.
+    pub tables: Vec<Address>,
+    /// The process's own thread.
+    pub main: UnboundedSender<ToMain>,
+    /// Whether somebody wants to know when routes enter.
+    pub tracing: Arc<AtomicBool>,
+}
+
+/// The connection is to be read no more.
+struct Over;
+
+/// The reader of a connection.
+pub struct Reader {
+    /// Whose.
+    pub name: Name,
+    /// The connection.
+    pub stream: Arc<TcpStream>,
+    post: Arc<Post>,
+    intake: Intake,
+    batches: Vec<Batches>,
+    heard: Arc<Latest<ReaderCounters>>,
+    traced: Arc<Latest<Vec<(Instant, Traced)>>>,
+}
+
+impl Reader {
+    /// A reader of a new connection.
+    pub fn new(name: Name, stream: Arc<TcpStream>, post: Arc<Post>) -> Self {
+        let batches = post.tables.iter().map(|_| Batches::default()).collect();
+        Reader {
+            name,
+            stream,
+            post,
+            intake: Intake::default(),
+            batches,
+            heard: Arc::default(),
+            traced: Arc::default(),
+        }
+    }
+
+    /// Reads until the connection is gone, or the reader is to go to another thread.
+    pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
+        loop {
+            tokio::select! {
+                biased;
+                () = halted(&mut halt) => return Some(self),
+                ready = self.stream.readable() => if ready.is_err() { break },
+            }
+            // Space only as long as there is something to read: most neighbours are silent most of the time.
+            let mut buffer = Vec::with_capacity(PIECE);
+            match self.stream.try_read_buf(&mut buffer) {
+                Ok(0) => break,
+                Ok(_) => {
+                    if self.feed(&buffer).await.is_err() {
+                        return None;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => break,
+            }
+            // A neighbour with much to say must not keep the others from being heard.
+            tokio::task::yield_now().await;
+        }
+        let _ = self.post.main.send(ToMain::Lost(self.name));
+        None
+    }
+
+    async fn feed(&mut self, mut octets: &[u8]) -> Result<(), Over> {
+        let tracing = self.post.tracing.load(Ordering::Relaxed);
+        self.intake.trace(tracing);
+        loop {
+            match self.intake.take(&mut octets, &mut self.batches) {
+                Taken::Nothing => break,
+                Taken::Full => self.hand_over().await,
+                Taken::Event(what) => {
+                    self.hand_over().await;
+                    let (reply, noted) = oneshot::channel();
+                    let _ = self.post.main.send(ToMain::Remark(self.name.0, what, reply));
+                    noted.await.map_err(|_| Over)?;
+                }
+                Taken::Message(message) => {
+                    self.hand_over().await;
+                    let (reply, verdict) = oneshot::channel();
+                    let _ = self.post.main.send(ToMain::Message(self.name, message, reply));
+                    if let Some(reading) = verdict.await.map_err(|_| Over)? {
+                        self.intake.open(reading);
+                    }
+                }
+            }
+        }
+        if tracing {
+            self.trace();
+        }
+        self.hand_over().await;
+        if let Some(counters) = self.intake.news()
+            && self.heard.change(|heard| *heard = counters)
+        {
+            let _ = self.post.main.send(ToMain::Heard(self.name, Arc::clone(&self.heard)));
+        }
+        Ok(())
+    }
+
+    /// Hands what was read to the tables.
+    async fn hand_over(&mut self) {
+        let Some((peer, life)) = self.intake.reading().map(|r| (r.peer, r.life)) else { return };
+        for (table, batches) in self.post.tables.iter().zip(&mut self.batches) {
+            if !batches.is_empty() {
+                table.hand_over(peer, life, batches).await;
+            }
+        }
+    }
+
+    fn trace(&mut self) {
+        let now = clock::now();
+        let new = self.intake.take_traced();
+        let announce = self.traced.change(|traced| {
+            let room = MOST_TRACED.saturating_sub(traced.len());
+            traced.extend(new.into_iter().take(room).map(|t| (now, t)));
+        });
+        if announce {
+            let _ = self.post.main.send(ToMain::Traced(Arc::clone(&self.traced)));
+        }
+    }
+}
