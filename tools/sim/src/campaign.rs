@@ -8,6 +8,7 @@ use crate::scenario::{Scenario, Step, What};
 use crate::shrink;
 use crate::world::{MILLISECOND, SECOND, Settings, World};
 use sluice_base::{IpPrefix, Rng};
+use sluice_bgp::relationship::Relationship;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -76,6 +77,9 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
         world.run_until(last + 1);
         let expected = check::expected_sessions(&world);
         let rested = world.run_to_rest(last + PATIENCE, |world| check::is_at_rest(world, &expected));
+        if !rested && !check::can_rest(&world, &prefixes) {
+            break;
+        }
         wrong = check::check(&mut world, &prefixes);
         if !rested {
             wrong.insert(0, format!("not at rest {} s after the last step", PATIENCE / SECOND));
@@ -98,7 +102,8 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::from_seed(seed ^ 0x5ce0_a21b);
     let ipv6 = rng.below(4) == 0;
     let network = network(&mut rng, ipv6);
-    let boots = (0..network.nodes.len() as u32).map(|node| Step { at_ms: rng.below(BOOT), what: What::Boot { node } });
+    let boots = (0..network.nodes.len() as u32)
+        .map(|node| Step { at_ms: rng.below(BOOT), what: What::Boot { node } });
     let mut phases = vec![boots.collect::<Vec<_>>()];
     for number in 0..1 + rng.below(3) {
         if number > 0 {
@@ -140,12 +145,16 @@ const POOL: u64 = 10;
 fn network(rng: &mut Rng, ipv6: bool) -> Network {
     let mut network = Network::default();
     let mut groups: Vec<Vec<u32>> = Vec::new();
+    // All or none: half a hierarchy is none, and routes may go round in it.
+    let ranked = rng.below(5) < 2;
+    let salt = rng.next_u64();
     let most = if rng.below(10) == 0 { 20 } else { 8 };
     let wanted = 4 + rng.below(most - 3);
     while (network.nodes.len() as u64) < wanted {
         let asn = 65001 + groups.len() as u32;
         let size = [1, 1, 1, 1, 2, 3][rng.below(6) as usize];
-        let (says_self, routes) = [(true, false), (false, true), (true, true), (false, false)][rng.below(4) as usize];
+        let (says_self, routes) =
+            [(true, false), (false, true), (true, true), (false, false)][rng.below(4) as usize];
         let first = network.nodes.len() as u32;
         for _ in 0..size {
             let mut node = Node::new(asn);
@@ -179,7 +188,28 @@ fn network(rng: &mut Rng, ipv6: bool) -> Network {
             network.links.push(link(rng, a, b, false));
         }
     }
+    if ranked {
+        rank(&mut network, salt);
+    }
     network
+}
+
+/// Who sells transit to whom: an AS to those with higher numbers, or they are peers; the same on all links between two ASes.
+fn rank(network: &mut Network, salt: u64) {
+    for link in 0..network.links.len() {
+        let (a, b) = (network.links[link].a as usize, network.links[link].b as usize);
+        let (one, other) = (network.nodes[a].asn, network.nodes[b].asn);
+        if one == other {
+            continue;
+        }
+        let pair = u64::from(one.min(other)) << 32 | u64::from(one.max(other));
+        let peers = Rng::from_seed(salt ^ pair).below(3) == 0;
+        network.links[link].relationship = Some(match (peers, one < other) {
+            (true, _) => Relationship::Peer,
+            (false, true) => Relationship::Customer,
+            (false, false) => Relationship::Provider,
+        });
+    }
 }
 
 fn any(rng: &mut Rng, of: &[u32]) -> u32 {
@@ -221,10 +251,7 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
         5 => (What::Announce { node, prefix: number }, Some(What::Withdraw { node, prefix: number })),
         6 => (What::Withdraw { node, prefix: number }, Some(What::Announce { node, prefix: number })),
         7 => (What::RemoveNeighbor { link, side }, Some(What::AddNeighbor { link, side })),
-        8 => (
-            What::Enable { link, side, enabled: false },
-            Some(What::Enable { link, side, enabled: true }),
-        ),
+        8 => (What::Enable { link, side, enabled: false }, Some(What::Enable { link, side, enabled: true })),
         9 => (What::Reset { link, side }, None),
         10 => (What::Refresh { link, side }, None),
         11 => (What::NextHopSelf { link, side, on: rng.below(2) == 0 }, None),
@@ -290,7 +317,8 @@ pub fn campaign(budget: &Budget) -> Report {
                     if !outcome.wrong.is_empty() {
                         stop.store(true, Ordering::Relaxed);
                         let mut failed = failed.lock().expect("no thread panics with it");
-                        *failed = Some(failed.map_or(budget.first + number, |f| f.min(budget.first + number)));
+                        *failed =
+                            Some(failed.map_or(budget.first + number, |f| f.min(budget.first + number)));
                     }
                 }
             });

@@ -2,12 +2,13 @@
 
 use crate::host::Host;
 use crate::network;
-use crate::reference::{Route, View};
+use crate::reference::{Route, View, Way};
 use crate::world::World;
 use sluice_base::{Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, TableId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::State;
-use sluice_bgp::shard::RouteView;
+use sluice_bgp::shard::{PeerIndex, RouteView};
+use sluice_bgp::speaker::NeighborView;
 use sluice_bgp::wire::Unicast;
 use sluice_bgp::wire::attribute::code;
 use sluice_fea::sim::SimRoute;
@@ -38,10 +39,21 @@ pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
         wrong.push(format!("{most} octets are under way on a connection at rest"));
     }
     sessions(world, &mut wrong);
-    for prefix in prefixes {
-        routes(world, *prefix, &mut wrong);
+    let neighbors: Vec<Neighbors> = world.hosts.iter().map(Neighbors::of).collect();
+    let mut best = BTreeMap::new();
+    {
+        let view = view(world);
+        for prefix in prefixes {
+            let known = know(world, &neighbors, *prefix);
+            routes(world, &view, &known, *prefix, &mut wrong);
+            for (node, known) in known.into_iter().enumerate() {
+                let Some(route) = known.best.filter(|r| r.from.is_some()) else { continue };
+                let way = route.next_hop.and_then(|hop| view.way(node as u32, hop));
+                best.insert((node, *prefix), (route, way));
+            }
+        }
     }
-    forwarding(world, prefixes, &mut wrong);
+    forwarding(world, prefixes, &best, &mut wrong);
     wrong.truncate(MOST);
     wrong
 }
@@ -94,20 +106,20 @@ fn sessions(world: &World, wrong: &mut Vec<String>) {
 fn queues(host: &Host, wrong: &mut Vec<String>) {
     let node = host.base.id;
     if let Some(bgp) = &host.bgp {
-        let shards = bgp.speaker.shards();
-        for violation in shards.violations::<Ipv4Prefix>() {
+        let tables = bgp.speaker.tables();
+        for violation in tables.violations::<Ipv4Prefix>() {
             wrong.push(format!("n{node}: stage rule broken: {violation:?}"));
         }
-        for violation in shards.violations::<Ipv6Prefix>() {
+        for violation in tables.violations::<Ipv6Prefix>() {
             wrong.push(format!("n{node}: stage rule broken: {violation:?}"));
         }
         for family in Family::ALL {
-            let view = shards.view(family);
+            let view = tables.view(family);
             if view.stale > 0 || view.queued > 0 {
                 wrong.push(format!("n{node}: BGP at rest has {view:?} of {family}"));
             }
         }
-        if !shards.is_resolved() {
+        if !tables.is_resolved() {
             wrong.push(format!("n{node}: BGP at rest has next hops that nobody answered"));
         }
         if bgp.waits() > 0 {
@@ -124,6 +136,12 @@ fn queues(host: &Host, wrong: &mut Vec<String>) {
             wrong.push(format!("n{node}: {} things wait at the RIB's glue", rib.waits()));
         }
     }
+}
+
+/// Whether no prefix's routes go round in circles for ever, by the reference: some policies make them, and no router can help it.
+pub fn can_rest(world: &World, prefixes: &[IpPrefix]) -> bool {
+    let view = view(world);
+    prefixes.iter().all(|prefix| view.comes_to_rest(*prefix))
 }
 
 fn view(world: &World) -> View<'_> {
@@ -147,44 +165,58 @@ fn view(world: &World) -> View<'_> {
     }
 }
 
-fn known<P: Unicast + sluice_bgp::shards::Sharded>(host: &Host, prefix: P) -> Known {
+/// A router's neighbours as its tables number them.
+struct Neighbors(Vec<(PeerIndex, u32, bool)>);
+
+impl Neighbors {
+    fn of(host: &Host) -> Self {
+        let Some(bgp) = &host.bgp else { return Neighbors(Vec::new()) };
+        let views = bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a));
+        let entry = |n: NeighborView| Some((n.index, network::place(n.config.address)?.0, n.internal));
+        Neighbors(views.filter_map(entry).collect())
+    }
+
+    fn get(&self, peer: PeerIndex) -> Option<(u32, bool)> {
+        self.0.iter().find(|(index, ..)| *index == peer).map(|(_, link, internal)| (*link, *internal))
+    }
+}
+
+fn known<P: Unicast + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
     let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new() };
     let Some(bgp) = &host.bgp else { return known };
-    let shards = bgp.speaker.shards();
-    let link_of = |peer| bgp.speaker.neighbor_address(peer).and_then(network::place).map(|(link, _)| link);
-    let Some(RouteView { paths, .. }) = shards.route(prefix) else { return known };
+    let tables = bgp.speaker.tables();
+    let Some(RouteView { paths, .. }) = tables.route(prefix) else { return known };
     for path in paths {
-        let from = link_of(path.peer);
-        let neighbor = from.and_then(|_| bgp.speaker.neighbor_address(path.peer));
-        let internal = neighbor
-            .and_then(|a| bgp.speaker.neighbor_config(a))
-            .is_some_and(|n| n.peer_as == host.base.asn);
+        let neighbor = neighbors.get(path.peer);
+        let mark = attribute(&path.attributes, code::ONLY_TO_CUSTOMER);
         let route = Route {
-            from,
-            internal,
+            from: neighbor.map(|(link, _)| link),
+            internal: neighbor.is_some_and(|(_, internal)| internal),
+            local_pref: path.view.local_pref,
             path: as_path(&path.attributes),
             origin: path.view.origin as u8,
             med: path.view.med,
-            next_hop: from.map(|_| path.next_hop.address),
+            only_to_customer: mark.first_chunk::<4>().map(|asn| u32::from_be_bytes(*asn)),
+            next_hop: neighbor.map(|_| path.next_hop.address),
         };
         if path.lost.is_none() {
             known.best = Some(route.clone());
         }
         known.all.insert(route);
     }
-    for address in bgp.speaker.neighbors() {
-        let Some(index) = bgp.speaker.neighbor(address).map(|n| n.index) else { continue };
-        if shards.is_advertised(index, prefix) {
-            known.told.extend(network::place(address).map(|(link, _)| link));
-        }
-    }
+    let told = neighbors.0.iter().filter(|(index, ..)| tables.is_advertised(*index, prefix));
+    known.told = told.map(|(_, link, _)| *link).collect();
     known
+}
+
+/// The value of an attribute among canonical ones; empty if there is none.
+fn attribute(attributes: &[u8], code: u8) -> &[u8] {
+    canonical::attributes(attributes).find(|a| a.code == code).map_or(&[], |a| a.value)
 }
 
 /// The AS path among canonical attributes: AS_SEQUENCEs only, which is all that the simulated routers make.
 fn as_path(attributes: &[u8]) -> Vec<u32> {
-    let path = canonical::attributes(attributes).find(|a| a.code == code::AS_PATH);
-    let mut octets = path.map_or(&[][..], |a| a.value);
+    let mut octets = attribute(attributes, code::AS_PATH);
     let mut numbers = Vec::new();
     while let [_, count, rest @ ..] = octets {
         let (words, rest) = rest.split_at((4 * usize::from(*count)).min(rest.len()));
@@ -194,17 +226,17 @@ fn as_path(attributes: &[u8]) -> Vec<u32> {
     numbers
 }
 
-fn know(host: &Host, prefix: IpPrefix) -> Known {
-    match prefix {
-        IpPrefix::V4(p) => known(host, p),
-        IpPrefix::V6(p) => known(host, p),
-    }
+/// What all routers know of a prefix.
+fn know(world: &World, neighbors: &[Neighbors], prefix: IpPrefix) -> Vec<Known> {
+    let of = |(host, neighbors)| match prefix {
+        IpPrefix::V4(p) => known(host, neighbors, p),
+        IpPrefix::V6(p) => known(host, neighbors, p),
+    };
+    world.hosts.iter().zip(neighbors).map(of).collect()
 }
 
 /// One prefix on all routers: tables, and what was announced.
-fn routes(world: &World, prefix: IpPrefix, wrong: &mut Vec<String>) {
-    let view = view(world);
-    let known: Vec<Known> = world.hosts.iter().map(|h| know(h, prefix)).collect();
+fn routes(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
     let best = |node: u32| known[node as usize].best.as_ref();
     let fixpoint = view.fixpoint(prefix);
     for host in world.hosts.iter().filter(|h| h.bgp.is_some()) {
@@ -254,8 +286,11 @@ fn hop(host: &mut Host, prefix: IpPrefix) -> Option<(usize, Option<IpAddr>)> {
     }
 }
 
+/// Each router's best routes that are not its own, and the ways to their next hops.
+type Best = BTreeMap<(usize, IpPrefix), (Route, Option<Way>)>;
+
 /// RIB and FIB against BGP's best routes, and walks through the FIBs.
-fn forwarding(world: &mut World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) {
+fn forwarding(world: &mut World, prefixes: &[IpPrefix], bests: &Best, wrong: &mut Vec<String>) {
     if world.fabric.settings.light {
         return;
     }
@@ -263,10 +298,10 @@ fn forwarding(world: &mut World, prefixes: &[IpPrefix], wrong: &mut Vec<String>)
     let mut expected_routes = vec![0usize; world.hosts.len()];
     for prefix in prefixes {
         for node in 0..world.hosts.len() {
-            let best = know(&world.hosts[node], *prefix).best.filter(|r| r.from.is_some());
-            let way = best.as_ref().and_then(|r| view(world).way(node as u32, r.next_hop?));
+            let known = bests.get(&(node, *prefix));
+            let (best, way) = (known.map(|(route, _)| route), known.and_then(|(_, way)| *way));
             expected_routes[node] += usize::from(way.is_some());
-            in_rib(&world.hosts[node], *prefix, best.as_ref(), wrong);
+            in_rib(&world.hosts[node], *prefix, best, wrong);
             let host = &mut world.hosts[node];
             if !world.fabric.up[node] {
                 continue;

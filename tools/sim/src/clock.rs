@@ -42,7 +42,8 @@ mod tests {
 
     #[test]
     fn there_and_back() {
-        for clock in [Clock::default(), Clock::new(77, 0), Clock::new(5_000_000_000, 200), Clock::new(9, -300)]
+        for clock in
+            [Clock::default(), Clock::new(77, 0), Clock::new(5_000_000_000, 200), Clock::new(9, -300)]
         {
             for at in [0u64, 1, 999, 1_000_000_007, 3_600_000_000_000] {
                 let local = clock.local(at);

@@ -7,6 +7,7 @@ use crate::rewrite::Rewrite;
 use serde::{Deserialize, Serialize};
 use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
+use sluice_bgp::relationship::Relationship;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Where the links' IPv4 subnets begin: 10.0.0.0.
@@ -60,21 +61,6 @@ impl Node {
     }
 }
 
-/// What the second router of a link is to the first one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Relationship {
-    /// Nothing in particular: everything is announced.
-    #[default]
-    None,
-    /// A customer.
-    Customer,
-    /// A peer.
-    Peer,
-    /// A provider.
-    Provider,
-}
-
 /// A link between two routers, with a BGP session over it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Link {
@@ -88,8 +74,8 @@ pub struct Link {
     #[serde(default)]
     pub bandwidth: u64,
     /// What `b` is to `a`.
-    #[serde(default, skip_serializing_if = "is_plain")]
-    pub relationship: Relationship,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub relationship: Option<Relationship>,
     /// What happens on the way to what `a` announces, and to what `b` does.
     #[serde(default, skip_serializing_if = "are_none")]
     pub rewrites: [Rewrite; 2],
@@ -99,14 +85,19 @@ fn are_none(rewrites: &[Rewrite; 2]) -> bool {
     rewrites.iter().all(|r| *r == Rewrite::default())
 }
 
-fn is_plain(r: &Relationship) -> bool {
-    *r == Relationship::None
-}
-
 impl Link {
     /// A link without a limit, and without a rank between its routers.
     pub fn new(a: u32, b: u32, delay: u64) -> Self {
-        Link { a, b, delay, bandwidth: 0, relationship: Relationship::None, rewrites: Default::default() }
+        Link { a, b, delay, bandwidth: 0, relationship: None, rewrites: Default::default() }
+    }
+
+    /// What the neighbour is to the router at `side`, if they are of different ASes and anything is said.
+    pub const fn neighbor_is(&self, side: usize) -> Option<Relationship> {
+        match (self.relationship, side) {
+            (Some(Relationship::Customer), 1) => Some(Relationship::Provider),
+            (Some(Relationship::Provider), 1) => Some(Relationship::Customer),
+            (said, _) => said,
+        }
     }
 
     /// The router at a side (0 or 1).

@@ -5,6 +5,7 @@
 
 use crate::network::{self, Network};
 use sluice_base::IpPrefix;
+use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -15,14 +16,46 @@ pub struct Route {
     pub from: Option<u32>,
     /// Whether it came from the router's own AS.
     pub internal: bool,
+    /// LOCAL_PREF.
+    pub local_pref: u32,
     /// The AS path.
     pub path: Vec<u32>,
     /// ORIGIN.
     pub origin: u8,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
+    /// ONLY_TO_CUSTOMER (RFC 9234).
+    pub only_to_customer: Option<u32>,
     /// The next hop.
     pub next_hop: Option<IpAddr>,
+}
+
+impl Route {
+    /// A route of the router's own.
+    pub const fn own() -> Self {
+        Route {
+            from: None,
+            internal: false,
+            local_pref: PLAIN,
+            path: Vec::new(),
+            origin: 0,
+            med: None,
+            only_to_customer: None,
+            next_hop: None,
+        }
+    }
+}
+
+/// LOCAL_PREF of what has no relationship.
+const PLAIN: u32 = 100;
+
+/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford.
+const fn preference(neighbor: Relationship) -> u32 {
+    match neighbor {
+        Relationship::Customer => 300,
+        Relationship::Peer => 200,
+        Relationship::Provider => PLAIN,
+    }
 }
 
 /// What the reference has to know of a network as it is now.
@@ -60,6 +93,17 @@ impl View<'_> {
         if !internal {
             route.path.insert(0, asn);
             route.med = route.med.filter(|_| best.from.is_none());
+            route.local_pref = PLAIN;
+            let neighbor = description.neighbor_is(side);
+            // RFC 9234, section 5, egress.
+            if matches!(neighbor, Some(Relationship::Peer | Relationship::Provider))
+                && best.only_to_customer.is_some()
+            {
+                return None;
+            }
+            if matches!(neighbor, Some(Relationship::Customer | Relationship::Peer)) {
+                route.only_to_customer = route.only_to_customer.or(Some(asn));
+            }
         }
         let keeps = internal && best.from.is_some() && !self.next_hop_self[link as usize][side];
         if !keeps {
@@ -70,6 +114,32 @@ impl View<'_> {
         route.med = rewrite.med.or(route.med);
         if let Some(first) = route.path.first().copied() {
             (0..rewrite.prepend).for_each(|_| route.path.insert(0, first));
+        }
+        Some(route)
+    }
+
+    /// A route as the router at `side` of `link` takes it in; `None` if it does not.
+    fn accepted(&self, link: u32, side: usize, mut route: Route) -> Option<Route> {
+        let description = &self.network.links[link as usize];
+        let asn = self.network.nodes[description.end(side) as usize].asn;
+        let peer = self.network.nodes[description.end(1 - side) as usize].asn;
+        if route.path.contains(&asn) {
+            return None;
+        }
+        if let Some(neighbor) = description.neighbor_is(side).filter(|_| !route.internal) {
+            // RFC 9234, section 5, ingress.
+            let leak = match neighbor {
+                Relationship::Customer => route.only_to_customer.is_some(),
+                Relationship::Peer => route.only_to_customer.is_some_and(|marked| marked != peer),
+                Relationship::Provider => false,
+            };
+            if leak {
+                return None;
+            }
+            route.local_pref = preference(neighbor);
+            if neighbor != Relationship::Customer {
+                route.only_to_customer = route.only_to_customer.or(Some(peer));
+            }
         }
         Some(route)
     }
@@ -104,16 +174,15 @@ impl View<'_> {
         prefix: IpPrefix,
         best: impl Fn(u32) -> Option<&'b Route>,
     ) -> Vec<Route> {
-        let asn = self.network.nodes[node as usize].asn;
         let from = |(link, side): (u32, usize)| {
             let neighbor = self.network.links[link as usize].end(1 - side);
             let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
-            self.announced(link, 1 - side, best(neighbor)?, is_ipv6).filter(|r| !r.path.contains(&asn))
+            let route = self.announced(link, 1 - side, best(neighbor)?, is_ipv6)?;
+            self.accepted(link, side, route)
         };
         let mut routes: Vec<Route> = self.network.links_of(node).filter_map(from).collect();
         if self.networks[node as usize].contains(&prefix) {
-            let (path, origin, med) = (Vec::new(), 0, None);
-            routes.push(Route { from: None, internal: false, path, origin, med, next_hop: None });
+            routes.push(Route::own());
         }
         routes
     }
@@ -128,6 +197,7 @@ impl View<'_> {
             way.is_some_and(|(link, _)| r.internal || Some(link) == r.from)
         };
         let mut field: Vec<&Route> = received.iter().filter(usable).collect();
+        keep(&mut field, |r| std::cmp::Reverse(r.local_pref));
         keep(&mut field, |r| r.path.len());
         keep(&mut field, |r| r.origin);
         let all = field.clone();
@@ -150,6 +220,12 @@ impl View<'_> {
         let forward = self.iterate(prefix, &(0..count).collect::<Vec<_>>())?;
         let backward = self.iterate(prefix, &(0..count).rev().collect::<Vec<_>>())?;
         (forward == backward).then_some(forward)
+    }
+
+    /// Whether the network comes to rest at all for a prefix, when routers decide one after the other.
+    pub fn comes_to_rest(&self, prefix: IpPrefix) -> bool {
+        let order: Vec<u32> = (0..self.network.nodes.len() as u32).collect();
+        self.iterate(prefix, &order).is_some()
     }
 
     fn iterate(&self, prefix: IpPrefix, order: &[u32]) -> Option<BTreeMap<u32, Route>> {

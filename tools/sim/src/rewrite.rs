@@ -102,8 +102,12 @@ mod tests {
     #[test]
     fn an_update_is_rewritten_and_nothing_else() {
         let keepalive = [&[0xff; 16][..], &[0, 19, 4]].concat();
-        let body =
-            [&[0, 0, 0, 20][..], &[0x40, 1, 1, 0], &[0x40, 2, 6, 2, 1, 0, 0, 0, 7], &[0x40, 3, 4, 10, 0, 0, 1]];
+        let body = [
+            &[0, 0, 0, 20][..],
+            &[0x40, 1, 1, 0],
+            &[0x40, 2, 6, 2, 1, 0, 0, 0, 7],
+            &[0x40, 3, 4, 10, 0, 0, 1],
+        ];
         let update = [&[0xff; 16][..], &[0, 43 + 4, 2], &body.concat(), &[24, 192, 0, 2]].concat();
         let rewrite = Rewrite { origin: Some(2), med: Some(9), prepend: 1 };
         let out = rewrite.apply([&keepalive[..], &update].concat());

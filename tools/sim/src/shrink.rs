@@ -92,13 +92,15 @@ fn after(number: u32, gone: u32) -> Option<u32> {
 fn without_link(scenario: &Scenario, gone: u32) -> Scenario {
     with(scenario, |s| {
         s.network.links.remove(gone as usize);
-        renumber(s, |what| link_of(what).is_none_or(|link| match after(*link, gone) {
-            Some(number) => {
-                *link = number;
-                true
-            }
-            None => false,
-        }));
+        renumber(s, |what| {
+            link_of(what).is_none_or(|link| match after(*link, gone) {
+                Some(number) => {
+                    *link = number;
+                    true
+                }
+                None => false,
+            })
+        });
     })
 }
 
@@ -115,13 +117,15 @@ fn without_node(scenario: &Scenario, gone: u32) -> Scenario {
         link.a -= u32::from(link.a > gone);
         link.b -= u32::from(link.b > gone);
     }
-    renumber(&mut smaller, |what| node_of(what).is_none_or(|node| match after(*node, gone) {
-        Some(number) => {
-            *node = number;
-            true
-        }
-        None => false,
-    }));
+    renumber(&mut smaller, |what| {
+        node_of(what).is_none_or(|node| match after(*node, gone) {
+            Some(number) => {
+                *node = number;
+                true
+            }
+            None => false,
+        })
+    });
     smaller
 }
 

@@ -87,7 +87,7 @@ pub fn run(plan: Plan, prepare: impl FnOnce(&mut World)) -> (Summary, World) {
         history: format!("{:016x}", world.fabric.history.hash()),
     };
     for bgp in world.hosts.iter().filter_map(|h| h.bgp.as_ref()) {
-        let view = bgp.speaker.shards().view(Family::Ipv4);
+        let view = bgp.speaker.tables().view(Family::Ipv4);
         summary.routes += view.prefixes;
         summary.complete += usize::from(view.prefixes == prefixes);
         let neighbors = bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a));

@@ -141,8 +141,7 @@ impl Connections {
     /// Octets that were sent and not received, or received and not read, over all connections, and the most of one.
     pub fn under_way(&self) -> (usize, usize) {
         let each = self.all.iter().flat_map(|c| &c.ends).filter(|e| e.state != State::Closed);
-        each.map(|e| e.in_flight.max(e.received.len()))
-            .fold((0, 0), |(sum, most), n| (sum + n, most.max(n)))
+        each.map(|e| e.in_flight.max(e.received.len())).fold((0, 0), |(sum, most), n| (sum + n, most.max(n)))
     }
 }
 
@@ -167,8 +166,7 @@ impl Fabric {
         let neighbor = crate::network::ipv4(link, 1 - side).into();
         let own = crate::network::ipv4(link, side).into();
         // The number of the other end is given when it accepts.
-        let ends =
-            [End::new(host, neighbor, id, State::Waiting), End::new(other, own, id, State::Waiting)];
+        let ends = [End::new(host, neighbor, id, State::Waiting), End::new(other, own, id, State::Waiting)];
         let at = self.connections.add(link, ends);
         let arrival = self.links[link as usize].arrival(self.now, side, 60, &mut self.rng);
         self.queue.push(arrival, Event::Syn(at.other()));

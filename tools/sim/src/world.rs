@@ -4,7 +4,7 @@ use crate::clock::Clock;
 use crate::history::History;
 use crate::host::Host;
 use crate::link::Link;
-use crate::network::{self, Network, Relationship};
+use crate::network::{self, Network};
 use crate::queue::{Event, Queue};
 use crate::rewrite::Rewrite;
 use crate::scenario::Step;
@@ -124,7 +124,8 @@ impl Fabric {
     /// Octets that a router received, for who taps it.
     pub fn tap(&mut self, host: u32, asn: Asn, neighbor: IpAddr, octets: &[u8]) {
         if let Some(tap) = &mut self.tap {
-            let peer = network::place(neighbor).map_or(u32::MAX, |(link, side)| self.ends[link as usize][side]);
+            let peer =
+                network::place(neighbor).map_or(u32::MAX, |(link, side)| self.ends[link as usize][side]);
             let peer_as = self.asns.get(peer as usize).copied().unwrap_or(Asn(0));
             tap(self.now, host, asn, neighbor, peer_as, octets);
         }
@@ -310,7 +311,8 @@ impl World {
     /// The state of the session of a link as a side sees it.
     pub fn state(&self, link: u32, side: usize) -> State {
         let host = &self.hosts[self.fabric.host_at(link, side) as usize];
-        let neighbor = host.bgp.as_ref().and_then(|b| b.speaker.neighbor(network::ipv4(link, 1 - side).into()));
+        let neighbor =
+            host.bgp.as_ref().and_then(|b| b.speaker.neighbor(network::ipv4(link, 1 - side).into()));
         neighbor.map_or(State::Idle, |n| n.state)
     }
 }
@@ -323,12 +325,9 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     config.hold_time = settings.hold_time;
     config.families = Families { ipv4: true, ipv6: settings.ipv6 };
     config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
-    relate(&mut config, description.relationship, side);
+    config.relationship = description.neighbor_is(side);
     config
 }
-
-/// What the neighbour is to the router at `side`, as far as BGP has a word for it.
-fn relate(_config: &mut NeighborConfig, _relationship: Relationship, _side: usize) {}
 
 /// A router's static routes to the other links of its internal neighbours.
 fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<StaticRoute> {

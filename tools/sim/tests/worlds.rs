@@ -52,7 +52,9 @@ fn full_routers_forward_everything() {
 
 #[test]
 fn one_seed_has_one_history() {
-    for settings in [Settings::light(), Settings::full(), Settings { ipv6: true, slice: 3, ..Settings::full() }] {
+    for settings in
+        [Settings::light(), Settings::full(), Settings { ipv6: true, slice: 3, ..Settings::full() }]
+    {
         let history = |seed| {
             let (_, mut world) = simulate::run(plan(ring(7, 2), settings.clone(), seed), |world| {
                 let degrade = What::Degrade { link: 0, loss: 100_000, reorder: 100_000, delay: 4_000_000 };

@@ -1,7 +1,7 @@
 //! BGP's process: the core, its sockets, and its dealings with the RIB.
 //!
-//! Rules of the shell that are repeated here because they are there and not in the core: when the RIB has been told everything
-//! (`is_converged`), and that an answer is void which was taken back while its question was under way.
+//! A rule of the shell that is repeated here because it is there and not in the core: an answer is void which was taken back while
+//! its question was under way.
 
 use super::ipc::{Answer, Message, Process};
 use super::{Base, network_endpoints};
@@ -10,20 +10,19 @@ use crate::tcp::EndRef;
 use crate::world::Fabric;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Distance, Duration, Family, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    Metric, NextHop, Prefix, RouteBatch,
+    Distance, Family, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop,
+    Prefix, RouteBatch,
 };
 use sluice_bgp::event::PeerEvent;
-use sluice_bgp::session::{ConnectionId, Direction, State};
+use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
+use sluice_bgp::speaker::control::GRACE;
 use sluice_bgp::speaker::{Config, Identity, Input, Output, Speaker};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use sluice_rib::OriginSettings;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// How long BGP's routes outlive their process.
-pub const GRACE: Duration = Duration::from_secs(120);
 /// Batches to the RIB that may be under way.
 const WINDOW: u32 = 8;
 
@@ -54,7 +53,6 @@ pub struct BgpProcess {
     transmit: Vec<EndRef>,
     accepted: u32,
     started: Instant,
-    converged: bool,
     rib: RibSide,
     /// Routes that the RIB would have been told, where there is none.
     pub unsent: u64,
@@ -72,7 +70,7 @@ impl BgpProcess {
             tables: fabric.settings.tables,
             source: 1,
         };
-        let mut speaker = Speaker::new(identity);
+        let mut speaker = Speaker::starting_at(identity, base.now(fabric));
         speaker.check(fabric.settings.check);
         BgpProcess {
             speaker,
@@ -81,7 +79,6 @@ impl BgpProcess {
             transmit: Vec::new(),
             accepted: 0,
             started: base.now(fabric),
-            converged: false,
             rib: RibSide::default(),
             unsent: 0,
             flaps: (0, 0),
@@ -100,7 +97,7 @@ impl BgpProcess {
 
     /// Whether the RIB has been told everything, and next hops are known.
     pub fn is_settled(&self) -> bool {
-        self.rib.registered && !self.rib.refresh_due && self.speaker.shards().is_resolved()
+        self.rib.registered && !self.rib.refresh_due && self.speaker.tables().is_resolved()
     }
 
     /// Takes a configuration.
@@ -198,7 +195,7 @@ impl BgpProcess {
         self.accepted += 1;
         fabric.accept(end, id);
         fabric.history.note(fabric.now, base.id, 4, || format!("accepts {address} {id:?}"));
-        if self.speaker.neighbor_config(address).is_none() {
+        if !self.speaker.neighbors().any(|a| a == address) {
             return fabric.close(end); // a stranger
         }
         self.connections.insert((address, id), end);
@@ -300,7 +297,7 @@ impl BgpProcess {
 
     /// The next moment at which the process has something to do.
     pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let patience = (self.rib.refresh_due && !self.converged).then(|| self.started + GRACE);
+        let patience = (self.rib.refresh_due).then(|| self.started + GRACE);
         patience.into_iter().filter(|at| *at > now).chain(self.speaker.next_deadline()).min()
     }
 
@@ -424,7 +421,7 @@ impl BgpProcess {
             }
         }
         let idle = !self.rib.ready.iter().any(|r| *r) && self.rib.under_way == 0 && self.rib.registered;
-        if self.rib.refresh_due && idle && self.is_converged(base.now(fabric)) {
+        if self.rib.refresh_due && idle && self.speaker.is_converged(base.now(fabric)) {
             self.rib.refresh_due = false;
             base.tell(fabric, Process::Rib, Message::EndOfRefresh(Process::Bgp));
         }
@@ -447,19 +444,6 @@ impl BgpProcess {
             base.tell(fabric, Process::Rib, message(batch));
         }
         more
-    }
-
-    fn is_converged(&mut self, now: Instant) -> bool {
-        self.converged |= now >= self.started + GRACE || self.have_all_told();
-        self.converged && self.speaker.shards().is_resolved()
-    }
-
-    fn have_all_told(&self) -> bool {
-        self.speaker.neighbors().filter_map(|a| self.speaker.neighbor(a)).all(|n| {
-            let families = n.negotiated.map(|n| n.families).unwrap_or_default();
-            let told = (!families.ipv4 || n.end_of_rib[0]) && (!families.ipv6 || n.end_of_rib[1]);
-            !n.config.enabled || (n.state == State::Established && told)
-        })
     }
 }
 

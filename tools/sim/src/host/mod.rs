@@ -317,7 +317,8 @@ impl Host {
             // The processes' own waits are met in a turn.
             self.base.wake(fabric, false);
         }
-        if let Some(bgp) = self.bgp.as_mut().filter(|p| p.speaker.next_deadline().is_some_and(|at| at <= now)) {
+        if let Some(bgp) = self.bgp.as_mut().filter(|p| p.speaker.next_deadline().is_some_and(|at| at <= now))
+        {
             bgp.on_deadline(&mut self.base, fabric);
         }
         self.note_deadline(fabric);

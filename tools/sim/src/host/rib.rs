@@ -3,8 +3,8 @@
 //! Rules of the shell that are repeated here because they are there and not in the core: when a resync ends, that questions wait
 //! for the interfaces, and whose origin is stale with which client.
 
+use super::Base;
 use super::ipc::{Answer, Message, Process};
-use super::{Base, bgp};
 use crate::world::Fabric;
 use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{Duration, FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, TableId};
@@ -16,8 +16,10 @@ use std::net::IpAddr;
 
 /// Batches to the FEA that may be under way.
 const WINDOW: u32 = 8;
-/// The engine keeps what it has until all origins have announced everything, at least this long.
+/// The engine keeps what it has until all origins have announced everything, at least this long ...
 const SETTLE: Duration = Duration::from_secs(5);
+/// ... and at most this long.
+const GRACE: Duration = Duration::from_secs(120);
 /// How long questions wait for the FEA to tell of interfaces.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -254,7 +256,7 @@ impl RibProcess {
         let told = self.rib.tables_with_fib_work().next().is_none() && self.under_way == 0;
         let all_refreshed = !self.origins.is_empty() && self.refreshed.len() == self.origins.len();
         let settled = now >= self.started + SETTLE && all_refreshed;
-        let due = now >= self.started + bgp::GRACE || settled;
+        let due = now >= self.started + GRACE || settled;
         self.fea_owned && self.resyncing && !self.ending && told && due
     }
 
@@ -264,7 +266,7 @@ impl RibProcess {
         let waits = self.fea_owned && self.resyncing && !self.ending;
         let resync = waits.then(|| {
             let all_refreshed = !self.origins.is_empty() && self.refreshed.len() == self.origins.len();
-            self.started + if all_refreshed { SETTLE } else { bgp::GRACE }
+            self.started + if all_refreshed { SETTLE } else { GRACE }
         });
         let own = [asked, resync].into_iter().flatten().filter(|at| *at > now);
         own.chain(self.rib.next_deadline()).min()
