@@ -16,6 +16,8 @@ use std::time::{Duration, Instant};
 /// How long a network may take to come to rest after the last thing that was done to it, in virtual time: hold times, retries that
 /// get rarer, and the grace times of dead processes.
 const PATIENCE: u64 = 900 * SECOND;
+/// How long one may take whose policies contradict each other: it may never do.
+const LITTLE_PATIENCE: u64 = 200 * SECOND;
 /// Within which time all routers are switched on.
 const BOOT: u64 = 2000;
 
@@ -76,8 +78,10 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
         }
         world.run_until(last + 1);
         let expected = check::expected_sessions(&world);
-        let rested = world.run_to_rest(last + PATIENCE, |world| check::is_at_rest(world, &expected));
-        if !rested && !check::can_rest(&world, &prefixes) {
+        let decided = check::is_decided(&world, &prefixes);
+        let patience = if decided { PATIENCE } else { LITTLE_PATIENCE };
+        let rested = world.run_to_rest(last + patience, |world| check::is_at_rest(world, &expected));
+        if !rested && !decided {
             break;
         }
         wrong = check::check(&mut world, &prefixes);
@@ -141,6 +145,15 @@ fn prefix(number: u64, ipv6: bool) -> IpPrefix {
 /// Prefixes that a campaign's routers originate: few, so that several routers have the same one.
 const POOL: u64 = 10;
 
+/// A prefix for a router to originate. Where ASes have ranks each has its own: one that several ASes originate may be preferred by
+/// each from the other.
+fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
+    match ranked {
+        true => prefix(POOL + 2 * u64::from(asn % 100) + rng.below(2), ipv6),
+        false => prefix(rng.below(POOL), ipv6),
+    }
+}
+
 /// ASes of one to three routers, all of an AS joined to each other, and the ASes joined at random.
 fn network(rng: &mut Rng, ipv6: bool) -> Network {
     let mut network = Network::default();
@@ -160,7 +173,7 @@ fn network(rng: &mut Rng, ipv6: bool) -> Network {
             let mut node = Node::new(asn);
             node.next_hop_self = says_self;
             node.static_routes = routes && size > 1;
-            node.networks = (0..rng.below(3)).map(|_| prefix(rng.below(POOL), ipv6)).collect();
+            node.networks = (0..rng.below(3)).map(|_| a_prefix(rng, ranked, asn, ipv6)).collect();
             node.networks.sort_unstable();
             node.networks.dedup();
             if rng.below(3) == 0 {
@@ -242,7 +255,8 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
     let link = rng.below(network.links.len() as u64) as u32;
     let side = rng.below(2) as u8;
     let process = Process::ALL[rng.below(4) as usize];
-    let number = prefix(rng.below(POOL), ipv6);
+    let ranked = network.links.iter().any(|l| l.relationship.is_some());
+    let number = a_prefix(rng, ranked, network.nodes[node as usize].asn, ipv6);
     let (what, end) = match rng.below(13) {
         0 => (What::Cut { link }, Some(What::Heal { link })),
         1 => (What::CarrierDown { link }, Some(What::CarrierUp { link })),

@@ -138,10 +138,11 @@ fn queues(host: &Host, wrong: &mut Vec<String>) {
     }
 }
 
-/// Whether no prefix's routes go round in circles for ever, by the reference: some policies make them, and no router can help it.
-pub fn can_rest(world: &World, prefixes: &[IpPrefix]) -> bool {
+/// Whether each prefix's routes come to the same end whoever is first, by the reference. Some policies have several ends, or none,
+/// and no router can help it.
+pub fn is_decided(world: &World, prefixes: &[IpPrefix]) -> bool {
     let view = view(world);
-    prefixes.iter().all(|prefix| view.comes_to_rest(*prefix))
+    prefixes.iter().all(|prefix| view.fixpoint(*prefix).is_some())
 }
 
 fn view(world: &World) -> View<'_> {

@@ -222,12 +222,6 @@ impl View<'_> {
         (forward == backward).then_some(forward)
     }
 
-    /// Whether the network comes to rest at all for a prefix, when routers decide one after the other.
-    pub fn comes_to_rest(&self, prefix: IpPrefix) -> bool {
-        let order: Vec<u32> = (0..self.network.nodes.len() as u32).collect();
-        self.iterate(prefix, &order).is_some()
-    }
-
     fn iterate(&self, prefix: IpPrefix, order: &[u32]) -> Option<BTreeMap<u32, Route>> {
         let mut best: BTreeMap<u32, Route> = BTreeMap::new();
         for _ in 0..4 * order.len() + 10 {
