@@ -103,6 +103,11 @@ enum Command {
     /// time. Each peer needs an address of its own, because routers tell peers apart by it: --local is the first of them, and the
     /// router has to know them all as neighbors, senders first, each with the next AS. `--floor` shows what the client itself can do.
     Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
+    /// Simulates whole networks of Sluice routers in one process, in virtual time.
+    ///
+    /// A large network runs until it has come to rest. A campaign runs many small ones with random faults and checks each; a network that
+    /// fails is cut down and written to a file, from which --replay runs it again.
+    Simulate(Box<sluice_sim::SimulateArgs>),
     /// Prints a completion script for a shell.
     Completions {
         /// The shell.
@@ -160,6 +165,9 @@ fn main() -> ExitCode {
         Command::Bgpsim(args) => {
             return sluice_bgpsim::cli::run(&args)
                 .unwrap_or_else(|error| Failure::from(error).print(args.json));
+        }
+        Command::Simulate(args) => {
+            return sluice_sim::cli::run(&args).unwrap_or_else(|error| Failure::from(error).print(args.json));
         }
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "sluice", &mut std::io::stdout());

@@ -9,6 +9,7 @@
 
 pub mod campaign;
 pub mod check;
+pub mod cli;
 pub mod clock;
 pub mod history;
 pub mod host;
@@ -21,4 +22,8 @@ pub mod scenario;
 pub mod shrink;
 pub mod simulate;
 pub mod tcp;
+mod topology;
+pub mod trace;
 pub mod world;
+
+pub use cli::SimulateArgs;

@@ -2,7 +2,7 @@
 
 use crate::network::{self, Network};
 use crate::world::{SECOND, Settings, World};
-use sluice_base::{Family, IpPrefix};
+use sluice_base::{Family, IpPrefix, Rng};
 use std::time::Instant;
 
 /// What is run.
@@ -102,4 +102,16 @@ pub fn peak_memory() -> u64 {
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));
     let kilobytes = line.and_then(|l| l.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
     kilobytes.unwrap_or(0) * 1024
+}
+
+/// Leaves prefixes to `count` routers, chosen at random.
+pub fn thin(network: &mut Network, count: usize, rng: &mut Rng) {
+    let mut order: Vec<usize> = (0..network.nodes.len()).collect();
+    for place in 0..count.min(order.len()) {
+        let other = place + rng.below((order.len() - place) as u64) as usize;
+        order.swap(place, other);
+    }
+    for node in order.into_iter().skip(count) {
+        network.nodes[node].networks.clear();
+    }
 }
