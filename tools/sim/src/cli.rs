@@ -8,7 +8,6 @@ use crate::trace::Trace;
 use crate::world::{MILLISECOND, SECOND, Settings};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
-use sluice_base::Rng;
 use sluice_topology::Topology;
 use std::fs::File;
 use std::io::BufWriter;
@@ -104,7 +103,7 @@ fn run_network(args: &SimulateArgs, mut network: Network) -> Result<Summary> {
     );
     simulate::originate(&mut network, args.prefixes_per_node);
     if let Some(count) = args.originating {
-        simulate::thin(&mut network, count, &mut Rng::from_seed(args.seed));
+        simulate::thin(&mut network, count, args.seed);
     }
     let base = if args.full { Settings::full() } else { Settings::light() };
     let settings = Settings { reaction: (args.reaction * MILLISECOND).max(1), ..base };

@@ -104,8 +104,9 @@ pub fn peak_memory() -> u64 {
     kilobytes.unwrap_or(0) * 1024
 }
 
-/// Leaves prefixes to `count` routers, chosen at random.
-pub fn thin(network: &mut Network, count: usize, rng: &mut Rng) {
+/// Leaves prefixes to `count` routers, chosen by the seed.
+pub fn thin(network: &mut Network, count: usize, seed: u64) {
+    let mut rng = Rng::from_seed(seed);
     let mut order: Vec<usize> = (0..network.nodes.len()).collect();
     for place in 0..count.min(order.len()) {
         let other = place + rng.below((order.len() - place) as u64) as usize;
