@@ -53,9 +53,7 @@ fn main() -> Result<()> {
     let mut lines = Vec::new();
     for (number, case) in CASES.iter().enumerate() {
         let runs = (0..args.rounds.max(1)).map(|_| apart(number)).collect::<Result<Vec<Value>>>()?;
-        let middle = |key: &str| {
-            median(&runs.iter().filter_map(|r| r[key].as_f64()).collect::<Vec<f64>>())
-        };
+        let middle = |key: &str| median(&runs.iter().filter_map(|r| r[key].as_f64()).collect::<Vec<f64>>());
         ensure!(runs.iter().all(|r| r["history"] == runs[0]["history"]), "one seed had two histories");
         let (seconds, gb) = (middle("seconds"), middle("memory") / 1e9);
         lines.push(vec![
@@ -100,6 +98,9 @@ fn one(case: &Case) -> Result<Value> {
     let settings = Settings { reaction: 50 * MILLISECOND, ..Settings::light() };
     let plan = Plan { network, seed: SEED, settings, until: 3600, boot_spread: SECOND };
     let (summary, _) = simulate::run(plan, |_| {});
-    ensure!(summary.quiet && summary.complete == summary.routers, "not everything is known everywhere: {summary:?}");
+    ensure!(
+        summary.quiet && summary.complete == summary.routers,
+        "not everything is known everywhere: {summary:?}"
+    );
     Ok(serde_json::to_value(summary)?)
 }

@@ -165,9 +165,9 @@ fn network(rng: &mut Rng, ipv6: bool) -> Network {
     let wanted = 4 + rng.below(most - 3);
     while (network.nodes.len() as u64) < wanted {
         let asn = 65001 + groups.len() as u32;
-        let size = [1, 1, 1, 1, 2, 3][rng.below(6) as usize];
-        let (says_self, routes) =
-            [(true, false), (false, true), (true, true), (false, false)][rng.below(4) as usize];
+        let size = [1, 1, 1, 2, 3, 3][rng.below(6) as usize];
+        let (says_self, routes) = [(true, false), (false, true), (false, true), (true, true), (false, false)]
+            [rng.below(5) as usize];
         let first = network.nodes.len() as u32;
         for _ in 0..size {
             let mut node = Node::new(asn);
@@ -233,6 +233,9 @@ fn link(rng: &mut Rng, a: u32, b: u32, internal: bool) -> Link {
     let mut link = Link::new(a, b, 50_000 + rng.below(30 * MILLISECOND));
     if rng.below(5) == 0 {
         link.bandwidth = 1000 + rng.below(100_000);
+    }
+    if internal {
+        link.cost = rng.below(4) as u32;
     }
     for rewrite in &mut link.rewrites {
         if !internal && rng.below(3) == 0 {

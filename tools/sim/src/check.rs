@@ -296,12 +296,12 @@ fn forwarding(world: &mut World, prefixes: &[IpPrefix], bests: &Best, wrong: &mu
         return;
     }
     let mut hops: BTreeMap<(u32, IpPrefix), u32> = BTreeMap::new();
-    let mut expected_routes = vec![0usize; world.hosts.len()];
+    let mut expected_routes: BTreeMap<usize, usize> = BTreeMap::new();
     for prefix in prefixes {
         for node in 0..world.hosts.len() {
             let known = bests.get(&(node, *prefix));
             let (best, way) = (known.map(|(route, _)| route), known.and_then(|(_, way)| *way));
-            expected_routes[node] += usize::from(way.is_some());
+            *expected_routes.entry(node).or_default() += usize::from(way.is_some());
             in_rib(&world.hosts[node], *prefix, best, wrong);
             let host = &mut world.hosts[node];
             if !world.fabric.up[node] {
@@ -324,7 +324,8 @@ fn forwarding(world: &mut World, prefixes: &[IpPrefix], bests: &Best, wrong: &mu
         }
     }
     for node in 0..world.hosts.len() {
-        static_routes(world, node, expected_routes[node], prefixes, wrong);
+        let expected = expected_routes.get(&node).copied().unwrap_or(0);
+        static_routes(world, node, expected, prefixes, wrong);
     }
     for prefix in prefixes {
         for node in 0..world.hosts.len() as u32 {

@@ -25,6 +25,8 @@ pub struct Link {
     pub delay: u64,
     /// Octets a second; 0 for no limit.
     bandwidth: u64,
+    /// What static routes over it cost.
+    pub cost: u32,
     /// What is wrong with it.
     pub quality: Quality,
     /// Whether it is cut in the middle, where neither router sees it.
@@ -43,6 +45,7 @@ impl Link {
         Link {
             delay: link.delay,
             bandwidth: link.bandwidth,
+            cost: link.cost,
             quality: Quality::default(),
             cut: false,
             carrier: true,

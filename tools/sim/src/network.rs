@@ -73,12 +73,19 @@ pub struct Link {
     /// Octets a second; 0 for no limit.
     #[serde(default)]
     pub bandwidth: u64,
+    /// What static routes over it cost, as an IGP would say.
+    #[serde(default, skip_serializing_if = "is_zero_cost")]
+    pub cost: u32,
     /// What `b` is to `a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relationship: Option<Relationship>,
     /// What happens on the way to what `a` announces, and to what `b` does.
     #[serde(default, skip_serializing_if = "are_none")]
     pub rewrites: [Rewrite; 2],
+}
+
+fn is_zero_cost(n: &u32) -> bool {
+    *n == 0
 }
 
 fn are_none(rewrites: &[Rewrite; 2]) -> bool {
@@ -88,7 +95,7 @@ fn are_none(rewrites: &[Rewrite; 2]) -> bool {
 impl Link {
     /// A link without a limit, and without a rank between its routers.
     pub fn new(a: u32, b: u32, delay: u64) -> Self {
-        Link { a, b, delay, bandwidth: 0, relationship: None, rewrites: Default::default() }
+        Link { a, b, delay, bandwidth: 0, cost: 0, relationship: None, rewrites: Default::default() }
     }
 
     /// What the neighbour is to the router at `side`, if they are of different ASes and anything is said.

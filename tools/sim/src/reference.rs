@@ -167,6 +167,13 @@ impl View<'_> {
         self.carriers[link as usize].then_some((link, gateway))
     }
 
+    /// What the way to a next hop costs: nothing on a link of the router's own.
+    fn cost(&self, node: u32, next_hop: IpAddr) -> u32 {
+        let target = network::place(next_hop).map(|(link, _)| link);
+        let way = self.way(node, next_hop).map(|(link, _)| link).filter(|link| Some(*link) != target);
+        way.map_or(0, |link| self.network.links[link as usize].cost)
+    }
+
     /// What a router has of a prefix from everybody, when `best` says what the others use.
     pub fn received<'b>(
         &self,
@@ -204,6 +211,7 @@ impl View<'_> {
         let med = |r: &Route| r.med.unwrap_or(0);
         field.retain(|m| !all.iter().any(|n| n.path.first() == m.path.first() && med(n) < med(m)));
         keep(&mut field, |r| r.internal);
+        keep(&mut field, |r| r.next_hop.map(|hop| self.cost(node, hop)));
         keep(&mut field, |r| {
             let link = r.from.unwrap_or_default();
             let description = &self.network.links[link as usize];

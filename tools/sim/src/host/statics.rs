@@ -1,9 +1,10 @@
-//! The process of static routes.
+//! The process of static routes, which has a part of an IGP: what its routes cost is the cost of their links.
 
 use super::Base;
 use super::ipc::{Message, Process};
+use crate::network;
 use crate::world::Fabric;
-use sluice_base::{Distance, Duration, InterfaceEvent};
+use sluice_base::{Distance, Duration, InterfaceEvent, Metric, RouteSet};
 use sluice_machine::{Machine, Outbox};
 use sluice_rib::OriginSettings;
 use sluice_static::route::StaticRoute;
@@ -17,6 +18,13 @@ pub struct StaticProcess {
     core: Static,
     registered: bool,
     interfaces_known: bool,
+}
+
+/// What a route costs by the link of its gateway.
+fn cost(fabric: &Fabric, set: &RouteSet) -> Metric {
+    let gateway = set.forwarding.next_hops().first().and_then(|hop| hop.gateway);
+    let link = gateway.and_then(network::place).map(|(link, _)| link as usize);
+    Metric(link.map_or(0, |link| fabric.links[link].cost))
 }
 
 impl StaticProcess {
@@ -37,8 +45,14 @@ impl StaticProcess {
             // A RIB that does not know the origin is told everything when it does.
             if self.registered {
                 let message = match output {
-                    Output::V4(batch) => Message::RoutesIpv4(Process::Static, batch),
-                    Output::V6(batch) => Message::RoutesIpv6(Process::Static, batch),
+                    Output::V4(mut batch) => {
+                        batch.sets.iter_mut().for_each(|set| set.metric = cost(fabric, set));
+                        Message::RoutesIpv4(Process::Static, batch)
+                    }
+                    Output::V6(mut batch) => {
+                        batch.sets.iter_mut().for_each(|set| set.metric = cost(fabric, set));
+                        Message::RoutesIpv6(Process::Static, batch)
+                    }
                 };
                 base.tell(fabric, Process::Rib, message);
             }
