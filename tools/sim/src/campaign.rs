@@ -2,7 +2,7 @@
 
 use crate::check;
 use crate::host::Process;
-use crate::network::{Link, Network, Node};
+use crate::network::{self, Link, Network, Node};
 use crate::rewrite::Rewrite;
 use crate::scenario::{Scenario, Step, What};
 use crate::shrink;
@@ -78,13 +78,22 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
         }
         world.run_until(last + 1);
         let expected = check::expected_sessions(&world);
+        let is_last = number + 1 == scenario.phases.len();
         let decided = check::is_decided(&world, &prefixes);
         let patience = if decided { PATIENCE } else { LITTLE_PATIENCE };
         let rested = world.run_to_rest(last + patience, |world| check::is_at_rest(world, &expected));
         if !rested && !decided {
             break;
         }
+        let ups = ups(&world);
+        if rested && is_last {
+            // What is at rest stays so: KEEPALIVEs keep sessions up.
+            world.run_until(world.fabric.now + 2 * SECOND * u64::from(scenario.hold_time));
+        }
         wrong = check::check(&mut world, &prefixes);
+        if ups != self::ups(&world) {
+            wrong.push("sessions came up again although nothing was done".into());
+        }
         if !rested {
             wrong.insert(0, format!("not at rest {} s after the last step", PATIENCE / SECOND));
         }
@@ -101,11 +110,16 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
     }
 }
 
+/// How often sessions came up.
+fn ups(world: &World) -> u64 {
+    world.hosts.iter().filter_map(|h| h.bgp.as_ref()).map(|b| b.flaps.0).sum()
+}
+
 /// The scenario of a seed.
 pub fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::from_seed(seed ^ 0x5ce0_a21b);
     let ipv6 = rng.below(4) == 0;
-    let network = network(&mut rng, ipv6);
+    let network = random_network(&mut rng, ipv6);
     let boots = (0..network.nodes.len() as u32)
         .map(|node| Step { at_ms: rng.below(BOOT), what: What::Boot { node } });
     let mut phases = vec![boots.collect::<Vec<_>>()];
@@ -154,8 +168,11 @@ fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
     }
 }
 
+/// Prefixes of a router that has many.
+const BULK: u64 = 40;
+
 /// ASes of one to three routers, all of an AS joined to each other, and the ASes joined at random.
-fn network(rng: &mut Rng, ipv6: bool) -> Network {
+fn random_network(rng: &mut Rng, ipv6: bool) -> Network {
     let mut network = Network::default();
     let mut groups: Vec<Vec<u32>> = Vec::new();
     // All or none: half a hierarchy is none, and routes may go round in it.
@@ -204,7 +221,33 @@ fn network(rng: &mut Rng, ipv6: bool) -> Network {
     if ranked {
         rank(&mut network, salt);
     }
+    mislead(&mut network, rng);
+    if rng.below(6) == 0 {
+        // A table that takes a while to delete and to tell.
+        let node = rng.below(network.nodes.len() as u64) as usize;
+        network.nodes[node].networks.extend((100..100 + BULK).map(|n| prefix(n, false)));
+    }
     network
+}
+
+/// Some neighbours announce a next hop that is not on the link to them but behind another router of the AS (RFC 4271, section 6.3 b): nobody may
+/// use it, though there is a route to it.
+fn mislead(network: &mut Network, rng: &mut Rng) {
+    for link in 0..network.links.len() as u32 {
+        if network.is_internal(link) || rng.below(6) > 0 {
+            continue;
+        }
+        let side = rng.below(2) as usize;
+        let node = network.links[link as usize].end(1 - side);
+        let mates = network.links_of(node).filter(|(inner, _)| network.is_internal(*inner));
+        let mates = mates.map(|(inner, own)| network.links[inner as usize].end(1 - own));
+        let behind = mates.flat_map(|mate| network.links_of(mate).map(|(outer, own)| (outer, 1 - own)));
+        let far: Vec<(u32, usize)> = behind.filter(|(outer, _)| !network.is_internal(*outer)).collect();
+        if !far.is_empty() {
+            let (outer, end) = far[rng.below(far.len() as u64) as usize];
+            network.links[link as usize].rewrites[side].next_hop = Some(network::ipv4(outer, end));
+        }
+    }
 }
 
 /// Who sells transit to whom: an AS to those with higher numbers, or they are peers; the same on all links between two ASes.
@@ -243,6 +286,8 @@ fn link(rng: &mut Rng, a: u32, b: u32, internal: bool) -> Link {
                 origin: (rng.below(3) == 0).then(|| rng.below(3) as u8),
                 med: (rng.below(2) == 0).then(|| rng.below(3) as u32),
                 prepend: (rng.below(4) == 0).into(),
+                no_export: rng.below(8) == 0,
+                next_hop: None,
             };
         }
     }

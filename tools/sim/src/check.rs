@@ -3,8 +3,9 @@
 use crate::host::Host;
 use crate::network;
 use crate::reference::{Route, View, Way};
+use crate::rewrite::NO_EXPORT;
 use crate::world::World;
-use sluice_base::{Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, TableId};
+use sluice_base::{Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, TableId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::State;
 use sluice_bgp::shard::{PeerIndex, RouteView};
@@ -39,6 +40,7 @@ pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
         wrong.push(format!("{most} octets are under way on a connection at rest"));
     }
     sessions(world, &mut wrong);
+    hold_times(world, &mut wrong);
     let neighbors: Vec<Neighbors> = world.hosts.iter().map(Neighbors::of).collect();
     let mut best = BTreeMap::new();
     {
@@ -97,6 +99,27 @@ fn sessions(world: &World, wrong: &mut Vec<String>) {
             if can != (state == State::Established) {
                 let verdict = if can { "could be up" } else { "cannot be up" };
                 wrong.push(format!("link {link} side {side}: the session {verdict} and is {state}"));
+            }
+        }
+    }
+}
+
+/// Both ends of a session have the smaller one of what they propose (RFC 4271, section 4.2).
+fn hold_times(world: &World, wrong: &mut Vec<String>) {
+    let settings = &world.fabric.settings;
+    for host in &world.hosts {
+        let Some(bgp) = &host.bgp else { continue };
+        for view in bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a)) {
+            let other = network::place(view.config.address)
+                .and_then(|(link, side)| world.original_neighbor(link, side))
+                .map_or(settings.hold_time, |n| n.hold_time);
+            let should = view.config.hold_time.min(other);
+            if let Some(is) = view.negotiated.map(|n| n.hold_time).filter(|is| *is != should) {
+                let node = host.base.id;
+                wrong.push(format!(
+                    "n{node}: hold time {is} with {}, should be {should}",
+                    view.config.address
+                ));
             }
         }
     }
@@ -197,6 +220,10 @@ fn known<P: Unicast + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neigh
             path: as_path(&path.attributes),
             origin: path.view.origin as u8,
             med: path.view.med,
+            no_export: attribute(&path.attributes, code::COMMUNITIES)
+                .as_chunks::<4>()
+                .0
+                .contains(&NO_EXPORT.to_be_bytes()),
             only_to_customer: mark.first_chunk::<4>().map(|asn| u32::from_be_bytes(*asn)),
             next_hop: neighbor.map(|_| path.next_hop.address),
         };
@@ -343,8 +370,9 @@ fn in_rib(host: &Host, prefix: IpPrefix, best: Option<&Route>, wrong: &mut Vec<S
         IpPrefix::V6(p) => rib.rib.lookup(TableId::MAIN, p.addr().into()),
     };
     let is = inside.filter(|r| r.prefix == prefix && r.origin == "bgp" && r.selected);
-    let is = is.map(|r| r.announced.next_hops().first().and_then(|h| h.gateway));
-    let should = best.map(|r| r.next_hop);
+    let is = is.map(|r| (r.announced.next_hops().first().and_then(|h| h.gateway), r.distance));
+    let distance = |r: &Route| if r.internal { Distance::IBGP } else { Distance::EBGP };
+    let should = best.map(|r| (r.next_hop, distance(r)));
     if is != should {
         wrong.push(format!("n{node}: {prefix}: the RIB has {is:?} and should have {should:?}"));
     }

@@ -24,6 +24,8 @@ pub struct Route {
     pub origin: u8,
     /// MULTI_EXIT_DISC.
     pub med: Option<u32>,
+    /// NO_EXPORT (RFC 1997).
+    pub no_export: bool,
     /// ONLY_TO_CUSTOMER (RFC 9234).
     pub only_to_customer: Option<u32>,
     /// The next hop.
@@ -40,6 +42,7 @@ impl Route {
             path: Vec::new(),
             origin: 0,
             med: None,
+            no_export: false,
             only_to_customer: None,
             next_hop: None,
         }
@@ -81,7 +84,8 @@ impl View<'_> {
     pub fn announced(&self, link: u32, side: usize, best: &Route, is_ipv6: bool) -> Option<Route> {
         let description = &self.network.links[link as usize];
         let internal = self.network.is_internal(link);
-        if !self.sessions[link as usize] || best.from == Some(link) || (internal && best.internal) {
+        let hidden = if internal { best.internal } else { best.no_export };
+        if !self.sessions[link as usize] || best.from == Some(link) || hidden {
             return None;
         }
         let asn = self.network.nodes[description.end(side) as usize].asn;
@@ -112,6 +116,10 @@ impl View<'_> {
         let rewrite = &description.rewrites[side];
         route.origin = rewrite.origin.unwrap_or(route.origin);
         route.med = rewrite.med.or(route.med);
+        route.no_export |= rewrite.no_export;
+        if let Some(hop) = rewrite.next_hop.filter(|_| !is_ipv6) {
+            route.next_hop = Some(hop.into());
+        }
         if let Some(first) = route.path.first().copied() {
             (0..rewrite.prepend).for_each(|_| route.path.insert(0, first));
         }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sluice_bgp::wire::attribute::{Flags, code};
+use std::net::Ipv4Addr;
 
 /// What happens to UPDATEs on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -15,12 +16,20 @@ pub struct Rewrite {
     /// The first AS of the path comes so many times more.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub prepend: u8,
+    /// NO_EXPORT is added (RFC 1997).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_export: bool,
+    /// NEXT_HOP of IPv4 routes becomes this: somebody else's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_hop: Option<Ipv4Addr>,
 }
 
 fn is_zero(n: &u8) -> bool {
     *n == 0
 }
 
+/// The community NO_EXPORT (RFC 1997).
+pub const NO_EXPORT: u32 = 0xffff_ff01;
 const HEADER: usize = 19;
 const UPDATE: u8 = 2;
 
@@ -76,6 +85,13 @@ impl Rewrite {
                     announces = true;
                     out.extend_from_slice(&[flags, kind, 1, self.origin.unwrap_or(*value.first()?)]);
                 }
+                code::NEXT_HOP if len == 4 => {
+                    out.extend_from_slice(&[flags, kind, 4]);
+                    match self.next_hop {
+                        Some(hop) => out.extend_from_slice(&hop.octets()),
+                        None => out.extend_from_slice(value),
+                    }
+                }
                 code::AS_PATH if self.prepend > 0 && value.len() >= 6 => {
                     let more = usize::from(self.prepend);
                     out.extend_from_slice(&[flags & !0x10, kind, (len + 4 * more) as u8]);
@@ -90,6 +106,10 @@ impl Rewrite {
         if let Some(med) = self.med {
             out.extend_from_slice(&[Flags::OPTIONAL, code::MULTI_EXIT_DISC, 4]);
             out.extend_from_slice(&med.to_be_bytes());
+        }
+        if self.no_export {
+            out.extend_from_slice(&[Flags::OPTIONAL | Flags::TRANSITIVE, code::COMMUNITIES, 4]);
+            out.extend_from_slice(&NO_EXPORT.to_be_bytes());
         }
         announces.then_some(out)
     }
@@ -109,13 +129,14 @@ mod tests {
             &[0x40, 3, 4, 10, 0, 0, 1],
         ];
         let update = [&[0xff; 16][..], &[0, 43 + 4, 2], &body.concat(), &[24, 192, 0, 2]].concat();
-        let rewrite = Rewrite { origin: Some(2), med: Some(9), prepend: 1 };
+        let next_hop = Some(Ipv4Addr::new(10, 0, 0, 9));
+        let rewrite = Rewrite { origin: Some(2), med: Some(9), prepend: 1, next_hop, no_export: false };
         let out = rewrite.apply([&keepalive[..], &update].concat());
         let expected_body = [
             &[0, 0, 0, 31][..],
             &[0x40, 1, 1, 2],
             &[0x40, 2, 10, 2, 2, 0, 0, 0, 7, 0, 0, 0, 7],
-            &[0x40, 3, 4, 10, 0, 0, 1],
+            &[0x40, 3, 4, 10, 0, 0, 9],
             &[0x80, 4, 4, 0, 0, 0, 9],
             &[24, 192, 0, 2],
         ];
