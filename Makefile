@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp figures install clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-sim figures install clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -36,7 +36,7 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-tables bench-fib bench-latency
+bench: bench-xrl bench-tables bench-fib bench-latency bench-sim
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
@@ -65,6 +65,10 @@ figures: setup
 # Prefix tables on the Internet's routes, beside the best crates.
 bench-tables: setup
 	$(CARGO) run --release --locked -p bench-tables
+
+# 1,000 simulated routers from the first OPEN until they rest, 10,000 stubs, and campaigns.
+bench-sim: setup
+	$(CARGO) run --release --locked -p bench-sim
 
 # Random mutations of real messages against every decoder, SECONDS for each; with the checks of overflow that tests have.
 fuzz: setup

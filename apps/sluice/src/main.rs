@@ -109,6 +109,11 @@ enum Command {
         #[command(subcommand)]
         command: BenchCommand,
     },
+    /// Simulates whole networks of Sluice routers in one process, in virtual time.
+    ///
+    /// A large network runs until it has come to rest. A campaign runs many small ones with random faults and checks each; a network that
+    /// fails is cut down and written to a file, from which --replay runs it again.
+    Simulate(Box<sluice_sim::SimulateArgs>),
     /// Prints a completion script for a shell.
     Completions {
         /// The shell.
@@ -175,6 +180,9 @@ fn main() -> ExitCode {
         }
         Command::Bench { command: BenchCommand::BgpProfile(args) } => {
             (bench_profile::run(&args).map_err(Failure::from), false)
+        }
+        Command::Simulate(args) => {
+            return sluice_sim::cli::run(&args).unwrap_or_else(|error| Failure::from(error).print(args.json));
         }
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "sluice", &mut std::io::stdout());

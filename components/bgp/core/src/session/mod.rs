@@ -385,6 +385,16 @@ impl Session {
             Received::Error(n) => Event::Error(n),
         };
         self.step(now, which, event, out);
+        self.prefer_established(now, out);
+    }
+
+    /// A second connection that is Established while the peer's OPEN on the first one is awaited has won (RFC 4271, section 6.8):
+    /// what comes on it must not wait until the first one is closed.
+    fn prefer_established(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        let is_up = self.second.as_ref().is_some_and(|f| f.state == State::Established);
+        if is_up && self.primary.state == State::OpenSent {
+            self.step(now, Which::Primary, Event::CollisionDump, out);
+        }
     }
 
     /// Ends both connections with `event`.

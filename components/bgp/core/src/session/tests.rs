@@ -293,6 +293,19 @@ fn an_established_session_beats_a_new_connection() {
 }
 
 #[test]
+fn a_second_connection_that_is_up_carries_routes_at_once() {
+    // The peer's OPEN on the first connection is late: what it says on the second one must not wait for that.
+    let mut rig = Rig::in_state(State::OpenSent);
+    rig.input(Input::Accepted(IN0));
+    rig.received(IN0, Received::Open(peer_open(20)));
+    assert_eq!(rig.received(IN0, Received::Keepalive), "up 6/7:out0 close:out0");
+    assert_eq!((rig.session.state(), rig.session.established()), (State::Established, Some(IN0)));
+    // The late OPEN is for nobody.
+    assert_eq!(rig.received(OUT0, Received::Open(peer_open(20))), "");
+    assert_eq!(rig.session.flaps, 0);
+}
+
+#[test]
 fn the_second_connection_replaces_a_first_that_is_not_there() {
     let mut rig = Rig::in_state(State::Connect);
     rig.input(Input::Accepted(IN0));

@@ -125,7 +125,12 @@ pub struct Speaker {
 impl Speaker {
     /// A router without neighbours, which starts to live at the beginning of time.
     pub fn new(identity: Identity) -> Self {
-        let control = Control::new(identity, Instant::ZERO);
+        Self::starting_at(identity, Instant::ZERO)
+    }
+
+    /// A router without neighbours, which starts to live now.
+    pub fn starting_at(identity: Identity, now: Instant) -> Self {
+        let control = Control::new(identity, now);
         let tables = control.make_tables();
         Speaker {
             batches: tables.iter().map(|_| Batches::default()).collect(),

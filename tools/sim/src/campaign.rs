@@ -1,0 +1,409 @@
+//! Fault campaigns: many small random networks, random faults and changes, and what must hold when each has come to rest.
+
+use crate::check;
+use crate::host::Process;
+use crate::network::{self, Link, Network, Node};
+use crate::rewrite::Rewrite;
+use crate::scenario::{Scenario, Step, What};
+use crate::shrink;
+use crate::world::{MILLISECOND, SECOND, Settings, World};
+use sluice_base::{IpPrefix, Rng};
+use sluice_bgp::relationship::Relationship;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+/// How long a network may take to come to rest after the last thing that was done to it, in virtual time: hold times, retries that
+/// get rarer, and the grace times of dead processes.
+const PATIENCE: u64 = 900 * SECOND;
+/// How long one may take whose policies contradict each other: it may never do.
+const LITTLE_PATIENCE: u64 = 200 * SECOND;
+/// Within which time all routers are switched on.
+const BOOT: u64 = 2000;
+
+/// Everything that is originated anywhere in a scenario.
+pub fn prefixes(scenario: &Scenario) -> Vec<IpPrefix> {
+    let fixed = scenario.network.nodes.iter().flat_map(|n| n.networks.iter().copied());
+    let announced = scenario.phases.iter().flatten().filter_map(|step| match step.what {
+        What::Announce { prefix, .. } => Some(prefix),
+        _ => None,
+    });
+    let mut all: Vec<IpPrefix> = fixed.chain(announced).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// What a scenario came to.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// What was wrong; empty if nothing.
+    pub wrong: Vec<String>,
+    /// Events delivered.
+    pub events: u64,
+    /// Virtual seconds.
+    pub virtual_seconds: u64,
+    /// The fingerprint of the history.
+    pub history: u64,
+}
+
+/// Runs a scenario, phase by phase, and checks each.
+pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
+    let settings = Settings {
+        slice: scenario.slice,
+        tables: scenario.tables,
+        reaction: scenario.reaction,
+        fill: scenario.fill,
+        hold_time: scenario.hold_time,
+        ipv6: scenario.ipv6,
+        check: true,
+        ..Settings::full()
+    };
+    if let Some(fault) = scenario.network.fault() {
+        return Outcome { wrong: vec![fault], ..Outcome::default() };
+    }
+    let mut world = World::new(scenario.network.clone(), settings, scenario.seed);
+    if let Some(log) = log {
+        world.fabric.history.log_to(log);
+    }
+    let prefixes = prefixes(scenario);
+    let mut wrong = Vec::new();
+    for (number, phase) in scenario.phases.iter().enumerate() {
+        let start = world.fabric.now;
+        let mut last = start;
+        for step in phase {
+            let at = start / MILLISECOND + step.at_ms;
+            last = last.max(at * MILLISECOND);
+            world.schedule(Step { at_ms: at, what: step.what.clone() });
+        }
+        world.run_until(last + 1);
+        let expected = check::expected_sessions(&world);
+        let is_last = number + 1 == scenario.phases.len();
+        let decided = check::is_decided(&world, &prefixes);
+        let patience = if decided { PATIENCE } else { LITTLE_PATIENCE };
+        let rested = world.run_to_rest(last + patience, |world| check::is_at_rest(world, &expected));
+        if !rested && !decided {
+            break;
+        }
+        let stays = !(rested && is_last) || stays_at_rest(&mut world, &expected, scenario.hold_time);
+        wrong = check::check(&mut world, &prefixes);
+        if !stays {
+            wrong.push("sessions came up again although nothing was done".into());
+        }
+        if !rested {
+            wrong.insert(0, format!("not at rest {} s after the last step", PATIENCE / SECOND));
+        }
+        if !wrong.is_empty() {
+            wrong.iter_mut().for_each(|w| *w = format!("phase {number}: {w}"));
+            break;
+        }
+    }
+    Outcome {
+        wrong,
+        events: world.fabric.history.events,
+        virtual_seconds: world.fabric.now / SECOND,
+        history: world.fabric.history.hash(),
+    }
+}
+
+/// Whether KEEPALIVEs keep up the sessions of a network that has come to rest.
+fn stays_at_rest(world: &mut World, expected: &[usize], hold_time: u16) -> bool {
+    let hold_time = SECOND * u64::from(hold_time + 3);
+    // A session over a link that was mended just now may be about to end: its time to do so is given first.
+    world.run_until(world.fabric.now + hold_time);
+    let rested = world.run_to_rest(world.fabric.now + PATIENCE, |world| check::is_at_rest(world, expected));
+    let before = ups(world);
+    world.run_until(world.fabric.now + hold_time);
+    rested && ups(world) == before
+}
+
+/// How often sessions came up.
+fn ups(world: &World) -> u64 {
+    world.hosts.iter().filter_map(|h| h.bgp.as_ref()).map(|b| b.flaps.0).sum()
+}
+
+/// The scenario of a seed.
+pub fn scenario(seed: u64) -> Scenario {
+    let mut rng = Rng::from_seed(seed ^ 0x5ce0_a21b);
+    let ipv6 = rng.below(4) == 0;
+    let network = random_network(&mut rng, ipv6);
+    let boots = (0..network.nodes.len() as u32)
+        .map(|node| Step { at_ms: rng.below(BOOT), what: What::Boot { node } });
+    let mut phases = vec![boots.collect::<Vec<_>>()];
+    for number in 0..1 + rng.below(3) {
+        if number > 0 {
+            phases.push(Vec::new());
+        }
+        let phase = phases.last_mut().expect("the first phase is there");
+        for _ in 0..rng.below(7) {
+            fault(&network, &mut rng, phase, ipv6);
+        }
+        phase.sort_by_key(|step| step.at_ms);
+    }
+    let pick = |rng: &mut Rng, of: &[u64]| of[rng.below(of.len() as u64) as usize];
+    Scenario {
+        seed,
+        ipv6,
+        tables: pick(&mut rng, &[1, 1, 2, 3]) as u16,
+        slice: pick(&mut rng, &[1, 2, 5, 1024]) as u32,
+        reaction: pick(&mut rng, &[10_000, 100_000, 2_000_000, 20_000_000]),
+        fill: pick(&mut rng, &[1, 100, 1000, 65_536]) as usize,
+        hold_time: pick(&mut rng, &[9, 30, 90]) as u16,
+        network,
+        phases,
+    }
+}
+
+fn prefix(number: u64, ipv6: bool) -> IpPrefix {
+    let text = if ipv6 && number % 2 == 1 {
+        format!("2001:db8:{number}::/48")
+    } else {
+        format!("198.18.{number}.0/24")
+    };
+    text.parse().expect("a prefix")
+}
+
+/// Prefixes that a campaign's routers originate: few, so that several routers have the same one.
+const POOL: u64 = 10;
+
+/// A prefix for a router to originate. Where ASes have ranks each has its own: one that several ASes originate may be preferred by
+/// each from the other.
+fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
+    match ranked {
+        true => prefix(POOL + 2 * u64::from(asn % 100) + rng.below(2), ipv6),
+        false => prefix(rng.below(POOL), ipv6),
+    }
+}
+
+/// Prefixes of a router that has many.
+const BULK: u64 = 40;
+
+/// ASes of one to three routers, all of an AS joined to each other, and the ASes joined at random.
+fn random_network(rng: &mut Rng, ipv6: bool) -> Network {
+    let mut network = Network::default();
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    // All or none: half a hierarchy is none, and routes may go round in it.
+    let ranked = rng.below(5) < 2;
+    let salt = rng.next_u64();
+    let most = if rng.below(10) == 0 { 20 } else { 8 };
+    let wanted = 4 + rng.below(most - 3);
+    while (network.nodes.len() as u64) < wanted {
+        let asn = 65001 + groups.len() as u32;
+        let size = [1, 1, 1, 2, 3, 3][rng.below(6) as usize];
+        let (says_self, routes) = [(true, false), (false, true), (false, true), (true, true), (false, false)]
+            [rng.below(5) as usize];
+        let first = network.nodes.len() as u32;
+        for _ in 0..size {
+            let mut node = Node::new(asn);
+            node.next_hop_self = says_self;
+            node.static_routes = routes && size > 1;
+            node.networks = (0..rng.below(3)).map(|_| a_prefix(rng, ranked, asn, ipv6)).collect();
+            node.networks.sort_unstable();
+            node.networks.dedup();
+            if rng.below(3) == 0 {
+                node.clock_offset = rng.below(1_000_000) * SECOND;
+                node.clock_ppm = rng.below(401) as i32 - 200;
+            }
+            network.nodes.push(node);
+        }
+        let group: Vec<u32> = (first..first + size).collect();
+        for (n, a) in group.iter().enumerate() {
+            for b in &group[n + 1..] {
+                network.links.push(link(rng, *a, *b, true));
+            }
+        }
+        if let Some(other) = groups.len().checked_sub(1).map(|last| rng.below(last as u64 + 1) as usize) {
+            let (a, b) = (any(rng, &groups[other]), any(rng, &group));
+            network.links.push(link(rng, a, b, false));
+        }
+        groups.push(group);
+    }
+    for _ in 0..rng.below(network.nodes.len() as u64 + 2) {
+        let (one, other) = (rng.below(groups.len() as u64) as usize, rng.below(groups.len() as u64) as usize);
+        if one != other {
+            let (a, b) = (any(rng, &groups[one]), any(rng, &groups[other]));
+            network.links.push(link(rng, a, b, false));
+        }
+    }
+    if ranked {
+        rank(&mut network, salt);
+    }
+    mislead(&mut network, rng);
+    if rng.below(6) == 0 {
+        // A table that takes a while to delete and to tell.
+        let node = rng.below(network.nodes.len() as u64) as usize;
+        network.nodes[node].networks.extend((100..100 + BULK).map(|n| prefix(n, false)));
+    }
+    network
+}
+
+/// Some neighbours announce a next hop that is not on the link to them but behind another router of the AS (RFC 4271, section 6.3 b): nobody may
+/// use it, though there is a route to it.
+fn mislead(network: &mut Network, rng: &mut Rng) {
+    for link in 0..network.links.len() as u32 {
+        if network.is_internal(link) || rng.below(6) > 0 {
+            continue;
+        }
+        let side = rng.below(2) as usize;
+        let node = network.links[link as usize].end(1 - side);
+        let mates = network.links_of(node).filter(|(inner, _)| network.is_internal(*inner));
+        let mates = mates.map(|(inner, own)| network.links[inner as usize].end(1 - own));
+        let behind = mates.flat_map(|mate| network.links_of(mate).map(|(outer, own)| (outer, 1 - own)));
+        let far: Vec<(u32, usize)> = behind.filter(|(outer, _)| !network.is_internal(*outer)).collect();
+        if !far.is_empty() {
+            let (outer, end) = far[rng.below(far.len() as u64) as usize];
+            network.links[link as usize].rewrites[side].next_hop = Some(network::ipv4(outer, end));
+        }
+    }
+}
+
+/// Who sells transit to whom: an AS to those with higher numbers, or they are peers; the same on all links between two ASes.
+fn rank(network: &mut Network, salt: u64) {
+    for link in 0..network.links.len() {
+        let (a, b) = (network.links[link].a as usize, network.links[link].b as usize);
+        let (one, other) = (network.nodes[a].asn, network.nodes[b].asn);
+        if one == other {
+            continue;
+        }
+        let pair = u64::from(one.min(other)) << 32 | u64::from(one.max(other));
+        let peers = Rng::from_seed(salt ^ pair).below(3) == 0;
+        network.links[link].relationship = Some(match (peers, one < other) {
+            (true, _) => Relationship::Peer,
+            (false, true) => Relationship::Customer,
+            (false, false) => Relationship::Provider,
+        });
+    }
+}
+
+fn any(rng: &mut Rng, of: &[u32]) -> u32 {
+    of[rng.below(of.len() as u64) as usize]
+}
+
+fn link(rng: &mut Rng, a: u32, b: u32, internal: bool) -> Link {
+    let mut link = Link::new(a, b, 50_000 + rng.below(30 * MILLISECOND));
+    if rng.below(5) == 0 {
+        link.bandwidth = 1000 + rng.below(100_000);
+    }
+    if internal {
+        link.cost = rng.below(4) as u32;
+    }
+    for rewrite in &mut link.rewrites {
+        if !internal && rng.below(3) == 0 {
+            *rewrite = Rewrite {
+                origin: (rng.below(3) == 0).then(|| rng.below(3) as u8),
+                med: (rng.below(2) == 0).then(|| rng.below(3) as u32),
+                prepend: (rng.below(4) == 0).into(),
+                no_export: rng.below(8) == 0,
+                next_hop: None,
+            };
+        }
+    }
+    link
+}
+
+/// Adds a fault or a change, and mostly its end.
+fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
+    let at = rng.below(30_000);
+    let longest = [300, 5_000, 60_000][rng.below(3) as usize];
+    let until = at + 10 + rng.below(longest);
+    let node = rng.below(network.nodes.len() as u64) as u32;
+    let link = rng.below(network.links.len() as u64) as u32;
+    let side = rng.below(2) as u8;
+    let process = Process::ALL[rng.below(4) as usize];
+    let ranked = network.links.iter().any(|l| l.relationship.is_some());
+    let number = a_prefix(rng, ranked, network.nodes[node as usize].asn, ipv6);
+    let (what, end) = match rng.below(13) {
+        0 => (What::Cut { link }, Some(What::Heal { link })),
+        1 => (What::CarrierDown { link }, Some(What::CarrierUp { link })),
+        2 => (What::CrashNode { node }, Some(What::Boot { node })),
+        3 | 4 => (What::Kill { node, process }, Some(What::Start { node, process })),
+        5 => (What::Announce { node, prefix: number }, Some(What::Withdraw { node, prefix: number })),
+        6 => (What::Withdraw { node, prefix: number }, Some(What::Announce { node, prefix: number })),
+        7 => (What::RemoveNeighbor { link, side }, Some(What::AddNeighbor { link, side })),
+        8 => (What::Enable { link, side, enabled: false }, Some(What::Enable { link, side, enabled: true })),
+        9 => (What::Reset { link, side }, None),
+        10 => (What::Refresh { link, side }, None),
+        11 => (What::NextHopSelf { link, side, on: rng.below(2) == 0 }, None),
+        _ => {
+            let (loss, reorder) = (rng.below(300_000) as u32, rng.below(300_000) as u32);
+            (What::Degrade { link, loss, reorder, delay: rng.below(200 * MILLISECOND) }, None)
+        }
+    };
+    let must_end = matches!(what, What::Kill { .. });
+    phase.push(Step { at_ms: at, what });
+    if let Some(end) = end.filter(|_| must_end || rng.below(10) < 7) {
+        phase.push(Step { at_ms: until, what: end });
+    }
+}
+
+/// A campaign's budget.
+#[derive(Clone, Debug)]
+pub struct Budget {
+    /// The first seed.
+    pub first: u64,
+    /// How many seeds.
+    pub seeds: u64,
+    /// How long it may take.
+    pub time: Option<Duration>,
+    /// Threads; each runs whole scenarios.
+    pub jobs: usize,
+}
+
+/// What a campaign came to.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Seeds that were run.
+    pub seeds: u64,
+    /// Events delivered.
+    pub events: u64,
+    /// Virtual seconds.
+    pub virtual_seconds: u64,
+    /// Real time.
+    pub seconds: f64,
+    /// The first seed that failed, cut down, and what was wrong with it.
+    pub failure: Option<(Scenario, Vec<String>)>,
+}
+
+/// Runs a campaign until a seed fails, and cuts that down.
+pub fn campaign(budget: &Budget) -> Report {
+    let start = Instant::now();
+    let (next, events, time, count) =
+        (AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0), AtomicU64::new(0));
+    let stop = AtomicBool::new(false);
+    let failed: Mutex<Option<u64>> = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..budget.jobs.max(1) {
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) && budget.time.is_none_or(|t| start.elapsed() < t) {
+                    let number = next.fetch_add(1, Ordering::Relaxed);
+                    if number >= budget.seeds {
+                        return;
+                    }
+                    let outcome = run(&scenario(budget.first + number), None);
+                    events.fetch_add(outcome.events, Ordering::Relaxed);
+                    time.fetch_add(outcome.virtual_seconds, Ordering::Relaxed);
+                    count.fetch_add(1, Ordering::Relaxed);
+                    if !outcome.wrong.is_empty() {
+                        stop.store(true, Ordering::Relaxed);
+                        let mut failed = failed.lock().expect("no thread panics with it");
+                        *failed =
+                            Some(failed.map_or(budget.first + number, |f| f.min(budget.first + number)));
+                    }
+                }
+            });
+        }
+    });
+    let failed = failed.into_inner().expect("no thread panics with it");
+    let failure = failed.map(|seed| {
+        let small = shrink::shrink(scenario(seed), |s| !run(s, None).wrong.is_empty());
+        let wrong = run(&small, None).wrong;
+        (small, wrong)
+    });
+    Report {
+        seeds: count.into_inner(),
+        events: events.into_inner(),
+        virtual_seconds: time.into_inner(),
+        seconds: start.elapsed().as_secs_f64(),
+        failure,
+    }
+}

@@ -1,0 +1,421 @@
+//! What must hold when a network has come to rest.
+
+use crate::host::Host;
+use crate::network;
+use crate::reference::{Route, View, Way};
+use crate::rewrite::NO_EXPORT;
+use crate::world::World;
+use sluice_base::{Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, TableId};
+use sluice_bgp::attributes::canonical;
+use sluice_bgp::session::State;
+use sluice_bgp::shard::{PeerIndex, RouteView};
+use sluice_bgp::speaker::NeighborView;
+use sluice_bgp::wire::Unicast;
+use sluice_bgp::wire::attribute::code;
+use sluice_fea::sim::SimRoute;
+use sluice_fea::{Member, RouteTarget};
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
+
+/// What is reported of one network at most; more says nothing new.
+const MOST: usize = 20;
+/// Octets that may be under way on a connection at rest: a few KEEPALIVEs.
+const AT_REST: usize = 19 * 4;
+
+/// What a router really knows of a prefix: its best route, all routes, and to whom it announced the best one (by link).
+struct Known {
+    best: Option<Route>,
+    all: BTreeSet<Route>,
+    told: BTreeSet<u32>,
+}
+
+/// What is not as it must be; empty if all is well.
+pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for node in 0..world.hosts.len() {
+        queues(&world.hosts[node], &mut wrong);
+    }
+    let most = world.fabric.connections.under_way().1;
+    if most > AT_REST {
+        wrong.push(format!("{most} octets are under way on a connection at rest"));
+    }
+    sessions(world, &mut wrong);
+    hold_times(world, &mut wrong);
+    let neighbors: Vec<Neighbors> = world.hosts.iter().map(Neighbors::of).collect();
+    let mut best = BTreeMap::new();
+    {
+        let view = view(world);
+        for prefix in prefixes {
+            let known = know(world, &neighbors, *prefix);
+            routes(world, &view, &known, *prefix, &mut wrong);
+            for (node, known) in known.into_iter().enumerate() {
+                let Some(route) = known.best.filter(|r| r.from.is_some()) else { continue };
+                let way = route.next_hop.and_then(|hop| view.way(node as u32, hop));
+                best.insert((node, *prefix), (route, way));
+            }
+        }
+    }
+    forwarding(world, prefixes, &best, &mut wrong);
+    wrong.truncate(MOST);
+    wrong
+}
+
+/// Whether everything has come to rest: sessions that can be up are, others are not, and no process waits for time to pass.
+pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
+    let light = world.fabric.settings.light;
+    let settled = world.hosts.iter_mut().zip(expected).all(|(host, expected)| {
+        let established = host.bgp.as_ref().map_or(0, |b| b.speaker.summary().established);
+        let up = host.bgp.is_some() || host.kernel.is_some() || host.fea.is_some();
+        let settled = light
+            || (host.rib.as_ref().is_some_and(|rib| rib.is_settled() && !rib.is_waiting())
+                && host.fea.as_mut().is_some_and(|fea| fea.is_idle())
+                && host.bgp.as_ref().is_some_and(|bgp| bgp.is_settled()));
+        established == *expected && (!up || settled)
+    });
+    // As many as there should be may still be the wrong ones.
+    let mut wrong = Vec::new();
+    if settled {
+        sessions(world, &mut wrong);
+    }
+    settled && wrong.is_empty()
+}
+
+/// How many sessions each router should have.
+pub fn expected_sessions(world: &World) -> Vec<usize> {
+    let mut expected = vec![0; world.hosts.len()];
+    for link in 0..world.fabric.links.len() as u32 {
+        if world.can_be_up(link) {
+            (0..2).for_each(|side| expected[world.fabric.host_at(link, side) as usize] += 1);
+        }
+    }
+    expected
+}
+
+fn sessions(world: &World, wrong: &mut Vec<String>) {
+    for link in 0..world.fabric.links.len() as u32 {
+        let can = world.can_be_up(link);
+        for side in 0..2 {
+            let state = world.state(link, side);
+            if can != (state == State::Established) {
+                let verdict = if can { "could be up" } else { "cannot be up" };
+                wrong.push(format!("link {link} side {side}: the session {verdict} and is {state}"));
+            }
+        }
+    }
+}
+
+/// Both ends of a session have the smaller one of what they propose (RFC 4271, section 4.2).
+fn hold_times(world: &World, wrong: &mut Vec<String>) {
+    let settings = &world.fabric.settings;
+    for host in &world.hosts {
+        let Some(bgp) = &host.bgp else { continue };
+        for view in bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a)) {
+            let other = network::place(view.config.address)
+                .and_then(|(link, side)| world.original_neighbor(link, side))
+                .map_or(settings.hold_time, |n| n.hold_time);
+            let should = view.config.hold_time.min(other);
+            if let Some(is) = view.negotiated.map(|n| n.hold_time).filter(|is| *is != should) {
+                let node = host.base.id;
+                wrong.push(format!(
+                    "n{node}: hold time {is} with {}, should be {should}",
+                    view.config.address
+                ));
+            }
+        }
+    }
+}
+
+/// Stage rules, stale routes and queues.
+fn queues(host: &Host, wrong: &mut Vec<String>) {
+    let node = host.base.id;
+    if let Some(bgp) = &host.bgp {
+        let tables = bgp.speaker.tables();
+        for violation in tables.violations::<Ipv4Prefix>() {
+            wrong.push(format!("n{node}: stage rule broken: {violation:?}"));
+        }
+        for violation in tables.violations::<Ipv6Prefix>() {
+            wrong.push(format!("n{node}: stage rule broken: {violation:?}"));
+        }
+        for family in Family::ALL {
+            let view = tables.view(family);
+            if view.stale > 0 || view.queued > 0 {
+                wrong.push(format!("n{node}: BGP at rest has {view:?} of {family}"));
+            }
+        }
+        if !tables.is_resolved() {
+            wrong.push(format!("n{node}: BGP at rest has next hops that nobody answered"));
+        }
+        if bgp.waits() > 0 {
+            wrong.push(format!("n{node}: {} things wait at BGP's glue", bgp.waits()));
+        }
+    }
+    if let Some(rib) = &host.rib {
+        for (name, _, _, stale) in rib.rib.summary().into_iter().flat_map(|s| s.origins) {
+            if stale > 0 {
+                wrong.push(format!("n{node}: {stale} stale routes of {name} in the RIB"));
+            }
+        }
+        if rib.waits() > 0 {
+            wrong.push(format!("n{node}: {} things wait at the RIB's glue", rib.waits()));
+        }
+    }
+}
+
+/// Whether each prefix's routes come to the same end whoever is first, by the reference. Some policies have several ends, or none,
+/// and no router can help it.
+pub fn is_decided(world: &World, prefixes: &[IpPrefix]) -> bool {
+    let view = view(world);
+    prefixes.iter().all(|prefix| view.fixpoint(*prefix).is_some())
+}
+
+fn view(world: &World) -> View<'_> {
+    let links = 0..world.fabric.links.len() as u32;
+    let says_self = |link: u32, side: usize| {
+        let host = &world.hosts[world.fabric.host_at(link, side) as usize];
+        let address: IpAddr = network::ipv4(link, 1 - side).into();
+        host.config.neighbors.iter().any(|n| n.address == address && n.next_hop_self)
+    };
+    let running = |h: &Host| h.bgp.is_some();
+    View {
+        network: world.network(),
+        sessions: links.clone().map(|l| world.can_be_up(l)).collect(),
+        carriers: world.fabric.links.iter().map(|l| l.carrier).collect(),
+        next_hop_self: links.map(|l| [says_self(l, 0), says_self(l, 1)]).collect(),
+        networks: world
+            .hosts
+            .iter()
+            .map(|h| if running(h) { h.config.networks.clone() } else { Vec::new() })
+            .collect(),
+    }
+}
+
+/// A router's neighbours as its tables number them.
+struct Neighbors(Vec<(PeerIndex, u32, bool)>);
+
+impl Neighbors {
+    fn of(host: &Host) -> Self {
+        let Some(bgp) = &host.bgp else { return Neighbors(Vec::new()) };
+        let views = bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a));
+        let entry = |n: NeighborView| Some((n.index, network::place(n.config.address)?.0, n.internal));
+        Neighbors(views.filter_map(entry).collect())
+    }
+
+    fn get(&self, peer: PeerIndex) -> Option<(u32, bool)> {
+        self.0.iter().find(|(index, ..)| *index == peer).map(|(_, link, internal)| (*link, *internal))
+    }
+}
+
+fn known<P: Unicast + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
+    let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new() };
+    let Some(bgp) = &host.bgp else { return known };
+    let tables = bgp.speaker.tables();
+    let Some(RouteView { paths, .. }) = tables.route(prefix) else { return known };
+    for path in paths {
+        let neighbor = neighbors.get(path.peer);
+        let mark = attribute(&path.attributes, code::ONLY_TO_CUSTOMER);
+        let route = Route {
+            from: neighbor.map(|(link, _)| link),
+            internal: neighbor.is_some_and(|(_, internal)| internal),
+            local_pref: path.view.local_pref,
+            path: as_path(&path.attributes),
+            origin: path.view.origin as u8,
+            med: path.view.med,
+            no_export: attribute(&path.attributes, code::COMMUNITIES)
+                .as_chunks::<4>()
+                .0
+                .contains(&NO_EXPORT.to_be_bytes()),
+            only_to_customer: mark.first_chunk::<4>().map(|asn| u32::from_be_bytes(*asn)),
+            next_hop: neighbor.map(|_| path.next_hop.address),
+        };
+        if path.lost.is_none() {
+            known.best = Some(route.clone());
+        }
+        known.all.insert(route);
+    }
+    let told = neighbors.0.iter().filter(|(index, ..)| tables.is_advertised(*index, prefix));
+    known.told = told.map(|(_, link, _)| *link).collect();
+    known
+}
+
+/// The value of an attribute among canonical ones; empty if there is none.
+fn attribute(attributes: &[u8], code: u8) -> &[u8] {
+    canonical::attributes(attributes).find(|a| a.code == code).map_or(&[], |a| a.value)
+}
+
+/// The AS path among canonical attributes: AS_SEQUENCEs only, which is all that the simulated routers make.
+fn as_path(attributes: &[u8]) -> Vec<u32> {
+    let mut octets = attribute(attributes, code::AS_PATH);
+    let mut numbers = Vec::new();
+    while let [_, count, rest @ ..] = octets {
+        let (words, rest) = rest.split_at((4 * usize::from(*count)).min(rest.len()));
+        numbers.extend(words.as_chunks::<4>().0.iter().map(|w| u32::from_be_bytes(*w)));
+        octets = rest;
+    }
+    numbers
+}
+
+/// What all routers know of a prefix.
+fn know(world: &World, neighbors: &[Neighbors], prefix: IpPrefix) -> Vec<Known> {
+    let of = |(host, neighbors)| match prefix {
+        IpPrefix::V4(p) => known(host, neighbors, p),
+        IpPrefix::V6(p) => known(host, neighbors, p),
+    };
+    world.hosts.iter().zip(neighbors).map(of).collect()
+}
+
+/// One prefix on all routers: tables, and what was announced.
+fn routes(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
+    let best = |node: u32| known[node as usize].best.as_ref();
+    let fixpoint = view.fixpoint(prefix);
+    for host in world.hosts.iter().filter(|h| h.bgp.is_some()) {
+        let node = host.base.id;
+        let is = &known[node as usize];
+        // Adj-RIB-In is what the neighbours' best routes come to, and the best of it is used.
+        let received: BTreeSet<Route> = view.received(node, prefix, best).into_iter().collect();
+        for route in received.difference(&is.all) {
+            wrong.push(format!("n{node}: {prefix} was not heard: {route:?}"));
+        }
+        for route in is.all.difference(&received) {
+            wrong.push(format!("n{node}: {prefix} should not be known: {route:?}"));
+        }
+        let received: Vec<Route> = received.into_iter().collect();
+        let should = view.decide(node, &received);
+        if is.best != should {
+            wrong.push(format!("n{node}: {prefix}: uses {:?} and should use {should:?}", is.best));
+        }
+        if let Some(fixpoint) = &fixpoint
+            && is.best.as_ref() != fixpoint.get(&node)
+        {
+            let should = fixpoint.get(&node);
+            wrong.push(format!("n{node}: {prefix}: uses {:?}, the reference {should:?}", is.best));
+        }
+        let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
+        let tells = |(link, side): (u32, usize)| {
+            is.best.as_ref().and_then(|b| view.announced(link, side, b, is_ipv6)).map(|_| link)
+        };
+        let told: BTreeSet<u32> = world.network().links_of(node).filter_map(tells).collect();
+        if told != is.told {
+            wrong.push(format!("n{node}: {prefix}: announced to links {:?}, should be {told:?}", is.told));
+        }
+    }
+}
+
+/// Where a kernel sends packets of a prefix.
+fn hop(host: &mut Host, prefix: IpPrefix) -> Option<(usize, Option<IpAddr>)> {
+    let kernel = host.look_at_kernel()?;
+    let SimRoute::Ours(RouteTarget::Group(group)) = kernel.routes.get(&(TableId::MAIN, prefix))? else {
+        return None;
+    };
+    let (member, _) = kernel.groups.get(group)?.first()?;
+    match kernel.members.get(member)? {
+        Member::Via { gateway, interface } => Some((interface.number() as usize - 1, Some(*gateway))),
+        Member::Direct { interface, .. } => Some((interface.number() as usize - 1, None)),
+        Member::Blackhole { .. } => None,
+    }
+}
+
+/// Each router's best routes that are not its own, and the ways to their next hops.
+type Best = BTreeMap<(usize, IpPrefix), (Route, Option<Way>)>;
+
+/// RIB and FIB against BGP's best routes, and walks through the FIBs.
+fn forwarding(world: &mut World, prefixes: &[IpPrefix], bests: &Best, wrong: &mut Vec<String>) {
+    if world.fabric.settings.light {
+        return;
+    }
+    let mut hops: BTreeMap<(u32, IpPrefix), u32> = BTreeMap::new();
+    let mut expected_routes: BTreeMap<usize, usize> = BTreeMap::new();
+    for prefix in prefixes {
+        for node in 0..world.hosts.len() {
+            let known = bests.get(&(node, *prefix));
+            let (best, way) = (known.map(|(route, _)| route), known.and_then(|(_, way)| *way));
+            *expected_routes.entry(node).or_default() += usize::from(way.is_some());
+            in_rib(&world.hosts[node], *prefix, best, wrong);
+            let host = &mut world.hosts[node];
+            if !world.fabric.up[node] {
+                continue;
+            }
+            let place = |link: u32| host.base.links.iter().position(|(l, _)| *l == link);
+            let should = way.and_then(|(link, gateway)| Some((place(link)?, Some(gateway))));
+            let is = hop(host, *prefix);
+            if is != should {
+                wrong.push(format!("n{node}: {prefix}: the kernel has {is:?} and should have {should:?}"));
+            }
+            if let Some((interface, _)) = is
+                && let Some((link, side)) = world.hosts[node].base.links.get(interface).copied()
+            {
+                let next = world.fabric.host_at(link, 1 - usize::from(side));
+                if world.fabric.links[link as usize].carrier {
+                    hops.insert((node as u32, *prefix), next);
+                }
+            }
+        }
+    }
+    for node in 0..world.hosts.len() {
+        let expected = expected_routes.get(&node).copied().unwrap_or(0);
+        static_routes(world, node, expected, prefixes, wrong);
+    }
+    for prefix in prefixes {
+        for node in 0..world.hosts.len() as u32 {
+            walk(world, &hops, node, *prefix, wrong);
+        }
+    }
+}
+
+/// The RIB has BGP's best route and no other.
+fn in_rib(host: &Host, prefix: IpPrefix, best: Option<&Route>, wrong: &mut Vec<String>) {
+    let Some(rib) = &host.rib else { return };
+    let node = host.base.id;
+    let inside = match prefix {
+        IpPrefix::V4(p) => rib.rib.lookup(TableId::MAIN, p.addr().into()),
+        IpPrefix::V6(p) => rib.rib.lookup(TableId::MAIN, p.addr().into()),
+    };
+    let is = inside.filter(|r| r.prefix == prefix && r.origin == "bgp" && r.selected);
+    let is = is.map(|r| (r.announced.next_hops().first().and_then(|h| h.gateway), r.distance));
+    let distance = |r: &Route| if r.internal { Distance::IBGP } else { Distance::EBGP };
+    let should = best.map(|r| (r.next_hop, distance(r)));
+    if is != should {
+        wrong.push(format!("n{node}: {prefix}: the RIB has {is:?} and should have {should:?}"));
+    }
+}
+
+/// Nothing else is in the kernel but static routes that can be used.
+fn static_routes(
+    world: &mut World,
+    node: usize,
+    expected: usize,
+    prefixes: &[IpPrefix],
+    wrong: &mut Vec<String>,
+) {
+    let known: BTreeSet<IpPrefix> =
+        prefixes.iter().copied().chain(world.hosts[node].static_routes.iter().map(|r| r.prefix)).collect();
+    let Some(kernel) = world.hosts[node].look_at_kernel() else { return };
+    let bgp = kernel.routes.keys().filter(|(_, p)| prefixes.contains(p)).count();
+    if bgp != expected {
+        wrong.push(format!("n{node}: {bgp} of BGP's routes are in the kernel, should be {expected}"));
+    }
+    if let Some((_, prefix)) = kernel.routes.keys().find(|(_, p)| !known.contains(p)) {
+        wrong.push(format!("n{node}: nobody knows of {prefix} in the kernel"));
+    }
+}
+
+/// A packet's way: no loop, and no end but at a router that originates the prefix.
+fn walk(
+    world: &World,
+    hops: &BTreeMap<(u32, IpPrefix), u32>,
+    from: u32,
+    prefix: IpPrefix,
+    wrong: &mut Vec<String>,
+) {
+    let mut seen = vec![from];
+    let mut at = from;
+    while let Some(next) = hops.get(&(at, prefix)) {
+        if seen.contains(next) {
+            return wrong.push(format!("{prefix}: packets from n{from} loop: {seen:?} and n{next} again"));
+        }
+        seen.push(*next);
+        at = *next;
+    }
+    if at != from && !world.hosts[at as usize].config.networks.contains(&prefix) {
+        wrong.push(format!("{prefix}: packets from n{from} end at n{at}: {seen:?}"));
+    }
+}

@@ -1,0 +1,16 @@
+//! `sluice simulate` as a program of its own, for who builds nothing else.
+
+use clap::Parser;
+use sluice_sim::SimulateArgs;
+use std::process::ExitCode;
+
+/// Simulates whole networks of Sluice routers in one process, in virtual time.
+#[derive(Parser)]
+struct Cli {
+    #[command(flatten)]
+    args: SimulateArgs,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    sluice_sim::cli::run(&Cli::parse().args)
+}

@@ -1,0 +1,119 @@
+//! What is going to happen, in order: by time, and at one time in the order in which it was caused.
+
+use crate::host::Ipc;
+use crate::tcp::EndRef;
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Something that is going to happen.
+#[derive(Debug)]
+pub enum Event {
+    /// A router's processes have their turn.
+    Turn(u32),
+    /// A router's next timer is due.
+    Timer(u32),
+    /// A connection is asked for; the end is the one that is asked.
+    Syn(EndRef),
+    /// A connection that was asked for is there.
+    SynAck(EndRef),
+    /// Octets arrive at an end.
+    Segment(EndRef, Vec<u8>),
+    /// The other end is closed, behind all octets.
+    Fin(EndRef),
+    /// The other end does not know the connection.
+    Reset(EndRef),
+    /// An end can take octets again.
+    Writable(EndRef),
+    /// A message between two processes of a router arrives.
+    Ipc(u32, Box<Ipc>),
+    /// A step of the scenario is due.
+    Step(u32),
+}
+
+impl Event {
+    /// Whether it is more than the passing of time: while there is such an event the network has not come to rest. KEEPALIVEs
+    /// travel through a network at rest.
+    fn is_work(&self) -> bool {
+        match self {
+            Event::Turn(_) | Event::Timer(_) | Event::Step(_) => false,
+            Event::Segment(_, octets) => !is_keepalive(octets),
+            _ => true,
+        }
+    }
+}
+
+/// Whether octets are one KEEPALIVE (RFC 4271, section 4.4).
+pub fn is_keepalive(octets: &[u8]) -> bool {
+    octets.len() == 19 && octets[18] == 4
+}
+
+struct Item {
+    at: u64,
+    order: u64,
+    event: Event,
+}
+
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+
+impl Eq for Item {}
+
+impl PartialOrd for Item {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Item {
+    fn cmp(&self, other: &Self) -> Ordering {
+        // The heap gives the greatest first.
+        (other.at, other.order).cmp(&(self.at, self.order))
+    }
+}
+
+/// The events to come.
+#[derive(Default)]
+pub struct Queue {
+    heap: BinaryHeap<Item>,
+    order: u64,
+    work: u64,
+}
+
+impl Queue {
+    /// Lets `event` happen at `at`, after everything that was pushed for that time before.
+    pub fn push(&mut self, at: u64, event: Event) {
+        self.work += u64::from(event.is_work());
+        self.order += 1;
+        self.heap.push(Item { at, order: self.order, event });
+    }
+
+    /// When the next event happens.
+    pub fn next_at(&self) -> Option<u64> {
+        self.heap.peek().map(|item| item.at)
+    }
+
+    /// Takes the next event.
+    pub fn pop(&mut self) -> Option<(u64, Event)> {
+        let item = self.heap.pop()?;
+        self.work -= u64::from(item.event.is_work());
+        Some((item.at, item.event))
+    }
+
+    /// Whether anything but time is under way: messages of any kind.
+    pub const fn has_work(&self) -> bool {
+        self.work > 0
+    }
+
+    /// How many events there are to come.
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether nothing will ever happen again.
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+}

@@ -1,0 +1,267 @@
+//! What the routers should know: the decision rules of RFC 4271 in their simplest words, and a path-vector fixpoint over them.
+//!
+//! Nothing here is shared with the cores: no codec, no table, no order of events. A router has one best route a prefix, made
+//! anew from what its neighbours' best routes come to when they are announced.
+
+use crate::network::{self, Network};
+use sluice_base::IpPrefix;
+use sluice_bgp::relationship::Relationship;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// A route as a router has it.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Route {
+    /// The link that it came over; `None` if the router originates it.
+    pub from: Option<u32>,
+    /// Whether it came from the router's own AS.
+    pub internal: bool,
+    /// LOCAL_PREF.
+    pub local_pref: u32,
+    /// The AS path.
+    pub path: Vec<u32>,
+    /// ORIGIN.
+    pub origin: u8,
+    /// MULTI_EXIT_DISC.
+    pub med: Option<u32>,
+    /// NO_EXPORT (RFC 1997).
+    pub no_export: bool,
+    /// ONLY_TO_CUSTOMER (RFC 9234).
+    pub only_to_customer: Option<u32>,
+    /// The next hop.
+    pub next_hop: Option<IpAddr>,
+}
+
+impl Route {
+    /// A route of the router's own.
+    pub const fn own() -> Self {
+        Route {
+            from: None,
+            internal: false,
+            local_pref: PLAIN,
+            path: Vec::new(),
+            origin: 0,
+            med: None,
+            no_export: false,
+            only_to_customer: None,
+            next_hop: None,
+        }
+    }
+}
+
+/// LOCAL_PREF of what has no relationship.
+const PLAIN: u32 = 100;
+
+/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford.
+const fn preference(neighbor: Relationship) -> u32 {
+    match neighbor {
+        Relationship::Customer => 300,
+        Relationship::Peer => 200,
+        Relationship::Provider => PLAIN,
+    }
+}
+
+/// What the reference has to know of a network as it is now.
+pub struct View<'a> {
+    /// The network as it was described.
+    pub network: &'a Network,
+    /// Links whose session is up.
+    pub sessions: Vec<bool>,
+    /// Links whose ends have a carrier.
+    pub carriers: Vec<bool>,
+    /// What each side of each link says of the next hop to internal neighbours.
+    pub next_hop_self: Vec<[bool; 2]>,
+    /// What each router originates.
+    pub networks: Vec<Vec<IpPrefix>>,
+}
+
+/// How packets to a next hop leave a router: the link, and the gateway on it.
+pub type Way = (u32, IpAddr);
+
+impl View<'_> {
+    /// What the router at `side` of `link` announces over it of its best route, before the neighbour looks at it; `None` if
+    /// nothing.
+    pub fn announced(&self, link: u32, side: usize, best: &Route, is_ipv6: bool) -> Option<Route> {
+        let description = &self.network.links[link as usize];
+        let internal = self.network.is_internal(link);
+        let hidden = if internal { best.internal } else { best.no_export };
+        if !self.sessions[link as usize] || best.from == Some(link) || hidden {
+            return None;
+        }
+        let asn = self.network.nodes[description.end(side) as usize].asn;
+        let own: IpAddr = match is_ipv6 {
+            true => network::ipv6(link, side).into(),
+            false => network::ipv4(link, side).into(),
+        };
+        let mut route = Route { from: Some(link), internal, ..best.clone() };
+        if !internal {
+            route.path.insert(0, asn);
+            route.med = route.med.filter(|_| best.from.is_none());
+            route.local_pref = PLAIN;
+            let neighbor = description.neighbor_is(side);
+            // RFC 9234, section 5, egress.
+            if matches!(neighbor, Some(Relationship::Peer | Relationship::Provider))
+                && best.only_to_customer.is_some()
+            {
+                return None;
+            }
+            if matches!(neighbor, Some(Relationship::Customer | Relationship::Peer)) {
+                route.only_to_customer = route.only_to_customer.or(Some(asn));
+            }
+        }
+        let keeps = internal && best.from.is_some() && !self.next_hop_self[link as usize][side];
+        if !keeps {
+            route.next_hop = Some(own);
+        }
+        let rewrite = &description.rewrites[side];
+        route.origin = rewrite.origin.unwrap_or(route.origin);
+        route.med = rewrite.med.or(route.med);
+        route.no_export |= rewrite.no_export;
+        if let Some(hop) = rewrite.next_hop.filter(|_| !is_ipv6) {
+            route.next_hop = Some(hop.into());
+        }
+        if let Some(first) = route.path.first().copied() {
+            (0..rewrite.prepend).for_each(|_| route.path.insert(0, first));
+        }
+        Some(route)
+    }
+
+    /// A route as the router at `side` of `link` takes it in; `None` if it does not.
+    fn accepted(&self, link: u32, side: usize, mut route: Route) -> Option<Route> {
+        let description = &self.network.links[link as usize];
+        let asn = self.network.nodes[description.end(side) as usize].asn;
+        let peer = self.network.nodes[description.end(1 - side) as usize].asn;
+        if route.path.contains(&asn) {
+            return None;
+        }
+        if let Some(neighbor) = description.neighbor_is(side).filter(|_| !route.internal) {
+            // RFC 9234, section 5, ingress.
+            let leak = match neighbor {
+                Relationship::Customer => route.only_to_customer.is_some(),
+                Relationship::Peer => route.only_to_customer.is_some_and(|marked| marked != peer),
+                Relationship::Provider => false,
+            };
+            if leak {
+                return None;
+            }
+            route.local_pref = preference(neighbor);
+            if neighbor != Relationship::Customer {
+                route.only_to_customer = route.only_to_customer.or(Some(peer));
+            }
+        }
+        Some(route)
+    }
+
+    /// The way to a next hop from a router, by its own links and its static routes.
+    pub fn way(&self, node: u32, next_hop: IpAddr) -> Option<Way> {
+        let (target, side) = network::place(next_hop)?;
+        let has = |(l, _): &(u32, usize)| self.carriers[*l as usize];
+        if self.network.links_of(node).filter(has).any(|(l, own)| l == target && own != side) {
+            return Some((target, next_hop));
+        }
+        if !self.network.nodes[node as usize].static_routes {
+            return None;
+        }
+        let mut ways = self.network.links_of(node).filter(|(l, own)| {
+            let neighbor = self.network.links[*l as usize].end(1 - own);
+            let leads = self.network.links_of(neighbor).any(|(outer, _)| outer == target);
+            self.network.is_internal(*l) && !self.network.is_internal(target) && leads
+        });
+        let (link, own) = ways.next()?;
+        let gateway: IpAddr = match next_hop {
+            IpAddr::V4(_) => network::ipv4(link, 1 - own).into(),
+            IpAddr::V6(_) => network::ipv6(link, 1 - own).into(),
+        };
+        self.carriers[link as usize].then_some((link, gateway))
+    }
+
+    /// What the way to a next hop costs: nothing on a link of the router's own.
+    fn cost(&self, node: u32, next_hop: IpAddr) -> u32 {
+        let target = network::place(next_hop).map(|(link, _)| link);
+        let way = self.way(node, next_hop).map(|(link, _)| link).filter(|link| Some(*link) != target);
+        way.map_or(0, |link| self.network.links[link as usize].cost)
+    }
+
+    /// What a router has of a prefix from everybody, when `best` says what the others use.
+    pub fn received<'b>(
+        &self,
+        node: u32,
+        prefix: IpPrefix,
+        best: impl Fn(u32) -> Option<&'b Route>,
+    ) -> Vec<Route> {
+        let from = |(link, side): (u32, usize)| {
+            let neighbor = self.network.links[link as usize].end(1 - side);
+            let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
+            let route = self.announced(link, 1 - side, best(neighbor)?, is_ipv6)?;
+            self.accepted(link, side, route)
+        };
+        let mut routes: Vec<Route> = self.network.links_of(node).filter_map(from).collect();
+        if self.networks[node as usize].contains(&prefix) {
+            routes.push(Route::own());
+        }
+        routes
+    }
+
+    /// RFC 4271, section 9.1.2, word by word.
+    pub fn decide(&self, node: u32, received: &[Route]) -> Option<Route> {
+        if let Some(own) = received.iter().find(|r| r.from.is_none()) {
+            return Some(own.clone());
+        }
+        let usable = |r: &&Route| {
+            let way = r.next_hop.and_then(|hop| self.way(node, hop));
+            way.is_some_and(|(link, _)| r.internal || Some(link) == r.from)
+        };
+        let mut field: Vec<&Route> = received.iter().filter(usable).collect();
+        keep(&mut field, |r| std::cmp::Reverse(r.local_pref));
+        keep(&mut field, |r| r.path.len());
+        keep(&mut field, |r| r.origin);
+        let all = field.clone();
+        let med = |r: &Route| r.med.unwrap_or(0);
+        field.retain(|m| !all.iter().any(|n| n.path.first() == m.path.first() && med(n) < med(m)));
+        keep(&mut field, |r| r.internal);
+        keep(&mut field, |r| r.next_hop.map(|hop| self.cost(node, hop)));
+        keep(&mut field, |r| {
+            let link = r.from.unwrap_or_default();
+            let description = &self.network.links[link as usize];
+            let side = usize::from(description.a == node);
+            (description.end(side), network::ipv4(link, side))
+        });
+        field.first().map(|r| (*r).clone())
+    }
+
+    /// The best route of each router for a prefix when all has come to rest; `None` if that depends on who was first, or never
+    /// happens.
+    pub fn fixpoint(&self, prefix: IpPrefix) -> Option<BTreeMap<u32, Route>> {
+        let count = self.network.nodes.len() as u32;
+        let forward = self.iterate(prefix, &(0..count).collect::<Vec<_>>())?;
+        let backward = self.iterate(prefix, &(0..count).rev().collect::<Vec<_>>())?;
+        (forward == backward).then_some(forward)
+    }
+
+    fn iterate(&self, prefix: IpPrefix, order: &[u32]) -> Option<BTreeMap<u32, Route>> {
+        let mut best: BTreeMap<u32, Route> = BTreeMap::new();
+        for _ in 0..4 * order.len() + 10 {
+            let mut changed = false;
+            for &node in order {
+                let decided = self.decide(node, &self.received(node, prefix, |n| best.get(&n)));
+                if best.get(&node) != decided.as_ref() {
+                    changed = true;
+                    match decided {
+                        Some(route) => best.insert(node, route),
+                        None => best.remove(&node),
+                    };
+                }
+            }
+            if !changed {
+                return Some(best);
+            }
+        }
+        None
+    }
+}
+
+fn keep<K: Ord>(field: &mut Vec<&Route>, key: impl Fn(&Route) -> K) {
+    if let Some(best) = field.iter().map(|r| key(r)).min() {
+        field.retain(|r| key(r) == best);
+    }
+}

@@ -1,0 +1,146 @@
+//! Attributes that change on the way: what another router's export policy would do, so that decisions have something to decide.
+
+use serde::{Deserialize, Serialize};
+use sluice_bgp::wire::attribute::{Flags, code};
+use std::net::Ipv4Addr;
+
+/// What happens to UPDATEs on the way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct Rewrite {
+    /// ORIGIN becomes this (RFC 4271, section 4.3).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<u8>,
+    /// A MULTI_EXIT_DISC is added.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub med: Option<u32>,
+    /// The first AS of the path comes so many times more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub prepend: u8,
+    /// NO_EXPORT is added (RFC 1997).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub no_export: bool,
+    /// NEXT_HOP of IPv4 routes becomes this: somebody else's address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_hop: Option<Ipv4Addr>,
+}
+
+fn is_zero(n: &u8) -> bool {
+    *n == 0
+}
+
+/// The community NO_EXPORT (RFC 1997).
+pub const NO_EXPORT: u32 = 0xffff_ff01;
+const HEADER: usize = 19;
+const UPDATE: u8 = 2;
+
+fn word(octets: &[u8], at: usize) -> Option<usize> {
+    Some(usize::from(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?])))
+}
+
+impl Rewrite {
+    /// Rewrites whole messages.
+    pub fn apply(&self, octets: Vec<u8>) -> Vec<u8> {
+        if *self == Rewrite::default() {
+            return octets;
+        }
+        let mut out = Vec::with_capacity(octets.len() + 64);
+        let mut rest = &octets[..];
+        while let Some(len) = word(rest, 16).filter(|len| (HEADER..=rest.len()).contains(len)) {
+            let (message, tail) = rest.split_at(len);
+            match (message[18] == UPDATE).then(|| self.update(message)).flatten() {
+                Some(update) => out.extend_from_slice(&update),
+                None => out.extend_from_slice(message),
+            }
+            rest = tail;
+        }
+        out.extend_from_slice(rest);
+        out
+    }
+
+    /// The UPDATE rewritten; `None` if it announces nothing.
+    fn update(&self, message: &[u8]) -> Option<Vec<u8>> {
+        let withdrawn = word(message, HEADER)?;
+        let at = HEADER + 2 + withdrawn;
+        let len = word(message, at)?;
+        let attributes = message.get(at + 2..at + 2 + len)?;
+        let rewritten = self.attributes(attributes)?;
+        let mut out = message[..at].to_vec();
+        out.extend_from_slice(&(rewritten.len() as u16).to_be_bytes());
+        out.extend_from_slice(&rewritten);
+        out.extend_from_slice(&message[at + 2 + len..]);
+        let total = (out.len() as u16).to_be_bytes();
+        out[16..18].copy_from_slice(&total);
+        Some(out)
+    }
+
+    fn attributes(&self, mut octets: &[u8]) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut announces = false;
+        while let [flags, kind, ..] = *octets {
+            let (len, start) =
+                if flags & 0x10 != 0 { (word(octets, 2)?, 4) } else { (usize::from(*octets.get(2)?), 3) };
+            let value = octets.get(start..start + len)?;
+            match kind {
+                code::ORIGIN => {
+                    announces = true;
+                    out.extend_from_slice(&[flags, kind, 1, self.origin.unwrap_or(*value.first()?)]);
+                }
+                code::NEXT_HOP if len == 4 => {
+                    out.extend_from_slice(&[flags, kind, 4]);
+                    match self.next_hop {
+                        Some(hop) => out.extend_from_slice(&hop.octets()),
+                        None => out.extend_from_slice(value),
+                    }
+                }
+                code::AS_PATH if self.prepend > 0 && value.len() >= 6 => {
+                    let more = usize::from(self.prepend);
+                    out.extend_from_slice(&[flags & !0x10, kind, (len + 4 * more) as u8]);
+                    out.extend_from_slice(&[value[0], value[1] + self.prepend]);
+                    (0..more).for_each(|_| out.extend_from_slice(&value[2..6]));
+                    out.extend_from_slice(&value[2..]);
+                }
+                _ => out.extend_from_slice(&octets[..start + len]),
+            }
+            octets = &octets[start + len..];
+        }
+        if let Some(med) = self.med {
+            out.extend_from_slice(&[Flags::OPTIONAL, code::MULTI_EXIT_DISC, 4]);
+            out.extend_from_slice(&med.to_be_bytes());
+        }
+        if self.no_export {
+            out.extend_from_slice(&[Flags::OPTIONAL | Flags::TRANSITIVE, code::COMMUNITIES, 4]);
+            out.extend_from_slice(&NO_EXPORT.to_be_bytes());
+        }
+        announces.then_some(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_update_is_rewritten_and_nothing_else() {
+        let keepalive = [&[0xff; 16][..], &[0, 19, 4]].concat();
+        let body = [
+            &[0, 0, 0, 20][..],
+            &[0x40, 1, 1, 0],
+            &[0x40, 2, 6, 2, 1, 0, 0, 0, 7],
+            &[0x40, 3, 4, 10, 0, 0, 1],
+        ];
+        let update = [&[0xff; 16][..], &[0, 43 + 4, 2], &body.concat(), &[24, 192, 0, 2]].concat();
+        let next_hop = Some(Ipv4Addr::new(10, 0, 0, 9));
+        let rewrite = Rewrite { origin: Some(2), med: Some(9), prepend: 1, next_hop, no_export: false };
+        let out = rewrite.apply([&keepalive[..], &update].concat());
+        let expected_body = [
+            &[0, 0, 0, 31][..],
+            &[0x40, 1, 1, 2],
+            &[0x40, 2, 10, 2, 2, 0, 0, 0, 7, 0, 0, 0, 7],
+            &[0x40, 3, 4, 10, 0, 0, 9],
+            &[0x80, 4, 4, 0, 0, 0, 9],
+            &[24, 192, 0, 2],
+        ];
+        let expected = [&keepalive[..], &[0xff; 16], &[0, 58, 2], &expected_body.concat()].concat();
+        assert_eq!(out, expected);
+    }
+}

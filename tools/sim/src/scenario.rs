@@ -1,0 +1,265 @@
+//! A scenario: a network, and what is done to it when. Data, so that it can be written down, cut down and run again.
+
+use crate::host::Process;
+use crate::link::Quality;
+use crate::network::{self, Network};
+use crate::world::World;
+use serde::{Deserialize, Serialize};
+use sluice_base::IpPrefix;
+use sluice_bgp::speaker::{Input, NeighborConfig};
+
+/// One thing that is done to a network.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Step {
+    /// When, in milliseconds of virtual time.
+    pub at_ms: u64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What is done.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "do", rename_all = "kebab-case")]
+pub enum What {
+    /// A router is switched on.
+    Boot {
+        /// The router.
+        node: u32,
+    },
+    /// A router's power goes.
+    CrashNode {
+        /// The router.
+        node: u32,
+    },
+    /// A process dies.
+    Kill {
+        /// Its router.
+        node: u32,
+        /// Which.
+        process: Process,
+    },
+    /// A process is started.
+    Start {
+        /// Its router.
+        node: u32,
+        /// Which.
+        process: Process,
+    },
+    /// A link is cut in the middle, where nobody sees it.
+    Cut {
+        /// The link.
+        link: u32,
+    },
+    /// It is mended.
+    Heal {
+        /// The link.
+        link: u32,
+    },
+    /// Both ends of a link lose the carrier.
+    CarrierDown {
+        /// The link.
+        link: u32,
+    },
+    /// They have it again.
+    CarrierUp {
+        /// The link.
+        link: u32,
+    },
+    /// A link gets worse or better.
+    Degrade {
+        /// The link.
+        link: u32,
+        /// Lost, in millionths.
+        loss: u32,
+        /// Overtaken, in millionths.
+        reorder: u32,
+        /// Its delay from now on, in nanoseconds.
+        delay: u64,
+    },
+    /// A router originates a prefix.
+    Announce {
+        /// The router.
+        node: u32,
+        /// The prefix.
+        prefix: IpPrefix,
+    },
+    /// It no longer does.
+    Withdraw {
+        /// The router.
+        node: u32,
+        /// The prefix.
+        prefix: IpPrefix,
+    },
+    /// A neighbour is removed from the configuration of the router at a side of a link.
+    RemoveNeighbor {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+    },
+    /// It is configured again.
+    AddNeighbor {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+    },
+    /// A neighbour is enabled or disabled.
+    Enable {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+        /// Whether a session is wanted.
+        enabled: bool,
+    },
+    /// A neighbour is told the router itself as the next hop of what it learned outside, or not.
+    NextHopSelf {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+        /// Whether it is.
+        on: bool,
+    },
+    /// The operator has a session closed and opened again.
+    Reset {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+    },
+    /// The operator asks a neighbour for all routes.
+    Refresh {
+        /// The link.
+        link: u32,
+        /// The side, 0 or 1.
+        side: u8,
+    },
+}
+
+/// A network and what is done to it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Scenario {
+    /// The seed of all randomness while it runs.
+    pub seed: u64,
+    /// IPv6 beside IPv4.
+    #[serde(default)]
+    pub ipv6: bool,
+    /// Tables that BGP spreads its prefixes over.
+    pub tables: u16,
+    /// Background work in a turn.
+    pub slice: u32,
+    /// How long a router takes to react, in nanoseconds.
+    pub reaction: u64,
+    /// Octets that BGP writes at a time.
+    pub fill: usize,
+    /// Proposed hold time in seconds.
+    pub hold_time: u16,
+    /// The network.
+    pub network: Network,
+    /// What is done. In between, wherever nothing is done for long enough, the network comes to rest and is checked.
+    pub phases: Vec<Vec<Step>>,
+}
+
+impl What {
+    /// Does it. What is no longer there stays as it is.
+    pub fn happen(self, world: &mut World) {
+        match self {
+            What::Boot { node } => with(world, node, |host, fabric| host.boot(fabric)),
+            What::CrashNode { node } => with(world, node, |host, fabric| host.crash(fabric)),
+            What::Kill { node, process } => with(world, node, |host, fabric| host.kill(fabric, process)),
+            What::Start { node, process } => with(world, node, |host, fabric| host.start(fabric, process)),
+            What::Cut { link } => set_link(world, link, |l| l.cut = true),
+            What::Heal { link } => set_link(world, link, |l| l.cut = false),
+            What::CarrierDown { link } => set_link(world, link, |l| l.carrier = false),
+            What::CarrierUp { link } => set_link(world, link, |l| l.carrier = true),
+            What::Degrade { link, loss, reorder, delay } => set_link(world, link, |l| {
+                l.quality = Quality { loss, reorder, duplicate: 0 };
+                l.delay = delay;
+            }),
+            What::Announce { node, prefix } => with(world, node, |host, fabric| {
+                host.configure(fabric, |config| {
+                    if !config.networks.contains(&prefix) {
+                        config.networks.push(prefix);
+                    }
+                });
+            }),
+            What::Withdraw { node, prefix } => with(world, node, |host, fabric| {
+                host.configure(fabric, |config| config.networks.retain(|p| *p != prefix));
+            }),
+            What::RemoveNeighbor { link, side } => {
+                let address = network::ipv4(link, 1 - usize::from(side));
+                with_side(world, link, side, |host, fabric| {
+                    host.configure(fabric, |config| config.neighbors.retain(|n| n.address != address));
+                });
+            }
+            What::AddNeighbor { link, side } => add_neighbor(world, link, usize::from(side)),
+            What::Enable { link, side, enabled } => change(world, link, side, |n| n.enabled = enabled),
+            What::NextHopSelf { link, side, on } => change(world, link, side, |n| n.next_hop_self = on),
+            What::Reset { link, side } => {
+                say(world, link, side, |address| Input::Reset(address, "as ordered".into()));
+            }
+            What::Refresh { link, side } => say(world, link, side, Input::Refresh),
+        }
+    }
+}
+
+use crate::host::Host;
+use crate::world::Fabric;
+
+fn with(world: &mut World, node: u32, act: impl FnOnce(&mut Host, &mut Fabric)) {
+    if let Some(host) = world.hosts.get_mut(node as usize) {
+        act(host, &mut world.fabric);
+    }
+}
+
+fn with_side(world: &mut World, link: u32, side: u8, act: impl FnOnce(&mut Host, &mut Fabric)) {
+    let node = world.fabric.host_at(link, usize::from(side));
+    with(world, node, act);
+}
+
+fn set_link(world: &mut World, link: u32, act: impl FnOnce(&mut crate::link::Link)) {
+    let Some(known) = world.fabric.links.get_mut(link as usize) else { return };
+    let before = known.carrier;
+    act(known);
+    let carrier = known.carrier;
+    if before != carrier {
+        for side in 0..2 {
+            with_side(world, link, side, |host, fabric| host.set_carrier(fabric, link, carrier));
+        }
+    }
+    world.fabric.resume(link);
+}
+
+fn change(world: &mut World, link: u32, side: u8, act: impl FnOnce(&mut NeighborConfig)) {
+    let address = network::ipv4(link, 1 - usize::from(side));
+    with_side(world, link, side, |host, fabric| {
+        host.configure(fabric, |config| {
+            if let Some(neighbor) = config.neighbors.iter_mut().find(|n| n.address == address) {
+                act(neighbor);
+            }
+        });
+    });
+}
+
+fn add_neighbor(world: &mut World, link: u32, side: usize) {
+    let Some(neighbor) = world.original_neighbor(link, side) else { return };
+    with_side(world, link, side as u8, |host, fabric| {
+        host.configure(fabric, |config| {
+            if config.neighbors.iter().all(|n| n.address != neighbor.address) {
+                config.neighbors.push(neighbor);
+            }
+        });
+    });
+}
+
+fn say(world: &mut World, link: u32, side: u8, input: impl FnOnce(std::net::IpAddr) -> Input) {
+    let address = network::ipv4(link, 1 - usize::from(side)).into();
+    with_side(world, link, side, |host, fabric| {
+        if let Some(bgp) = &mut host.bgp {
+            bgp.input(&mut host.base, fabric, input(address));
+        }
+    });
+}

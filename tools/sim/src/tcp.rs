@@ -1,0 +1,364 @@
+//! TCP as far as BGP can tell: reliable pipes in order, that can be refused, closed and reset, and that stall while a link is cut.
+
+use crate::queue::{Event, is_keepalive};
+use crate::world::Fabric;
+use sluice_bgp::session::ConnectionId;
+use std::net::IpAddr;
+
+/// Octets that a connection holds on their way; who has more to send waits.
+const WINDOW: usize = 256 << 10;
+/// How long a router's own kernel takes to refuse.
+const REFUSAL: u64 = 10_000;
+
+/// One end of a connection. Connections' places are used again; the generation tells those that had one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct EndRef {
+    /// The connection's place.
+    pub connection: u32,
+    /// The connection's generation.
+    pub generation: u32,
+    /// 0: who connected; 1: who was connected to.
+    pub end: u8,
+}
+
+impl EndRef {
+    /// The other end.
+    pub const fn other(self) -> Self {
+        EndRef { end: 1 - self.end, ..self }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// Asked, and has not answered yet.
+    Waiting,
+    Open,
+    Closed,
+}
+
+/// An end.
+#[derive(Debug)]
+pub struct End {
+    /// The router.
+    pub host: u32,
+    /// The neighbour's address, by which the router knows it.
+    pub neighbor: IpAddr,
+    /// The router's number for the connection.
+    pub id: ConnectionId,
+    state: State,
+    /// Octets that nobody has read.
+    pub received: Vec<u8>,
+    /// Whether nothing more will be received.
+    pub finished: bool,
+    /// Whether the router knows that there is something to read.
+    pub noticed: bool,
+    in_flight: usize,
+    blocked: bool,
+    /// When the last of what was sent here arrives: nothing overtakes it.
+    last: u64,
+    /// Nothing arrives here before this: what a cut held up comes first.
+    hold: u64,
+}
+
+impl End {
+    fn new(host: u32, neighbor: IpAddr, id: ConnectionId, state: State) -> Self {
+        End {
+            host,
+            neighbor,
+            id,
+            state,
+            received: Vec::new(),
+            finished: false,
+            noticed: false,
+            in_flight: 0,
+            blocked: false,
+            last: 0,
+            hold: 0,
+        }
+    }
+}
+
+/// A connection.
+pub struct Connection {
+    generation: u32,
+    /// The link that it runs over.
+    pub link: u32,
+    ends: [End; 2],
+}
+
+/// All connections.
+#[derive(Default)]
+pub struct Connections {
+    all: Vec<Connection>,
+    free: Vec<u32>,
+}
+
+impl Connections {
+    /// An end that is open, or about to be; `None` if it is not there any more.
+    pub fn end_mut(&mut self, at: EndRef) -> Option<&mut End> {
+        let connection = self.all.get_mut(at.connection as usize)?;
+        let end = &mut connection.ends[usize::from(at.end)];
+        (connection.generation == at.generation && end.state != State::Closed).then_some(end)
+    }
+
+    fn get(&self, at: EndRef) -> Option<&Connection> {
+        self.all.get(at.connection as usize).filter(|c| c.generation == at.generation)
+    }
+
+    fn add(&mut self, link: u32, ends: [End; 2]) -> EndRef {
+        let connection = match self.free.pop() {
+            Some(place) => {
+                let old = &mut self.all[place as usize];
+                *old = Connection { generation: old.generation + 1, link, ends };
+                place
+            }
+            None => {
+                self.all.push(Connection { generation: 0, link, ends });
+                (self.all.len() - 1) as u32
+            }
+        };
+        EndRef { connection, generation: self.all[connection as usize].generation, end: 0 }
+    }
+
+    fn close(&mut self, at: EndRef) {
+        let Some(connection) =
+            self.all.get_mut(at.connection as usize).filter(|c| c.generation == at.generation)
+        else {
+            return;
+        };
+        let end = &mut connection.ends[usize::from(at.end)];
+        if end.state == State::Closed {
+            return;
+        }
+        end.state = State::Closed;
+        end.received = Vec::new();
+        if connection.ends.iter().all(|e| e.state == State::Closed) {
+            connection.generation += 1;
+            self.free.push(at.connection);
+        }
+    }
+
+    /// Octets that were sent and not received, or received and not read, over all connections, and the most of one.
+    pub fn under_way(&self) -> (usize, usize) {
+        let each = self.all.iter().flat_map(|c| &c.ends).filter(|e| e.state != State::Closed);
+        each.map(|e| e.in_flight.max(e.received.len())).fold((0, 0), |(sum, most), n| (sum + n, most.max(n)))
+    }
+}
+
+/// What became of an arrival.
+pub enum Arrived {
+    /// Nothing that concerns a router.
+    Nothing,
+    /// Octets, or the end of them, are to be read; the flag says whether it is more than a KEEPALIVE.
+    Readable(u32, EndRef, bool),
+    /// Somebody wants to connect.
+    Asked(EndRef),
+    /// The connection is there.
+    Connected(u32, EndRef),
+    /// The end can take octets again.
+    Writable(u32, EndRef),
+}
+
+impl Fabric {
+    /// `host` asks for a connection over `link` from its side `side`.
+    pub fn connect(&mut self, host: u32, link: u32, side: usize, id: ConnectionId) -> EndRef {
+        let other = self.host_at(link, 1 - side);
+        let neighbor = crate::network::ipv4(link, 1 - side).into();
+        let own = crate::network::ipv4(link, side).into();
+        // The number of the other end is given when it accepts.
+        let ends = [End::new(host, neighbor, id, State::Waiting), End::new(other, own, id, State::Waiting)];
+        let at = self.connections.add(link, ends);
+        let arrival = self.links[link as usize].arrival(self.now, side, 60, &mut self.rng);
+        self.queue.push(arrival, Event::Syn(at.other()));
+        at
+    }
+
+    /// The router's own kernel refuses to connect.
+    pub fn refuse(&mut self, host: u32, neighbor: IpAddr, id: ConnectionId) -> EndRef {
+        let ends =
+            [End::new(host, neighbor, id, State::Waiting), End::new(host, neighbor, id, State::Closed)];
+        let at = self.connections.add(0, ends);
+        self.queue.push(self.now + REFUSAL, Event::Reset(at));
+        at
+    }
+
+    /// The end that was asked is open from now on.
+    pub fn accept(&mut self, at: EndRef, id: ConnectionId) {
+        if let Some(end) = self.connections.end_mut(at) {
+            end.id = id;
+            end.state = State::Open;
+        }
+        self.send_event(at, 60, Event::SynAck(at.other()));
+    }
+
+    /// The end that was asked is not there.
+    pub fn reject(&mut self, at: EndRef) {
+        self.send_event(at, 60, Event::Reset(at.other()));
+        self.connections.close(at);
+    }
+
+    /// Sends an event from an end to the other, behind everything that was sent before.
+    fn send_event(&mut self, from: EndRef, octets: usize, event: Event) {
+        let Some(connection) = self.connections.get(from) else { return };
+        let link = connection.link as usize;
+        let side = usize::from(self.sides(connection.link, connection.ends[usize::from(from.end)].host));
+        let at = self.links[link].arrival(self.now, side, octets, &mut self.rng);
+        let other = &mut self.connections.all[from.connection as usize].ends[usize::from(1 - from.end)];
+        other.last = other.last.max(at);
+        let at = other.last;
+        self.queue.push(at, event);
+    }
+
+    /// Whether an end has room for more.
+    pub fn has_room(&mut self, at: EndRef) -> bool {
+        let Some(end) = self.connections.end_mut(at) else { return false };
+        end.blocked = end.in_flight >= WINDOW;
+        !end.blocked
+    }
+
+    /// Sends octets behind what was sent before.
+    pub fn send(&mut self, at: EndRef, octets: Vec<u8>) {
+        let Some(end) = self.connections.end_mut(at) else { return };
+        end.in_flight += octets.len();
+        let len = octets.len();
+        self.send_event(at, len, Event::Segment(at.other(), octets));
+    }
+
+    /// Closes an end: the other one hears of it behind everything that was sent.
+    pub fn close(&mut self, at: EndRef) {
+        if self.connections.end_mut(at).is_some() {
+            self.send_event(at, 40, Event::Fin(at.other()));
+            self.connections.close(at);
+        }
+    }
+
+    /// An end vanishes with its router: nobody is told.
+    pub fn vanish(&mut self, at: EndRef) {
+        self.connections.close(at);
+    }
+
+    /// Something arrives at an end, if the link lets it through.
+    pub fn arrive(&mut self, event: Event) -> Arrived {
+        let (Event::Syn(at)
+        | Event::SynAck(at)
+        | Event::Segment(at, _)
+        | Event::Fin(at)
+        | Event::Reset(at)
+        | Event::Writable(at)) = event
+        else {
+            return Arrived::Nothing;
+        };
+        let Some(connection) = self.connections.get(at) else { return Arrived::Nothing };
+        let end = &connection.ends[usize::from(at.end)];
+        let (host, closed, hold) = (end.host, end.state == State::Closed, end.hold);
+        let link = connection.link;
+        if let Event::Writable(_) = event {
+            return if closed { Arrived::Nothing } else { Arrived::Writable(host, at) };
+        }
+        if self.now < hold {
+            self.queue.push(hold, event);
+            return Arrived::Nothing;
+        }
+        // A kernel that refuses its own router needs no link.
+        let is_own = connection.ends[0].host == connection.ends[1].host;
+        if !is_own && !self.links[link as usize].is_up() {
+            self.stall(link, at, event);
+            return Arrived::Nothing;
+        }
+        if closed {
+            if matches!(event, Event::Segment(..)) && self.is_host_up(host) {
+                self.queue_reset(at);
+            }
+            return Arrived::Nothing;
+        }
+        self.deliver(host, at, event)
+    }
+
+    /// What arrives at a cut is sent again when the link is whole; a first word is not, for its sender gives up and tries anew.
+    fn stall(&mut self, link: u32, at: EndRef, event: Event) {
+        if matches!(event, Event::Syn(_)) {
+            self.connections.close(at);
+        } else {
+            self.links[link as usize].stalled.push(event);
+        }
+    }
+
+    /// The sender hears that nobody knows the connection here.
+    fn queue_reset(&mut self, at: EndRef) {
+        self.send_event(at, 40, Event::Reset(at.other()));
+    }
+
+    fn deliver(&mut self, host: u32, at: EndRef, event: Event) -> Arrived {
+        let Some(end) = self.connections.end_mut(at) else { return Arrived::Nothing };
+        match event {
+            Event::Syn(_) => return self.asked(at),
+            Event::SynAck(_) => {
+                end.state = State::Open;
+                return Arrived::Connected(host, at);
+            }
+            Event::Segment(_, octets) => {
+                let is_work = !is_keepalive(&octets);
+                self.received(at, octets);
+                return Arrived::Readable(host, at, is_work);
+            }
+            Event::Fin(_) => end.finished = true,
+            _ => {
+                end.received.clear();
+                end.finished = true;
+            }
+        }
+        Arrived::Readable(host, at, true)
+    }
+
+    fn asked(&mut self, at: EndRef) -> Arrived {
+        if self.connections.end_mut(at.other()).is_none() {
+            // Who asked has given up meanwhile.
+            self.connections.close(at);
+            return Arrived::Nothing;
+        }
+        Arrived::Asked(at)
+    }
+
+    fn received(&mut self, at: EndRef, mut octets: Vec<u8>) {
+        let len = octets.len();
+        let delay = self.connections.get(at).map_or(0, |c| self.links[c.link as usize].delay);
+        if let Some(sender) = self.connections.end_mut(at.other()) {
+            sender.in_flight -= len.min(sender.in_flight);
+            if sender.blocked && sender.in_flight < WINDOW {
+                sender.blocked = false;
+                self.queue.push(self.now + delay, Event::Writable(at.other()));
+            }
+        }
+        if let Some(end) = self.connections.end_mut(at) {
+            if end.received.is_empty() {
+                end.received = octets;
+            } else {
+                end.received.append(&mut octets);
+            }
+        }
+    }
+
+    /// A link that was cut is whole: what stalled is sent again, and nothing overtakes it.
+    pub fn resume(&mut self, link: u32) {
+        if !self.links[link as usize].is_up() {
+            return;
+        }
+        let again = self.links[link as usize].again(self.now);
+        for event in std::mem::take(&mut self.links[link as usize].stalled) {
+            let (Event::SynAck(to) | Event::Segment(to, _) | Event::Fin(to) | Event::Reset(to)) = &event
+            else {
+                continue;
+            };
+            if self.connections.get(*to).is_some() {
+                let end = &mut self.connections.all[to.connection as usize].ends[usize::from(to.end)];
+                // What is still in flight was sent later: it is held up until after what stalled.
+                if end.hold <= self.now {
+                    end.hold = again.max(end.last + 1);
+                    end.last = end.hold;
+                }
+                let at = end.hold;
+                self.queue.push(at, event);
+            }
+        }
+    }
+}

@@ -1,0 +1,354 @@
+//! The world: virtual time, routers, links, and what is going to happen. One seed, one order, no thread.
+
+use crate::clock::Clock;
+use crate::history::History;
+use crate::host::Host;
+use crate::link::Link;
+use crate::network::{self, Network};
+use crate::queue::{Event, Queue};
+use crate::rewrite::Rewrite;
+use crate::scenario::Step;
+use crate::tcp::{Arrived, Connections};
+use sluice_base::{Asn, IpPrefix, Rng, Tag};
+use sluice_bgp::session::{Families, State};
+use sluice_bgp::speaker::{Config, NeighborConfig, Output};
+use sluice_machine::Outbox;
+use sluice_static::{RouteKind, StaticNextHop, StaticRoute};
+use std::net::IpAddr;
+
+/// Nanoseconds in a second.
+pub const SECOND: u64 = 1_000_000_000;
+/// Nanoseconds in a millisecond.
+pub const MILLISECOND: u64 = 1_000_000;
+
+/// How a world is run.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// BGP alone: next hops on links count as connected, and there is no RIB, no FEA and no kernel.
+    pub light: bool,
+    /// How long a router takes to react to what arrived, in nanoseconds; what comes meanwhile is handled together.
+    pub reaction: u64,
+    /// Octets that BGP writes to a neighbour at a time.
+    pub fill: usize,
+    /// Background work in a turn.
+    pub slice: u32,
+    /// Routes in a batch between processes.
+    pub batch: usize,
+    /// Tables that BGP spreads its prefixes over.
+    pub tables: u16,
+    /// Checking stages in BGP.
+    pub check: bool,
+    /// IPv6 beside IPv4.
+    pub ipv6: bool,
+    /// Proposed hold time in seconds.
+    pub hold_time: u16,
+}
+
+impl Settings {
+    /// Full routers, as the shells run them.
+    pub const fn full() -> Self {
+        Settings {
+            light: false,
+            reaction: 100_000,
+            fill: 65_536,
+            slice: 1024,
+            batch: 1024,
+            tables: 1,
+            check: false,
+            ipv6: false,
+            hold_time: 90,
+        }
+    }
+
+    /// BGP alone, for networks of thousands of routers.
+    pub const fn light() -> Self {
+        Settings { light: true, reaction: MILLISECOND, slice: 1 << 16, batch: 4096, ..Self::full() }
+    }
+}
+
+/// Who sees what a router receives.
+pub type Tap = Box<dyn FnMut(u64, u32, Asn, IpAddr, Asn, &[u8]) + Send>;
+
+/// All but the routers: what they share and send through.
+pub struct Fabric {
+    /// Virtual time in nanoseconds.
+    pub now: u64,
+    /// What is going to happen.
+    pub queue: Queue,
+    /// The links.
+    pub links: Vec<Link>,
+    /// The connections.
+    pub connections: Connections,
+    /// What happened.
+    pub history: History,
+    /// Randomness of links.
+    pub rng: Rng,
+    /// The seed of everything.
+    pub seed: u64,
+    /// How the world is run.
+    pub settings: Settings,
+    /// Which routers are on.
+    pub up: Vec<bool>,
+    /// Routers whose next turn is more than the passing of time.
+    pub busy_hosts: usize,
+    /// Space for BGP's outputs.
+    pub outbox: Outbox<Output>,
+    ends: Vec<[u32; 2]>,
+    asns: Vec<Asn>,
+    rewrites: Vec<[Rewrite; 2]>,
+    tap: Option<Tap>,
+}
+
+impl Fabric {
+    /// The router at a side of a link.
+    pub fn host_at(&self, link: u32, side: usize) -> u32 {
+        self.ends.get(link as usize).map_or(u32::MAX, |ends| ends[side])
+    }
+
+    /// The side of a link that a router is at.
+    pub fn sides(&self, link: u32, host: u32) -> u8 {
+        u8::from(self.ends[link as usize][0] != host)
+    }
+
+    /// Whether a router is on.
+    pub fn is_host_up(&self, host: u32) -> bool {
+        self.up[host as usize]
+    }
+
+    /// What happens on the way to what a router announces to the neighbour at `address`.
+    pub fn rewrite(&self, address: IpAddr) -> Rewrite {
+        let place = network::place(address);
+        place.map_or(Rewrite::default(), |(link, side)| self.rewrites[link as usize][1 - side])
+    }
+
+    /// Octets that a router received, for who taps it.
+    pub fn tap(&mut self, host: u32, asn: Asn, neighbor: IpAddr, octets: &[u8]) {
+        if let Some(tap) = &mut self.tap {
+            let peer =
+                network::place(neighbor).map_or(u32::MAX, |(link, side)| self.ends[link as usize][side]);
+            let peer_as = self.asns.get(peer as usize).copied().unwrap_or(Asn(0));
+            tap(self.now, host, asn, neighbor, peer_as, octets);
+        }
+    }
+}
+
+/// The world.
+pub struct World {
+    /// All but the routers.
+    pub fabric: Fabric,
+    /// The routers.
+    pub hosts: Vec<Host>,
+    /// When anything but time last happened.
+    pub last_work: u64,
+    steps: Vec<Step>,
+    network: Network,
+}
+
+impl World {
+    /// A network whose routers are all off.
+    pub fn new(network: Network, settings: Settings, seed: u64) -> Self {
+        let mut places = vec![Vec::new(); network.nodes.len()];
+        for (number, link) in network.links.iter().enumerate() {
+            places[link.a as usize].push((number as u32, 0));
+            places[link.b as usize].push((number as u32, 1));
+        }
+        let hosts = places.into_iter().enumerate().map(|(id, links)| {
+            let node = &network.nodes[id];
+            let neighbors =
+                links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
+            let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone() };
+            let clock = Clock::new(node.clock_offset, node.clock_ppm);
+            let mut host = Host::new(id as u32, network::asn(node), clock, links, config);
+            host.static_routes = static_routes(&network, id as u32, &settings);
+            host
+        });
+        let hosts: Vec<Host> = hosts.collect();
+        let fabric = Fabric {
+            now: 0,
+            queue: Queue::default(),
+            links: network.links.iter().map(Link::new).collect(),
+            connections: Connections::default(),
+            history: History::default(),
+            rng: Rng::from_seed(seed),
+            seed,
+            settings,
+            up: vec![false; hosts.len()],
+            busy_hosts: 0,
+            outbox: Outbox::new(),
+            ends: network.links.iter().map(|l| [l.a, l.b]).collect(),
+            asns: network.nodes.iter().map(network::asn).collect(),
+            rewrites: network.links.iter().map(|l| l.rewrites).collect(),
+            tap: None,
+        };
+        World { fabric, hosts, last_work: 0, steps: Vec::new(), network }
+    }
+
+    /// Shows `tap` everything that routers receive from now on.
+    pub fn tap(&mut self, tap: Tap) {
+        self.fabric.tap = Some(tap);
+    }
+
+    /// Switches all routers on, one after the other within `spread` nanoseconds.
+    pub fn boot_all(&mut self, spread: u64) {
+        for id in 0..self.hosts.len() as u32 {
+            let at = self.fabric.now + self.fabric.rng.below(spread.max(1));
+            let step = Step { at_ms: at / MILLISECOND, what: crate::scenario::What::Boot { node: id } };
+            self.schedule_at(at, step);
+        }
+    }
+
+    /// Lets a step of a scenario happen when it says.
+    pub fn schedule(&mut self, step: Step) {
+        self.schedule_at(step.at_ms * MILLISECOND, step);
+    }
+
+    fn schedule_at(&mut self, at: u64, step: Step) {
+        self.fabric.queue.push(at.max(self.fabric.now), Event::Step(self.steps.len() as u32));
+        self.steps.push(step);
+    }
+
+    /// Whether nothing but time passes: no message but KEEPALIVEs is under way, and no router has work.
+    pub fn is_quiet(&self) -> bool {
+        !self.fabric.queue.has_work() && self.fabric.busy_hosts == 0
+    }
+
+    /// Lets the next thing happen, if it does before `end`; whether it did.
+    pub fn step(&mut self, end: u64) -> bool {
+        if self.fabric.queue.next_at().is_none_or(|at| at > end) {
+            self.fabric.now = self.fabric.now.max(end);
+            return false;
+        }
+        let Some((at, event)) = self.fabric.queue.pop() else { return false };
+        self.fabric.now = at;
+        self.fabric.history.events += 1;
+        self.happen(event);
+        if !self.is_quiet() {
+            self.last_work = at;
+        }
+        true
+    }
+
+    fn happen(&mut self, event: Event) {
+        let World { fabric, hosts, .. } = self;
+        match event {
+            Event::Turn(host) => hosts[host as usize].turn(fabric),
+            Event::Timer(host) => hosts[host as usize].timer(fabric),
+            Event::Ipc(host, ipc) => hosts[host as usize].ipc(fabric, *ipc),
+            Event::Step(number) => self.take_step(number),
+            arrival => match fabric.arrive(arrival) {
+                Arrived::Nothing => {}
+                Arrived::Readable(host, end, is_work) => {
+                    hosts[host as usize].readable(fabric, end, is_work);
+                }
+                Arrived::Asked(end) => {
+                    let host = fabric.connections.end_mut(end).map_or(0, |e| e.host);
+                    if fabric.is_host_up(host) {
+                        hosts[host as usize].asked(fabric, end);
+                    } else {
+                        fabric.vanish(end);
+                    }
+                }
+                Arrived::Connected(host, end) => hosts[host as usize].connected(fabric, end),
+                Arrived::Writable(host, end) => hosts[host as usize].writable(fabric, end),
+            },
+        }
+    }
+
+    fn take_step(&mut self, number: u32) {
+        let what = self.steps[number as usize].what.clone();
+        let now = self.fabric.now;
+        self.fabric.history.mix(u64::from(number));
+        self.fabric.history.line(now, format_args!("step {what:?}"));
+        what.happen(self);
+        self.last_work = now;
+    }
+
+    /// Runs until `end`.
+    pub fn run_until(&mut self, end: u64) {
+        while self.step(end) {}
+    }
+
+    /// Runs until the network has come to rest as `is_done` sees it, or to `end`; whether it came to rest. What `is_done` says is
+    /// asked only when nothing is under way, and again after each event then.
+    pub fn run_to_rest(&mut self, end: u64, mut is_done: impl FnMut(&mut World) -> bool) -> bool {
+        loop {
+            if self.is_quiet() && is_done(self) {
+                return true;
+            }
+            if !self.step(end) {
+                return false;
+            }
+        }
+    }
+
+    /// Sessions that are up, counted at both ends.
+    pub fn established(&self) -> usize {
+        self.hosts.iter().filter_map(|h| h.bgp.as_ref()).map(|b| b.speaker.summary().established).sum()
+    }
+
+    /// The network as it was described.
+    pub const fn network(&self) -> &Network {
+        &self.network
+    }
+
+    /// The neighbour over a link as the description has it.
+    pub fn original_neighbor(&self, link: u32, side: usize) -> Option<NeighborConfig> {
+        ((link as usize) < self.network.links.len())
+            .then(|| neighbor(&self.network, link, side, &self.fabric.settings))
+    }
+
+    /// Whether a session between the ends of a link is as it should be: wanted by both, possible, and up; or else down.
+    pub fn can_be_up(&self, link: u32) -> bool {
+        let wants = |side: usize| {
+            let host = &self.hosts[self.fabric.host_at(link, side) as usize];
+            let address: IpAddr = network::ipv4(link, 1 - side).into();
+            let config = host.config.neighbors.iter().find(|n| n.address == address);
+            host.bgp.is_some() && config.is_some_and(|n| n.enabled)
+        };
+        self.fabric.links[link as usize].is_up() && wants(0) && wants(1)
+    }
+
+    /// The state of the session of a link as a side sees it.
+    pub fn state(&self, link: u32, side: usize) -> State {
+        let host = &self.hosts[self.fabric.host_at(link, side) as usize];
+        let neighbor =
+            host.bgp.as_ref().and_then(|b| b.speaker.neighbor(network::ipv4(link, 1 - side).into()));
+        neighbor.map_or(State::Idle, |n| n.state)
+    }
+}
+
+/// The neighbour over a link, as its side is configured.
+pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) -> NeighborConfig {
+    let description = &network.links[link as usize];
+    let peer = &network.nodes[description.end(1 - side) as usize];
+    let mut config = NeighborConfig::new(network::ipv4(link, 1 - side).into(), network::asn(peer));
+    // Neighbours do not always agree.
+    config.hold_time = settings.hold_time + 3 * (description.end(side) % 2) as u16;
+    config.families = Families { ipv4: true, ipv6: settings.ipv6 };
+    config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
+    config.relationship = description.neighbor_is(side);
+    config
+}
+
+/// A router's static routes to the other links of its internal neighbours.
+fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<StaticRoute> {
+    let mut routes = Vec::new();
+    if settings.light || !network.nodes[node as usize].static_routes {
+        return routes;
+    }
+    for (inner, side) in network.links_of(node).filter(|(l, _)| network.is_internal(*l)) {
+        let neighbor = network.links[inner as usize].end(1 - side);
+        for (outer, _) in network.links_of(neighbor).filter(|(l, _)| !network.is_internal(*l)) {
+            let mut add = |prefix: IpPrefix, gateway: IpAddr| {
+                let hop = StaticNextHop { gateway: Some(gateway), interface: None, weight: 1 };
+                let kind = RouteKind::NextHops(vec![hop]);
+                routes.push(StaticRoute { prefix, kind, distance: None, tag: Tag(0) });
+            };
+            add(network::subnet_ipv4(outer).into(), network::ipv4(inner, 1 - side).into());
+            if settings.ipv6 {
+                add(network::subnet_ipv6(outer).into(), network::ipv6(inner, 1 - side).into());
+            }
+        }
+    }
+    routes
+}
