@@ -4,13 +4,15 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency install clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp figures install clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
+	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
+	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make lint       rustfmt, clippy, the rules of the house, licences"
 
@@ -48,6 +50,17 @@ bench-fib: setup
 bench-latency: setup
 	$(CARGO) build --release --locked -p sluice -p bench-latency
 	target/release/bench-latency
+
+# Sluice beside BIRD, FRR, OpenBGPD and GoBGP (those that are installed) with the same feeds; options in BGP.
+bench-bgp: setup
+	$(CARGO) build --release --locked -p sluice -p bench-bgp
+	target/release/bench-bgp --threads 2 $(BGP)
+
+# The multicore BGP thesis's figures 4.3 to 4.9 and its tables 4.2 and 5.1, as far as they are software.
+figures: setup
+	$(CARGO) build --release --locked -p sluice -p bench-bgp
+	target/release/bench-bgp --figures $(BGP)
+	target/release/sluice bench bgp-profile
 
 # Prefix tables on the Internet's routes, beside the best crates.
 bench-tables: setup

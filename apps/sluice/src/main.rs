@@ -103,6 +103,12 @@ enum Command {
     /// time. Each peer needs an address of its own, because routers tell peers apart by it: --local is the first of them, and the
     /// router has to know them all as neighbors, senders first, each with the next AS. `--floor` shows what the client itself can do.
     Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
+    /// Measures this executable's own parts.
+    #[command(hide = true)]
+    Bench {
+        #[command(subcommand)]
+        command: BenchCommand,
+    },
     /// Prints a completion script for a shell.
     Completions {
         /// The shell.
@@ -114,6 +120,12 @@ enum Command {
         #[arg(long)]
         into: Option<PathBuf>,
     },
+}
+
+#[derive(Subcommand)]
+enum BenchCommand {
+    /// Where BGP's time goes in an UPDATE, beside the multicore BGP thesis; what each optimisation gains.
+    BgpProfile(bench_profile::ProfileArgs),
 }
 
 #[derive(Subcommand)]
@@ -160,6 +172,9 @@ fn main() -> ExitCode {
         Command::Bgpsim(args) => {
             return sluice_bgpsim::cli::run(&args)
                 .unwrap_or_else(|error| Failure::from(error).print(args.json));
+        }
+        Command::Bench { command: BenchCommand::BgpProfile(args) } => {
+            (bench_profile::run(&args).map_err(Failure::from), false)
         }
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "sluice", &mut std::io::stdout());

@@ -86,7 +86,7 @@ fn everything(lab: &Lab) {
     assert_eq!(report["verified"], true, "{report:#}");
     let receiver = &report["phases"][0]["receivers"][0];
     assert_eq!((&receiver["announced"], &receiver["unexpected"]), (&10_010.into(), &0.into()));
-    for scenario in ["1", "2", "3", "4", "5", "6", "7", "8", "lost"] {
+    for scenario in ["1", "2", "3", "4", "5", "6", "7", "8", "lost", "lost-best", "late", "latency"] {
         check(
             lab,
             &format!("--workload synthetic:{scenario} --routes 3000 --senders 3 --receivers 2 --family both"),

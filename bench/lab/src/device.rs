@@ -15,8 +15,31 @@ pub enum Device {
     Sluice,
     /// BIRD 2 with its kernel protocol.
     Bird,
+    /// BIRD 3, by a program called `bird3`.
+    Bird3,
     /// FRRouting: zebra and bgpd.
     Frr,
+    /// OpenBGPD.
+    Openbgpd,
+    /// GoBGP.
+    Gobgp,
+}
+
+/// What a router does beside learning and telling routes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Setting {
+    /// Whether routes go into the kernel's tables.
+    pub installs: bool,
+    /// Threads of Sluice's BGP; `None` leaves it as it is shipped.
+    pub threads: Option<usize>,
+    /// How Sluice deals work to its threads; `None` leaves it as it is shipped.
+    pub scheduling: Option<&'static str>,
+}
+
+impl Default for Setting {
+    fn default() -> Self {
+        Setting { installs: true, threads: None, scheduling: None }
+    }
 }
 
 /// A neighbour of the router under test, which waits for its connection.
@@ -40,7 +63,10 @@ impl Device {
         match self {
             Device::Sluice => "sluice",
             Device::Bird => "bird",
+            Device::Bird3 => "bird3",
             Device::Frr => "frr",
+            Device::Openbgpd => "openbgpd",
+            Device::Gobgp => "gobgp",
         }
     }
 
@@ -49,18 +75,29 @@ impl Device {
         match self {
             Device::Sluice => "Sluice",
             Device::Bird => "BIRD 2",
+            Device::Bird3 => "BIRD 3",
             Device::Frr => "FRR",
+            Device::Openbgpd => "OpenBGPD",
+            Device::Gobgp => "GoBGP",
         }
     }
 
     /// A configuration: everything that any neighbour says is learned, installed and said to the others, in both families.
     pub fn config(self, router_id: &str, neighbors: &[Neighbor<'_>]) -> String {
+        self.config_with(router_id, neighbors, Setting::default())
+    }
+
+    /// The same with a setting of its own. OpenBGPD and GoBGP install nothing whatever it says: they cannot on Linux, or not by
+    /// themselves.
+    pub fn config_with(self, router_id: &str, neighbors: &[Neighbor<'_>], setting: Setting) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
         let _ = match self {
-            Device::Sluice => sluice(&mut text, router_id, neighbors),
-            Device::Bird => bird(&mut text, router_id, neighbors),
-            Device::Frr => frr(&mut text, router_id, neighbors),
+            Device::Sluice => sluice(&mut text, router_id, neighbors, setting),
+            Device::Bird | Device::Bird3 => bird(&mut text, router_id, neighbors, setting.installs),
+            Device::Frr => frr(&mut text, router_id, neighbors, setting.installs),
+            Device::Openbgpd => openbgpd(&mut text, router_id, neighbors),
+            Device::Gobgp => gobgp(&mut text, router_id, neighbors),
         };
         text
     }
@@ -131,8 +168,22 @@ fn listens(pid: u32) -> Result<bool> {
     Ok(false)
 }
 
-fn sluice(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::fmt::Result {
+fn sluice(
+    text: &mut String,
+    router_id: &str,
+    neighbors: &[Neighbor<'_>],
+    setting: Setting,
+) -> std::fmt::Result {
+    if !setting.installs {
+        writeln!(text, "interfaces {{\n  forwarding {{\n    install-routes false;\n  }}\n}}")?;
+    }
     writeln!(text, "protocols {{\n  bgp {{\n    local-as {LOCAL_AS};\n    router-id {router_id};")?;
+    if let Some(threads) = setting.threads {
+        writeln!(text, "    threads {threads};")?;
+    }
+    if let Some(scheduling) = setting.scheduling {
+        writeln!(text, "    scheduling {scheduling};")?;
+    }
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,
@@ -142,10 +193,12 @@ fn sluice(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std
     writeln!(text, "  }}\n}}")
 }
 
-fn bird(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::fmt::Result {
+fn bird(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], installs: bool) -> std::fmt::Result {
     writeln!(text, "router id {router_id};\nprotocol device {{}}")?;
-    writeln!(text, "protocol kernel {{ ipv4 {{ export all; }}; }}")?;
-    writeln!(text, "protocol kernel {{ ipv6 {{ export all; }}; }}")?;
+    if installs {
+        writeln!(text, "protocol kernel {{ ipv4 {{ export all; }}; }}")?;
+        writeln!(text, "protocol kernel {{ ipv6 {{ export all; }}; }}")?;
+    }
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,
@@ -156,9 +209,12 @@ fn bird(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::
     Ok(())
 }
 
-fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::fmt::Result {
-    writeln!(text, "frr defaults datacenter\nrouter bgp {LOCAL_AS}\n bgp router-id {router_id}")?;
-    writeln!(text, " no bgp ebgp-requires-policy")?;
+fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], installs: bool) -> std::fmt::Result {
+    writeln!(text, "frr defaults datacenter")?;
+    if !installs {
+        writeln!(text, "bgp no-rib")?;
+    }
+    writeln!(text, "router bgp {LOCAL_AS}\n bgp router-id {router_id}\n no bgp ebgp-requires-policy")?;
     for Neighbor { address, asn } in neighbors {
         writeln!(text, " neighbor {address} remote-as {asn}\n neighbor {address} passive")?;
     }
@@ -167,4 +223,34 @@ fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::f
         writeln!(text, "  neighbor {address} activate")?;
     }
     writeln!(text, " exit-address-family")
+}
+
+fn openbgpd(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::fmt::Result {
+    writeln!(text, "AS {LOCAL_AS}\nrouter-id {router_id}\nfib-update no\nlisten on {router_id}")?;
+    for Neighbor { address, asn } in neighbors {
+        writeln!(
+            text,
+            "neighbor {address} {{\n  remote-as {asn}\n  passive\n  announce IPv4 unicast\n  announce IPv6 unicast\n}}"
+        )?;
+    }
+    writeln!(text, "allow from any\nallow to any")
+}
+
+fn gobgp(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::fmt::Result {
+    writeln!(text, "[global.config]\nas = {LOCAL_AS}\nrouter-id = '{router_id}'")?;
+    for Neighbor { address, asn } in neighbors {
+        writeln!(
+            text,
+            "[[neighbors]]\n[neighbors.config]\nneighbor-address = '{address}'\npeer-as = {asn}\n\
+             [neighbors.transport.config]\npassive-mode = true\n[neighbors.timers.config]\nhold-time = 240\n\
+             keepalive-interval = 80"
+        )?;
+        for family in ["ipv4-unicast", "ipv6-unicast"] {
+            writeln!(
+                text,
+                "[[neighbors.afi-safis]]\n[neighbors.afi-safis.config]\nafi-safi-name = '{family}'"
+            )?;
+        }
+    }
+    Ok(())
 }

@@ -7,7 +7,7 @@ mod kernel;
 mod namespace;
 mod processes;
 
-pub use device::{Device, LOCAL_AS, Neighbor};
+pub use device::{Device, LOCAL_AS, Neighbor, Setting};
 pub use kernel::{TableWatch, octets_received, routes};
 pub use namespace::inside;
 pub use processes::{Process, adopt_orphans, of_node, reap_orphans};

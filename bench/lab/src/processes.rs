@@ -25,6 +25,17 @@ pub struct Process {
     pub peak_memory: u64,
 }
 
+impl Process {
+    /// Its part of the memory now, in octets: what it shares with others, as the executable of several processes, is divided by
+    /// their number. 0 if it has ended.
+    pub fn proportional_memory(&self) -> u64 {
+        let rollup = read_to_string(format!("/proc/{}/smaps_rollup", self.id.pid)).unwrap_or_default();
+        let line = rollup.lines().find_map(|l| l.strip_prefix("Pss:"));
+        let kb = line.and_then(|l| l.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+        kb.unwrap_or(0) * 1024
+    }
+}
+
 /// From now on this process inherits the children of processes that end before them, so that what those have used is counted as
 /// its own and not as somebody else's.
 pub fn adopt_orphans() -> nix::Result<()> {

@@ -15,11 +15,7 @@ const PEERS: [&str; 3] = ["peer1", "peer2", "peer3"];
 
 /// A number for each router's links.
 fn number(device: Device) -> u8 {
-    match device {
-        Device::Sluice => 1,
-        Device::Bird => 2,
-        Device::Frr => 3,
-    }
+    DEVICES.iter().position(|d| *d == device).map_or(0, |place| place as u8 + 1)
 }
 
 const fn asn(peer: usize) -> u32 {

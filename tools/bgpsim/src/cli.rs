@@ -54,6 +54,9 @@ pub struct BgpsimArgs {
     /// Peers that listen.
     #[arg(long, default_value_t = 1)]
     pub receivers: usize,
+    /// Receivers that come late, with `--scenario late`; their addresses and ASes follow the receivers'.
+    #[arg(long, default_value_t = 1)]
+    pub late: usize,
     /// The AS of the first sender; the next has the next, and after the senders come the receivers. The target's own: all senders are
     /// internal peers.
     #[arg(long, default_value_t = 65001)]
@@ -84,7 +87,9 @@ pub struct BgpsimArgs {
     /// synthetic:SCENARIO.
     #[arg(long, default_value = "table")]
     pub workload: Source,
-    /// What is measured of a table: announce, lost, or one of the eight scenarios of Wu and others, 1 to 8.
+    /// What is measured of a table: announce, lost (all senders), lost-best (the first, which has the best paths), latency (single
+    /// routes at full table), late (a receiver that comes when all has been said), or one of the
+    /// eight scenarios of Wu and others, 1 to 8.
     #[arg(long)]
     pub scenario: Option<Scenario>,
     /// Routes of a table.
@@ -205,7 +210,9 @@ pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
     drop(trace);
     let shown = args.workload.to_string();
     drop(content);
-    let peers = args.peers(senders, families)?;
+    let late = if scenario == Scenario::Late { args.late } else { 0 };
+    let mut peers = args.peers(senders, args.receivers + late, families)?;
+    let late = peers.split_off(senders + args.receivers);
     let title = Title {
         target: args.target.map_or_else(|| "floor".to_owned(), |t| t.to_string()),
         workload: if scenario == Scenario::Announce {
@@ -222,7 +229,7 @@ pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
     };
     let floor = args.beside_floor.then(|| args.at_relay(&peers, &workload)).transpose()?;
     let phases = match args.target {
-        Some(target) => args.perform(SocketAddr::new(target, args.port), peers, &workload)?,
+        Some(target) => args.perform(SocketAddr::new(target, args.port), peers, late, &workload)?,
         None => args.at_relay(&peers, &workload)?,
     };
     Ok(Simulated { title, phases, floor })
@@ -235,17 +242,24 @@ impl BgpsimArgs {
         let relay = Relay::start(Asn(self.target_as), peers.len(), told)?;
         let peers = peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
         let alone = BgpsimArgs { listen: None, pids: Vec::new(), ..self.clone() };
-        let results = alone.perform(relay.address, peers, workload)?;
+        let results = alone.perform(relay.address, peers, Vec::new(), workload)?;
         relay.join()?;
         Ok(results)
     }
 
-    fn perform(&self, target: SocketAddr, peers: Vec<Peer>, workload: &Workload) -> Result<Vec<PhaseResult>> {
+    fn perform(
+        &self,
+        target: SocketAddr,
+        peers: Vec<Peer>,
+        late: Vec<Peer>,
+        workload: &Workload,
+    ) -> Result<Vec<PhaseResult>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let setup = Setup {
             target,
             target_as: Asn(self.target_as),
             peers,
+            late,
             listen: self.listen,
             speed: self.speed,
             reading_threads: self.reading_threads.unwrap_or(cores.min(self.receivers.max(1))),
@@ -282,8 +296,8 @@ impl BgpsimArgs {
             );
         }
         ensure!(
-            !self.floor || scenario != Scenario::Lost,
-            "a relay does not withdraw what a lost sender said"
+            !self.floor || !matches!(scenario, Scenario::Lost | Scenario::LostBest | Scenario::Late),
+            "a relay does not withdraw what a lost sender said, and does not tell what it has told before"
         );
         Ok(scenario)
     }
@@ -350,14 +364,13 @@ impl BgpsimArgs {
         asn.filter(|n| (1..u32::MAX).contains(n)).map(Asn).context("there are not so many ASes")
     }
 
-    fn peers(&self, senders: usize, families: Families) -> Result<Vec<Peer>> {
-        let count = senders + self.receivers;
+    fn peers(&self, senders: usize, receivers: usize, families: Families) -> Result<Vec<Peer>> {
+        let count = senders + receivers;
         ensure!(
             self.floor || self.local.is_some() || count == 1 && self.listen.is_none(),
             "each of the {count} peers needs an address: --local is the first of them"
         );
-        let all =
-            (0..senders).map(|n| (Role::Sender, n)).chain((0..self.receivers).map(|n| (Role::Receiver, n)));
+        let all = (0..senders).map(|n| (Role::Sender, n)).chain((0..receivers).map(|n| (Role::Receiver, n)));
         let peer = |(role, number): (Role, usize)| {
             let (first, at) = match (role, self.receiver_local) {
                 (Role::Sender, _) => (self.local, number),

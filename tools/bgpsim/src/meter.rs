@@ -7,12 +7,12 @@ use std::fs::read_to_string;
 const TICKS: f64 = 100.0;
 
 /// Ticks so far.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Ticks {
     busy: u64,
     total: u64,
     own: u64,
-    target: u64,
+    target: Vec<u64>,
 }
 
 /// Measures processor time between two moments.
@@ -23,12 +23,14 @@ pub struct Meter {
 }
 
 /// Processor time between two moments.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Load {
     /// Of the client, in seconds.
     pub own_s: f64,
     /// Of the target's processes, in seconds; 0 if they are not known.
     pub target_s: f64,
+    /// Of each of the target's processes, in their order, in seconds.
+    pub target_processes_s: Vec<f64>,
     /// Of everybody else, in percent of the whole machine. The target is somebody else if its processes are not known.
     pub foreign_pct: f64,
 }
@@ -41,14 +43,17 @@ impl Meter {
 
     /// What has been used since.
     pub fn load(&self) -> Load {
-        let (begin, now) = (self.begin, Ticks::now(&self.target));
+        let (begin, now) = (&self.begin, Ticks::now(&self.target));
         let own = now.own.saturating_sub(begin.own);
-        let target = now.target.saturating_sub(begin.target);
+        let each: Vec<u64> =
+            now.target.iter().zip(&begin.target).map(|(n, b)| n.saturating_sub(*b)).collect();
+        let target: u64 = each.iter().sum();
         let foreign = now.busy.saturating_sub(begin.busy).saturating_sub(own + target);
         let total = now.total.saturating_sub(begin.total).max(1);
         Load {
             own_s: own as f64 / TICKS,
             target_s: target as f64 / TICKS,
+            target_processes_s: each.iter().map(|t| *t as f64 / TICKS).collect(),
             foreign_pct: (1000.0 * foreign as f64 / total as f64).round() / 10.0,
         }
     }
@@ -77,7 +82,7 @@ impl Ticks {
             busy: total - idle,
             total,
             own: of_process("self"),
-            target: target.iter().map(|pid| of_process(&pid.to_string())).sum(),
+            target: target.iter().map(|pid| of_process(&pid.to_string())).collect(),
         }
     }
 }

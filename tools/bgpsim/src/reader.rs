@@ -1,5 +1,6 @@
 //! The reading side: a few threads that take whatever the target says to any peer, so that it never has to wait for the client.
 
+use crate::index::Index;
 use crate::session::{self, Role, Session};
 use crate::tally::Tally;
 use anyhow::{Context, Result};
@@ -54,6 +55,11 @@ impl Ear {
     pub fn receivers(&self) -> impl Iterator<Item = (&Session, MutexGuard<'_, Tally>)> {
         let both = self.sessions.iter().zip(&self.tallies);
         both.filter_map(|(s, t)| Some((&**s, held(t.as_ref()?))))
+    }
+
+    /// What all receivers look prefixes up in; `None` without receivers.
+    pub fn index(&self) -> Option<Arc<Index>> {
+        self.receivers().next().map(|(_, tally)| tally.index())
     }
 
     /// From now on connections of senders may end.

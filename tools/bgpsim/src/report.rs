@@ -65,6 +65,14 @@ pub fn text(title: &Title, phases: &[PhaseResult]) -> String {
         odd.for_each(|h| {
             out += &format!("{}: {} prefixes that no sender spoke of\n", h.peer, h.counts.unexpected)
         });
+        if let (Some(middle), Some(late)) = (delay(phase, 0.5), delay(phase, 0.99)) {
+            out += &format!(
+                "{} single routes: median {:.3} ms, p99 {:.3} ms\n",
+                phase.delays.len(),
+                1e3 * middle,
+                1e3 * late
+            );
+        }
         if phase.sent.is_none() {
             out += &format!("phase `{}`: not everything was sent in time\n", phase.name);
         }
@@ -104,6 +112,14 @@ fn row(phase: &PhaseResult) -> Vec<String> {
         if phase.target_peak.is_some() { format!("{:.2}", phase.load.target_s) } else { "-".to_owned() },
         format!("{:.0} %", phase.load.foreign_pct),
     ]
+}
+
+/// How long single routes took, in seconds: this share of them no longer. `None` if none were followed.
+pub fn delay(phase: &PhaseResult, share: f64) -> Option<f64> {
+    let mut all: Vec<f64> = phase.delays.iter().map(std::time::Duration::as_secs_f64).collect();
+    all.sort_by(f64::total_cmp);
+    let last = all.len().checked_sub(1)?;
+    Some(all[(last as f64 * share).round() as usize])
 }
 
 /// When the first receiver heard the first news, in seconds.
@@ -180,6 +196,8 @@ fn phase_value(phase: &PhaseResult) -> Value {
         "client_cpu_s": phase.load.own_s,
         "target_cpu_s": phase.target_peak.map(|_| phase.load.target_s),
         "target_peak_octets": phase.target_peak,
+        "delay_p50_s": delay(phase, 0.5),
+        "delay_p99_s": delay(phase, 0.99),
         "foreign_cpu_pct": phase.load.foreign_pct,
         "receivers": phase.heard.iter().map(receiver).collect::<Vec<_>>(),
         "progress": phase.progress,

@@ -4,17 +4,22 @@ use crate::meter::{Load, Meter};
 use crate::reader::Ear;
 use crate::sender::{Senders, Speed};
 use crate::session::{Peer, Role, Session};
+use crate::stream::Stream;
 use crate::tally::{Counts, Tally};
 use crate::workload::{Action, Phase, Workload};
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow, bail, ensure};
 use sluice_base::Asn;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// How often the run is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
+/// How often the arrival of a single route is looked for; when it arrived is noted where it is read.
+const PEEK: Duration = Duration::from_micros(100);
+/// Between two single routes.
+const PACE: Duration = Duration::from_millis(10);
 /// Points of a progress at most; beyond that every other is dropped.
 const POINTS: usize = 1000;
 
@@ -27,6 +32,8 @@ pub struct Setup {
     pub target_as: Asn,
     /// Senders first.
     pub peers: Vec<Peer>,
+    /// Receivers that come when the plan says so.
+    pub late: Vec<Peer>,
     /// The port to wait for the target's connections at, instead of connecting.
     pub listen: Option<u16>,
     /// How fast the measured phase is sent.
@@ -81,6 +88,8 @@ pub struct PhaseResult {
     pub load: Load,
     /// Of the target at its end, in octets.
     pub target_peak: Option<u64>,
+    /// How long each single route took to the last receiver, where routes were followed one by one.
+    pub delays: Vec<Duration>,
     /// Seconds, prefixes sent, prefixes heard by each receiver on average.
     pub progress: Vec<(f64, f64, f64)>,
 }
@@ -113,6 +122,18 @@ impl PhaseResult {
 /// # Errors
 /// If a session does not come up, or ends before it should.
 pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
+    run_and(setup, workload, || ())
+}
+
+/// The same, with something to do while the sessions are still up: they end when it is done.
+///
+/// # Errors
+/// As [`run`].
+pub fn run_and(
+    setup: &Setup,
+    workload: &Workload,
+    before_end: impl FnOnce(),
+) -> Result<Vec<PhaseResult>> {
     let deadline = Instant::now() + setup.timeout;
     let sessions = connect(setup, deadline)?;
     let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone()));
@@ -125,6 +146,9 @@ pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
             (0..threads).map(|first| scope.spawn(move || ear.listen(first, threads))).collect();
         let run = Run { setup, ear, sessions: &sessions, senders: &senders, deadline };
         let result = run.phases(&workload.phases);
+        if result.is_ok() {
+            before_end();
+        }
         ear.let_senders_end();
         sessions.iter().for_each(|s| s.close());
         ear.end();
@@ -136,17 +160,22 @@ pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
 }
 
 fn connect(setup: &Setup, deadline: Instant) -> Result<Vec<Arc<Session>>> {
+    connect_all(setup, &setup.peers, deadline)
+}
+
+fn connect_all(setup: &Setup, peers: &[Peer], deadline: Instant) -> Result<Vec<Arc<Session>>> {
     let connect = |peer: &Peer| match setup.listen {
         Some(port) => Session::listen(peer.clone(), port, setup.target, setup.target_as, deadline),
         None => Session::connect(peer.clone(), setup.target, setup.target_as, deadline),
     };
     std::thread::scope(|scope| {
-        let all: Vec<_> = setup.peers.iter().map(|peer| scope.spawn(move || connect(peer))).collect();
+        let all: Vec<_> = peers.iter().map(|peer| scope.spawn(move || connect(peer))).collect();
         let all = all.into_iter().map(|t| t.join().map_err(|_| anyhow!("a connecting thread panicked"))?);
         all.map(|session| session.map(Arc::new)).collect()
     })
 }
 
+#[derive(Clone, Copy)]
 struct Run<'a> {
     setup: &'a Setup,
     ear: &'a Ear,
@@ -186,6 +215,7 @@ impl Run<'_> {
         let begin = progress.begin;
         let mut messages = 0;
         let mut octets = 0;
+        let mut delays = Vec::new();
         let sent = match &phase.action {
             Action::Send { streams, schedule } => {
                 messages = streams.iter().map(|s| s.len()).sum();
@@ -208,13 +238,20 @@ impl Run<'_> {
                     if was_sent { sent.map(Some) } else { Ok(None) }
                 })?
             }
-            Action::Close => {
+            Action::Close(first) => {
                 self.ear.let_senders_end();
-                self.senders.iter().for_each(|s| s.close());
+                self.senders.iter().take(*first).for_each(|s| s.close());
                 let sent = begin.elapsed();
                 self.watch(&mut progress, || true)?;
                 Some(sent)
             }
+            Action::Probe { sender, stream } => {
+                (messages, octets) = (stream.len(), stream.octets(0..stream.len()).len());
+                delays = self.probe(&self.senders[*sender], stream)?;
+                self.watch(&mut progress, || true)?;
+                (delays.len() == stream.len()).then(|| begin.elapsed())
+            }
+            Action::Join => return self.join(phase, &meter),
         };
         let load = meter.load();
         Ok(PhaseResult {
@@ -228,7 +265,71 @@ impl Run<'_> {
             heard: self.ear.receivers().map(|(s, tally)| heard(s, &tally)).collect(),
             load,
             target_peak: meter.target_peak(),
+            delays,
             progress: progress.points,
+        })
+    }
+
+    /// Sends message after message; how long each took to the last receiver. It ends with one that does not arrive in time.
+    fn probe(&self, sender: &Session, stream: &Stream) -> Result<Vec<Duration>> {
+        let mut delays = Vec::new();
+        for message in 0..stream.len() {
+            let sent = Instant::now();
+            sender.send(stream.octets(message..message + 1), stream.prefixes(message..message + 1))?;
+            let arrived = loop {
+                std::thread::sleep(PEEK);
+                let heard = |(_, t): (_, MutexGuard<'_, Tally>)| {
+                    (t.counts.announced > message as u64).then_some(t.counts.last).flatten()
+                };
+                let all: Option<Vec<Instant>> = self.ear.receivers().map(heard).collect();
+                match all {
+                    Some(all) => break all.into_iter().max(),
+                    None if sent.elapsed() > self.setup.patience => break None,
+                    None => {}
+                }
+            };
+            if let Some(reason) = self.ear.failure() {
+                bail!(reason);
+            }
+            let Some(arrived) = arrived else { break };
+            delays.push(arrived.saturating_duration_since(sent));
+            std::thread::sleep(PACE.saturating_sub(sent.elapsed()));
+        }
+        Ok(delays)
+    }
+
+    /// The late receivers come, and hear everything.
+    fn join(&self, phase: &Phase, meter: &Meter) -> Result<PhaseResult> {
+        ensure!(!self.setup.late.is_empty(), "nobody comes late");
+        let sessions = connect_all(self.setup, &self.setup.late, self.deadline)?;
+        let mut tally = Tally::new(self.ear.index().context("somebody listens from the start")?);
+        tally.begin(phase.expectation.clone());
+        let ear = Ear::new(sessions.clone(), &tally);
+        std::thread::scope(|scope| {
+            let ear = &ear;
+            let reading = scope.spawn(move || ear.listen(0, 1));
+            let run = Run { ear, sessions: &sessions, senders: &[], ..*self };
+            let mut progress = Progress::begin(&[], sessions.len());
+            let end = run.watch(&mut progress, || true);
+            let load = meter.load();
+            sessions.iter().for_each(|s| s.close());
+            ear.end();
+            reading.join().map_err(|_| anyhow!("a reading thread panicked"))??;
+            end?;
+            Ok(PhaseResult {
+                name: phase.name,
+                measured: phase.measured,
+                routes: phase.routes,
+                messages: 0,
+                octets: 0,
+                begin: progress.begin,
+                sent: Some(Duration::ZERO),
+                heard: ear.receivers().map(|(s, tally)| heard(s, &tally)).collect(),
+                load,
+                target_peak: meter.target_peak(),
+                delays: Vec::new(),
+                progress: progress.points,
+            })
         })
     }
 

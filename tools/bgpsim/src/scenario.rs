@@ -11,6 +11,12 @@ pub enum Scenario {
     Numbered(u8),
     /// Routes are announced, then all senders are gone; the latter is measured.
     Lost,
+    /// All senders announce all routes, the first one with the shortest paths; then it is gone, which is measured.
+    LostBest,
+    /// Routes are announced; then single ones, one after the other, each of which is followed to the receiver.
+    Latency,
+    /// Routes are announced; then another receiver comes, which is told everything.
+    Late,
 }
 
 /// What senders do in a phase of a scenario.
@@ -28,6 +34,16 @@ pub enum Act {
     AnotherShorter,
     /// Be gone.
     Close,
+    /// The first sender announces all routes.
+    AnnounceByFirst,
+    /// All others announce them with longer paths: nothing changes.
+    LongerByOthers,
+    /// The first sender is gone: every best path changes.
+    CloseFirst,
+    /// The last sender announces single routes, one after the other.
+    Probe,
+    /// Another receiver comes.
+    Join,
 }
 
 /// Prefixes in a large message.
@@ -42,6 +58,9 @@ impl Scenario {
             Scenario::Numbered(5 | 6) => &[Act::Announce, Act::AnotherLonger],
             Scenario::Numbered(_) => &[Act::AnnounceLonger, Act::AnotherShorter],
             Scenario::Lost => &[Act::Announce, Act::Close],
+            Scenario::Latency => &[Act::Announce, Act::Probe],
+            Scenario::Late => &[Act::Announce, Act::Join],
+            Scenario::LostBest => &[Act::AnnounceByFirst, Act::LongerByOthers, Act::CloseFirst],
         }
     }
 
@@ -49,7 +68,7 @@ impl Scenario {
     pub const fn per_message(self) -> Option<usize> {
         match self {
             Scenario::Numbered(n) => Some(if n % 2 == 1 { 1 } else { LARGE }),
-            Scenario::Announce | Scenario::Lost => None,
+            _ => None,
         }
     }
 
@@ -63,7 +82,7 @@ impl Scenario {
 
     /// Whether one sender speaks of another's routes.
     pub fn needs_two(self) -> bool {
-        self.acts().iter().any(|a| a.by_another())
+        self.acts().iter().any(|a| a.by_another() || matches!(a, Act::LongerByOthers))
     }
 }
 
@@ -71,17 +90,20 @@ impl Act {
     /// For people.
     pub const fn name(self) -> &'static str {
         match self {
-            Act::Announce | Act::AnnounceLonger => "announce",
+            Act::Announce | Act::AnnounceLonger | Act::AnnounceByFirst => "announce",
             Act::Withdraw => "withdraw",
-            Act::AnotherLonger => "longer path",
+            Act::AnotherLonger | Act::LongerByOthers => "longer path",
             Act::AnotherShorter => "shorter path",
             Act::Close => "lost",
+            Act::CloseFirst => "best lost",
+            Act::Probe => "single routes",
+            Act::Join => "late receiver",
         }
     }
 
     /// Whether receivers hear of the routes.
     pub const fn is_news(self) -> bool {
-        !matches!(self, Act::AnotherLonger)
+        !matches!(self, Act::AnotherLonger | Act::LongerByOthers | Act::Probe | Act::Join)
     }
 
     /// Whether it is not the sender that the route belongs to.
@@ -91,12 +113,21 @@ impl Act {
 
     /// Whether paths are made longer.
     pub const fn is_longer(self) -> bool {
-        matches!(self, Act::AnnounceLonger | Act::AnotherLonger)
+        matches!(self, Act::AnnounceLonger | Act::AnotherLonger | Act::LongerByOthers)
     }
 
     /// Whether connections are closed.
     pub const fn is_loss(self) -> bool {
-        matches!(self, Act::Close)
+        matches!(self, Act::Close | Act::CloseFirst)
+    }
+
+    /// Whether a sender speaks of a group of routes that belongs to `owner` if each has a part of the table.
+    pub const fn concerns(self, sender: usize, owner: usize, is_split: bool) -> bool {
+        match self {
+            Act::AnnounceByFirst => sender == 0,
+            Act::LongerByOthers => sender != 0,
+            _ => !is_split || sender == owner,
+        }
     }
 }
 
@@ -107,8 +138,14 @@ impl FromStr for Scenario {
         match (s, s.parse()) {
             ("announce", _) => Ok(Scenario::Announce),
             ("lost", _) => Ok(Scenario::Lost),
+            ("lost-best", _) => Ok(Scenario::LostBest),
+            ("latency", _) => Ok(Scenario::Latency),
+            ("late", _) => Ok(Scenario::Late),
             (_, Ok(n @ 1..=8)) => Ok(Scenario::Numbered(n)),
-            _ => Err("expected announce, lost, or one of the eight scenarios: 1 to 8".into()),
+            _ => Err(
+                "expected announce, lost, lost-best, latency, late, or one of the eight scenarios: 1 to 8"
+                    .into(),
+            ),
         }
     }
 }
@@ -119,6 +156,9 @@ impl std::fmt::Display for Scenario {
             Scenario::Announce => f.write_str("announce"),
             Scenario::Numbered(n) => write!(f, "{n}"),
             Scenario::Lost => f.write_str("lost"),
+            Scenario::LostBest => f.write_str("lost-best"),
+            Scenario::Latency => f.write_str("latency"),
+            Scenario::Late => f.write_str("late"),
         }
     }
 }

@@ -73,6 +73,11 @@ impl Tally {
         }
     }
 
+    /// What prefixes are looked up in.
+    pub fn index(&self) -> Arc<Index> {
+        self.index.clone()
+    }
+
     /// Begins a phase: counts from the start, what is there stays.
     pub fn begin(&mut self, expectation: Arc<Expectation>) {
         self.news = Bits::none(self.index.len());

@@ -43,8 +43,17 @@ pub enum Action {
         /// In which order.
         schedule: Schedule,
     },
-    /// They all close their connections.
-    Close,
+    /// The first so many close their connections.
+    Close(usize),
+    /// One sends its messages one after the other, each when the one before has been heard.
+    Probe {
+        /// Which.
+        sender: usize,
+        /// Its messages.
+        stream: Stream,
+    },
+    /// Other receivers come; what they should hear is the phase's expectation.
+    Join,
 }
 
 /// A part of a run. It begins when the one before is over.
@@ -93,6 +102,14 @@ pub struct Cast {
 /// Prefixes in a message at most, where nothing limits them but its length.
 pub const ANY_NUMBER: usize = usize::MAX;
 
+/// Single routes that are followed to the receiver.
+const PROBES: u8 = 200;
+
+/// A single route's prefix, in the part of the block for benchmarks (RFC 2544) that marks of ordinary runs do not reach.
+fn probe(number: u8) -> IpPrefix {
+    Ipv4Prefix::host(V4Addr(Ipv4Addr::new(198, 19, 255, number))).into()
+}
+
 /// The prefix with which a sender marks the end of a phase: a host in the blocks for benchmarks (RFC 2544, RFC 5180).
 fn mark(number: usize, v4: bool) -> IpPrefix {
     if v4 {
@@ -126,15 +143,33 @@ impl Cast {
         let routes = index.len();
         ensure!(routes > 0, "there is no route in the table that the peers can speak of");
         let marks: Vec<Vec<usize>> = (0..acts.len()).map(|phase| self.marks(phase, &mut index)).collect();
+        let probes: Vec<usize> = if acts.contains(&Act::Probe) {
+            ensure!(self.families.v4, "single routes are of IPv4");
+            (0..PROBES).map(|n| index.add(probe(n))).collect()
+        } else {
+            Vec::new()
+        };
         let mut phases = Vec::new();
         let mut present = Bits::none(index.len());
         for (phase, act) in acts.iter().enumerate() {
             let measured = phase + 1 == acts.len();
             let mut news = Bits::none(index.len());
             let before = present.clone();
-            if act.is_loss() {
+            if *act == Act::CloseFirst {
+                // The others have all routes; only what the first one marked the ends of phases with goes.
+                (0..routes).for_each(|n| _ = news.set(n, true));
+                let families = self.marked_families().count();
+                marks[..phase].iter().flat_map(|m| &m[..families]).for_each(|n| {
+                    news.set(*n, true);
+                    present.set(*n, false);
+                });
+            } else if act.is_loss() {
                 news = before;
                 present = Bits::none(index.len());
+            } else if *act == Act::Join {
+                news = before;
+            } else if *act == Act::Probe {
+                probes.iter().for_each(|n| _ = (news.set(*n, true), present.set(*n, true)));
             } else {
                 marks[phase].iter().for_each(|n| _ = (news.set(*n, true), present.set(*n, true)));
                 for number in 0..routes {
@@ -143,9 +178,23 @@ impl Cast {
                 }
             }
             let limit = if measured { scenario.per_message().unwrap_or(per_message) } else { ANY_NUMBER };
-            let (action, said) = if act.is_loss() {
-                let copies = if spread == Spread::Same { self.voices.len() } else { 1 };
-                (Action::Close, routes * copies)
+            let (action, said) = if *act == Act::Join {
+                (Action::Join, news.count())
+            } else if *act == Act::Probe {
+                let mut stream = Stream::default();
+                let sender = self.voices.len() - 1;
+                for number in &probes {
+                    self.voices[sender].announce(
+                        &Attributes::default(),
+                        &[index.prefix(*number)],
+                        &mut stream,
+                    );
+                }
+                (Action::Probe { sender, stream }, probes.len())
+            } else if act.is_loss() {
+                let first = *act == Act::CloseFirst;
+                let copies = if spread == Spread::Same && !first { self.voices.len() } else { 1 };
+                (Action::Close(if first { 1 } else { self.voices.len() }), routes * copies)
             } else {
                 let mut streams = self.say(table, *act, spread, limit);
                 let said = streams.iter().map(|s| s.prefixes(0..s.len())).sum();
@@ -215,19 +264,18 @@ impl Cast {
     fn say(&self, table: &Table, act: Act, spread: Spread, per_message: usize) -> Vec<Stream> {
         let senders = self.voices.len();
         let mut streams = vec![Stream::default(); senders];
-        let all: Vec<usize> = (0..senders).collect();
+        let is_split = spread == Spread::Split;
         for (number, group) in table.groups.iter().enumerate() {
-            let owner = [(number + usize::from(act.by_another())) % senders];
-            let speaking = if spread == Spread::Split { &owner[..] } else { &all };
-            for sender in speaking {
-                let voice = Voice { per_message, ..self.voices[*sender] };
+            let owner = (number + usize::from(act.by_another())) % senders;
+            for sender in (0..senders).filter(|s| act.concerns(*s, owner, is_split)) {
+                let voice = Voice { per_message, ..self.voices[sender] };
                 match act {
-                    Act::Withdraw => voice.withdraw(&group.prefixes, &mut streams[*sender]),
+                    Act::Withdraw => voice.withdraw(&group.prefixes, &mut streams[sender]),
                     _ if act.is_longer() => {
                         let attributes = longer(&group.attributes, voice.asn);
-                        voice.announce(&attributes, &group.prefixes, &mut streams[*sender]);
+                        voice.announce(&attributes, &group.prefixes, &mut streams[sender]);
                     }
-                    _ => _ = voice.announce(&group.attributes, &group.prefixes, &mut streams[*sender]),
+                    _ => _ = voice.announce(&group.attributes, &group.prefixes, &mut streams[sender]),
                 }
             }
         }

@@ -1,5 +1,6 @@
 //! Plans against a model of a router.
 
+use crate::index::Index;
 use crate::message::{Attributes, Voice};
 use crate::order::{Mix, Order, Schedule};
 use crate::routes;
@@ -16,6 +17,7 @@ use sluice_bgp::wire::attribute::{self, code};
 use sluice_bgp::wire::{Update, header};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Instant;
 
 const TARGET: Asn = Asn(64500);
@@ -78,7 +80,17 @@ impl Model {
         out
     }
 
-    fn lose_all(&mut self, senders: usize) -> Stream {
+    /// What a new neighbour is told.
+    fn all(&self) -> Stream {
+        let mut out = Stream::default();
+        for prefix in self.routes.keys().filter(|p| self.best(**p).is_some()) {
+            voice(64500).announce(&Attributes::default(), &[*prefix], &mut out);
+        }
+        out
+    }
+
+    /// The first `senders` are gone.
+    fn lose(&mut self, senders: usize) -> Stream {
         let mut out = Stream::default();
         let all: Vec<IpPrefix> = self.routes.keys().copied().collect();
         for prefix in all {
@@ -116,10 +128,25 @@ fn tell(tally: &mut Tally, said: &Stream) {
     }
 }
 
-fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
+fn run(phase: &Phase, index: &Arc<Index>, senders: usize, model: &mut Model, tally: &mut Tally) {
     tally.begin(phase.expectation.clone());
     match &phase.action {
-        Action::Close => tell(tally, &model.lose_all(senders)),
+        Action::Close(first) => {
+            assert!(*first == senders || *first == 1);
+            tell(tally, &model.lose(*first));
+        }
+        Action::Probe { sender, stream } => {
+            for message in 0..stream.len() {
+                assert!(!tally.is_complete());
+                tell(tally, &model.take(*sender, stream.octets(message..message + 1)));
+            }
+        }
+        Action::Join => {
+            *tally = Tally::new(index.clone());
+            tally.begin(phase.expectation.clone());
+            assert!(!tally.is_complete());
+            tell(tally, &model.all());
+        }
         Action::Send { streams, schedule } => {
             let all = messages(streams, schedule);
             assert_eq!(all.len(), streams.iter().map(Stream::len).sum::<usize>());
@@ -137,10 +164,10 @@ fn run(phase: &Phase, senders: usize, model: &mut Model, tally: &mut Tally) {
 fn check(workload: &Workload, senders: usize) {
     let mut model = Model::default();
     let mut tally = Tally::new(workload.index.clone());
-    workload.phases.iter().for_each(|phase| run(phase, senders, &mut model, &mut tally));
+    workload.phases.iter().for_each(|phase| run(phase, &workload.index, senders, &mut model, &mut tally));
 }
 
-const SCENARIOS: [Scenario; 10] = [
+const SCENARIOS: [Scenario; 13] = [
     Scenario::Announce,
     Scenario::Numbered(1),
     Scenario::Numbered(2),
@@ -151,6 +178,9 @@ const SCENARIOS: [Scenario; 10] = [
     Scenario::Numbered(7),
     Scenario::Numbered(8),
     Scenario::Lost,
+    Scenario::LostBest,
+    Scenario::Latency,
+    Scenario::Late,
 ];
 
 proptest! {

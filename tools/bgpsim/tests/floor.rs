@@ -56,6 +56,7 @@ fn every_scenario() {
     check("--workload synthetic --routes 2000 --senders 3 --spread same", 6000, 6003);
     check("--workload synthetic --routes 2000 --family ipv6 --hold-time 3", 2000, 2001);
     check("--workload synthetic --routes 2000 --senders 40 --receivers 30", 2000, 2040);
+    check("--workload synthetic:latency --routes 2000 --receivers 2", 200, 200);
 }
 
 #[test]
@@ -66,7 +67,9 @@ fn what_makes_no_sense_is_refused() {
     };
     check("--workload synthetic:5 --routes 10", "two senders");
     check("--workload synthetic:5 --scenario 6", "scenario 5");
-    check("--workload synthetic --scenario lost", "relay");
+    for scenario in ["lost", "lost-best --senders 2", "late"] {
+        check(&format!("--workload synthetic --scenario {scenario}"), "relay");
+    }
     check("--workload synthetic --speed original", "only a trace has pauses");
     check("--workload mrt:/nowhere", "/nowhere");
     check("--workload synthetic --routes 0", "no route");

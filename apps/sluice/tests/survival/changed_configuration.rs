@@ -88,3 +88,41 @@ fn a_change_costs_what_its_leaves_say_and_who_is_removed_leaves_nothing() {
     lab.until("the static route is gone", |l| l.kernel() == Count::default());
     assert_eq!(lab.restarts(), 0);
 }
+
+/// Says whether routes go into the kernel, and has it read.
+fn install(lab: &RouterLab, file: &Path, installs: bool) {
+    let forwarding = format!("interfaces {{ forwarding {{ install-routes {installs}; }} }}");
+    std::fs::write(file, format!("{forwarding}\nprotocols {{ {} }}\n", bgp("10.0.0.1", 90))).unwrap();
+    lab.signal("-HUP", lab.pid("manager").unwrap());
+}
+
+#[test]
+fn a_route_reflector_keeps_its_routes_out_of_the_kernel() {
+    let _share = share();
+    if !possible("a_route_reflector_keeps_its_routes_out_of_the_kernel") {
+        return;
+    }
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the router is ready", RouterLab::ready);
+    let file = lab.lab.dir("sluice").join("config");
+    let both = Count { v4: 1, v6: 1 };
+    let in_rib = |lab: &RouterLab| lab.rib("bgp").0 == both;
+
+    install(&lab, &file, false);
+    lab.until("the far router's networks are in the RIB", in_rib);
+    lab.until("the log says that none are wanted", |l| {
+        l.lab.log("sluice", "sluice").contains("wants no routes")
+    });
+    assert_eq!(lab.kernel(), Count::default());
+    let processes = || ["bgp", "rib", "fea"].map(|name| lab.pid(name));
+    let before = processes();
+
+    install(&lab, &file, true);
+    lab.until("they are in the kernel", |l| l.kernel() == both);
+
+    // What is there is taken out; sessions and processes do not notice.
+    install(&lab, &file, false);
+    lab.until("they are gone from the kernel", |l| l.kernel() == Count::default());
+    assert!(in_rib(&lab) && lab.established("10.1.0.2"));
+    assert_eq!((processes(), lab.restarts()), (before, 0));
+}

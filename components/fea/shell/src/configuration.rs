@@ -17,10 +17,11 @@ struct Tree {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, rename_all = "kebab-case")]
 struct Forwarding {
     ipv4: Option<bool>,
     ipv6: Option<bool>,
+    install_routes: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -32,8 +33,19 @@ struct Interface {
     address: Vec<String>,
 }
 
+/// All that the configuration says.
+#[derive(Debug)]
+pub struct Read {
+    /// Interfaces, and whether the host forwards.
+    pub configuration: Configuration,
+    /// Who may open which socket.
+    pub policy: SocketPolicy,
+    /// Whether the RIB's routes go into the engine.
+    pub installs_routes: bool,
+}
+
 /// Reads the tree. A router forwards unless its configuration says that it does not.
-pub fn read(config: &serde_json::Value) -> Result<(Configuration, SocketPolicy), String> {
+pub fn read(config: &serde_json::Value) -> Result<Read, String> {
     let tree: Tree = serde_json::from_value(config.clone()).map_err(|e| e.to_string())?;
     let mut interfaces = BTreeMap::new();
     for interface in tree.interface {
@@ -45,7 +57,11 @@ pub fn read(config: &serde_json::Value) -> Result<(Configuration, SocketPolicy),
         (Family::Ipv4, tree.forwarding.ipv4.unwrap_or(true)),
         (Family::Ipv6, tree.forwarding.ipv6.unwrap_or(true)),
     ]);
-    Ok((Configuration { interfaces, forwarding }, tree.socket_rights))
+    Ok(Read {
+        configuration: Configuration { interfaces, forwarding },
+        policy: tree.socket_rights,
+        installs_routes: tree.forwarding.install_routes.unwrap_or(true),
+    })
 }
 
 fn address(text: &str) -> Result<InterfaceAddress, String> {
@@ -69,10 +85,16 @@ mod tests {
             "forwarding": {"ipv6": false},
             "socket-rights": {"bgp": {"tcp_listen": [179]}},
         });
-        let (read, policy) = read(&tree).expect("valid");
+        let Read { configuration, policy, installs_routes } = read(&tree).expect("valid");
+        assert!(installs_routes, "a router does where nothing is said");
         assert!(policy.check("bgp", SocketKind::TcpListen(179), &[]).is_ok());
-        assert_eq!(read.interfaces["eth0"].addresses.len(), 2);
-        assert_eq!((read.forwarding[&Family::Ipv4], read.forwarding[&Family::Ipv6]), (true, false));
+        assert_eq!(configuration.interfaces["eth0"].addresses.len(), 2);
+        assert_eq!(
+            (configuration.forwarding[&Family::Ipv4], configuration.forwarding[&Family::Ipv6]),
+            (true, false)
+        );
+        let reflector = serde_json::json!({"forwarding": {"install-routes": false}});
+        assert!(!super::read(&reflector).expect("valid").installs_routes);
         assert!(address("10.0.0.1/33").is_err());
     }
 }

@@ -136,7 +136,7 @@ impl pb::Fib for Served {
     ) -> Result<pb::SetOwnerReply, XrlError> {
         let client = pb::FibOwnerClient::new(&self.0.frame.router, &request.target);
         self.0.owner.replace(Some(client));
-        Ok(pb::SetOwnerReply {})
+        Ok(pb::SetOwnerReply { declines_routes: !self.0.installs_routes().await })
     }
 
     async fn get_kernel_routes(

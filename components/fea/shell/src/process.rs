@@ -37,7 +37,9 @@ pub struct FeaShell {
     pub(crate) streams: crate::kernel::Streams,
     sockets: Rc<Sockets>,
     wake: Notify,
-    configured: Cell<bool>,
+    /// Whether routes go into the engine; not known before the first configuration, which `configured` tells of.
+    installs_routes: Cell<Option<bool>>,
+    configured: Notify,
     pub(crate) arrives: Point,
     pub(crate) enters: Point,
 }
@@ -62,7 +64,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             streams: crate::kernel::Streams::default(),
             sockets: Sockets::new(frame.router.clone(), &frame.run_dir)?,
             wake: Notify::new(),
-            configured: Cell::new(false),
+            installs_routes: Cell::new(None),
+            configured: Notify::new(),
             arrives: frame.profile.point("route_arrives_fea"),
             enters: frame.profile.point("route_enters_kernel"),
             frame,
@@ -147,6 +150,32 @@ impl FeaShell {
         result
     }
 
+    /// Whether routes go into the engine, once the configuration has said it.
+    pub(crate) async fn installs_routes(&self) -> bool {
+        loop {
+            let configured = self.configured.notified();
+            if let Some(installs) = self.installs_routes.get() {
+                return installs;
+            }
+            configured.await;
+        }
+    }
+
+    /// The configuration says whether routes go into the engine. If it said otherwise before, the owner begins anew.
+    fn install_routes(&self, installs: bool) {
+        let before = self.installs_routes.replace(Some(installs));
+        self.configured.notify_waiters();
+        if before.is_none_or(|before| before == installs) {
+            return;
+        }
+        let Some(owner) = self.owner.borrow().clone() else { return };
+        tokio::task::spawn_local(async move {
+            if let Err(error) = owner.engine_changed(pb::EngineChangedRequest {}).await {
+                warn!(%error, "the owner of the routes does not hear whether they are wanted");
+            }
+        });
+    }
+
     /// Looks at the core.
     pub(crate) fn with_core<R>(&self, look: impl FnOnce(&mut Fea) -> R) -> R {
         look(self.drive.borrow_mut().core())
@@ -210,11 +239,11 @@ impl Component for FeaShell {
     }
 
     async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String> {
-        let (configuration, policy) = configuration::read(&config)?;
+        let configuration::Read { configuration, policy, installs_routes } = configuration::read(&config)?;
         if !check_only {
             self.sockets.set_policy(policy);
             self.input(Input::Configure(configuration));
-            self.configured.set(true);
+            self.install_routes(installs_routes);
         }
         Ok(())
     }

@@ -29,6 +29,8 @@ pub struct FibPump {
     client: fea::FibClient,
     interfaces: fea::InterfacesClient,
     alive: Cell<bool>,
+    /// The engine wants no routes: what it would be told is passed over.
+    declined: Cell<bool>,
     /// The engine keeps routes of before that are not announced yet; they are swept at the end of the resync.
     resyncing: Cell<bool>,
     under_way: UnderWay<fea::UpdateFibReply>,
@@ -46,6 +48,7 @@ impl FibPump {
             client: fea::FibClient::new(&frame.router, "fea"),
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             alive: Cell::new(false),
+            declined: Cell::new(false),
             resyncing: Cell::new(false),
             // The FEA's death is told by the Finder; its next life is told everything.
             under_way: UnderWay::new(WINDOW, "routes did not reach the FEA"),
@@ -74,19 +77,23 @@ pub async fn follow_fea(shell: Rc<RibShell>) {
                 shell.fib.alive.set(false);
                 shell.fib.under_way.clear();
             }
-            LifeEvent::Birth(_) => {
-                if let Err(error) = begin(&shell).await {
-                    warn!(%error, "the FEA does not take the RIB on");
-                }
-            }
+            LifeEvent::Birth(_) => begin_anew(Rc::clone(&shell)).await,
         }
+    }
+}
+
+/// The FEA is new, or wants something else than before: it is told everything, or nothing.
+pub async fn begin_anew(shell: Rc<RibShell>) {
+    if let Err(error) = begin(&shell).await {
+        warn!(%error, "the FEA does not take the RIB on");
     }
 }
 
 async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
     let fib = &shell.fib;
     let target = shell.instance.borrow().clone();
-    fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
+    let owned = fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
+    fib.declined.set(owned.declines_routes);
     let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {
         fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
@@ -96,7 +103,10 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
     fib.resyncing.set(true);
     fib.alive.set(true);
     fib.wake();
-    info!("telling the FEA everything");
+    match owned.declines_routes {
+        true => info!("the FEA wants no routes"),
+        false => info!("telling the FEA everything"),
+    }
     Ok(())
 }
 
@@ -134,7 +144,7 @@ pub fn send(shell: &RibShell) -> bool {
 fn send_batch<P: RibKey + PackedPrefix>(shell: &RibShell, table: TableId, batch: &mut FibBatch<P>) {
     let fib = &shell.fib;
     shell.driver.with(|rib| rib.fill_fib(table, BATCH, batch));
-    if batch.is_empty() {
+    if batch.is_empty() || fib.declined.get() {
         return;
     }
     if fib.sent.is_on() {

@@ -252,4 +252,13 @@ impl fea::FibOwner for Served {
         self.input(Input::FibRejected(table(request.table), routes));
         Ok(fea::RoutesRejectedReply {})
     }
+
+    async fn engine_changed(
+        &self,
+        _ctx: &CallContext,
+        _request: fea::EngineChangedRequest,
+    ) -> Result<fea::EngineChangedReply, XrlError> {
+        tokio::task::spawn_local(crate::fib::begin_anew(Rc::clone(&self.0)));
+        Ok(fea::EngineChangedReply {})
+    }
 }

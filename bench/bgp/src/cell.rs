@@ -1,0 +1,269 @@
+//! One router, one scenario, one time.
+
+use crate::contender::{Contender, PEERS, ROUTER};
+use crate::scenario::Play;
+use anyhow::{Context, Result, anyhow};
+use bench_lab::{Device, Process, TableWatch, inside, of_node};
+use sluice_base::Asn;
+use sluice_bgpsim::relay::Relay;
+use sluice_bgpsim::report;
+use sluice_bgpsim::run::{self, PhaseResult, Setup};
+use sluice_bgpsim::sender::Speed;
+use sluice_bgpsim::session::{Peer, Role};
+use sluice_lab::Lab;
+use sluice_load::counts::Count;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
+use std::thread::ScopedJoinHandle;
+use std::time::{Duration, Instant};
+
+/// A phase ends with so much silence, which does not count.
+const SETTLE: Duration = Duration::from_millis(300);
+/// How long a router may go on working when the receivers have everything.
+const UNREST: Duration = Duration::from_secs(30);
+/// Between the start of a router and the first connection.
+const REST: Duration = Duration::from_secs(1);
+
+/// What is measured everywhere.
+#[derive(Clone, Debug, Default)]
+pub struct Sample {
+    /// Until the last receiver had heard the last route; `None`: that did not happen, and `note` says why.
+    pub seconds: Option<f64>,
+    /// Why not.
+    pub note: String,
+    /// Of the processors, by all processes of the router, in the measured phase.
+    pub cpu_s: f64,
+    /// The most that all of its processes had resident, in octets, but for what they have more than once: as much as that is in the
+    /// end.
+    pub peak: u64,
+    /// The same with every page counted as often as it is mapped, as the executable in each of its processes.
+    pub resident_peak: u64,
+    /// Each of them: its name, its processor time in the measured phase, its peak.
+    pub processes: Vec<(String, f64, u64)>,
+    /// Of the processors, by the client.
+    pub client_cpu_s: f64,
+    /// Of the machine, by everybody else, in percent.
+    pub foreign_pct: f64,
+    /// How long single routes took in milliseconds: median and 99th of a hundred.
+    pub delays_ms: Option<(f64, f64)>,
+    /// UPDATEs that the receivers heard, on average.
+    pub updates: f64,
+    /// UPDATEs that the senders sent.
+    pub sent: usize,
+    /// Seconds, and prefixes that a receiver had heard by then.
+    pub progress: Vec<(f64, f64)>,
+}
+
+impl Sample {
+    /// What the cell is about: seconds, or the median of single routes in milliseconds.
+    pub fn value(&self) -> Option<f64> {
+        self.seconds?;
+        Some(self.delays_ms.map_or(self.seconds?, |d| d.0))
+    }
+}
+
+/// How a cell is performed.
+pub struct Stage<'a> {
+    /// The Sluice executable.
+    pub sluice: &'a Path,
+    /// Processors that routers may use.
+    pub processors: &'a [usize],
+    /// How long a cell may take.
+    pub limit: Duration,
+}
+
+impl Stage<'_> {
+    /// Performs a scenario with a router. What goes wrong with the router is a result.
+    pub fn perform(&self, contender: Contender, play: &Play) -> Sample {
+        self.try_perform(contender, play).unwrap_or_else(|e| {
+            eprintln!("{}: {e:#}", contender.name());
+            Sample { note: e.root_cause().to_string(), ..Sample::default() }
+        })
+    }
+
+    fn try_perform(&self, contender: Contender, play: &Play) -> Result<Sample> {
+        let lab = contender.up(play, self.sluice, self.processors)?;
+        // What a router does in its first moment is not what is measured.
+        std::thread::sleep(REST);
+        let before = of_node(&lab, ROUTER);
+        let pid = before.first().context("the router does not run")?.id.pid;
+        let watch = play.scenario.installs().then(|| TableWatch::start(pid)).transpose()?;
+        let pids: Vec<u32> = before.iter().map(|p| p.id.pid).collect();
+        let mut setup = self.setup(play, SocketAddr::from((Ipv4Addr::new(10, 1, 0, 1), 179)), pids);
+        setup.peers.iter_mut().chain(&mut setup.late).for_each(|p| p.hold_time = contender.hold_time());
+        let performed = std::thread::scope(|threads| {
+            let wanted = Count { v4: play.routes.0 as u64, v6: play.routes.1 as u64 };
+            let kernel = watch.map(|watch| threads.spawn(move || watch.wait(wanted, self.limit)));
+            let mut installed = Ok(None);
+            let (mut at_end, mut after, mut shared) = (Vec::new(), Vec::new(), 0);
+            let watched = || {
+                at_end = of_node(&lab, ROUTER);
+                let join = |k: ScopedJoinHandle<'_, _>| {
+                    k.join().map_err(|_| anyhow!("the kernel's watch panicked"))?
+                };
+                installed = kernel.map(join).transpose();
+                after = until_quiet(&lab);
+                shared = after.iter().map(|p| p.memory.saturating_sub(p.proportional_memory())).sum();
+            };
+            let phases = inside(&lab, PEERS, || run::run_and(&setup, &play.workload, watched));
+            Ok::<_, anyhow::Error>((phases?, installed, at_end, after, shared))
+        });
+        let (phases, installed, at_end, after, shared) =
+            performed.with_context(|| self.log(&lab, contender))?;
+        let mut sample = sample(play, &phases, &before, &after, self.limit);
+        // The processes may have worked on after the receivers had everything: that is part of it.
+        add_rest(&mut sample, &at_end, &after);
+        sample.peak = sample.resident_peak.saturating_sub(shared);
+        match installed {
+            Err(e) => (sample.seconds, sample.note) = (None, format!("{e:#}")),
+            Ok(Some(at)) => {
+                let begin = phases.first().map(|p| p.begin);
+                let seconds = begin.map(|b| at.saturating_duration_since(b).as_secs_f64());
+                sample.seconds = sample.seconds.zip(seconds).map(|(a, b)| a.max(b));
+            }
+            Ok(None) => {}
+        }
+        Ok(sample)
+    }
+
+    /// The end of what the router has logged.
+    fn log(&self, lab: &Lab, contender: Contender) -> String {
+        let part = match contender.device {
+            Device::Frr => "bgpd",
+            Device::Gobgp => "gobgpd",
+            other => other.node(),
+        };
+        lab.log(ROUTER, part)
+    }
+
+    /// The same with a relay that only copies octets: the client's own limit.
+    pub fn floor(&self, play: &Play) -> Result<Sample> {
+        let told = play.peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
+        let relay = Relay::start(Asn(bench_lab::LOCAL_AS), play.peers.len(), told)?;
+        let mut setup = self.setup(play, relay.address, Vec::new());
+        setup.peers = play.peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
+        let phases = run::run(&setup, &play.workload)?;
+        relay.join()?;
+        Ok(sample(play, &phases, &[], &[], self.limit))
+    }
+
+    fn setup(&self, play: &Play, target: SocketAddr, target_processes: Vec<u32>) -> Setup {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let receivers = play.peers.iter().filter(|p| p.role == Role::Receiver).count();
+        Setup {
+            target,
+            target_as: Asn(bench_lab::LOCAL_AS),
+            peers: play.peers.clone(),
+            late: play.late.clone(),
+            listen: None,
+            speed: Speed::Full,
+            reading_threads: cores.min(receivers),
+            target_processes,
+            timeout: self.limit,
+            patience: self.limit.min(Duration::from_secs(60)),
+            settle: SETTLE,
+        }
+    }
+}
+
+fn sample(
+    play: &Play,
+    phases: &[PhaseResult],
+    before: &[Process],
+    after: &[Process],
+    limit: Duration,
+) -> Sample {
+    let Some(last) = phases.last() else {
+        return Sample { note: "nothing was said".into(), ..Sample::default() };
+    };
+    let done = report::verified(phases).then(|| last.done()).flatten();
+    let delay = |share| report::delay(last, share).map(|s| 1e3 * s);
+    let heard = last.heard.len().max(1) as f64;
+    let cpu = |process: &Process| {
+        let at = before.iter().position(|b| b.id == process.id)?;
+        last.load.target_processes_s.get(at).copied()
+    };
+    Sample {
+        seconds: done.map(|d| d.as_secs_f64()),
+        note: if done.is_some() { String::new() } else { missing(play, phases, limit) },
+        cpu_s: last.load.target_s,
+        peak: 0,
+        resident_peak: after.iter().map(|p| p.peak_memory).sum(),
+        processes: after.iter().map(|p| (p.name.clone(), cpu(p).unwrap_or(p.cpu_s), p.peak_memory)).collect(),
+        client_cpu_s: last.load.own_s,
+        foreign_pct: last.load.foreign_pct,
+        delays_ms: delay(0.5).zip(delay(0.99)).filter(|_| play.scenario.is_latency()),
+        updates: last.heard.iter().map(|h| h.counts.messages as f64).sum::<f64>() / heard,
+        sent: last.messages,
+        progress: last.progress.iter().map(|p| (p.0, p.2)).collect(),
+    }
+}
+
+/// The router's processes when they have come to rest.
+fn until_quiet(lab: &Lab) -> Vec<Process> {
+    let begin = Instant::now();
+    let mut before = of_node(lab, ROUTER);
+    loop {
+        std::thread::sleep(SETTLE);
+        let now = of_node(lab, ROUTER);
+        let used: f64 = now.iter().zip(&before).map(|(n, b)| n.cpu_s - b.cpu_s).sum();
+        // A tick or two are what timers and polls need.
+        if used < 0.025 || begin.elapsed() > UNREST {
+            return now;
+        }
+        before = now;
+    }
+}
+
+/// Adds the processor time between the end of the measured phase and the router's rest.
+fn add_rest(sample: &mut Sample, at_end: &[Process], after: &[Process]) {
+    for (entry, process) in sample.processes.iter_mut().zip(after) {
+        let earlier = at_end.iter().find(|b| b.id == process.id).map_or(process.cpu_s, |b| b.cpu_s);
+        entry.1 += process.cpu_s - earlier;
+    }
+    sample.cpu_s = sample.processes.iter().map(|p| p.1).sum();
+}
+
+fn missing(play: &Play, phases: &[PhaseResult], limit: Duration) -> String {
+    let last = &phases[phases.len() - 1];
+    let heard: Vec<usize> =
+        last.heard.iter().filter(|h| !h.complete).map(|h| h.missing.0 + h.surplus.0).collect();
+    let worst = heard.iter().max().copied().unwrap_or(0);
+    let stalled = last.begin.elapsed() < limit;
+    format!(
+        "not done {}: phase `{}`, {} of {} receivers lack up to {worst} prefixes or have them still",
+        if stalled { "and silent".to_owned() } else { format!("in {} s", limit.as_secs()) },
+        last.name,
+        heard.len(),
+        play.peers.iter().filter(|p| p.role == Role::Receiver).count()
+    )
+}
+
+/// For progress lines.
+pub fn line(sample: &Sample) -> String {
+    let time = match (sample.seconds, sample.delays_ms) {
+        (Some(_), Some((middle, late))) => format!("median {middle:.3} ms, p99 {late:.3} ms"),
+        (Some(seconds), None) => format!("{seconds:>7.2} s"),
+        (None, _) => return sample.note.clone(),
+    };
+    let each: Vec<String> = sample
+        .processes
+        .iter()
+        .map(|(name, cpu, peak)| format!("{name} {cpu:.2} s {} MB", peak / 1_000_000))
+        .collect();
+    format!(
+        "{time}, CPU {:>6.2} s, at most {:>4} MB, resident {} MB (client {:.2} s, foreign {:.0} %) [{}]",
+        sample.cpu_s,
+        sample.peak / 1_000_000,
+        sample.resident_peak / 1_000_000,
+        sample.client_cpu_s,
+        sample.foreign_pct,
+        each.join(", ")
+    )
+}
+
+/// How long everything took so far, for people.
+pub fn clock(begin: Instant) -> String {
+    let seconds = begin.elapsed().as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
+}

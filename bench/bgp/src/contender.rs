@@ -1,0 +1,138 @@
+//! Who is compared, and how each is brought up: in a lab of its own, beside the peers' node.
+
+use crate::scenario::{Play, address, address_v6};
+use anyhow::{Context, Result};
+use bench_lab::{Device, Neighbor, Setting};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::unistd::Pid;
+use sluice_lab::{Lab, LabOptions, Topology};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+/// The router's node.
+pub const ROUTER: &str = "router";
+/// The peers' node.
+pub const PEERS: &str = "peers";
+
+/// A router with its setting.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Contender {
+    /// Which router.
+    pub device: Device,
+    /// Threads of its BGP, if not what it does as shipped.
+    pub threads: Option<usize>,
+    /// How work is dealt to them, if not as shipped.
+    pub scheduling: Option<&'static str>,
+}
+
+impl Contender {
+    /// A router as it is shipped.
+    pub const fn new(device: Device) -> Self {
+        Contender { device, threads: None, scheduling: None }
+    }
+
+    /// Its name in tables.
+    pub fn name(self) -> String {
+        let mut name = self.device.name().to_owned();
+        match self.threads {
+            None => {}
+            Some(1) => name += ", 1 thread",
+            Some(n) => name += &format!(", {n} threads"),
+        }
+        self.scheduling.iter().for_each(|scheduling| name += &format!(", {scheduling}"));
+        name
+    }
+
+    /// The name that the user chooses it by.
+    pub const fn key(self) -> &'static str {
+        self.device.node()
+    }
+
+    /// Whether it can put routes into the kernel by itself.
+    pub const fn installs(self) -> bool {
+        matches!(self.device, Device::Sluice | Device::Bird | Device::Bird3 | Device::Frr)
+    }
+
+    /// The hold time that peers propose. Without one no timer runs during a measurement; but GoBGP then gives each write no time at all.
+    pub const fn hold_time(self) -> u16 {
+        if matches!(self.device, Device::Gobgp) { 240 } else { 0 }
+    }
+
+    /// Whether its program is on this machine.
+    pub fn is_here(self) -> bool {
+        let program = match self.device {
+            Device::Sluice => return true,
+            Device::Bird => "bird",
+            Device::Bird3 => "bird3",
+            Device::Frr => "/usr/lib/frr/bgpd",
+            Device::Openbgpd => "bgpd",
+            Device::Gobgp => "gobgpd",
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    }
+
+    /// Brings it up on some processors, in a lab of its own that ends with this process whatever happens.
+    pub fn up(self, play: &Play, sluice: &Path, processors: &[usize]) -> Result<Lab> {
+        let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-bgp") };
+        let topology = self.topology(play)?;
+        confined(processors, || {
+            let mut lab = Lab::up(&topology, options)?;
+            if self.device == Device::Bird3 {
+                let folder = lab.dir(ROUTER);
+                let mut command = lab.command(ROUTER, "bird3")?;
+                command.args(["-f", "-c"]).arg(folder.join("config")).arg("-s").arg(folder.join("bird.ctl"));
+                command.stdout(Stdio::null()).stderr(Stdio::null());
+                lab.spawn(ROUTER, "bird3", command)?;
+            }
+            Ok(lab)
+        })
+    }
+
+    fn topology(self, play: &Play) -> Result<Topology> {
+        let peers = play.neighbors().count();
+        let addresses: Vec<String> =
+            (0..peers).map(|n| format!("'{}/24', '{}/64'", address(n), address_v6(n))).collect();
+        // What a lab does not know how to start is started by hand.
+        let daemon = if self.device == Device::Bird3 { "host" } else { self.device.node() };
+        let text = format!(
+            "[nodes.{PEERS}]\n[nodes.{ROUTER}]\ndaemon = '{daemon}'\ndaemons = ['bgpd']\nforwarding = true\n\
+             sysctls = {{ 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }}\n\
+             [[links]]\na = '{ROUTER}:peers'\nb = '{PEERS}:router'\n\
+             a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']\nb_addresses = [{}]\n",
+            addresses.join(", ")
+        );
+        let mut topology: Topology = text.parse()?;
+        let neighbors: Vec<(String, u32)> = play.neighbors().collect();
+        let neighbors: Vec<Neighbor<'_>> =
+            neighbors.iter().map(|(address, asn)| Neighbor { address, asn: *asn }).collect();
+        let (threads, scheduling) = (self.threads, self.scheduling);
+        let setting = Setting { installs: play.scenario.installs(), threads, scheduling };
+        let router = topology.nodes.get_mut(ROUTER).context("the router has a node")?;
+        router.config = Some(self.device.config_with("10.1.0.1", &neighbors, setting));
+        Ok(topology)
+    }
+}
+
+/// The processors that this process may use.
+pub fn processors() -> Result<Vec<usize>> {
+    let set = sched_getaffinity(Pid::from_raw(0))?;
+    Ok((0..CpuSet::count()).filter(|n| set.is_set(*n).unwrap_or(false)).collect())
+}
+
+/// Does something with this thread on some processors only; what it starts meanwhile stays on them.
+fn confined<T>(processors: &[usize], work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let this = Pid::from_raw(0);
+    let before = sched_getaffinity(this)?;
+    let mut set = CpuSet::new();
+    processors.iter().try_for_each(|n| set.set(*n))?;
+    sched_setaffinity(this, &set).context("the processors cannot be chosen")?;
+    let done = work();
+    sched_setaffinity(this, &before)?;
+    done
+}
+
+/// Where the Sluice executable is, for those who have none beside them.
+pub fn sluice(named: Option<&Path>) -> Result<PathBuf> {
+    sluice_load::counts::sluice_program(named)
+}

@@ -1,0 +1,192 @@
+//! BGP side by side: Sluice beside every other BGP daemon of this machine, with the same feeds by the same client (`sluice bgpsim`, as
+//! a library), each in network namespaces of its own. `make bench-bgp`, as root. How it is measured, and what each scenario is, is in
+//! `docs/performance.md`.
+
+mod cell;
+mod contender;
+mod figures;
+mod results;
+mod scenario;
+
+use anyhow::{Context, Result, ensure};
+use bench_lab::Device;
+use bench_report::Report;
+use cell::{Sample, Stage, line};
+use clap::Parser;
+use contender::Contender;
+use figures::Figures;
+use results::{Cell, Results};
+use scenario::{Play, Scenario};
+use sluice_bgpsim::table::{Size, Table};
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+/// The table of a quick look.
+const SMOKE: Size = Size { v4: 2000, v6: 500 };
+
+/// Sluice beside other BGP daemons.
+#[derive(Parser)]
+struct Args {
+    /// Runs of each, with another order of the daemons each time; medians are told.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Only these scenarios.
+    #[arg(long, value_enum, value_delimiter = ',', ignore_case = true)]
+    only: Vec<Scenario>,
+    /// Only these daemons: sluice, bird, bird3, frr, openbgpd, gobgp.
+    #[arg(long, value_delimiter = ',')]
+    daemons: Vec<String>,
+    /// The share of each table that is used.
+    #[arg(long, default_value_t = 1.0)]
+    scale: f64,
+    /// Sluice also with one thread and with so many, where ten feeds come (S2, S3). As shipped it has as many as cores.
+    #[arg(long, value_name = "N")]
+    threads: Option<usize>,
+    /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
+    #[arg(long, default_value_t = 240)]
+    limit: u64,
+    /// Processors that the daemons may use, by number; all of this machine if absent. The client uses what it likes.
+    #[arg(long, value_delimiter = ',')]
+    processors: Vec<usize>,
+    /// The table: prefixes one a line, or an MRT dump; a real one if absent.
+    #[arg(long)]
+    table: Option<PathBuf>,
+    /// The Sluice executable; the one beside this program if absent.
+    #[arg(long)]
+    sluice: Option<PathBuf>,
+    /// Instead of the comparison: the figures of the multicore BGP thesis, with Sluice alone.
+    #[arg(long, conflicts_with = "smoke")]
+    figures: bool,
+    /// A quick look at whether everything still works together: a small made-up table, Sluice and BIRD 2, once; nothing is written.
+    #[arg(long)]
+    smoke: bool,
+}
+
+impl Args {
+    fn smoking(mut self) -> Self {
+        if self.smoke {
+            (self.runs, self.scale, self.limit) = (1, 1.0, 20);
+            if self.daemons.is_empty() {
+                self.daemons = vec!["sluice".into(), "bird".into()];
+            }
+        }
+        self
+    }
+
+    /// The table, and where it is from.
+    fn table(&self) -> Result<(Table, String)> {
+        if self.smoke {
+            return Ok((Table::synthetic(SMOKE, 3, 1)?, "made up".to_owned()));
+        }
+        let (table, source) = sluice_load::source::find(self.table.as_deref())?;
+        Ok((Table::real(&table), source.to_string()))
+    }
+
+    /// The scenarios that are asked for.
+    fn scenarios(&self) -> Vec<Scenario> {
+        use Scenario::{S1, S2, S3, S4, S5, S6, S7, S8};
+        let all = [S1, S2, S3, S4, S5, S6, S7, S8];
+        all.into_iter().filter(|s| self.only.is_empty() || self.only.contains(s)).collect()
+    }
+
+    /// The daemons that are asked for and are on this machine.
+    fn contenders(&self) -> Result<Vec<Contender>> {
+        let all = [Device::Sluice, Device::Bird, Device::Bird3, Device::Frr, Device::Openbgpd, Device::Gobgp];
+        let all = all.map(Contender::new);
+        for name in &self.daemons {
+            ensure!(all.iter().any(|c| c.key() == name), "no daemon is called `{name}`");
+        }
+        let wanted = |c: &Contender| self.daemons.is_empty() || self.daemons.iter().any(|d| d == c.key());
+        let (here, missing): (Vec<_>, Vec<_>) = all.into_iter().filter(wanted).partition(|c| c.is_here());
+        for contender in missing {
+            // Debian 12 has no BIRD 3: nobody misses it.
+            if contender.device != Device::Bird3 || !self.daemons.is_empty() {
+                println!("skipped: {} is not installed", contender.name());
+            }
+        }
+        ensure!(!here.is_empty(), "no daemon is left");
+        Ok(here)
+    }
+}
+
+fn main() -> Result<()> {
+    let args = Args::parse().smoking();
+    ensure!(args.scale > 0.0 && args.scale <= 1.0, "--scale is a share: above 0, at most 1");
+    sluice_lab::available().context("labs cannot be made here")?;
+    bench_lab::adopt_orphans()?;
+    let sluice = contender::sluice(args.sluice.as_deref())?;
+    let contenders = args.contenders()?;
+    let here = contender::processors()?;
+    let processors = if args.processors.is_empty() { here } else { args.processors.clone() };
+    let stage = Stage { sluice: &sluice, processors: &processors, limit: Duration::from_secs(args.limit) };
+    if args.figures {
+        return Figures { stage: &stage, runs: args.runs, scale: args.scale }.draw();
+    }
+    let (table, source) = args.table()?;
+    println!("table: {source}: {} prefixes", bench_report::number(table.prefixes().count() as f64));
+    println!(
+        "daemons: processors {processors:?} by affinity; {} runs, {} s a cell at most",
+        args.runs, args.limit
+    );
+    let mut report = Report::begin("bgp");
+    let mut results = Results::new(&source, args.scale, &processors);
+    let begin = Instant::now();
+    for scenario in args.scenarios() {
+        let play = Play::plan(scenario, &table, args.scale)?;
+        compare(&args, &stage, &contenders, &play, begin, &mut results)?;
+        results.show(scenario);
+        bench_lab::reap_orphans();
+    }
+    if args.smoke {
+        return results.verified();
+    }
+    let plots = results.tell(&mut report);
+    let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (suffix.as_str(), plot)).collect();
+    report.finish(&plots)?;
+    Ok(())
+}
+
+/// All runs of a scenario; the order of the daemons is another one each time.
+fn compare(
+    args: &Args,
+    stage: &Stage<'_>,
+    contenders: &[Contender],
+    play: &Play,
+    begin: Instant,
+    results: &mut Results,
+) -> Result<()> {
+    let scenario = play.scenario;
+    println!("{}: {} (after {})", scenario.name(), scenario.title(), cell::clock(begin));
+    let mut contenders: Vec<Contender> =
+        contenders.iter().copied().filter(|c| !scenario.installs() || c.installs()).collect();
+    let with_threads = args.threads.filter(|n| *n > 1 && matches!(scenario, Scenario::S2 | Scenario::S3));
+    if let (Some(threads), Some(first)) = (with_threads, contenders.first())
+        && first.device == Device::Sluice
+    {
+        let fixed = [1, threads].map(|n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) });
+        contenders.splice(1..1, fixed);
+    }
+    let mut gave_up: Vec<Contender> = Vec::new();
+    for run in 0..args.runs {
+        if scenario.has_floor() {
+            let sample = stage.floor(play).context("the relay in the router's place")?;
+            println!("  run {} {:<12} {}", run + 1, "(a relay)", line(&sample));
+            results.floor(scenario, sample);
+        }
+        let mut order = contenders.clone();
+        let count = order.len();
+        order.rotate_left(run % count);
+        for contender in order {
+            if gave_up.contains(&contender) {
+                continue;
+            }
+            let sample: Sample = stage.perform(contender, play);
+            println!("  run {} {:<12} {}", run + 1, contender.name(), line(&sample));
+            if sample.seconds.is_none() {
+                gave_up.push(contender);
+            }
+            results.add(Cell { scenario, contender, sample });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! What the cells say: tables, rows, bars, plots.
+
+use crate::cell::Sample;
+use crate::contender::Contender;
+use crate::scenario::Scenario;
+use anyhow::{Result, bail};
+use bench_lab::Device;
+use bench_report::{Bar, Plot, Report, Series, median, number, table};
+use serde_json::json;
+
+/// One router, one scenario, one time.
+pub struct Cell {
+    /// Which scenario.
+    pub scenario: Scenario,
+    /// Which router.
+    pub contender: Contender,
+    /// What was measured.
+    pub sample: Sample,
+}
+
+/// All of it.
+pub struct Results {
+    source: String,
+    scale: f64,
+    processors: Vec<usize>,
+    cells: Vec<Cell>,
+    floors: Vec<(Scenario, Sample)>,
+}
+
+/// A value of a sample; `None` if the cell was not done.
+type Value = fn(&Sample) -> Option<f64>;
+
+/// What is compared, with its name in bars and its unit.
+const VALUES: [(&str, &str, Value); 3] = [
+    ("time_vs_best", "time", Sample::value),
+    ("cpu_vs_best", "CPU", |s| s.seconds.map(|_| s.cpu_s)),
+    ("memory_vs_leanest", "memory", |s| s.seconds.map(|_| s.peak as f64 / 1e6)),
+];
+
+impl Results {
+    /// Nothing yet.
+    pub fn new(source: &str, scale: f64, processors: &[usize]) -> Self {
+        Results {
+            source: source.to_owned(),
+            scale,
+            processors: processors.to_vec(),
+            cells: Vec::new(),
+            floors: Vec::new(),
+        }
+    }
+
+    /// A cell was performed.
+    pub fn add(&mut self, cell: Cell) {
+        self.cells.push(cell);
+    }
+
+    /// The relay was.
+    pub fn floor(&mut self, scenario: Scenario, sample: Sample) {
+        self.floors.push((scenario, sample));
+    }
+
+    fn of(&self, scenario: Scenario, contender: Contender) -> Vec<&Sample> {
+        let cells = self.cells.iter().filter(|c| c.scenario == scenario && c.contender == contender);
+        cells.map(|c| &c.sample).collect()
+    }
+
+    /// All who took part in a scenario, or in any, in the order in which they are shown.
+    fn contenders(&self, scenario: Option<Scenario>) -> Vec<Contender> {
+        let mut all: Vec<Contender> = Vec::new();
+        for cell in self.cells.iter().filter(|c| scenario.is_none_or(|s| s == c.scenario)) {
+            if !all.contains(&cell.contender) {
+                all.push(cell.contender);
+            }
+        }
+        all.sort_by_key(|c| (order(c.device), c.threads));
+        all
+    }
+
+    fn scenarios(&self) -> Vec<Scenario> {
+        let mut all: Vec<Scenario> = self.cells.iter().map(|c| c.scenario).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The median; `None` if any run was not done.
+    fn middle(&self, scenario: Scenario, contender: Contender, value: Value) -> Option<f64> {
+        let all: Option<Vec<f64>> = self.of(scenario, contender).into_iter().map(value).collect();
+        all.filter(|a| !a.is_empty()).map(|a| median(&a))
+    }
+
+    /// The best of the others.
+    fn best_peer(&self, scenario: Scenario, value: Value) -> Option<(Contender, f64)> {
+        let peers = self.contenders(Some(scenario)).into_iter().filter(|c| c.device != Device::Sluice);
+        let values = peers.filter_map(|c| Some((c, self.middle(scenario, c, value)?)));
+        values.min_by(|a, b| a.1.total_cmp(&b.1))
+    }
+
+    /// A scenario's table.
+    pub fn show(&self, scenario: Scenario) {
+        let unit = if scenario.is_latency() { "ms (median, p99)" } else { "seconds" };
+        let head = [
+            scenario.name(),
+            unit,
+            "CPU s",
+            "MB at most",
+            "MB resident",
+            "UPDATEs",
+            "time / best",
+            "CPU / best",
+            "MB / leanest",
+        ];
+        let (mut lines, mut notes) = (Vec::new(), Vec::new());
+        for contender in self.contenders(Some(scenario)) {
+            let samples = self.of(scenario, contender);
+            let mut line = vec![contender.name()];
+            if let Some(failed) = samples.iter().find(|s| s.seconds.is_none()) {
+                line.push("not done".to_owned());
+                notes.push(format!("{}: {}", contender.name(), failed.note));
+                lines.push(line);
+                continue;
+            }
+            line.push(time(&samples));
+            let [_, cpu, memory] =
+                VALUES.map(|(_, _, value)| self.middle(scenario, contender, value).unwrap_or(0.0));
+            let resident = median(&samples.iter().map(|s| s.resident_peak as f64 / 1e6).collect::<Vec<_>>());
+            line.extend([format!("{cpu:.2}"), number(memory), number(resident)]);
+            line.push(number(median(&samples.iter().map(|s| s.updates).collect::<Vec<_>>())));
+            for (_, _, value) in VALUES {
+                let ratio = self.best_peer(scenario, value).zip(self.middle(scenario, contender, value));
+                line.push(ratio.map_or(String::new(), |((_, best), own)| ratio_text(own, best)));
+            }
+            lines.push(line);
+            if contender.device == Device::Sluice {
+                lines.extend(processes(&samples));
+            }
+        }
+        let floors: Vec<&Sample> =
+            self.floors.iter().filter(|(s, _)| *s == scenario).map(|(_, f)| f).collect();
+        if !floors.is_empty() {
+            let cpu = median(&floors.iter().map(|f| f.client_cpu_s).collect::<Vec<_>>());
+            lines.push(vec!["(a relay)".into(), time(&floors), format!("{cpu:.2}")]);
+        }
+        println!("{}", table(&head, &lines));
+        notes.iter().for_each(|note| println!("{note}"));
+    }
+
+    /// Whether every cell was done.
+    pub fn verified(&self) -> Result<()> {
+        for cell in &self.cells {
+            if cell.sample.seconds.is_none() {
+                bail!("{} {}: {}", cell.scenario.name(), cell.contender.name(), cell.sample.note);
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows and bars for the report; the plots.
+    pub fn tell(&self, report: &mut Report) -> Vec<(String, Plot)> {
+        report.row(json!({
+            "what": "how", "table": self.source, "scale": self.scale, "limit": "affinity", "processors": self.processors,
+            "client": "sluice bgpsim as a library, on any processor",
+        }));
+        for scenario in self.scenarios() {
+            for contender in self.contenders(Some(scenario)) {
+                report.row(self.row(scenario, contender));
+            }
+            let floors: Vec<&Sample> =
+                self.floors.iter().filter(|(s, _)| *s == scenario).map(|(_, f)| f).collect();
+            if !floors.is_empty() {
+                let all: Vec<f64> = floors.iter().filter_map(|f| f.value()).collect();
+                let cpu: Vec<f64> = floors.iter().map(|f| f.client_cpu_s).collect();
+                report.row(json!({
+                    "what": "floor", "scenario": scenario.name(), "value_median": median(&all), "values": all,
+                    "unit": unit(scenario), "client_cpu_s_median": median(&cpu),
+                }));
+            }
+            self.bars(scenario, report);
+        }
+        let plots = VALUES.iter().map(|(_, what, value)| self.plot(what, *value));
+        plots.enumerate().map(|(n, plot)| (["", "-cpu", "-memory"][n].to_owned(), plot)).collect()
+    }
+
+    fn row(&self, scenario: Scenario, contender: Contender) -> serde_json::Value {
+        let samples = self.of(scenario, contender);
+        let middle =
+            |value: &dyn Fn(&Sample) -> f64| median(&samples.iter().map(|s| value(s)).collect::<Vec<_>>());
+        let names = samples.first().map(|s| s.processes.as_slice()).unwrap_or_default();
+        let each = names.iter().enumerate().map(|(at, (name, _, _))| {
+            let of =
+                |value: fn(&(String, f64, u64)) -> f64| middle(&|s| s.processes.get(at).map_or(0.0, value));
+            json!({ "name": name, "cpu_s": of(|p| p.1), "peak_memory_octets": of(|p| p.2 as f64) })
+        });
+        json!({
+            "what": "cell", "scenario": scenario.name(), "title": scenario.title(), "router": contender.name(),
+            "threads": contender.threads, "runs": samples.len(),
+            "not_done": samples.iter().find(|s| s.seconds.is_none()).map(|s| s.note.clone()),
+            "unit": unit(scenario),
+            "value_median": self.middle(scenario, contender, Sample::value),
+            "values": samples.iter().map(|s| s.value()).collect::<Vec<_>>(),
+            "p99_ms_median": scenario.is_latency().then(|| middle(&|s| s.delays_ms.map_or(0.0, |d| d.1))),
+            "cpu_s_median": middle(&|s| s.cpu_s), "peak_memory_octets_median": middle(&|s| s.peak as f64),
+            "resident_peak_octets_median": middle(&|s| s.resident_peak as f64),
+            "client_cpu_s_median": middle(&|s| s.client_cpu_s), "foreign_cpu_pct": middle(&|s| s.foreign_pct),
+            "updates_to_a_receiver": middle(&|s| s.updates),
+            "processes": each.collect::<Vec<_>>(),
+        })
+    }
+
+    fn bars(&self, scenario: Scenario, report: &mut Report) {
+        let sluice = Contender::new(Device::Sluice);
+        let single = Contender { threads: Some(1), ..sluice };
+        for (name, _, value) in VALUES {
+            let pair = self.middle(scenario, sluice, value).zip(self.best_peer(scenario, value));
+            if let Some((own, (_, best))) = pair.filter(|(_, (_, best))| *best > 0.0) {
+                report.bar(Bar::lower(&format!("bgp.{}.{name}", scenario.name()), own / best, "x", 1.0));
+            }
+        }
+        for several in self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1)) {
+            let pair = self.middle(scenario, single, Sample::value).zip(self.middle(
+                scenario,
+                several,
+                Sample::value,
+            ));
+            if let Some((one, many)) = pair {
+                let threads = several.threads.unwrap_or(1);
+                let name = format!("bgp.{}.speedup_{threads}_threads", scenario.name());
+                report.bar(Bar::higher(&name, one / many, "x", 1.5));
+            }
+        }
+    }
+
+    fn plot(&self, what: &str, value: Value) -> Plot {
+        let scenarios: Vec<Scenario> =
+            self.scenarios().into_iter().filter(|s| !s.is_latency() || what != "time").collect();
+        let series = self.contenders(None).into_iter().map(|contender| {
+            let points = scenarios.iter().enumerate();
+            let points =
+                points.filter_map(|(x, s)| Some((x as f64, self.middle(*s, contender, value)?, 0.0)));
+            Series { name: contender.name(), points: points.collect() }
+        });
+        Plot {
+            title: format!("BGP side by side: {what}"),
+            x: String::new(),
+            y: if what == "memory" { "MB at most" } else { "seconds" }.to_owned(),
+            logarithmic: true,
+            names: scenarios.iter().map(|s| s.name().to_owned()).collect(),
+            series: series.collect(),
+        }
+    }
+}
+
+const fn order(device: Device) -> usize {
+    match device {
+        Device::Sluice => 0,
+        Device::Bird => 1,
+        Device::Bird3 => 2,
+        Device::Frr => 3,
+        Device::Openbgpd => 4,
+        Device::Gobgp => 5,
+    }
+}
+
+const fn unit(scenario: Scenario) -> &'static str {
+    if scenario.is_latency() { "ms" } else { "s" }
+}
+
+fn time(samples: &[&Sample]) -> String {
+    let middle =
+        |value: &dyn Fn(&Sample) -> f64| median(&samples.iter().map(|s| value(s)).collect::<Vec<_>>());
+    if samples.iter().all(|s| s.delays_ms.is_some()) {
+        let of = |which: fn((f64, f64)) -> f64| middle(&|s| s.delays_ms.map_or(0.0, which));
+        return format!("{:.3}, {:.3}", of(|d| d.0), of(|d| d.1));
+    }
+    format!("{:.2}", middle(&|s| s.seconds.unwrap_or(0.0)))
+}
+
+fn ratio_text(own: f64, best: f64) -> String {
+    if best > 0.0 { format!("{:.2}", own / best) } else { "-".to_owned() }
+}
+
+/// A line for each process of Sluice.
+fn processes(samples: &[&Sample]) -> Vec<Vec<String>> {
+    let Some(first) = samples.first() else { return Vec::new() };
+    let line = |(at, (name, _, _)): (usize, &(String, f64, u64))| {
+        let of = |value: fn(&(String, f64, u64)) -> f64| {
+            let all = samples.iter().filter_map(|s| s.processes.get(at)).map(value);
+            median(&all.collect::<Vec<_>>())
+        };
+        let peak = number(of(|p| p.2 as f64 / 1e6));
+        vec![format!("  {name}"), String::new(), format!("{:.2}", of(|p| p.1)), String::new(), peak]
+    };
+    first.processes.iter().enumerate().map(line).collect()
+}

@@ -1,0 +1,204 @@
+//! What is compared: who says what to whom.
+
+use anyhow::Result;
+use sluice_base::{Asn, IpPrefix};
+use sluice_bgpsim::message::Voice;
+use sluice_bgpsim::order::{Mix, Order};
+use sluice_bgpsim::scenario::Scenario as Plan;
+use sluice_bgpsim::session::{Peer, Role};
+use sluice_bgpsim::table::{Size, Table};
+use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Routes of the scenarios with the same routes from many, or to many.
+const HALF_MILLION: usize = 500_000;
+
+const IPV4: Families = Families { v4: true, v6: false };
+
+/// The first peer's AS; the next has the next.
+const FIRST_AS: u32 = 65001;
+
+/// What is compared.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub enum Scenario {
+    /// One feed of the whole table to one receiver.
+    S1,
+    /// Ten feeds with a tenth of the table each, told back to each other and to one receiver.
+    S2,
+    /// Ten feeds of the same 500,000 prefixes with different paths.
+    S3,
+    /// One feed of 500,000 prefixes to 30 receivers.
+    S4,
+    /// Two feeds of the same 500,000 prefixes; the one with the best paths is lost.
+    S5,
+    /// Single routes at full table, each followed to the receiver.
+    S6,
+    /// S1 with the kernel's table: until receiver and kernel have everything.
+    S7,
+    /// One feed of the whole table; then another receiver comes and is told everything.
+    S8,
+}
+
+impl Scenario {
+    /// Its name in tables and bars.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scenario::S1 => "S1",
+            Scenario::S2 => "S2",
+            Scenario::S3 => "S3",
+            Scenario::S4 => "S4",
+            Scenario::S5 => "S5",
+            Scenario::S6 => "S6",
+            Scenario::S7 => "S7",
+            Scenario::S8 => "S8",
+        }
+    }
+
+    /// What it is, for people.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Scenario::S1 => "one feed to one receiver",
+            Scenario::S2 => "ten feeds of a tenth each",
+            Scenario::S3 => "ten feeds of the same prefixes",
+            Scenario::S4 => "one feed to 30 receivers",
+            Scenario::S5 => "the best of two feeds is lost",
+            Scenario::S6 => "single routes at full table",
+            Scenario::S7 => "one feed to one receiver and the kernel",
+            Scenario::S8 => "a late receiver",
+        }
+    }
+
+    /// Whether the kernel's table is part of it.
+    pub const fn installs(self) -> bool {
+        matches!(self, Scenario::S7)
+    }
+
+    /// Whether what counts is how long single routes take.
+    pub const fn is_latency(self) -> bool {
+        matches!(self, Scenario::S6)
+    }
+
+    /// Whether a relay can stand in for the router.
+    pub const fn has_floor(self) -> bool {
+        !matches!(self, Scenario::S5 | Scenario::S8)
+    }
+
+    const fn plan(self) -> Plan {
+        match self {
+            Scenario::S5 => Plan::LostBest,
+            Scenario::S6 => Plan::Latency,
+            Scenario::S8 => Plan::Late,
+            _ => Plan::Announce,
+        }
+    }
+
+    const fn senders(self) -> usize {
+        match self {
+            Scenario::S2 | Scenario::S3 => 10,
+            Scenario::S5 | Scenario::S6 => 2,
+            _ => 1,
+        }
+    }
+
+    const fn receivers(self) -> usize {
+        if matches!(self, Scenario::S4) { 30 } else { 1 }
+    }
+
+    const fn late(self) -> usize {
+        matches!(self, Scenario::S8) as usize
+    }
+
+    /// Whether the whole table is said, rather than half a million of its IPv4 part.
+    const fn is_whole(self) -> bool {
+        !matches!(self, Scenario::S3 | Scenario::S4 | Scenario::S5)
+    }
+}
+
+/// A scenario, ready to be performed with any router.
+pub struct Play {
+    /// Which.
+    pub scenario: Scenario,
+    /// What is said and what should be heard.
+    pub workload: Workload,
+    /// Who says and hears it; senders first.
+    pub peers: Vec<Peer>,
+    /// Who comes late.
+    pub late: Vec<Peer>,
+    /// Routes that the router should have in the end, of IPv4 and of IPv6: also those that mark the end of a feed.
+    pub routes: (usize, usize),
+}
+
+impl Play {
+    /// Plans a scenario with a share of the table.
+    pub fn plan(scenario: Scenario, table: &Table, scale: f64) -> Result<Self> {
+        let scaled = |n: usize| ((n as f64 * scale) as usize).max(100).min(n);
+        let v4 = table.prefixes().filter(|p| matches!(p, IpPrefix::V4(_))).count();
+        let v6 = table.prefixes().count() - v4;
+        let size = match scenario.is_whole() {
+            true => Size { v4: scaled(v4), v6: scaled(v6) },
+            false => Size { v4: scaled(HALF_MILLION.min(v4)), v6: 0 },
+        };
+        let table = table.clone().thinned(size);
+        let families = Families { v4: true, v6: size.v6 > 0 };
+        let senders = scenario.senders();
+        let spread = if scenario == Scenario::S3 { Spread::Same } else { Spread::Split };
+        let cast = cast(senders, families, Order::Threads, Mix::One);
+        let workload = cast.table(&table, scenario.plan(), spread, ANY_NUMBER)?;
+        let together = senders + scenario.receivers();
+        Ok(Play {
+            scenario,
+            workload,
+            peers: (0..together).map(|n| peer(n, senders, families)).collect(),
+            late: (together..together + scenario.late()).map(|n| peer(n, senders, families)).collect(),
+            routes: (size.v4 + senders, size.v6 + if size.v6 > 0 { senders } else { 0 }),
+        })
+    }
+
+    /// So many feeds with a part of a table each, and one receiver, in an order and mix of the multicore BGP thesis.
+    pub fn feeds(table: &Table, senders: usize, order: Order, mix: Mix) -> Result<Self> {
+        let count = table.prefixes().count();
+        let workload =
+            cast(senders, IPV4, order, mix).table(table, Plan::Announce, Spread::Split, ANY_NUMBER)?;
+        let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
+        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (count + senders, 0) })
+    }
+
+    /// All who ever take part, by address and AS.
+    pub fn neighbors(&self) -> impl Iterator<Item = (String, u32)> {
+        (0..self.peers.len() + self.late.len()).map(|n| (address(n).to_string(), asn(n).0))
+    }
+}
+
+/// Those who speak.
+fn cast(senders: usize, families: Families, order: Order, mix: Mix) -> Cast {
+    let voices = (0..senders).map(|n| Voice {
+        asn: asn(n),
+        internal: false,
+        next_hop_v4: address(n),
+        next_hop_v6: address_v6(n),
+        per_message: ANY_NUMBER,
+    });
+    let target_as = Asn(bench_lab::LOCAL_AS);
+    Cast { voices: voices.collect(), families, target_as, order, mix, seed: 1 }
+}
+
+/// The peer of a number; senders come first.
+fn peer(n: usize, senders: usize, families: Families) -> Peer {
+    let (role, number) = if n < senders { (Role::Sender, n) } else { (Role::Receiver, n - senders) };
+    Peer { role, number, asn: asn(n), local: Some(IpAddr::V4(address(n))), families, hold_time: 0 }
+}
+
+const fn asn(peer: usize) -> Asn {
+    Asn(FIRST_AS + peer as u32)
+}
+
+/// The address of a peer; the router is 10.1.0.1.
+pub fn address(peer: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + peer as u32)
+}
+
+/// The IPv6 address of a peer.
+pub fn address_v6(peer: usize) -> Ipv6Addr {
+    Ipv6Addr::from_bits("2001:db8:1::2".parse::<Ipv6Addr>().map_or(0, Ipv6Addr::to_bits) + peer as u128)
+}

@@ -1,0 +1,217 @@
+//! The tables as a session's reader sees them: the only place here that knows their interface.
+
+use anyhow::{Result, anyhow};
+use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::{
+    Asn, Distance, Family, Forwarding, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Prefix, Provenance,
+    RouterId,
+};
+use sluice_bgp::attributes::ReceiveRules;
+use sluice_bgp::hash::HashSeed;
+use sluice_bgp::reader::{Batches, Framer, Reader};
+use sluice_bgp::session::Families;
+use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::table::{Dated, Life, Order, Spread, Table, Told};
+use sluice_bgp::wire::MessageType;
+use sluice_bgp::writer::Outlet;
+use sluice_machine::{Budget, Outbox, Progress};
+use smallvec::SmallVec;
+use std::net::Ipv4Addr;
+
+/// The router's AS.
+const LOCAL_AS: Asn = Asn(65000);
+/// Octets that a receiver takes at a time.
+const OUTPUT: usize = 65_536;
+
+/// How the tables are driven.
+#[derive(Clone, Copy, Debug)]
+pub struct Way {
+    /// Tables that prefixes are spread over.
+    pub tables: u16,
+    /// Changes that are handed over to a table at a time.
+    pub batch: usize,
+}
+
+impl Default for Way {
+    fn default() -> Self {
+        Way { tables: 1, batch: sluice_bgp::batch::Batch::<Ipv4Prefix>::FULL }
+    }
+}
+
+/// One session into tables of its own.
+pub struct Session {
+    way: Way,
+    framer: Framer,
+    reader: Reader,
+    batches: Vec<Batches>,
+    tables: Vec<Table>,
+    out: Outbox<Told>,
+    answers: u64,
+    receivers: Vec<PeerIndex>,
+    buffer: Vec<u8>,
+    /// Octets and UPDATEs that receivers were told.
+    pub told: (usize, usize),
+}
+
+/// The peer that sends.
+const SENDER: PeerIndex = PeerIndex(1);
+/// All sessions are the first of their peers.
+const LIFE: Life = 1;
+
+impl Session {
+    /// An empty router with a session that sends and so many that are told.
+    pub fn new(way: Way, receivers: usize) -> Self {
+        let spread = Spread::new(HashSeed(7), way.tables);
+        let rules = ReceiveRules {
+            local_as: LOCAL_AS,
+            peer_as: Asn(65001),
+            four_octet_as: true,
+            families: Families { ipv4: true, ipv6: true },
+            local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
+            enforce_first_as: false,
+        };
+        let mut tables: Vec<Table> =
+            (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
+        let mut out = Outbox::new();
+        let receivers: Vec<PeerIndex> = (0..receivers).map(|n| PeerIndex(n as u16 + 2)).collect();
+        for (number, peer) in std::iter::once(&SENDER).chain(&receivers).enumerate() {
+            let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 0, 0, 2).to_bits() + number as u32);
+            let router_id = RouterId(number as u32 + 2);
+            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            let up = Order::PeerUp { peer: *peer, life: LIFE, info };
+            tables.iter_mut().for_each(|table| table.order(up.clone(), &mut out));
+        }
+        Session {
+            way,
+            framer: Framer::default(),
+            reader: Reader::new(rules, spread),
+            batches: std::iter::repeat_with(Batches::default).take(way.tables.into()).collect(),
+            tables,
+            out,
+            answers: 0,
+            receivers,
+            buffer: Vec::new(),
+            told: (0, 0),
+        }
+    }
+
+    /// Cuts octets into messages; how many UPDATEs there were.
+    pub fn frame(&mut self, mut octets: &[u8]) -> Result<usize> {
+        let mut updates = 0;
+        while let Some(frame) = self.framer.next(&mut octets).map_err(|e| anyhow!("{e}"))? {
+            updates += usize::from(frame.kind == MessageType::Update);
+        }
+        Ok(updates)
+    }
+
+    /// Cuts octets into messages and reads them into batches, which are thrown away, or with `apply` given to the tables.
+    pub fn read(&mut self, mut octets: &[u8], apply: bool) -> Result<()> {
+        while let Some(frame) = self.framer.next(&mut octets).map_err(|e| anyhow!("{e}"))? {
+            if frame.kind != MessageType::Update {
+                continue;
+            }
+            let read = self.reader.update(frame.body, Provenance::NONE, &mut self.batches);
+            read.map_err(|n| anyhow!("the session would end: {n}"))?;
+            let is_full = |b: &Batches| b.len().0.max(b.len().1) >= self.way.batch;
+            if self.batches.iter().any(is_full) {
+                self.hand_over(apply);
+            }
+        }
+        Ok(())
+    }
+
+    /// What is in the batches goes to the tables.
+    fn hand_over(&mut self, apply: bool) {
+        if apply {
+            for (table, batches) in self.tables.iter_mut().zip(&mut self.batches) {
+                table.apply(SENDER, LIFE, batches, &mut self.out);
+            }
+            self.answer();
+        }
+        self.batches.iter_mut().for_each(Batches::clear);
+    }
+
+    /// The last batches; then everything that the tables left for later.
+    pub fn finish(&mut self) {
+        self.hand_over(true);
+        while self.slice() == Progress::More {
+            self.answer();
+        }
+    }
+
+    fn slice(&mut self) -> Progress {
+        let out = &mut self.out;
+        let each = self.tables.iter_mut().map(|table| table.run_slice(Budget::SLICE, out));
+        each.fold(Progress::Done, Progress::or)
+    }
+
+    /// All tables are told the same.
+    fn order(&mut self, order: &Order) {
+        self.tables.iter_mut().for_each(|table| table.order(order.clone(), &mut self.out));
+    }
+
+    /// Every next hop is on a connected subnet.
+    fn answer(&mut self) {
+        let asked: Vec<Told> = self.out.drain().collect();
+        for question in asked {
+            let Told::InterestIpv4(Interest::Register(address), _) = question else { continue };
+            let (Some(valid), Some(interface)) = (Ipv4Prefix::new(address, 24), InterfaceIndex::new(1))
+            else {
+                continue;
+            };
+            let route = ResolvingRoute {
+                prefix: valid,
+                metric: Metric(0),
+                distance: Distance::CONNECTED,
+                connected: true,
+                forwarding: Forwarding::one(NextHop::on(interface)),
+            };
+            self.answers += 1;
+            let answer = InterestAnswer { valid, route: Some(route) };
+            self.order(&Order::AnswerIpv4(Dated { number: self.answers, answer }, Provenance::NONE));
+        }
+    }
+
+    /// All receivers ask for everything. With `together` those that know the same become one group, before there is anything.
+    pub fn join(&mut self, together: bool) {
+        let key = GroupKey { internal: false, four_octet_as: true, link_local: false, next_hop_self: false };
+        for peer in self.receivers.clone() {
+            let outlet = Outlet {
+                families: Families { ipv4: true, ipv6: false },
+                next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
+                keys: [key, key],
+            };
+            self.order(&Order::Open(peer, Box::new(outlet)));
+        }
+        if together {
+            self.tell();
+        }
+    }
+
+    /// Tells receivers what there is to be told, until there is nothing more.
+    pub fn tell(&mut self) {
+        let mut busy = true;
+        while std::mem::take(&mut busy) {
+            for peer in &self.receivers {
+                for table in &mut self.tables {
+                    self.buffer.clear();
+                    let mut sent = Sent::default();
+                    table.fill(*peer, OUTPUT, &mut self.buffer, &mut sent);
+                    self.told.0 += self.buffer.len();
+                    self.told.1 += sent.updates as usize;
+                    busy |= !self.buffer.is_empty();
+                }
+            }
+        }
+    }
+
+    /// Attribute sets in all tables.
+    pub fn sets(&self) -> usize {
+        self.tables.iter().map(|t| t.view(Family::Ipv4).attribute_sets).sum()
+    }
+
+    /// Prefixes in all tables.
+    pub fn prefixes(&self) -> usize {
+        self.tables.iter().map(|t| t.view(Family::Ipv4).prefixes).sum()
+    }
+}
