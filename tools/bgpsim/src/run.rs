@@ -129,11 +129,7 @@ pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
 ///
 /// # Errors
 /// As [`run`].
-pub fn run_and(
-    setup: &Setup,
-    workload: &Workload,
-    before_end: impl FnOnce(),
-) -> Result<Vec<PhaseResult>> {
+pub fn run_and(setup: &Setup, workload: &Workload, before_end: impl FnOnce()) -> Result<Vec<PhaseResult>> {
     let deadline = Instant::now() + setup.timeout;
     let sessions = connect(setup, deadline)?;
     let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone()));
