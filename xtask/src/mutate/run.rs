@@ -228,3 +228,36 @@ fn remove_others(root: &Path, folder: &Path, files: &[&str]) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn started(script: &str) -> Child {
+        Command::new("sh").args(["-c", script]).process_group(0).spawn().unwrap()
+    }
+
+    #[test]
+    fn what_does_not_end_is_ended() {
+        assert_eq!(wait(&mut started("exit 0"), FIRST_TIME).unwrap(), Some(true));
+        assert_eq!(wait(&mut started("exit 3"), FIRST_TIME).unwrap(), Some(false));
+        let mut hanging = started("sleep 600 & wait");
+        assert_eq!(wait(&mut hanging, Duration::from_millis(100)).unwrap(), None);
+    }
+
+    #[test]
+    fn a_copy_has_what_is_there_and_no_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let (from, to) = (folder.path().join("from"), folder.path().join("to"));
+        fs::create_dir_all(from.join("a")).unwrap();
+        fs::write(from.join("a/b"), "new").unwrap();
+        fs::create_dir_all(to.join("old")).unwrap();
+        fs::write(to.join("old/file"), "old").unwrap();
+        copy_if_other(&from.join("a/b"), &to.join("a/b")).unwrap();
+        let before = fs::metadata(to.join("a/b")).unwrap().modified().unwrap();
+        copy_if_other(&from.join("a/b"), &to.join("a/b")).unwrap();
+        assert_eq!(fs::metadata(to.join("a/b")).unwrap().modified().unwrap(), before);
+        remove_others(&to, &to, &["a/b"]).unwrap();
+        assert!(to.join("a/b").exists() && !to.join("old/file").exists());
+    }
+}

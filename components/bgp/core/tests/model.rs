@@ -377,3 +377,62 @@ fn a_peer_that_flaps_ipv4() {
 fn a_peer_that_flaps_ipv6() {
     flaps::<Ipv6Prefix>();
 }
+
+fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
+    Route {
+        path,
+        origin: 0,
+        med: None,
+        local_pref: None,
+        next_hop: P::host_addr(hop),
+        no_export: false,
+        only_to_customer: None,
+    }
+}
+
+/// Who comes late hears all of a table that is told in many portions.
+#[test]
+fn a_late_joiner_of_a_large_table() {
+    const MANY: u32 = 5000;
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003, LOCAL_AS], 1);
+    dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
+    dut.up(0);
+    let all: Vec<Ipv4Prefix> = (0..MANY).map(Net::nth).collect();
+    for chunk in all.chunks(400) {
+        dut.announce(0, chunk, &plain::<Ipv4Prefix>(vec![65002], 2));
+    }
+    dut.settle();
+    dut.up(1);
+    dut.transmit(1, 5000);
+    dut.up(2);
+    dut.settle();
+    compare(&dut, MANY);
+    assert_eq!((dut.peers[1].told.len(), dut.peers[2].told.len()), (MANY as usize, MANY as usize));
+}
+
+/// One prefix flaps as long as a neighbour does not read; what came before that and after it is told all the same.
+#[test]
+fn a_neighbour_that_does_not_read_meanwhile() {
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
+    dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
+    dut.up(0);
+    dut.up(1);
+    let announce = |dut: &mut Dut<Ipv4Prefix>, n: u32, origin: u8| {
+        let route = Route { origin, ..plain::<Ipv4Prefix>(vec![65002], 2) };
+        dut.announce(0, &[Net::nth(n)], &route);
+    };
+    // So that the next hop is known.
+    announce(&mut dut, 3, 0);
+    dut.settle();
+    announce(&mut dut, 0, 0);
+    // More changes than the queue keeps for so few prefixes.
+    for change in 0..10_000u32 {
+        announce(&mut dut, 1, (change % 3) as u8);
+    }
+    announce(&mut dut, 2, 0);
+    let view = dut.speaker.tables().view(Family::Ipv4);
+    assert!(view.queued < 5000, "{}", view.queued);
+    dut.settle();
+    compare(&dut, 4);
+    assert_eq!(dut.peers[1].told.len(), 4);
+}

@@ -9,7 +9,7 @@ use sluice_base::{Duration, IpPrefix};
 use sluice_bgp::event::{DownReason, PeerEvent};
 use sluice_bgp::session::State;
 use sluice_bgp::speaker::Input;
-use sluice_bgp::wire::notification::cease;
+use sluice_bgp::wire::notification::{cease, code};
 use std::net::IpAddr;
 use world::World;
 
@@ -70,6 +70,33 @@ fn an_hour_of_silence_keeps_the_session() {
     assert_eq!((world.ups(0), world.ups(1)), (1, 1));
     let view = world.routers[0].speaker.neighbor(B4.parse().unwrap()).unwrap();
     assert!(view.received.keepalive > 1200 && view.received.keepalive < 1700, "{:?}", view.received);
+}
+
+#[test]
+fn a_neighbour_that_falls_silent_is_dead_when_the_hold_time_is_over() {
+    let mut world = two(65001, 65002);
+    world.peer((0, A4), (1, B4), |n| n.hold_time = 9);
+    world.routers[0].config.networks = networks(&["192.0.2.0/24"]);
+    world.configure_all();
+    world.until_up((0, A4), (1, B4), SECOND);
+    world.pass(20 * SECOND);
+    world.silent = true;
+    world.pass(5 * SECOND);
+    assert_eq!((world.state(0, B4), world.routers[1].rib.len()), (State::Established, 1));
+    world.pass(5 * SECOND);
+    let expired = |world: &World, router: usize| {
+        let mut events = world.routers[router].events.iter();
+        events.any(|e| matches!(&e.what, PeerEvent::Down(DownReason::Sent(n)) if n.code == code::HOLD_TIMER))
+    };
+    // Whose time is over first closes the connection, which the other one sees.
+    assert!(expired(&world, 0) || expired(&world, 1));
+    assert_eq!(world.routers[1].rib.len(), 0);
+    world.silent = false;
+    // OPENs were lost for good, as no TCP loses them: the wait for one is long.
+    world.until_up((0, A4), (1, B4), 300 * SECOND);
+    world.pass(SECOND);
+    assert_eq!(world.routers[1].rib.len(), 1);
+    world.check();
 }
 
 #[test]

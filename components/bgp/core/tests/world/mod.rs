@@ -51,6 +51,8 @@ pub struct World {
     ends: BTreeMap<End, End>,
     /// Links that are cut: pairs of addresses, one direction.
     pub cut: Vec<(IpAddr, IpAddr)>,
+    /// Whether octets get lost, while connections stand.
+    pub silent: bool,
     numbers: u32,
     out: Outbox<Output>,
 }
@@ -85,6 +87,7 @@ impl World {
             arrivals: VecDeque::new(),
             ends: BTreeMap::new(),
             cut: vec![],
+            silent: false,
             numbers: 0,
             out: Outbox::new(),
         }
@@ -163,7 +166,7 @@ impl World {
     }
 
     fn send(&mut self, end: End, octets: Vec<u8>) {
-        if let Some(&(other, address, connection)) = self.ends.get(&end) {
+        if let Some(&(other, address, connection)) = self.ends.get(&end).filter(|_| !self.silent) {
             self.later(other, Arrival::Input(Input::Received(address, connection, octets)));
         }
     }
