@@ -86,6 +86,7 @@ pub fn update(body: &[u8]) {
             families: Families::BOTH,
             local_address: IpAddr::from([10, 0, 0, 1]),
             enforce_first_as: false,
+            relationship: None,
         };
         let mut batches = [Batches::default(), Batches::default(), Batches::default()];
         let mut reader = Reader::new(rules, Spread::new(HashSeed(1), 3));

@@ -1,5 +1,6 @@
 //! Files that tools and tests read: traces, captures, archives, lists of prefixes, topologies.
 
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
 use sluice_lab::Topology;
 use sluice_load::source;
 use sluice_mrt as mrt;
@@ -9,6 +10,26 @@ use sluice_testkit::{capture, tar};
 pub fn mrt_trace(octets: &[u8]) {
     let total: usize = mrt::messages(octets).map(|m| m.octets.len()).sum();
     assert!(total <= octets.len());
+}
+
+/// An MRT trace with records of every kind: what was understood says the same when it is written again.
+pub fn mrt_records(octets: &[u8]) {
+    let mut writer = mrt::Writer::with_microseconds();
+    for record in mrt::records(octets) {
+        let wrote = match &record {
+            // The writer has 4-octet AS numbers only.
+            mrt::Record::Message(m) if m.four_octet_as && !m.is_local => {
+                writer.message(m.time, &m.session, m.octets)
+            }
+            mrt::Record::StateChange(c) => writer.state_change(c.time, &c.session, c.old, c.new),
+            mrt::Record::PeerIndex(p) => writer.peer_index(p.time, p.collector, p.view, &p.peers),
+            mrt::Record::Rib(r) => writer.rib(r.time, r.sequence, r.prefix, &r.entries),
+            _ => continue,
+        };
+        let written = writer.take();
+        // What does not fit is a time after 2106, or a message longer than any.
+        assert!(wrote.is_err() || mrt::records(&written).eq([record]));
+    }
 }
 
 /// A packet capture.
@@ -62,6 +83,28 @@ pub fn traces() -> Vec<Vec<u8>> {
     let four = [&[0, 0, 0xfd, 0xe9, 0, 0, 0xfd, 0xea, 0, 0, 0, 2][..], &[0x20; 32], &message].concat();
     let finer = [&7u32.to_be_bytes()[..], &four].concat();
     vec![[record(16, 1, &two), record(16, 4, &four), record(17, 7, &finer), record(13, 2, &[])].concat()]
+}
+
+/// Records as the writer makes them, of every kind.
+pub fn record_traces() -> Vec<Vec<u8>> {
+    let addresses = mrt::Addresses::V4 { peer: [10, 0, 0, 1].into(), local: [10, 0, 0, 2].into() };
+    let session = mrt::Session { peer_as: Asn(65001), local_as: Asn(65002), interface: 0, addresses };
+    let peer = |address| mrt::Peer { router_id: RouterId(1), address, asn: Asn(65001) };
+    let peers = [peer([10, 0, 0, 1].into()), peer([0x2001, 0xdb8, 0, 0, 0, 0, 0, 1].into())];
+    let entry = mrt::Entry { peer: 1, originated: 5, attributes: &[0x40, 1, 1, 0] };
+    let time = 1_700_000_000_000_007;
+    let traces = [mrt::Writer::new(), mrt::Writer::with_microseconds()].map(|mut writer| {
+        let message = crate::bgp::messages().swap_remove(0);
+        let done = writer
+            .message(time, &session, &message)
+            .and_then(|()| writer.state_change(time, &session, mrt::State::Idle, mrt::State::Active))
+            .and_then(|()| writer.peer_index(7, RouterId(9), "view", &peers))
+            .and_then(|()| writer.rib(7, 0, IpPrefix::V4(Ipv4Prefix::default_route()), &[entry, entry]))
+            .and_then(|()| writer.rib(7, 1, IpPrefix::V6(Ipv6Prefix::default_route()), &[]));
+        assert!(done.is_ok());
+        writer.take()
+    });
+    traces.into()
 }
 
 /// A capture of either format: two segments of a stream and one that has nothing to do with it.

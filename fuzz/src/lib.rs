@@ -11,6 +11,7 @@
 pub mod bgp;
 pub mod config;
 pub mod files;
+pub mod graphs;
 mod mutate;
 pub mod netlink;
 pub mod xrl;
@@ -94,8 +95,13 @@ pub const TARGETS: &[Target] = &[
     Target { name: "config-load", run: config::load, seeds: config::configurations },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
+    Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },
     Target { name: "pcap", run: files::packets, seeds: files::captures },
     Target { name: "tar", run: files::archive, seeds: files::archives },
     Target { name: "prefix-list", run: files::prefix_list, seeds: files::lists },
     Target { name: "topology", run: files::topology, seeds: files::topologies },
+    Target { name: "topology-caida", run: graphs::text, seeds: graphs::caida },
+    Target { name: "topology-brite", run: graphs::text, seeds: graphs::brite },
+    Target { name: "topology-graphml", run: graphs::text, seeds: graphs::graphml },
+    Target { name: "topology-word", run: graphs::word, seeds: graphs::words },
 ];

@@ -2,6 +2,7 @@
 
 mod layers;
 mod licences;
+mod mutate;
 mod new_component;
 mod tidy;
 
@@ -16,6 +17,8 @@ enum Chore {
     Tidy,
     /// Checks where dependencies come from and under which licence.
     Licences,
+    /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
+    Mutate(mutate::Options),
     /// Writes a new component: core, shell, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
@@ -35,6 +38,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(report(&found))
         }
         Chore::Licences => Ok(report(&licences::check(&root)?)),
+        Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
             Ok(ExitCode::SUCCESS)

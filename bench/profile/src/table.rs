@@ -69,6 +69,7 @@ impl Session {
             families: Families { ipv4: true, ipv6: true },
             local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
             enforce_first_as: false,
+            relationship: None,
         };
         let mut tables: Vec<Table> =
             (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
@@ -174,7 +175,13 @@ impl Session {
 
     /// All receivers ask for everything. With `together` those that know the same become one group, before there is anything.
     pub fn join(&mut self, together: bool) {
-        let key = GroupKey { internal: false, four_octet_as: true, link_local: false, next_hop_self: false };
+        let key = GroupKey {
+            internal: false,
+            four_octet_as: true,
+            link_local: false,
+            next_hop_self: false,
+            relationship: None,
+        };
         for peer in self.receivers.clone() {
             let outlet = Outlet {
                 families: Families { ipv4: true, ipv6: false },

@@ -1,86 +1,130 @@
-//! MRT traces (RFC 6396): the BGP messages in them. Reading stops at the first record that is not whole and hands out what came before.
+//! MRT traces (RFC 6396): what route collectors keep, read and written.
+//!
+//! [`records`] takes a trace apart: BGP messages and changes of state with their session (section 4.4), tables with their peers
+//! (section 4.3). [`messages`] is the same for those who want nothing but messages. Reading stops at the first record that is not
+//! whole and hands out what came before. [`Writer`] makes traces, always with 4-octet AS numbers.
 #![no_std]
 
+extern crate alloc;
+
+mod read;
+mod table;
+mod write;
+
+pub use read::{Message, Record, StateChange, messages, records};
+pub use table::{Entry, Peer, PeerIndex, Rib};
+pub use write::{Unwritable, Writer};
+
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use sluice_base::Asn;
 
-/// A BGP message in a trace.
-#[derive(Clone, Copy, Debug)]
-pub struct Message<'a> {
-    /// When it was seen, in microseconds since 1970.
-    pub time: u64,
+/// MRT types (RFC 6396, section 4).
+mod kind {
+    pub const TABLE_DUMP_V2: u16 = 13;
+    pub const BGP4MP: u16 = 16;
+    pub const BGP4MP_ET: u16 = 17;
+}
+
+/// Subtypes of BGP4MP and BGP4MP_ET (RFC 6396, section 4.4).
+mod bgp4mp {
+    pub const STATE_CHANGE: u16 = 0;
+    pub const MESSAGE: u16 = 1;
+    pub const MESSAGE_AS4: u16 = 4;
+    pub const STATE_CHANGE_AS4: u16 = 5;
+    pub const MESSAGE_LOCAL: u16 = 6;
+    pub const MESSAGE_AS4_LOCAL: u16 = 7;
+}
+
+/// Subtypes of TABLE_DUMP_V2 (RFC 6396, section 4.3).
+mod table_dump {
+    pub const PEER_INDEX_TABLE: u16 = 1;
+    pub const RIB_IPV4_UNICAST: u16 = 2;
+    pub const RIB_IPV6_UNICAST: u16 = 4;
+}
+
+/// Both ends of a session: a record has one family for them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Addresses {
+    /// The session runs over IPv4.
+    V4 {
+        /// The peer's end.
+        peer: Ipv4Addr,
+        /// The end of who wrote the trace.
+        local: Ipv4Addr,
+    },
+    /// The session runs over IPv6.
+    V6 {
+        /// The peer's end.
+        peer: Ipv6Addr,
+        /// The end of who wrote the trace.
+        local: Ipv6Addr,
+    },
+}
+
+impl Addresses {
+    /// Both ends; `None` if they are of different families.
+    pub const fn new(peer: IpAddr, local: IpAddr) -> Option<Self> {
+        match (peer, local) {
+            (IpAddr::V4(peer), IpAddr::V4(local)) => Some(Addresses::V4 { peer, local }),
+            (IpAddr::V6(peer), IpAddr::V6(local)) => Some(Addresses::V6 { peer, local }),
+            _ => None,
+        }
+    }
+
+    /// The peer's end.
+    pub const fn peer(&self) -> IpAddr {
+        match self {
+            Addresses::V4 { peer, .. } => IpAddr::V4(*peer),
+            Addresses::V6 { peer, .. } => IpAddr::V6(*peer),
+        }
+    }
+
+    /// The end of who wrote the trace.
+    pub const fn local(&self) -> IpAddr {
+        match self {
+            Addresses::V4 { local, .. } => IpAddr::V4(*local),
+            Addresses::V6 { local, .. } => IpAddr::V6(*local),
+        }
+    }
+}
+
+/// A BGP session, as records name it (RFC 6396, section 4.4.2).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Session {
     /// The peer's AS.
-    pub peer_as: u32,
-    /// The peer's address.
-    pub peer: IpAddr,
-    /// Whether AS numbers in it have 4 octets.
-    pub four_octet_as: bool,
-    /// The whole message, header included.
-    pub octets: &'a [u8],
+    pub peer_as: Asn,
+    /// The AS of who wrote the trace.
+    pub local_as: Asn,
+    /// The interface's number; 0 if that is not known.
+    pub interface: u16,
+    /// Both ends.
+    pub addresses: Addresses,
 }
 
-/// The BGP messages of a trace (BGP4MP and BGP4MP_ET records), in order; other records are skipped.
-pub fn messages(trace: &[u8]) -> impl Iterator<Item = Message<'_>> {
-    Records { rest: trace }.filter_map(|(time, kind, subtype, body)| message(time, kind, subtype, body))
+/// A state of the BGP state machine, with its number in traces (RFC 6396, section 4.4.1).
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[repr(u16)]
+pub enum State {
+    /// No connection is wanted.
+    Idle = 1,
+    /// A connection is being made.
+    Connect = 2,
+    /// A connection is awaited.
+    Active = 3,
+    /// OPEN was sent.
+    OpenSent = 4,
+    /// OPEN was received.
+    OpenConfirm = 5,
+    /// Routes are exchanged.
+    Established = 6,
 }
 
-struct Records<'a> {
-    rest: &'a [u8],
-}
+impl State {
+    /// All, by number.
+    pub const ALL: [State; 6] =
+        [State::Idle, State::Connect, State::Active, State::OpenSent, State::OpenConfirm, State::Established];
 
-impl<'a> Iterator for Records<'a> {
-    type Item = (u64, u16, u16, &'a [u8]);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let (header, rest) = self.rest.split_first_chunk::<12>()?;
-        let word =
-            |at: usize| u32::from_be_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
-        let (body, rest) = rest.split_at_checked(word(8) as usize)?;
-        self.rest = rest;
-        Some((u64::from(word(0)) * 1_000_000, (word(4) >> 16) as u16, word(4) as u16, body))
+    fn from_number(number: u32) -> Option<Self> {
+        State::ALL.into_iter().find(|s| *s as u32 == number)
     }
-}
-
-/// Takes `n` octets off the front.
-fn take<'a>(rest: &mut &'a [u8], n: usize) -> Option<&'a [u8]> {
-    let (head, tail) = rest.split_at_checked(n)?;
-    *rest = tail;
-    Some(head)
-}
-
-fn number(octets: &[u8]) -> u32 {
-    octets.iter().fold(0, |n, octet| n << 8 | u32::from(*octet))
-}
-
-fn message(mut time: u64, kind: u16, subtype: u16, mut body: &[u8]) -> Option<Message<'_>> {
-    const BGP4MP: u16 = 16;
-    const BGP4MP_ET: u16 = 17;
-    match kind {
-        BGP4MP => {}
-        BGP4MP_ET => time += u64::from(number(take(&mut body, 4)?)),
-        _ => return None,
-    }
-    // MESSAGE, MESSAGE_AS4, and both with "_LOCAL".
-    let four_octet_as = match subtype {
-        1 | 6 => false,
-        4 | 7 => true,
-        _ => return None,
-    };
-    let width = if four_octet_as { 4 } else { 2 };
-    let peer_as = number(take(&mut body, width)?);
-    take(&mut body, width + 2)?;
-    let family = number(take(&mut body, 2)?);
-    let peer = match family {
-        1 => {
-            let peer = <[u8; 4]>::try_from(take(&mut body, 4)?).ok()?;
-            take(&mut body, 4)?;
-            Ipv4Addr::from(peer).into()
-        }
-        2 => {
-            let peer = <[u8; 16]>::try_from(take(&mut body, 16)?).ok()?;
-            take(&mut body, 16)?;
-            Ipv6Addr::from(peer).into()
-        }
-        _ => return None,
-    };
-    Some(Message { time, peer_as, peer, four_octet_as, octets: body })
 }

@@ -139,6 +139,7 @@ mod tests {
             families: Families { ipv4: true, ipv6: true },
             local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
             enforce_first_as: true,
+            relationship: None,
         };
         for prefix in ["20.0.0.0/8", "2001:db8::/32"] {
             let mut stream = Stream::default();

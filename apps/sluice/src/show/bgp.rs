@@ -146,7 +146,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "flaps": n.flaps, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
-        "attribute_discards": n.attribute_discards, "loops": n.loops,
+        "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
     })
 }
 
@@ -196,8 +196,8 @@ async fn neighbors(client: &pb::BgpClient, address: String, as_json: bool) -> Re
             );
         }
         println!(
-            "  {} UPDATEs treated as withdraw, {} with attributes discarded, {} loops, lost {} times",
-            n.treated_as_withdraw, n.attribute_discards, n.loops, n.flaps
+            "  {} UPDATEs treated as withdraw, {} with attributes discarded, {} loops, {} leaks, lost {} times",
+            n.treated_as_withdraw, n.attribute_discards, n.loops, n.leaks, n.flaps
         );
         if !n.last_error.is_empty() {
             println!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error);

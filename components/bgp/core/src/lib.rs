@@ -12,6 +12,7 @@ pub mod hash;
 mod index;
 pub mod intake;
 pub mod reader;
+pub mod relationship;
 pub mod session;
 pub mod shard;
 mod slab;

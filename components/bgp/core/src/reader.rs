@@ -77,6 +77,8 @@ pub struct ReaderCounters {
     pub attribute_discards: u64,
     /// UPDATEs whose routes loop through this AS.
     pub loops: u64,
+    /// UPDATEs whose routes another AS should not have passed on (RFC 9234).
+    pub leaks: u64,
     /// Prefixes that unicast routing cannot have, which were ignored.
     pub unroutable: u64,
 }
@@ -182,6 +184,7 @@ impl Reader {
         self.counters.treated_as_withdraw += u64::from(withdraw);
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
         self.counters.loops += u64::from(verdict == Verdict::Loop);
+        self.counters.leaks += u64::from(verdict == Verdict::Leak);
         let marks: SmallVec<[_; 1]> = batches.iter().map(Batches::mark).collect();
         let accepted = (verdict == Verdict::Accept).then_some(&scan);
         if let Err(error) = self.routes(&update, &scan, accepted, batches) {

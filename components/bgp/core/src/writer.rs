@@ -86,6 +86,7 @@ impl Outlet {
             four_octet_as: negotiated.four_octet_as,
             link_local: false,
             next_hop_self: internal && config.next_hop_self,
+            relationship: config.relationship.filter(|_| !internal),
         };
         let with_link_local = GroupKey { link_local: next_hops[1].len() == 32, ..key };
         Outlet { families: negotiated.families.and(has_hop), next_hops, keys: [key, with_link_local] }

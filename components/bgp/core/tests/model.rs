@@ -7,6 +7,7 @@ mod dut;
 use dut::{Dut, LOCAL_AS, Net, Route, ScriptedPeer};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -24,6 +25,31 @@ fn keep<'a, P, K: Ord>(field: &mut Vec<Candidate<'a, P>>, key: impl Fn(&Candidat
     }
 }
 
+fn relationship<P>(peer: &ScriptedPeer<P>) -> Option<Relationship> {
+    peer.relationship.filter(|_| !peer.internal())
+}
+
+/// What becomes of a route that `peer` announces (RFC 9234, section 5, ingress); `None` if it is a leak.
+fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
+    let mut route = route.clone();
+    let (pref, is_customer) = match relationship(peer) {
+        None => return Some(route),
+        Some(Relationship::Customer) => (300, true),
+        Some(Relationship::Peer) => (200, false),
+        Some(Relationship::Provider) => (100, false),
+    };
+    route.local_pref = Some(pref);
+    match (relationship(peer), route.only_to_customer) {
+        (Some(Relationship::Customer), Some(_)) => return None,
+        (Some(Relationship::Peer), Some(asn)) if asn != peer.asn => return None,
+        _ => {}
+    }
+    if !is_customer {
+        route.only_to_customer.get_or_insert(peer.asn);
+    }
+    Some(route)
+}
+
 /// RFC 4271, section 9.1.2, word by word.
 fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     let own = Route {
@@ -33,24 +59,22 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
         local_pref: None,
         next_hop: P::host_addr(1),
         no_export: false,
+        only_to_customer: None,
     };
     if dut.networks.contains(&prefix) {
         return Some(Candidate { peer: None, route: own, cost: 0 });
     }
     let mut field: Vec<Candidate<'_, P>> = vec![];
     for peer in &dut.peers {
-        let Some(route) = peer.announced.get(&prefix) else { continue };
+        let Some(route) = peer.announced.get(&prefix).and_then(|r| received(peer, r)) else { continue };
         let Some(Some((cost, connected))) = dut.reach.get(&route.next_hop) else { continue };
         if (!peer.internal() && !connected) || route.path.contains(&LOCAL_AS) {
             continue;
         }
-        field.push(Candidate { peer: Some(peer), route: route.clone(), cost: *cost });
+        field.push(Candidate { peer: Some(peer), route, cost: *cost });
     }
     let of = |c: &Candidate<'_, P>| c.peer.map(|p| (p.internal(), p.router_id, p.address)).unwrap();
-    keep(&mut field, |c| {
-        let pref = if of(c).0 { c.route.local_pref.unwrap_or(100) } else { 100 };
-        std::cmp::Reverse(pref)
-    });
+    keep(&mut field, |c| std::cmp::Reverse(c.route.local_pref.unwrap_or(100)));
     keep(&mut field, |c| c.route.path.len());
     keep(&mut field, |c| c.route.origin);
     let neighbor = |c: &Candidate<'_, P>| c.route.path.first().copied().unwrap_or(LOCAL_AS);
@@ -73,9 +97,17 @@ fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<R
         return None;
     }
     let mut route = best.route.clone();
+    // RFC 9234, section 5, egress.
+    let relationship = relationship(peer);
+    let up = matches!(relationship, Some(Relationship::Peer | Relationship::Provider));
+    if up && route.only_to_customer.is_some() {
+        return None;
+    }
+    if matches!(relationship, Some(Relationship::Peer | Relationship::Customer)) {
+        route.only_to_customer.get_or_insert(LOCAL_AS);
+    }
     if peer.internal() {
-        let pref = route.local_pref.filter(|_| from_inside).unwrap_or(100);
-        route.local_pref = Some(pref);
+        route.local_pref.get_or_insert(100);
     } else {
         route.local_pref = None;
         route.path.insert(0, LOCAL_AS);
@@ -131,6 +163,7 @@ enum Op {
     Transmit { peer: usize, limit: usize },
     Rib(usize),
     Refresh(usize),
+    Relate(usize, Option<Relationship>),
 }
 
 #[derive(Clone, Debug)]
@@ -141,8 +174,10 @@ struct RouteOp {
     local_pref: u32,
     hop: u8,
     no_export: bool,
+    only_to_customer: Option<u32>,
 }
 
+const RELATIONSHIPS: &[Relationship] = &[Relationship::Customer, Relationship::Peer, Relationship::Provider];
 const PREFIXES: u32 = 24;
 /// Two internal peers, two of one neighbouring AS, one of another.
 const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
@@ -156,14 +191,16 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         99u32..102,
         20u8..24,
         prop::bool::weighted(0.1),
+        prop::option::weighted(0.2, 65002u32..65004),
     )
-        .prop_map(|(path, origin, med, local_pref, hop, no_export)| RouteOp {
+        .prop_map(|(path, origin, med, local_pref, hop, no_export, only_to_customer)| RouteOp {
             path,
             origin,
             med,
             local_pref,
             hop,
             no_export,
+            only_to_customer,
         });
     let range = (0..PREFIXES, 1u32..8);
     let op = prop_oneof![
@@ -179,7 +216,9 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => (1u32..20).prop_map(Op::Slice),
         4 => (peer.clone(), 1usize..200).prop_map(|(peer, limit)| Op::Transmit { peer, limit }),
         2 => (1usize..20).prop_map(Op::Rib),
-        1 => peer.prop_map(Op::Refresh),
+        1 => peer.clone().prop_map(Op::Refresh),
+        2 => (peer, prop::option::weighted(0.8, prop::sample::select(RELATIONSHIPS)))
+            .prop_map(|(peer, relationship)| Op::Relate(peer, relationship)),
     ];
     prop::collection::vec(op, 1..120)
 }
@@ -230,6 +269,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
                 local_pref: internal.then_some(route.local_pref),
                 next_hop,
                 no_export: route.no_export,
+                only_to_customer: route.only_to_customer,
             };
             dut.announce(*peer, &prefixes(*first, *count), &route);
         }
@@ -260,6 +300,10 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
             let mut octets = vec![];
             sluice_bgp::wire::RouteRefresh { afi: P::AFI, safi: 1 }.put(&mut octets);
             dut.say(*peer, &octets);
+        }
+        Op::Relate(peer, relationship) => {
+            dut.peers[*peer].relationship = *relationship;
+            dut.configure();
         }
         _ => {}
     }
@@ -293,6 +337,7 @@ fn flaps<P: Net>() {
         local_pref: None,
         next_hop: P::host_addr(peer as u8 + 2),
         no_export: false,
+        only_to_customer: None,
     };
     let all: Vec<P> = (0..MANY).map(P::nth).collect();
     dut.up(1);

@@ -32,6 +32,7 @@ fn rules(four_octet_as: bool) -> ReceiveRules {
         families: Families::BOTH,
         local_address: IpAddr::from([192, 0, 2, 255]),
         enforce_first_as: false,
+        relationship: None,
     }
 }
 

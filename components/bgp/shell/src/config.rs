@@ -3,6 +3,7 @@
 use crate::pool::{Plan, Scheduling};
 use serde::Deserialize;
 use sluice_base::{Asn, Duration, IpPrefix, RouterId};
+use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::Families;
 use sluice_bgp::speaker::{Config, NeighborConfig};
 use std::net::IpAddr;
@@ -45,6 +46,7 @@ struct Neighbor {
     #[serde(default)]
     next_hop_self: bool,
     enforce_first_as: Option<bool>,
+    relationship: Option<Relationship>,
     #[serde(default)]
     ipv4_unicast: Unicast,
     #[serde(default)]
@@ -77,7 +79,8 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, String> {
     if router_id.0 == 0 {
         return Err("router-id: 0.0.0.0 identifies nobody".into());
     }
-    let neighbors = tree.neighbor.into_iter().map(neighbor).collect::<Result<Vec<_>, String>>()?;
+    let neighbors =
+        tree.neighbor.into_iter().map(|n| neighbor(tree.local_as, n)).collect::<Result<Vec<_>, String>>()?;
     let networks = tree.network.iter().map(|text| network(text)).collect::<Result<Vec<_>, String>>()?;
     let plan = Plan {
         threads: tree.threads.map_or_else(default_threads, |n| usize::from(n).max(1)),
@@ -98,7 +101,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     text.parse().map_err(|_| format!("`{text}` is not an address"))
 }
 
-fn neighbor(n: Neighbor) -> Result<NeighborConfig, String> {
+fn neighbor(local_as: u32, n: Neighbor) -> Result<NeighborConfig, String> {
     let address_of = address(&n.address)?;
     let default = NeighborConfig::new(address_of, Asn(n.peer_as));
     let local_address = n.local_address.as_deref().map(address).transpose()?;
@@ -109,6 +112,9 @@ fn neighbor(n: Neighbor) -> Result<NeighborConfig, String> {
         ipv4: n.ipv4_unicast.enabled.unwrap_or(address_of.is_ipv4()),
         ipv6: n.ipv6_unicast.enabled.unwrap_or(address_of.is_ipv6()),
     };
+    if n.relationship.is_some() && n.peer_as == local_as {
+        return Err(format!("neighbor {address_of}: relationship is for external neighbors"));
+    }
     if families.is_empty() {
         return Err(format!("neighbor {address_of}: no family is enabled"));
     }
@@ -127,6 +133,7 @@ fn neighbor(n: Neighbor) -> Result<NeighborConfig, String> {
         families,
         next_hop_self: n.next_hop_self,
         enforce_first_as: n.enforce_first_as.unwrap_or(true),
+        relationship: n.relationship,
         ..default
     })
 }
@@ -148,6 +155,7 @@ mod tests {
             "local-as": 65001, "router-id": "10.0.0.1", "network": ["192.0.2.7/24"],
             "neighbor": [
                 {"address": "10.0.0.2", "peer-as": 65002, "hold-time": 9, "multihop": 3, "password": "x",
+                 "relationship": "customer",
                  "ipv6-unicast": {"enabled": true}},
                 {"address": "2001:db8::2", "peer-as": 65001, "next-hop-self": true, "enabled": false},
             ],
@@ -157,6 +165,7 @@ mod tests {
         assert_eq!(settings.config.networks, ["192.0.2.0/24".parse().expect("a prefix")]);
         let [a, b] = &settings.config.neighbors[..] else { panic!("two neighbors") };
         assert_eq!((a.hold_time, a.multihop, a.families), (9, Some(3), Families::BOTH));
+        assert_eq!((a.relationship, b.relationship), (Some(Relationship::Customer), None));
         assert_eq!((b.enabled, b.next_hop_self, b.families.ipv4), (false, true, false));
     }
 
@@ -166,7 +175,7 @@ mod tests {
         let schema = sluice_config::Schema::load(&[module], None).expect("bgp.yang is good");
         let text =
             "protocols { bgp { local-as 65001; router-id 10.0.0.1; network [ 192.0.2.0/24 2001:db8::/32 ];
-            neighbor 10.0.0.2 { peer-as 65002; hold-time 9; passive; ipv6-unicast { enabled; } }
+            neighbor 10.0.0.2 { peer-as 65002; hold-time 9; passive; relationship provider; ipv6-unicast { enabled; } }
             neighbor 2001:db8::2 { peer-as 65001; enabled false; description \"a note\"; } } }";
         let document = schema.read("test", text).expect("the text is good");
         let (class, path) = schema.components().next().expect("one component");
@@ -175,12 +184,13 @@ mod tests {
         let find = |ipv4| settings.config.neighbors.iter().find(|n| n.address.is_ipv4() == ipv4);
         let (a, b) = (find(true).expect("the first"), find(false).expect("the second"));
         assert_eq!((a.hold_time, a.passive, a.enabled, a.families), (9, true, true, Families::BOTH));
+        assert_eq!(a.relationship, Some(Relationship::Provider));
         assert_eq!((b.enabled, b.description.as_str(), b.families.ipv4), (false, "a note", false));
         assert_eq!((b.port, b.hold_time, settings.config.networks.len()), (179, 90, 2));
         let impact = |leaf: &str| schema.impact(&format!("protocols/bgp/{leaf}"));
         assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));
         assert_eq!(impact("neighbor/next-hop-self"), Some(sluice_config::Impact::Refilter));
-        for bad in ["hold-time 2;", "port 0;", "peer-as 0;"] {
+        for bad in ["hold-time 2;", "port 0;", "relationship friend;", "peer-as 0;"] {
             let text = format!(
                 "protocols {{ bgp {{ local-as 1; router-id 1.1.1.1; neighbor 10.0.0.2 {{ peer-as 2; {bad} }} }} }}"
             );
@@ -203,6 +213,7 @@ mod tests {
             serde_json::json!({"local-as": 1, "router-id": "1.1.1.1", "neighbor": [neighbor]})
         };
         check(neighbor(serde_json::json!({"local-address": "::1"})), "other family");
+        check(neighbor(serde_json::json!({"peer-as": 1, "relationship": "peer"})), "for external neighbors");
         check(neighbor(serde_json::json!({"ipv4-unicast": {"enabled": false}})), "no family");
     }
 }

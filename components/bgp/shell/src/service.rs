@@ -62,6 +62,7 @@ fn capability(capability: &Capability) -> String {
         Capability::Multiprotocol { afi, safi } => format!("family {afi}/{safi}"),
         Capability::RouteRefresh => "route-refresh".into(),
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
+        Capability::Role(role) => format!("role {role}"),
         Capability::Other { code, .. } => format!("code {code}"),
     }
 }
@@ -120,6 +121,7 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
         treated_as_withdraw: view.reader.treated_as_withdraw,
         attribute_discards: view.reader.attribute_discards,
         loops: view.reader.loops,
+        leaks: view.reader.leaks,
     }
 }
 

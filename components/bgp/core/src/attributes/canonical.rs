@@ -2,6 +2,7 @@
 
 use super::scan::{ReceiveRules, Scan};
 use super::{DEFAULT_LOCAL_PREF, Origin, Reach, View};
+use crate::relationship::Relationship;
 use crate::wire::as_path::{self, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
@@ -19,20 +20,23 @@ pub fn find(canonical: &[u8], code: u8) -> Option<&[u8]> {
 
 /// Appends the canonical octets of an accepted scan and returns what the decision compares. `scratch` is working space.
 pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> View {
+    let mut added = Added::by(rules);
     let mut view = View {
-        local_pref: DEFAULT_LOCAL_PREF,
+        local_pref: added.local_pref.unwrap_or(DEFAULT_LOCAL_PREF),
         med: None,
         neighbor_as: scan.path.neighbor.unwrap_or(rules.local_as),
         path_length: u16::try_from(scan.path.length).unwrap_or(u16::MAX),
         origin: Origin::Incomplete,
-        reach: Reach::Everybody,
+        reach: added.only_to_customer.map_or(Reach::Everybody, |_| Reach::Customers),
     };
     for attribute in &scan.stored {
+        added.put_before(attribute.code, out);
         match (attribute.code, attribute.value) {
             (code::ORIGIN, &[origin]) => view.origin = Origin::from_code(origin).unwrap_or(view.origin),
             (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
             (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
-            (code::COMMUNITIES, communities) => view.reach = Reach::of(communities),
+            (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
+            (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
             (code::AS_PATH, path) if !rules.four_octet_as => {
                 scratch.clear();
                 match scan.as4_path {
@@ -62,7 +66,45 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
         }
         attribute.put(out);
     }
+    added.put_before(u8::MAX, out);
     view
+}
+
+/// What a peer with a relationship does not say itself (RFC 9234, section 5, ingress 3): put in where its code's place is.
+struct Added {
+    local_pref: Option<u32>,
+    only_to_customer: Option<Asn>,
+}
+
+impl Added {
+    fn by(rules: &ReceiveRules) -> Self {
+        Added {
+            local_pref: rules.relationship.map(Relationship::local_pref),
+            only_to_customer: rules.relationship.filter(|r| r.marks_received()).map(|_| rules.peer_as),
+        }
+    }
+
+    /// Appends what comes before the attribute `code`, which replaces what has the same code.
+    fn put_before(&mut self, code: u8, out: &mut Vec<u8>) {
+        if code > code::LOCAL_PREF
+            && let Some(local_pref) = self.local_pref.take()
+        {
+            put_header(out, Flags::TRANSITIVE, code::LOCAL_PREF, 4);
+            out.extend_from_slice(&local_pref.to_be_bytes());
+        }
+        if code >= code::ONLY_TO_CUSTOMER
+            && let Some(asn) = self.only_to_customer.take()
+            && code != code::ONLY_TO_CUSTOMER
+        {
+            put_only_to_customer(asn, out);
+        }
+    }
+}
+
+/// Appends the mark of `asn` (RFC 9234, section 5).
+pub fn put_only_to_customer(asn: Asn, out: &mut Vec<u8>) {
+    put_header(out, Flags::OPTIONAL | Flags::TRANSITIVE, code::ONLY_TO_CUSTOMER, 4);
+    out.extend_from_slice(&asn.0.to_be_bytes());
 }
 
 /// The set of a route that this router originates: ORIGIN IGP and an empty AS_PATH (RFC 4271, section 5.1).

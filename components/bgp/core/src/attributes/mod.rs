@@ -71,11 +71,11 @@ pub struct View {
     pub path_length: u16,
     /// ORIGIN.
     pub origin: Origin,
-    /// How far its communities let it go.
+    /// How far its communities and ONLY_TO_CUSTOMER let it go.
     pub reach: Reach,
 }
 
-/// How far a route may be announced, by its well-known communities (RFC 1997).
+/// How far a route may be announced, by its well-known communities (RFC 1997) and by ONLY_TO_CUSTOMER (RFC 9234).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
@@ -83,6 +83,8 @@ pub enum Reach {
     Nobody,
     /// Within the AS: NO_EXPORT, and NO_EXPORT_SUBCONFED where there is no confederation.
     OwnAs,
+    /// Within the AS and to neighbours that are no provider or peer: ONLY_TO_CUSTOMER.
+    Customers,
     /// To everybody.
     Everybody,
 }

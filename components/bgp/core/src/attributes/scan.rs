@@ -1,6 +1,7 @@
 //! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
 
 use super::rules::{self, Scope, Treatment};
+use crate::relationship::Relationship;
 use crate::session::Families;
 use crate::wire::as_path::{Summary, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code};
@@ -28,12 +29,23 @@ pub struct ReceiveRules {
     pub local_address: IpAddr,
     /// Whether the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
+    /// What an external peer is to this AS (RFC 9234).
+    pub relationship: Option<Relationship>,
 }
 
 impl ReceiveRules {
     /// Whether the peer is in this router's AS.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
+    }
+
+    /// Whether routes that come with this ONLY_TO_CUSTOMER are a leak (RFC 9234, section 5, ingress 1 and 2).
+    fn is_leak(&self, only_to_customer: Asn) -> bool {
+        match self.relationship {
+            Some(Relationship::Customer) => true,
+            Some(Relationship::Peer) => only_to_customer != self.peer_as,
+            Some(Relationship::Provider) | None => false,
+        }
     }
 
     /// Octets of an AS number.
@@ -103,6 +115,8 @@ pub enum Verdict {
     Accept,
     /// Its routes loop through this AS: they count as withdrawn (RFC 4271, section 9.1.2), and nobody is to blame.
     Loop,
+    /// Its routes should not have come from this peer: they count as withdrawn (RFC 9234, section 5).
+    Leak,
     /// Its announced routes count as withdrawn (RFC 7606: treat-as-withdraw).
     Withdraw,
     /// The session ends with this.
@@ -126,6 +140,7 @@ pub struct Scan<'a> {
     pub mp_unreach: Option<MpUnreach<'a>>,
     /// The worst error and what it calls for.
     pub error: Option<(Treatment, AttributeError)>,
+    is_leak: bool,
     reset: Option<Notification>,
     seen: [u64; 4],
 }
@@ -142,6 +157,7 @@ impl<'a> Scan<'a> {
             mp_reach: None,
             mp_unreach: None,
             error: None,
+            is_leak: false,
             reset: None,
             seen: [0; 4],
         };
@@ -177,6 +193,7 @@ impl<'a> Scan<'a> {
             }
             Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
             _ if self.path.has_loop => Verdict::Loop,
+            _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
         }
     }
@@ -291,6 +308,11 @@ impl<'a> Scan<'a> {
             }
             code::AS4_AGGREGATOR => {
                 self.as4_aggregator = Some(value);
+                Ok(())
+            }
+            code::ONLY_TO_CUSTOMER => {
+                self.is_leak =
+                    <[u8; 4]>::try_from(value).is_ok_and(|asn| rules.is_leak(Asn(u32::from_be_bytes(asn))));
                 Ok(())
             }
             _ => Ok(()),

@@ -3,6 +3,7 @@
 use super::*;
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Reader};
+use crate::relationship::Relationship;
 use crate::session::Families;
 use crate::table::Spread;
 use crate::wire::attribute::{Flags, code, put_header};
@@ -21,7 +22,50 @@ fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
         families: Families::BOTH,
         local_address: "10.0.0.1".parse().unwrap(),
         enforce_first_as: true,
+        relationship: None,
     }
+}
+
+/// Codes and values of the attributes behind AS_PATH, and how far they let the route go.
+type Kept = (Vec<(u8, Vec<u8>)>, Reach);
+
+/// What is kept of a route that comes with `extra` from a neighbour of this relationship; `None` if it is a leak.
+fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<Kept> {
+    let rules = ReceiveRules { relationship: Some(relationship), ..rules(false, true) };
+    let mut attributes = base(false);
+    attributes.extend(extra.iter().map(|Attr(flags, code, value)| Attr(*flags, *code, value)));
+    let (result, batches) = read(&update(&attributes), rules);
+    assert!(result.is_ok());
+    let set = batches.ipv4.sets().first()?;
+    let added = canonical::attributes(batches.ipv4.octets(set)).filter(|a| a.code > code::AS_PATH);
+    Some((added.map(|a| (a.code, a.value.to_vec())).collect(), set.view.reach))
+}
+
+#[test]
+fn what_a_relationship_puts_in() {
+    let mark = |asn: &'static [u8; 4]| Attr(0xc0, code::ONLY_TO_CUSTOMER, asn);
+    let (peers, anothers) = (&[0, 0, 0xfd, 0xea], &[0, 0, 0, 7]);
+    let prefix_sid = || Attr(0xc0, code::PREFIX_SID, &[1, 0, 1, 0]);
+    let pref = |low: u8, high: u8| (code::LOCAL_PREF, vec![0, 0, high, low]);
+    let marked = |asn: &[u8; 4]| (code::ONLY_TO_CUSTOMER, asn.to_vec());
+    let sid = || (code::PREFIX_SID, vec![1, 0, 1, 0]);
+    let check = |relationship, extra: &[Attr<'_>], expected: Option<Kept>| {
+        assert_eq!(related(relationship, extra), expected, "{relationship:?}");
+    };
+    check(Relationship::Customer, &[], Some((vec![pref(44, 1)], Reach::Everybody)));
+    check(Relationship::Customer, &[mark(peers)], None);
+    check(Relationship::Peer, &[], Some((vec![pref(200, 0), marked(peers)], Reach::Customers)));
+    // In the order of codes, whatever comes after.
+    let sorted = vec![pref(200, 0), marked(peers), sid()];
+    check(Relationship::Peer, &[prefix_sid()], Some((sorted.clone(), Reach::Customers)));
+    check(Relationship::Peer, &[mark(peers), prefix_sid()], Some((sorted, Reach::Customers)));
+    check(Relationship::Peer, &[mark(anothers)], None);
+    let from_afar = vec![pref(100, 0), marked(anothers)];
+    check(Relationship::Provider, &[mark(anothers)], Some((from_afar, Reach::Customers)));
+    // A community may hold it back more; a mark never less.
+    let no_export = || Attr(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 1]);
+    let found = related(Relationship::Provider, &[no_export(), mark(anothers)]).map(|(_, reach)| reach);
+    assert_eq!(found, Some(Reach::OwnAs));
 }
 
 struct Attr<'a>(u8, u8, &'a [u8]);

@@ -1,5 +1,6 @@
 //! What a session is told to be.
 
+use crate::relationship::Relationship;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Duration, Family, Rng, RouterId};
 
@@ -85,6 +86,8 @@ pub struct SessionConfig {
     pub damp: bool,
     /// Families to offer.
     pub families: Families,
+    /// What an external peer is to this AS (RFC 9234); `None` for internal ones.
+    pub relationship: Option<Relationship>,
 }
 
 impl SessionConfig {
@@ -100,6 +103,7 @@ impl SessionConfig {
             passive: false,
             damp: true,
             families: Families::BOTH,
+            relationship: None,
         }
     }
 

@@ -1,6 +1,8 @@
-//! What an OPEN offers, and what both sides' OPENs agree on (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607).
+//! What an OPEN offers, and what both sides' OPENs agree on (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607;
+//! RFC 9234).
 
 use super::{Families, SessionConfig};
+use crate::relationship::Relationship;
 use crate::wire::notification::{code, open as subcode};
 use crate::wire::open::VERSION;
 use crate::wire::{AFI_IPV4, AFI_IPV6, Capability, Notification, Open, SAFI_UNICAST};
@@ -29,6 +31,7 @@ pub struct Negotiated {
 pub(super) fn own_open(config: &SessionConfig) -> Open {
     let mut capabilities = offered_families(config.families);
     capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(config.local_as)]);
+    capabilities.extend(config.relationship.map(|r| Capability::Role(r.own_role())));
     Open {
         version: VERSION,
         as_field: config.local_as.to_u16(),
@@ -78,6 +81,12 @@ pub(super) fn negotiate(config: &SessionConfig, open: &Open) -> Result<Negotiate
     let same_id_inside = config.is_internal() && open.router_id == config.router_id;
     if open.router_id.0 == 0 || same_id_inside {
         return refuse(subcode::ROUTER_ID, &open.router_id.0.to_be_bytes());
+    }
+    // RFC 9234, section 4.2: a neighbour that announces no role is taken at this side's word.
+    let role = config.relationship.map(Relationship::neighbors_role);
+    let contradicts = |c: &Capability| matches!((c, role), (Capability::Role(r), Some(role)) if *r != role);
+    if open.capabilities.iter().any(contradicts) {
+        return refuse(subcode::ROLE_MISMATCH, &[]);
     }
     let families = families_of(open).and(config.families);
     if families.is_empty() {

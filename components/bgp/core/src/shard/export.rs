@@ -3,6 +3,7 @@
 use super::Core;
 use super::entry::{Path, PeerIndex};
 use crate::attributes::{Reach, canonical};
+use crate::relationship::Relationship;
 use crate::wire::as_path;
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use crate::wire::multiprotocol::NextHop;
@@ -22,6 +23,8 @@ pub struct GroupKey {
     pub link_local: bool,
     /// Internal peers are told this router as the next hop of what it learned outside.
     pub next_hop_self: bool,
+    /// What external peers are to this AS.
+    pub relationship: Option<Relationship>,
 }
 
 /// Attributes that take more than this are not announced on: with what is added, a prefix might not fit in the message
@@ -35,7 +38,12 @@ impl GroupKey {
         let set = &core.sets[path.set];
         // An old speaker's AS_PATH and AS4_PATH take half as much again as AS_PATH alone.
         let len = if self.four_octet_as { set.octets.len() } else { set.octets.len() * 3 / 2 };
-        let reach = if self.internal { Reach::OwnAs } else { Reach::Everybody };
+        let reach = match self.relationship {
+            _ if self.internal => Reach::OwnAs,
+            // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
+            None | Some(Relationship::Customer) => Reach::Customers,
+            Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody,
+        };
         !(self.internal && from_inside) && set.view.reach >= reach && len <= LONGEST_SET
     }
 }
@@ -73,6 +81,7 @@ impl Exported {
         self.attributes.clear();
         let mut needs_next_hop = P::AFI == AFI_IPV4;
         let mut needs_local_pref = key.internal;
+        let mut needs_mark = key.relationship.is_some_and(Relationship::marks_sent);
         let mut as4_aggregator = None;
         for attribute in canonical::attributes(&set.octets).map(Some).chain([None]) {
             let code = attribute.map_or(u8::MAX, |a| a.code);
@@ -85,6 +94,11 @@ impl Exported {
             if code > code::LOCAL_PREF && core::mem::take(&mut needs_local_pref) {
                 put_header(&mut self.attributes, Flags::TRANSITIVE, code::LOCAL_PREF, 4);
                 self.attributes.extend_from_slice(&set.view.local_pref.to_be_bytes());
+            }
+            // RFC 9234, section 5, egress 1.
+            needs_mark &= code != code::ONLY_TO_CUSTOMER;
+            if code > code::ONLY_TO_CUSTOMER && core::mem::take(&mut needs_mark) {
+                canonical::put_only_to_customer(core.local_as, &mut self.attributes);
             }
             let Some(attribute) = attribute else { break };
             match attribute.code {

@@ -1,5 +1,6 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
+use crate::relationship::Relationship;
 use crate::session::{Families, SessionConfig};
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -57,6 +58,8 @@ pub struct NeighborConfig {
     pub next_hop_self: bool,
     /// The AS path must begin with the neighbour's AS; not so for route servers.
     pub enforce_first_as: bool,
+    /// What an external neighbour is to this AS (RFC 9234); means nothing for an internal one.
+    pub relationship: Option<Relationship>,
 }
 
 impl NeighborConfig {
@@ -79,6 +82,7 @@ impl NeighborConfig {
             families: Families { ipv4: true, ipv6: false },
             next_hop_self: false,
             enforce_first_as: true,
+            relationship: None,
         }
     }
 
@@ -89,6 +93,7 @@ impl NeighborConfig {
             delay_open: self.delay_open,
             passive: self.passive,
             families: self.families,
+            relationship: self.relationship.filter(|_| self.peer_as != identity.local_as),
             ..SessionConfig::new(identity.local_as, identity.router_id, self.peer_as)
         }
     }

@@ -93,6 +93,7 @@ impl Peer {
             families: negotiated.families,
             local_address: endpoints.local,
             enforce_first_as: self.config.enforce_first_as,
+            relationship: config.relationship,
         };
         self.life = Some(life);
         // Every neighbour's UPDATEs have numbers of their own, so that whoever reads them draws without asking.
@@ -136,6 +137,7 @@ impl Peer {
             treated_as_withdraw: before.treated_as_withdraw + now.treated_as_withdraw,
             attribute_discards: before.attribute_discards + now.attribute_discards,
             loops: before.loops + now.loops,
+            leaks: before.leaks + now.leaks,
             unroutable: before.unroutable + now.unroutable,
         }
     }

@@ -20,6 +20,8 @@ pub enum Capability {
     RouteRefresh,
     /// AS numbers of 4 octets; this is the sender's (RFC 6793, section 3).
     FourOctetAs(Asn),
+    /// What the sender is to the receiver (RFC 9234, section 4.1).
+    Role(u8),
     /// Any other, or a known one with a value that it cannot have: kept as it came.
     Other {
         /// The capability code.
@@ -31,6 +33,7 @@ pub enum Capability {
 
 const MULTIPROTOCOL: u8 = 1;
 const ROUTE_REFRESH: u8 = 2;
+const ROLE: u8 = 9;
 const FOUR_OCTET_AS: u8 = 65;
 
 impl Capability {
@@ -45,6 +48,7 @@ impl Capability {
             Capability::Multiprotocol { .. } => MULTIPROTOCOL,
             Capability::RouteRefresh => ROUTE_REFRESH,
             Capability::FourOctetAs(_) => FOUR_OCTET_AS,
+            Capability::Role(_) => ROLE,
             Capability::Other { code, .. } => *code,
         }
     }
@@ -58,6 +62,7 @@ impl Capability {
                 Capability::Multiprotocol { afi: u16::from_be_bytes([a, b]), safi }
             }
             (ROUTE_REFRESH, []) => Capability::RouteRefresh,
+            (ROLE, &[role]) => Capability::Role(role),
             (FOUR_OCTET_AS, &[a, b, c, d]) => Capability::FourOctetAs(Asn(u32::from_be_bytes([a, b, c, d]))),
             _ => Capability::Other { code, value: value.to_vec() },
         })
@@ -71,6 +76,7 @@ impl Capability {
                 out.extend_from_slice(&[MULTIPROTOCOL, 4, a, b, 0, *safi]);
             }
             Capability::RouteRefresh => out.extend_from_slice(&[ROUTE_REFRESH, 0]),
+            Capability::Role(role) => out.extend_from_slice(&[ROLE, 1, *role]),
             Capability::FourOctetAs(asn) => {
                 out.extend_from_slice(&[FOUR_OCTET_AS, 4]);
                 out.extend_from_slice(&asn.0.to_be_bytes());

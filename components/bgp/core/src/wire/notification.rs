@@ -38,6 +38,8 @@ pub mod open {
     pub const HOLD_TIME: u8 = 6;
     /// Unsupported Capability (RFC 5492, section 5).
     pub const CAPABILITY: u8 = 7;
+    /// Role Mismatch (RFC 9234, section 4.2).
+    pub const ROLE_MISMATCH: u8 = 11;
 }
 
 /// Subcodes of UPDATE Message Error.
@@ -165,6 +167,7 @@ impl fmt::Display for Notification {
             (code::OPEN, open::PARAMETER) => "OPEN message error: unsupported optional parameter",
             (code::OPEN, open::HOLD_TIME) => "OPEN message error: unacceptable hold time",
             (code::OPEN, open::CAPABILITY) => "OPEN message error: unsupported capability",
+            (code::OPEN, open::ROLE_MISMATCH) => "OPEN message error: role mismatch",
             (code::OPEN, _) => "OPEN message error",
             (code::UPDATE, update::ATTRIBUTE_LIST) => "UPDATE message error: malformed attribute list",
             (code::UPDATE, update::NETWORK) => "UPDATE message error: invalid network field",

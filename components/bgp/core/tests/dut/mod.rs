@@ -6,6 +6,7 @@ use sluice_base::{
     Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
     NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
 };
+use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
@@ -94,6 +95,7 @@ pub struct Route {
     pub local_pref: Option<u32>,
     pub next_hop: IpAddr,
     pub no_export: bool,
+    pub only_to_customer: Option<u32>,
 }
 
 impl Route {
@@ -121,6 +123,9 @@ impl Route {
         }
         if self.no_export {
             put(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 0x01]);
+        }
+        if let Some(asn) = self.only_to_customer {
+            put(0xc0, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes());
         }
         out
     }
@@ -179,6 +184,8 @@ pub struct ScriptedPeer<P> {
     pub address: IpAddr,
     pub asn: u32,
     pub router_id: u32,
+    /// What it is to the router, as that is told.
+    pub relationship: Option<Relationship>,
     pub connection: Option<ConnectionId>,
     /// What it announced in this session and not withdrew.
     pub announced: BTreeMap<P, Route>,
@@ -224,6 +231,7 @@ impl<P: Net> Dut<P> {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,
             router_id: n as u32 + 2,
+            relationship: None,
             connection: None,
             announced: BTreeMap::new(),
             told: BTreeMap::new(),
@@ -254,6 +262,7 @@ impl<P: Net> Dut<P> {
         let neighbor = |p: &ScriptedPeer<P>| NeighborConfig {
             passive: true,
             families: P::families(),
+            relationship: p.relationship,
             ..NeighborConfig::new(p.address, Asn(p.asn))
         };
         Config {
@@ -500,6 +509,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
         local_pref: None,
         next_hop: IpAddr::from([0; 4]),
         no_export: false,
+        only_to_customer: None,
     };
     let mut announced: Vec<P> = vec![];
     let mut withdrawn: Vec<P> = vec![];
@@ -523,6 +533,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
             code::LOCAL_PREF => route.local_pref = Some(number(attribute.value)),
             code::COMMUNITIES => route.no_export = true,
+            code::ONLY_TO_CUSTOMER => route.only_to_customer = Some(number(attribute.value)),
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();

@@ -20,7 +20,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpStream, UnixListener};
 use tokio::sync::Notify;
 
@@ -282,13 +282,13 @@ impl rib::Rib for Served<FakeRib> {
     }
 }
 
-/// A neighbour on a connection.
-pub struct Neighbor {
-    pub stream: TcpStream,
+/// A neighbour on a connection, or on the half of one that is read.
+pub struct Neighbor<S = TcpStream> {
+    pub stream: S,
     pub buffer: Vec<u8>,
 }
 
-impl Neighbor {
+impl<S: AsyncRead + Unpin> Neighbor<S> {
     /// The next message: type and body.
     pub async fn hear(&mut self) -> (MessageType, Vec<u8>) {
         loop {
@@ -300,7 +300,9 @@ impl Neighbor {
             assert!(self.stream.read_buf(&mut self.buffer).await.unwrap() > 0, "closed");
         }
     }
+}
 
+impl Neighbor {
     /// Opens the session of AS 65002.
     pub async fn open(stream: TcpStream) -> Self {
         Self::open_as(stream, 65002).await
@@ -312,6 +314,12 @@ impl Neighbor {
         let (kind, body) = neighbor.hear().await;
         assert_eq!(kind, MessageType::Open);
         assert_eq!(Open::decode(&body).unwrap().asn().0, 65001);
+        neighbor.stream.write_all(&Self::hello(asn)).await.unwrap();
+        neighbor
+    }
+
+    /// OPEN and KEEPALIVE.
+    pub fn hello(asn: u16) -> Vec<u8> {
         let mut octets = vec![];
         Open {
             version: 4,
@@ -326,8 +334,7 @@ impl Neighbor {
         }
         .put(&mut octets);
         header::put_keepalive(&mut octets);
-        neighbor.stream.write_all(&octets).await.unwrap();
-        neighbor
+        octets
     }
 
     /// Announces `count` prefixes and says that this was all.

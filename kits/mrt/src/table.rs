@@ -1,0 +1,97 @@
+//! Tables in traces: the peers by number, then a record for each prefix (RFC 6396, section 4.3).
+
+use crate::read::Fields;
+use alloc::vec::Vec;
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use sluice_base::{Asn, IpPrefix, RouterId};
+
+/// A peer whose routes are in a table (RFC 6396, section 4.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Peer {
+    /// Its BGP Identifier.
+    pub router_id: RouterId,
+    /// Its address.
+    pub address: IpAddr,
+    /// Its AS.
+    pub asn: Asn,
+}
+
+/// The peers of a table, which stands before it: PEER_INDEX_TABLE (RFC 6396, section 4.3.1).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerIndex<'a> {
+    /// When, in seconds since 1970.
+    pub time: u32,
+    /// The BGP Identifier of who wrote the trace.
+    pub collector: RouterId,
+    /// The view's name; mostly empty.
+    pub view: &'a str,
+    /// The peers; entries name them by position.
+    pub peers: Vec<Peer>,
+}
+
+/// A route of a prefix (RFC 6396, section 4.3.4).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Entry<'a> {
+    /// Whose it is: the position in the [`PeerIndex`].
+    pub peer: u16,
+    /// When it came, in seconds since 1970.
+    pub originated: u32,
+    /// The path attributes as in an UPDATE, with 4-octet AS numbers; of MP_REACH_NLRI there is only the next hop, with its length
+    /// before it.
+    pub attributes: &'a [u8],
+}
+
+/// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Rib<'a> {
+    /// When, in seconds since 1970.
+    pub time: u32,
+    /// Its place in the table, counted from 0.
+    pub sequence: u32,
+    /// The prefix.
+    pub prefix: IpPrefix,
+    /// Its routes.
+    pub entries: Vec<Entry<'a>>,
+}
+
+impl<'a> PeerIndex<'a> {
+    pub(crate) fn read(time: u32, mut fields: Fields<'a>) -> Option<Self> {
+        let collector = RouterId(fields.number(4)?);
+        let length = fields.number(2)? as usize;
+        let view = core::str::from_utf8(fields.take(length)?).ok()?;
+        let mut peers = Vec::new();
+        for _ in 0..fields.number(2)? {
+            let kind = fields.number(1)?;
+            let router_id = RouterId(fields.number(4)?);
+            let address = if kind & 1 == 0 { fields.v4()?.into() } else { fields.v6()?.into() };
+            let asn = Asn(fields.number(if kind & 2 == 0 { 2 } else { 4 })?);
+            peers.push(Peer { router_id, address, asn });
+        }
+        Some(PeerIndex { time, collector, view, peers })
+    }
+}
+
+impl<'a> Rib<'a> {
+    pub(crate) fn read(time: u32, is_v6: bool, mut fields: Fields<'a>) -> Option<Self> {
+        let sequence = fields.number(4)?;
+        let prefix = prefix(is_v6, &mut fields)?;
+        let mut entries = Vec::new();
+        for _ in 0..fields.number(2)? {
+            let (peer, originated) = (fields.number(2)? as u16, fields.number(4)?);
+            let length = fields.number(2)? as usize;
+            entries.push(Entry { peer, originated, attributes: fields.take(length)? });
+        }
+        Some(Rib { time, sequence, prefix, entries })
+    }
+}
+
+/// A prefix as UPDATEs have it: its length, then as many octets as that needs.
+fn prefix(is_v6: bool, fields: &mut Fields<'_>) -> Option<IpPrefix> {
+    let len = fields.number(1)? as u8;
+    let octets = fields.take(usize::from(len).div_ceil(8))?;
+    let mut address = [0; 16];
+    address.get_mut(..octets.len())?.copy_from_slice(octets);
+    let [a, b, c, d, ..] = address;
+    let address = if is_v6 { Ipv6Addr::from(address).into() } else { Ipv4Addr::from([a, b, c, d]).into() };
+    IpPrefix::new(address, len)
+}

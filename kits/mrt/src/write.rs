@@ -1,0 +1,215 @@
+//! Traces made.
+
+use crate::table::{Entry, Peer};
+use crate::{Addresses, Session, State, bgp4mp, kind, table_dump};
+use alloc::vec::Vec;
+use core::fmt;
+use core::net::IpAddr;
+use sluice_base::{IpPrefix, RouterId};
+
+/// Why a record cannot be written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Unwritable {
+    /// The time does not fit: seconds since 1970 have 32 bits.
+    Time,
+    /// A field of 16 bits cannot hold the length or the number of this.
+    TooLong(&'static str),
+}
+
+impl fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Unwritable::Time => f.write_str("a time after 2106 does not fit in a record"),
+            Unwritable::TooLong(what) => write!(f, "{what}: more than 65,535"),
+        }
+    }
+}
+
+impl core::error::Error for Unwritable {}
+
+/// Writes records one after another. Nothing of a record is there that was refused.
+///
+/// AS numbers always have 4 octets, in the records and in the AS_PATH of what is put in: sessions with neighbours that know only
+/// 2 octets are not written.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Writer {
+    octets: Vec<u8>,
+    with_microseconds: bool,
+}
+
+impl Writer {
+    /// A writer of messages with their time in seconds: BGP4MP.
+    pub const fn new() -> Self {
+        Writer { octets: Vec::new(), with_microseconds: false }
+    }
+
+    /// A writer of messages with their time in microseconds: BGP4MP_ET (RFC 6396, section 3).
+    pub const fn with_microseconds() -> Self {
+        Writer { octets: Vec::new(), with_microseconds: true }
+    }
+
+    /// What was written and not taken.
+    pub fn octets(&self) -> &[u8] {
+        &self.octets
+    }
+
+    /// Takes what was written.
+    pub fn take(&mut self) -> Vec<u8> {
+        core::mem::take(&mut self.octets)
+    }
+
+    /// A BGP message that came from the session's peer, header included: BGP4MP_MESSAGE_AS4 (RFC 6396, section 4.4.3). `time` is in
+    /// microseconds since 1970.
+    pub fn message(&mut self, time: u64, session: &Session, message: &[u8]) -> Result<(), Unwritable> {
+        self.bgp(time, bgp4mp::MESSAGE_AS4, session, |out| put_message(out, message))
+    }
+
+    /// A BGP message that was sent to the session's peer: BGP4MP_MESSAGE_AS4_LOCAL (RFC 6396, section 4.4.6).
+    pub fn sent_message(&mut self, time: u64, session: &Session, message: &[u8]) -> Result<(), Unwritable> {
+        self.bgp(time, bgp4mp::MESSAGE_AS4_LOCAL, session, |out| put_message(out, message))
+    }
+
+    /// A change of the session's state: BGP4MP_STATE_CHANGE_AS4 (RFC 6396, section 4.4.4). `time` is in microseconds since 1970.
+    pub fn state_change(
+        &mut self,
+        time: u64,
+        session: &Session,
+        old: State,
+        new: State,
+    ) -> Result<(), Unwritable> {
+        self.bgp(time, bgp4mp::STATE_CHANGE_AS4, session, |out| {
+            put16(out, old as u16);
+            put16(out, new as u16);
+            Ok(())
+        })
+    }
+
+    /// The peers of the table that follows: PEER_INDEX_TABLE (RFC 6396, section 4.3.1). `time` is in seconds since 1970.
+    pub fn peer_index(
+        &mut self,
+        time: u32,
+        collector: RouterId,
+        view: &str,
+        peers: &[Peer],
+    ) -> Result<(), Unwritable> {
+        self.record(time, kind::TABLE_DUMP_V2, table_dump::PEER_INDEX_TABLE, |out| {
+            put32(out, collector.0);
+            put_count(out, view.len(), "octets of the view's name")?;
+            out.extend_from_slice(view.as_bytes());
+            put_count(out, peers.len(), "peers")?;
+            for peer in peers {
+                out.push(2 | u8::from(peer.address.is_ipv6()));
+                put32(out, peer.router_id.0);
+                put_address(out, peer.address);
+                put32(out, peer.asn.0);
+            }
+            Ok(())
+        })
+    }
+
+    /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2). `time` is in seconds since 1970.
+    pub fn rib(
+        &mut self,
+        time: u32,
+        sequence: u32,
+        prefix: IpPrefix,
+        entries: &[Entry<'_>],
+    ) -> Result<(), Unwritable> {
+        let subtype = match prefix {
+            IpPrefix::V4(_) => table_dump::RIB_IPV4_UNICAST,
+            IpPrefix::V6(_) => table_dump::RIB_IPV6_UNICAST,
+        };
+        self.record(time, kind::TABLE_DUMP_V2, subtype, |out| {
+            put32(out, sequence);
+            out.push(prefix.len());
+            let end = out.len() + usize::from(prefix.len()).div_ceil(8);
+            put_address(out, prefix.addr());
+            out.truncate(end);
+            put_count(out, entries.len(), "routes of a prefix")?;
+            for entry in entries {
+                put16(out, entry.peer);
+                put32(out, entry.originated);
+                put_count(out, entry.attributes.len(), "octets of attributes")?;
+                out.extend_from_slice(entry.attributes);
+            }
+            Ok(())
+        })
+    }
+
+    fn bgp(
+        &mut self,
+        time: u64,
+        subtype: u16,
+        session: &Session,
+        rest: impl FnOnce(&mut Vec<u8>) -> Result<(), Unwritable>,
+    ) -> Result<(), Unwritable> {
+        let with_microseconds = self.with_microseconds;
+        let kind = if with_microseconds { kind::BGP4MP_ET } else { kind::BGP4MP };
+        let seconds = u32::try_from(time / 1_000_000).map_err(|_| Unwritable::Time)?;
+        self.record(seconds, kind, subtype, |out| {
+            if with_microseconds {
+                put32(out, (time % 1_000_000) as u32);
+            }
+            put32(out, session.peer_as.0);
+            put32(out, session.local_as.0);
+            put16(out, session.interface);
+            let family = if matches!(session.addresses, Addresses::V4 { .. }) { 1 } else { 2 };
+            put16(out, family);
+            put_address(out, session.addresses.peer());
+            put_address(out, session.addresses.local());
+            rest(out)
+        })
+    }
+
+    /// A record with the common header (RFC 6396, section 2).
+    fn record(
+        &mut self,
+        seconds: u32,
+        kind: u16,
+        subtype: u16,
+        body: impl FnOnce(&mut Vec<u8>) -> Result<(), Unwritable>,
+    ) -> Result<(), Unwritable> {
+        let out = &mut self.octets;
+        let start = out.len();
+        put32(out, seconds);
+        put16(out, kind);
+        put16(out, subtype);
+        put32(out, 0);
+        let begin = out.len();
+        let written = body(out).and_then(|()| {
+            u32::try_from(out.len() - begin).map_err(|_| Unwritable::TooLong("octets of a record"))
+        });
+        match written {
+            Ok(len) => out[begin - 4..begin].copy_from_slice(&len.to_be_bytes()),
+            Err(_) => out.truncate(start),
+        }
+        written.map(|_| ())
+    }
+}
+
+/// A message's own length has 16 bits (RFC 8654, section 4).
+fn put_message(out: &mut Vec<u8>, message: &[u8]) -> Result<(), Unwritable> {
+    u16::try_from(message.len()).map_err(|_| Unwritable::TooLong("octets of a message"))?;
+    out.extend_from_slice(message);
+    Ok(())
+}
+
+fn put_count(out: &mut Vec<u8>, count: usize, what: &'static str) -> Result<(), Unwritable> {
+    put16(out, u16::try_from(count).map_err(|_| Unwritable::TooLong(what))?);
+    Ok(())
+}
+
+fn put16(out: &mut Vec<u8>, value: u16) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+fn put32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_be_bytes());
+}
+
+fn put_address(out: &mut Vec<u8>, address: IpAddr) {
+    match address {
+        IpAddr::V4(a) => out.extend_from_slice(&a.octets()),
+        IpAddr::V6(a) => out.extend_from_slice(&a.octets()),
+    }
+}

@@ -1,0 +1,147 @@
+//! Topologies as data: nodes and links, generated or read from what others measured.
+//!
+//! [`Topology::parse_spec`] makes one from a command line's word, such as `thesis`, `ba:200,m=3` or `zoo/Abilene.graphml`; [`spec`]
+//! lists what can be said. The same words and the same seed give the same topology on every machine: randomness is [`sluice_base::Rng`],
+//! and no number depends on a machine's mathematical library.
+//!
+//! [`hierarchy`] says who is whose customer where nobody measured it.
+
+mod brite;
+mod caida;
+mod error;
+mod file;
+mod graph;
+mod graphml;
+pub mod hierarchy;
+mod plane;
+mod preferential;
+mod regular;
+pub mod spec;
+mod thesis;
+mod waxman;
+
+pub use error::{Problem, TopologyError};
+pub use plane::Bandwidth;
+pub use preferential::{barabasi_albert, glp};
+pub use regular::{grid, line, mesh, ring, star};
+pub use thesis::{CENTRE_DEGREE, LEAST_THESIS_NODES, THESIS_NODES, thesis};
+pub use waxman::waxman;
+
+use sluice_base::{Asn, Duration};
+
+/// A node's place in [`Topology::nodes`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct NodeId(pub u32);
+
+impl NodeId {
+    /// The place as an index.
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// Where a node is.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Place {
+    /// On a plane, in kilometres.
+    Plane {
+        /// To the right.
+        x: f64,
+        /// Up.
+        y: f64,
+    },
+    /// On Earth, in degrees.
+    Earth {
+        /// North of the equator.
+        latitude: f64,
+        /// East of Greenwich.
+        longitude: f64,
+    },
+}
+
+/// A router, or an AS seen as one.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Node {
+    /// Its AS; routers of one AS share it. Never 0, nor 23456 (AS_TRANS).
+    pub asn: Asn,
+    /// What people call it; need not be unique.
+    pub name: String,
+    /// Where it is, if that is known.
+    pub place: Option<Place>,
+}
+
+/// What the node at a link's end `a` is to the one at `b`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub enum Relationship {
+    /// Nothing is said.
+    #[default]
+    None,
+    /// `a` is a customer of `b`: `b` sells it transit.
+    CustomerOf,
+    /// Both carry each other's customers' traffic, and nobody pays.
+    Peer,
+}
+
+/// What a neighbour is to a node, seen from the node.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Role {
+    /// The neighbour buys transit from the node.
+    Customer,
+    /// The neighbour is a peer.
+    Peer,
+    /// The neighbour sells transit to the node.
+    Provider,
+}
+
+/// A link between two nodes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Link {
+    /// One end.
+    pub a: NodeId,
+    /// The other end; never the same node.
+    pub b: NodeId,
+    /// How long an octet travels, in either direction.
+    pub delay: Duration,
+    /// Bits per second, in either direction; at least 1.
+    pub bandwidth: u64,
+    /// What `a` is to `b`.
+    pub relationship: Relationship,
+}
+
+impl Link {
+    /// The end that is not `node`.
+    pub fn other(&self, node: NodeId) -> NodeId {
+        if self.a == node { self.b } else { self.a }
+    }
+
+    /// What the other end is to `node`, which is one of the two; `None` if nothing is said.
+    pub fn role_seen_from(&self, node: NodeId) -> Option<Role> {
+        match self.relationship {
+            Relationship::None => None,
+            Relationship::Peer => Some(Role::Peer),
+            Relationship::CustomerOf if node == self.a => Some(Role::Provider),
+            Relationship::CustomerOf => Some(Role::Customer),
+        }
+    }
+}
+
+/// Nodes and links. Two nodes have at most one link, and none has one to itself.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Topology {
+    /// The nodes.
+    pub nodes: Vec<Node>,
+    /// The links.
+    pub links: Vec<Link>,
+}
+
+impl Topology {
+    /// The most nodes that are read or generated.
+    pub const MOST_NODES: usize = 1_000_000;
+    /// The most links that are read or generated.
+    pub const MOST_LINKS: usize = 4_000_000;
+
+    /// A topology from a word of a command line; [`spec`] says what can be said.
+    pub fn parse_spec(spec: &str, seed: u64) -> Result<Self, TopologyError> {
+        spec::parse(spec, seed)
+    }
+}

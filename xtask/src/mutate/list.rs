@@ -1,0 +1,131 @@
+//! The bugs: what is changed where. One text of a file, which is in it exactly once, and what stands there instead.
+
+/// A bug to seed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mutation {
+    /// What goes wrong.
+    pub name: &'static str,
+    /// The file that is changed.
+    pub file: &'static str,
+    /// What is there, exactly once.
+    pub find: &'static str,
+    /// What is put in its place.
+    pub replace: &'static str,
+}
+
+macro_rules! mutations {
+    ($($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
+        /// All bugs, file by file.
+        pub const MUTATIONS: &[Mutation] = &[$($(Mutation {
+            name: $name,
+            file: concat!("components/bgp/core/src/", $file),
+            find: $find,
+            replace: $replace,
+        },)*)*];
+    };
+}
+
+mutations! {
+    "shard/decision.rs" {
+        "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
+        "decision-path-length-skipped": "keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);" => "";
+        "decision-path-length-inverted": "|c| c.path_length)" => "|c| Reverse(c.path_length))";
+        "decision-origin-skipped": "keep(&mut field, Lost::Origin, &mut lost, |c| c.origin);" => "";
+        "decision-origin-inverted": "|c| c.origin)" => "|c| Reverse(c.origin))";
+        "decision-med-skipped": "keep_lowest_med(&mut field, &mut lost);" => "";
+        "decision-med-inverted": "n.med < m.med" => "n.med > m.med";
+        "decision-med-of-any-as": "n.neighbor_as == m.neighbor_as && " => "";
+        "decision-external-skipped": "keep(&mut field, Lost::External, &mut lost, |c| info(c).internal);" => "";
+        "decision-external-inverted": "|c| info(c).internal)" => "|c| !info(c).internal)";
+        "decision-cost-skipped": "keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);" => "";
+        "decision-cost-inverted": "|c| c.cost)" => "|c| Reverse(c.cost))";
+        "decision-router-id-inverted": "|c| info(c).router_id)" => "|c| Reverse(info(c).router_id))";
+        "decision-unreachable-used": "Resolution::Unreachable => Err(Lost::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
+        "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
+    }
+    "shard/mod.rs" {
+        "decide-attributes-do-not-count": "if new != old {" => "if new.map(|n| n.0) != old.map(|o| o.0) {";
+        "deletion-never-begins": "peer.stale = peer.paths;" => "";
+        "deletion-generation-stays": "peer.generation = peer.generation.wrapping_add(1);" => "";
+        "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
+        "deletion-counts-wrong": "peer.stale -= u32::from(path.generation != peer.generation);" => "";
+        "deletion-announced-again-is-stale": "path.generation = generation;" => "";
+        "deletion-misses-announced-again": "known.stale -= u32::from(was_stale);" => "";
+        "withdrawal-ignored": "self.remove_path(id, position, provenance, out);" => "";
+        "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
+        "peer-that-left-holds-the-queue": "core.queue.trim(&mut core.entries, place, |id| freed.push(id));" => "core.queue.trim(&mut core.entries, place, |_| {});";
+    }
+    "shard/sets.rs" {
+        "sets-next-hop-does-not-count": "&& is_hop(set.hop)" => "&& (is_hop(set.hop) || true)";
+    }
+    "shard/queue.rs" {
+        "queue-loses-changes": "entry.queued = self.end() as u32;" => "entry.queued = (self.end() as u32).wrapping_sub(1);";
+        "queue-trims-one-too-many": "while self.start < place {" => "while self.start <= place {";
+        "queue-squeeze-moves-readers-wrong": "u64::from(place < **cursor)" => "u64::from(place <= **cursor)";
+        "queue-entry-never-leaves": "entry.is_queued = false;" => "";
+    }
+    "shard/branch.rs" {
+        "branch-forgets-what-it-told": "core::mem::replace(&mut self.told[entry as usize], source)" => "self.told[entry as usize]";
+        "branch-newcomer-misses-first-entry": "Dump { next: 0, again: false }" => "Dump { next: 1, again: false }";
+        "branch-refresh-tells-nothing": "(dump.again || !known)" => "!known";
+        "branch-dump-ends-early": "(to < core.entries.end()).then_some(dump)" => "None";
+    }
+    "shard/groups.rs" {
+        "groups-merge-unsettled": "self.blocks.is_empty() && self.branch" => "self.branch";
+        "groups-split-loses-blocks": "blocks: group.blocks.clone()," => "blocks: VecDeque::new(),";
+        "groups-message-skipped": "member.message += 1;" => "member.message += 2;";
+    }
+    "shard/pack.rs" {
+        "pack-sender-is-told-its-own": "match (message.source == member, message.kind) {" => "match (false, message.kind) {";
+        "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
+    }
+    "shard/export.rs" {
+        "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
+        "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
+        "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
+        "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
+        "export-no-export-ignored": "set.view.reach >= reach" => "(set.view.reach >= reach || true)";
+        "export-local-pref-inside-lost": "set.view.local_pref.to_be_bytes()" => "0u32.to_be_bytes()";
+        "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
+        "export-valley": "Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody," => "Some(Relationship::Peer | Relationship::Provider) => Reach::Customers,";
+    }
+    "shard/rib.rs" {
+        "rib-hears-of-own-networks": "path.peer != PeerIndex::LOCAL" => "path.peer != PeerIndex::LOCAL || true";
+        "rib-distance-swapped": "if internal { Distance::IBGP }" => "if !internal { Distance::IBGP }";
+    }
+    "shard/resolver.rs" {
+        "resolver-forgets-to-ask-again": "self.register_inside(valid, out);" => "";
+        "resolver-answer-changes-nothing": "hop.redecide = Some((0, provenance));" => "";
+        "resolver-decides-one-slice": "hop.redecide = (to < hop.log.len()).then_some((to, provenance));" => "hop.redecide = None;";
+        "resolver-does-not-log": "hop.log.push(entry);" => "";
+        "resolver-deregisters-what-is-used": "if self.inside(valid).next().is_none() {" => "if self.inside(valid).next().is_none() || true {";
+        "resolver-keeps-old-answers": "self.answers.remove(&valid);\n            self.register" => "self.register";
+    }
+    "reader.rs" {
+        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;" => "";
+        "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
+    }
+    "attributes/scan.rs" {
+        "reader-accepts-loops": "_ if self.path.has_loop => Verdict::Loop," => "";
+        "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
+        "reader-ignores-missing-attributes": "scan.check_mandatory(update, rules);" => "";
+    }
+    "attributes/canonical.rs" {
+        "canonical-relationship-unmarked": "put_only_to_customer(asn, out);\n        }" => "}";
+        "canonical-local-pref-ignored": "(code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d])," => "";
+    }
+    "session/states/established.rs" {
+        "session-hold-timer-not-restarted": "Event::Keepalive | Event::Update => fsm.restart_hold(cx.now)," => "Event::Keepalive | Event::Update => {}";
+        "session-keepalives-not-sent": "Event::Expired(Timer::Keepalive) => fsm.send_keepalive(cx)," => "Event::Expired(Timer::Keepalive) => {}";
+        "session-silence-goes-unseen": "Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx)," => "Event::Expired(Timer::Hold) => {}";
+    }
+    "session/fsm.rs" {
+        "session-end-is-not-told": "cx.out.push(Output::Down(reason.clone()));" => "";
+    }
+    "session/mod.rs" {
+        "session-collision-both-lose": "(local, self.config.local_as) < (remote, open.asn())" => "local == remote && open.asn() == self.config.local_as";
+    }
+    "session/negotiation.rs" {
+        "session-longer-hold-time": "open.hold_time.min(config.hold_time)" => "open.hold_time.max(config.hold_time)";
+    }
+}

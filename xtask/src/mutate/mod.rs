@@ -1,0 +1,122 @@
+//! Bugs seeded on purpose: how many of them do the tests see?
+//!
+//! The sources are copied into a folder of their own below cargo's target folder. One bug after the other is put in, built, and shown to
+//! an *oracle*: a command of cargo that is expected to fail. A bug that does not build is an error of the list and not a success. The list
+//! is data ([`list`]); a test sees to it that the code that it changes is still there.
+
+mod list;
+mod run;
+
+use anyhow::{Context, Result, bail};
+use bench_report::{Bar, Report, table};
+use clap::Args;
+use list::{MUTATIONS, Mutation};
+use run::{Outcome, Workshop};
+use serde_json::json;
+use std::path::Path;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// The share of bugs that has to be caught, in percent.
+const TARGET: f64 = 90.0;
+/// The shortest time that an oracle gets.
+const LEAST_PATIENCE: Duration = Duration::from_secs(20);
+/// What judges if nothing is said: random lives against a model, and scenarios.
+const ORACLE: &[&str] = &["test", "-q", "-p", "sluice-bgp", "--test", "model", "--test", "scenarios"];
+
+/// What to seed, and who judges.
+#[derive(Args)]
+pub struct Options {
+    /// Only bugs whose name has this in it.
+    #[arg(long)]
+    only: Option<String>,
+    /// Only the bugs' names.
+    #[arg(long)]
+    list: bool,
+    /// Seconds after which the oracle counts as hanging, which is a bug seen; ten times as long as it takes without a bug if absent.
+    #[arg(long)]
+    timeout: Option<u64>,
+    /// The oracle: words for cargo that begin with `test` or `run`; the model tests and scenarios of BGP if absent.
+    #[arg(last = true)]
+    oracle: Vec<String>,
+}
+
+/// Seeds the bugs one by one and says which were caught.
+pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
+    let wanted = |m: &&Mutation| options.only.as_ref().is_none_or(|part| m.name.contains(part.as_str()));
+    let mutations: Vec<&Mutation> = MUTATIONS.iter().filter(wanted).collect();
+    if options.list {
+        mutations.iter().for_each(|m| println!("{:<36} {}", m.name, m.file));
+        return Ok(ExitCode::SUCCESS);
+    }
+    if mutations.is_empty() {
+        bail!("no bug has such a name; `--list` names them");
+    }
+    let oracle = match &options.oracle[..] {
+        [] => ORACLE.iter().map(ToString::to_string).collect(),
+        words => words.to_vec(),
+    };
+    let mut workshop = Workshop::open(root, oracle)?;
+    println!("{} bugs, judged by `cargo {}`", mutations.len(), workshop.oracle());
+    match workshop.judge().context("without a bug")? {
+        (Outcome::Passed, took) => {
+            let patience = (took * 10).max(LEAST_PATIENCE);
+            workshop.set_limit(options.timeout.map_or(patience, Duration::from_secs));
+        }
+        (outcome, _) => bail!("the oracle does not pass without a bug: {}", outcome.name()),
+    }
+    let mut report = Report::begin("mutations");
+    let (mut lines, mut caught) = (Vec::new(), 0);
+    for mutation in &mutations {
+        let (outcome, took) = workshop.seed(mutation).with_context(|| mutation.name)?;
+        println!("{:<36} {:<10} {:>5.1} s", mutation.name, outcome.name(), took.as_secs_f64());
+        if matches!(outcome, Outcome::NotBuilt(_)) {
+            bail!("{}: does not build:\n{}", mutation.name, outcome.detail());
+        }
+        caught += usize::from(outcome != Outcome::Passed);
+        report.row(json!({
+            "name": mutation.name, "file": mutation.file, "outcome": outcome.name(),
+            "seconds": took.as_secs_f64(), "oracle": workshop.oracle(),
+        }));
+        lines.push((mutation, outcome));
+    }
+    let missed: Vec<Vec<String>> = lines
+        .iter()
+        .filter(|(_, outcome)| *outcome == Outcome::Passed)
+        .map(|(m, _)| vec![m.name.into(), m.file.into()])
+        .collect();
+    if !missed.is_empty() {
+        println!("\n{}", table(&["not caught", "file"], &missed));
+    }
+    println!("{caught} of {} caught", lines.len());
+    let share = 100.0 * caught as f64 / lines.len() as f64;
+    report.bar(Bar::higher("sim.mutations_caught", share, "%", TARGET));
+    report.finish(&[])?;
+    Ok(if share >= TARGET { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A bug can be seeded only where its code still is.
+    #[test]
+    fn every_mutation_finds_its_place_once() {
+        let mut names = std::collections::BTreeSet::new();
+        let mut wrong = Vec::new();
+        for mutation in MUTATIONS {
+            assert!(names.insert(mutation.name), "{} comes twice", mutation.name);
+            assert_ne!(mutation.find, mutation.replace, "{}", mutation.name);
+            let text = std::fs::read_to_string(crate::root().join(mutation.file)).unwrap_or_default();
+            let found = text.matches(mutation.find).count();
+            if found != 1 {
+                wrong.push(format!(
+                    "{}: {found} times in {}: {}",
+                    mutation.name, mutation.file, mutation.find
+                ));
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        assert!(names.len() >= 30, "{}", names.len());
+    }
+}

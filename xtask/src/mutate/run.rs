@@ -1,0 +1,230 @@
+//! The workshop: a copy of the sources where bugs are put in, built and judged.
+
+use super::list::Mutation;
+use anyhow::{Context, Result, bail};
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a build may take; the first one builds everything.
+const BUILD_TIME: Duration = Duration::from_secs(1800);
+/// How long an oracle gets before it is known how long it needs.
+const FIRST_TIME: Duration = Duration::from_secs(1200);
+/// How often is looked whether a process has ended.
+const LOOK: Duration = Duration::from_millis(20);
+/// Memory of an oracle in KiB: a bug may ask for all there is.
+const MOST_MEMORY: u64 = 8 << 20;
+
+/// What became of an oracle.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// It saw nothing.
+    Passed,
+    /// It failed.
+    Failed,
+    /// It did not end in time.
+    Hung,
+    /// It could not be built; what the compiler said.
+    NotBuilt(String),
+}
+
+impl Outcome {
+    /// In a word.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Outcome::Passed => "NOT CAUGHT",
+            Outcome::Failed => "caught",
+            Outcome::Hung => "hangs",
+            Outcome::NotBuilt(_) => "not built",
+        }
+    }
+
+    /// What there is to say besides.
+    pub fn detail(&self) -> &str {
+        match self {
+            Outcome::NotBuilt(text) => text,
+            _ => "",
+        }
+    }
+}
+
+/// A copy of the sources, and who judges what is done to it.
+pub struct Workshop {
+    sources: PathBuf,
+    target: PathBuf,
+    shared: PathBuf,
+    oracle: Vec<String>,
+    limit: Duration,
+}
+
+impl Workshop {
+    /// Copies the sources of `root`, as they are in the working tree, to below cargo's target folder. Files that are the same stay as they are, so that
+    /// little is built again.
+    pub fn open(root: &Path, oracle: Vec<String>) -> Result<Self> {
+        if !matches!(oracle.first().map(String::as_str), Some("test" | "run")) {
+            bail!("an oracle begins with `test` or `run`");
+        }
+        let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root.join("target"), PathBuf::from);
+        let folder = std::path::absolute(target)?.join("mutants");
+        let sources = folder.join("source");
+        let listed = Command::new("git")
+            .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+            .current_dir(root)
+            .output()
+            .context("git does not start")?;
+        if !listed.status.success() {
+            bail!("git ls-files: {}", String::from_utf8_lossy(&listed.stderr));
+        }
+        let listed = String::from_utf8(listed.stdout)?;
+        let files: Vec<&str> = listed.split('\0').filter(|f| !f.is_empty()).collect();
+        for file in &files {
+            // A file that git knows may have been removed and not committed.
+            if root.join(file).is_file() {
+                copy_if_other(&root.join(file), &sources.join(file))?;
+            }
+        }
+        remove_others(&sources, &sources, &files)?;
+        let shared = std::env::var_os("SLUICE_SHARED").map_or_else(|| root.join("../shared"), PathBuf::from);
+        let shared = std::path::absolute(shared)?;
+        Ok(Workshop { sources, target: folder.join("target"), shared, oracle, limit: FIRST_TIME })
+    }
+
+    /// How long the oracle gets from now on.
+    pub fn set_limit(&mut self, limit: Duration) {
+        self.limit = limit;
+    }
+
+    /// The oracle's words.
+    pub fn oracle(&self) -> String {
+        self.oracle.join(" ")
+    }
+
+    /// Puts a bug in, judges, and takes it out again, whatever happens; how long the oracle took.
+    pub fn seed(&self, mutation: &Mutation) -> Result<(Outcome, Duration)> {
+        let file = self.sources.join(mutation.file);
+        let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
+        if text.matches(mutation.find).count() != 1 {
+            bail!("`{}` is not once in {}", mutation.find, mutation.file);
+        }
+        fs::write(&file, text.replacen(mutation.find, mutation.replace, 1))?;
+        let judged = self.judge();
+        fs::write(&file, text)?;
+        judged
+    }
+
+    /// Builds the oracle and lets it judge the sources as they are; how long that took without the building.
+    pub fn judge(&self) -> Result<(Outcome, Duration)> {
+        let words: Vec<&str> = self.oracle.iter().map(String::as_str).collect();
+        // What is behind `--` is for the program and not for cargo.
+        let own = words.split(|w| *w == "--").next().unwrap_or_default();
+        let mut build = own.to_vec();
+        match build[0] {
+            "test" => build.push("--no-run"),
+            _ => build[0] = "build",
+        }
+        let (built, said) = self.cargo(&build, BUILD_TIME)?;
+        match built {
+            Some(true) => {}
+            Some(false) => return Ok((Outcome::NotBuilt(said), Duration::ZERO)),
+            None => bail!("the build takes longer than {} s", BUILD_TIME.as_secs()),
+        }
+        let start = Instant::now();
+        let (passed, _) = self.cargo(&words, self.limit)?;
+        let outcome = match passed {
+            Some(true) => Outcome::Passed,
+            Some(false) => Outcome::Failed,
+            None => Outcome::Hung,
+        };
+        Ok((outcome, start.elapsed()))
+    }
+
+    /// Runs cargo in the copy; whether it succeeded (`None`: it did not end in time) and what it said on standard error.
+    fn cargo(&self, words: &[&str], limit: Duration) -> Result<(Option<bool>, String)> {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new("sh");
+        let script = format!("ulimit -v {MOST_MEMORY}; exec \"$0\" \"$@\"");
+        command
+            .arg("-c")
+            .arg(if words.contains(&"--no-run") || words[0] == "build" {
+                "exec \"$0\" \"$@\""
+            } else {
+                &script
+            })
+            .arg(&cargo)
+            .args(words)
+            .current_dir(&self.sources)
+            .env("CARGO_TARGET_DIR", &self.target)
+            .env("SLUICE_SHARED", &self.shared)
+            // The same cases for every bug, and no search for the smallest one: that it fails is all one wants to know.
+            .env("PROPTEST_RNG_SEED", "1")
+            .env("PROPTEST_MAX_SHRINK_ITERS", "0")
+            .env("PROPTEST_DISABLE_FAILURE_PERSISTENCE", "true")
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        // What cargo tells the processes that it runs is not for another cargo.
+        for (name, _) in std::env::vars_os() {
+            let is_inner =
+                name.to_str().is_some_and(|n| n.starts_with("CARGO_PKG_") || n == "CARGO_MANIFEST_DIR");
+            if is_inner {
+                command.env_remove(name);
+            }
+        }
+        let mut child = command.spawn().context("sh does not start")?;
+        let mut stderr = child.stderr.take();
+        let reader = std::thread::spawn(move || {
+            let mut said = Vec::new();
+            stderr.as_mut().map(|s| s.read_to_end(&mut said));
+            String::from_utf8_lossy(&said).into_owned()
+        });
+        let success = wait(&mut child, limit)?;
+        let said = reader.join().unwrap_or_default();
+        Ok((success, said))
+    }
+}
+
+/// Waits for a process, but not longer than `limit`: then it and its children are killed.
+fn wait(child: &mut Child, limit: Duration) -> Result<Option<bool>> {
+    let end = Instant::now() + limit;
+    while Instant::now() < end {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status.success()));
+        }
+        std::thread::sleep(LOOK);
+    }
+    Command::new("kill").args(["-KILL", "--", &format!("-{}", child.id())]).status()?;
+    child.wait()?;
+    Ok(None)
+}
+
+fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
+    let octets = fs::read(from).with_context(|| from.display().to_string())?;
+    if fs::read(to).is_ok_and(|known| known == octets) {
+        return Ok(());
+    }
+    if let Some(folder) = to.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(to, octets).with_context(|| to.display().to_string())?;
+    let mode = fs::metadata(from)?.permissions();
+    Ok(fs::set_permissions(to, mode)?)
+}
+
+/// Removes files of earlier copies that are no more.
+fn remove_others(root: &Path, folder: &Path, files: &[&str]) -> Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.strip_prefix(root)?.as_os_str();
+        if path.is_dir() {
+            remove_others(root, &path, files)?;
+        } else if !files.iter().any(|file| OsStr::new(file) == name) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
