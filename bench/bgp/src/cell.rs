@@ -156,6 +156,7 @@ impl Stage<'_> {
             peers: play.peers.clone(),
             late: play.late.clone(),
             listen: None,
+            only_count: false,
             speed: Speed::Full,
             reading_threads: cores.min(receivers),
             target_processes,

@@ -39,7 +39,7 @@ struct Args {
     /// The share of each table that is used.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Sluice also with one thread and with so many, where ten feeds come (S2, S3). As shipped it has as many as cores.
+    /// Sluice also with one thread and with so many, where ten feeds come (S2, S3) and where single routes do (S6). As shipped it has as many as cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
@@ -159,7 +159,7 @@ fn compare(
     println!("{}: {} (after {})", scenario.name(), scenario.title(), cell::clock(begin));
     let mut contenders: Vec<Contender> =
         contenders.iter().copied().filter(|c| !scenario.installs() || c.installs()).collect();
-    let with_threads = args.threads.filter(|n| *n > 1 && matches!(scenario, Scenario::S2 | Scenario::S3));
+    let with_threads = args.threads.filter(|n| *n > 1 && scenario.has_threads());
     if let (Some(threads), Some(first)) = (with_threads, contenders.first())
         && first.device == Device::Sluice
     {

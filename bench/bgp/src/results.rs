@@ -216,7 +216,11 @@ impl Results {
                 report.bar(Bar::lower(&format!("bgp.{}.{name}", scenario.name()), own / best, "x", 1.0));
             }
         }
-        for several in self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1)) {
+        for several in self
+            .contenders(Some(scenario))
+            .into_iter()
+            .filter(|c| c.threads > Some(1) && !scenario.is_latency())
+        {
             let pair = self.middle(scenario, single, Sample::value).zip(self.middle(
                 scenario,
                 several,

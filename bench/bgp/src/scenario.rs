@@ -79,6 +79,11 @@ impl Scenario {
         matches!(self, Scenario::S6)
     }
 
+    /// Whether it is of interest how many threads there are.
+    pub const fn has_threads(self) -> bool {
+        matches!(self, Scenario::S2 | Scenario::S3 | Scenario::S6)
+    }
+
     /// Whether a relay can stand in for the router.
     pub const fn has_floor(self) -> bool {
         !matches!(self, Scenario::S5 | Scenario::S8)

@@ -183,12 +183,7 @@ pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
     let sharing = args.sharing.or(scenario.sharing()).unwrap_or(3);
     let content = args.workload.load(args.routes, families, sharing, args.seed)?;
     let trace = content.trace()?;
-    let of_trace = trace.as_ref().filter(|_| !args.floor);
-    let senders = args.senders.unwrap_or_else(|| of_trace.map_or(1, |t| t.peers.len()));
-    ensure!(
-        !args.with_relay() || trace.is_none() || senders == 1,
-        "a relay knows of no best path: with a trace it goes with one sender"
-    );
+    let senders = args.senders.unwrap_or_else(|| trace.as_ref().map_or(1, |t| t.peers.len()));
     ensure!((1..=MOST_PEERS).contains(&senders), "there have to be 1 to {MOST_PEERS} senders");
     ensure!(args.receivers <= MOST_PEERS, "there can be at most {MOST_PEERS} receivers");
     let order = args.order(trace.is_some())?;
@@ -241,7 +236,7 @@ impl BgpsimArgs {
         let told = peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
         let relay = Relay::start(Asn(self.target_as), peers.len(), told)?;
         let peers = peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
-        let alone = BgpsimArgs { listen: None, pids: Vec::new(), ..self.clone() };
+        let alone = BgpsimArgs { floor: true, listen: None, pids: Vec::new(), ..self.clone() };
         let results = alone.perform(relay.address, peers, Vec::new(), workload)?;
         relay.join()?;
         Ok(results)
@@ -255,12 +250,15 @@ impl BgpsimArgs {
         workload: &Workload,
     ) -> Result<Vec<PhaseResult>> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        // A relay knows of no best path.
+        let several = peers.iter().filter(|p| p.role == Role::Sender).count() > 1;
         let setup = Setup {
             target,
             target_as: Asn(self.target_as),
             peers,
             late,
             listen: self.listen,
+            only_count: self.floor && several && matches!(self.workload, Source::Trace(_)),
             speed: self.speed,
             reading_threads: self.reading_threads.unwrap_or(cores.min(self.receivers.max(1))),
             target_processes: self.pids.clone(),
@@ -269,10 +267,6 @@ impl BgpsimArgs {
             settle: Duration::from_millis(self.settle),
         };
         run::run(&setup, workload)
-    }
-
-    fn with_relay(&self) -> bool {
-        self.floor || self.beside_floor
     }
 
     fn families(&self) -> Families {

@@ -36,6 +36,8 @@ pub struct Setup {
     pub late: Vec<Peer>,
     /// The port to wait for the target's connections at, instead of connecting.
     pub listen: Option<u16>,
+    /// Receivers only count: the target copies, and knows of no best path.
+    pub only_count: bool,
     /// How fast the measured phase is sent.
     pub speed: Speed,
     /// Threads that read.
@@ -206,6 +208,10 @@ impl Run<'_> {
 
     fn phase(&self, phase: &Phase) -> Result<PhaseResult> {
         self.ear.receivers().for_each(|(_, mut tally)| tally.begin(phase.expectation.clone()));
+        if let (true, Action::Send { streams, .. }) = (self.setup.only_count, &phase.action) {
+            let all: usize = streams.iter().map(|s| s.prefixes(0..s.len())).sum();
+            self.ear.receivers().for_each(|(_, mut tally)| tally.only_count(all as u64));
+        }
         let meter = Meter::start(&self.setup.target_processes);
         let mut progress = Progress::begin(self.senders, self.setup.peers.len() - self.senders.len());
         let begin = progress.begin;

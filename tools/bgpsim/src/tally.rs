@@ -43,6 +43,8 @@ pub struct Counts {
 pub struct Tally {
     index: Arc<Index>,
     expectation: Arc<Expectation>,
+    /// All that matters is that so many prefixes are heard, repetitions too.
+    count: Option<u64>,
     present: Bits,
     news: Bits,
     /// Prefixes that are there and should not be, or the other way round.
@@ -64,6 +66,7 @@ impl Tally {
         Tally {
             index,
             expectation,
+            count: None,
             present: none.clone(),
             news: none,
             wrong,
@@ -85,12 +88,19 @@ impl Tally {
         self.wrong = expectation.present.without(&self.present).count()
             + self.present.without(&expectation.present).count();
         self.expectation = expectation;
+        self.count = None;
         self.counts = Counts::default();
+    }
+
+    /// From here to the end of the phase nothing matters but that so many prefixes are heard, repetitions too. Who copies what several
+    /// senders say of the same prefixes may tell them in any order.
+    pub fn only_count(&mut self, prefixes: u64) {
+        self.count = Some(prefixes);
     }
 
     /// Takes the body of an UPDATE that was read at `at`.
     pub fn update(&mut self, body: &[u8], at: Instant) -> Result<(), WireError> {
-        let Tally { index, expectation, present, news, wrong, awaited, next, counts } = self;
+        let Tally { index, expectation, present, news, wrong, awaited, next, counts, .. } = self;
         let mut any = false;
         routes::each(body, |prefix, announced| {
             any = true;
@@ -112,14 +122,19 @@ impl Tally {
         if any {
             counts.first.get_or_insert(at);
             counts.last = Some(at);
-            counts.complete = if *wrong == 0 && *awaited == 0 { counts.complete.or(Some(at)) } else { None };
+            let complete = self.is_complete();
+            let since = &mut self.counts.complete;
+            *since = if complete { since.or(Some(at)) } else { None };
         }
         Ok(())
     }
 
     /// Whether all is as it should be.
     pub fn is_complete(&self) -> bool {
-        self.wrong == 0 && self.awaited == 0
+        match self.count {
+            Some(count) => self.counts.announced + self.counts.withdrawn == count,
+            None => self.wrong == 0 && self.awaited == 0,
+        }
     }
 
     /// Prefixes that should be there and are not, or of which there should have been news: how many, and some of them.
