@@ -2,6 +2,7 @@
 
 use crate::contender::{Contender, PEERS, ROUTER};
 use crate::scenario::Play;
+use crate::thread::{self, Thread};
 use anyhow::{Context, Result, anyhow};
 use bench_lab::{Device, Process, TableWatch, inside, of_node};
 use sluice_base::Asn;
@@ -52,6 +53,8 @@ pub struct Sample {
     pub sent: usize,
     /// Seconds, and prefixes that a receiver had heard by then.
     pub progress: Vec<(f64, f64)>,
+    /// Sluice's BGP by thread: what each did in the measured phase and until the router's rest.
+    pub threads: Vec<Thread>,
 }
 
 impl Sample {
@@ -88,6 +91,8 @@ impl Stage<'_> {
         let before = of_node(&lab, ROUTER);
         let pid = before.first().context("the router does not run")?.id.pid;
         let watch = play.scenario.installs().then(|| TableWatch::start(pid)).transpose()?;
+        let bgp = before.iter().find(|p| p.name == "bgp").map(|p| p.id.pid);
+        let earlier = bgp.map(thread::of_process).unwrap_or_default();
         let pids: Vec<u32> = before.iter().map(|p| p.id.pid).collect();
         let mut setup = self.setup(play, SocketAddr::from((Ipv4Addr::new(10, 1, 0, 1), 179)), pids);
         setup.peers.iter_mut().chain(&mut setup.late).for_each(|p| p.hold_time = contender.hold_time());
@@ -113,6 +118,8 @@ impl Stage<'_> {
         let mut sample = sample(play, &phases, &before, &after, self.limit);
         // The processes may have worked on after the receivers had everything: that is part of it.
         add_rest(&mut sample, &at_end, &after);
+        let threads = bgp.map(thread::of_process).unwrap_or_default();
+        sample.threads = threads.into_iter().map(|t| t.since(&earlier)).collect();
         sample.peak = sample.resident_peak.saturating_sub(shared);
         match installed {
             Err(e) => (sample.seconds, sample.note) = (None, format!("{e:#}")),
@@ -197,6 +204,7 @@ fn sample(
         updates: last.heard.iter().map(|h| h.counts.messages as f64).sum::<f64>() / heard,
         sent: last.messages,
         progress: last.progress.iter().map(|p| (p.0, p.2)).collect(),
+        threads: Vec::new(),
     }
 }
 

@@ -5,8 +5,11 @@
 mod cell;
 mod contender;
 mod figures;
+mod model;
 mod results;
+mod scaling;
 mod scenario;
+mod thread;
 
 use anyhow::{Context, Result, ensure};
 use bench_lab::Device;
@@ -16,6 +19,7 @@ use clap::Parser;
 use contender::Contender;
 use figures::Figures;
 use results::{Cell, Results};
+use scaling::Scaling;
 use scenario::{Play, Scenario};
 use sluice_bgpsim::table::{Size, Table};
 use std::path::PathBuf;
@@ -57,6 +61,10 @@ struct Args {
     /// Instead of the comparison: the figures of the multicore BGP thesis, with Sluice alone.
     #[arg(long, conflicts_with = "smoke")]
     figures: bool,
+    /// Instead of the comparison: how S1 to S4 get on with more threads than this machine has cores, by what each stage costs, beside
+    /// what is measured with as many as it has.
+    #[arg(long, conflicts_with_all = ["smoke", "figures"])]
+    scaling: bool,
     /// A quick look at whether everything still works together: a small made-up table, Sluice and BIRD 2, once; nothing is written.
     #[arg(long)]
     smoke: bool,
@@ -128,6 +136,10 @@ fn main() -> Result<()> {
         "daemons: processors {processors:?} by affinity; {} runs, {} s a cell at most",
         args.runs, args.limit
     );
+    if args.scaling {
+        let scenarios: Vec<_> = args.scenarios().into_iter().filter(|s| s.has_model()).collect();
+        return Scaling { stage: &stage, runs: args.runs, scale: args.scale }.draw(&table, &scenarios);
+    }
     let mut report = Report::begin("bgp");
     let mut results = Results::new(&source, args.scale, &processors);
     let begin = Instant::now();

@@ -84,6 +84,11 @@ impl Scenario {
         matches!(self, Scenario::S2 | Scenario::S3 | Scenario::S6)
     }
 
+    /// Whether what it takes with more threads can be told from its stages: everything is sent at once.
+    pub const fn has_model(self) -> bool {
+        matches!(self, Scenario::S1 | Scenario::S2 | Scenario::S3 | Scenario::S4)
+    }
+
     /// Whether a relay can stand in for the router.
     pub const fn has_floor(self) -> bool {
         !matches!(self, Scenario::S5 | Scenario::S8)

@@ -5,7 +5,7 @@ use nix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
 
 /// Nanoseconds that this thread has run.
-fn now() -> Result<f64> {
+pub fn now() -> Result<f64> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
     Ok(time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64)
 }

@@ -5,9 +5,11 @@
 
 mod ablation;
 mod clock;
+pub mod crossing;
 mod feed;
 mod passes;
 mod speaker;
+pub mod stages;
 mod table;
 
 use ablation::Ablation;

@@ -1,0 +1,43 @@
+//! What the threads of a process do.
+
+use std::fs::{read_dir, read_to_string};
+
+/// A thread of a process.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Thread {
+    /// Its number.
+    pub id: u32,
+    /// Whether it is the process's first.
+    pub is_main: bool,
+    /// Processor time, in seconds.
+    pub cpu_s: f64,
+    /// How often it gave up its processor or lost it.
+    pub switches: u64,
+}
+
+impl Thread {
+    /// What it did since then; all of it, if it was not there.
+    pub fn since(self, earlier: &[Thread]) -> Self {
+        let Some(before) = earlier.iter().find(|t| t.id == self.id) else { return self };
+        Thread {
+            cpu_s: self.cpu_s - before.cpu_s,
+            switches: self.switches.saturating_sub(before.switches),
+            ..self
+        }
+    }
+}
+
+/// All threads of a process; none if it has ended.
+pub fn of_process(pid: u32) -> Vec<Thread> {
+    let entries = read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
+    let ids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    ids.filter_map(|id| thread(pid, id)).collect()
+}
+
+fn thread(pid: u32, id: u32) -> Option<Thread> {
+    let of = |name: &str| read_to_string(format!("/proc/{pid}/task/{id}/{name}")).ok();
+    let ns: f64 = of("schedstat")?.split_whitespace().next()?.parse().ok()?;
+    let status = of("status")?;
+    let counts = status.lines().filter_map(|l| l.split_once("ctxt_switches:")?.1.trim().parse::<u64>().ok());
+    Some(Thread { id, is_main: pid == id, cpu_s: ns / 1e9, switches: counts.sum() })
+}

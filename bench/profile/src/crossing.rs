@@ -1,0 +1,111 @@
+//! What it costs to get from one thread to another, and in and out of the kernel.
+
+use crate::clock::now;
+use crate::passes::PIECE as READ;
+use anyhow::{Result, anyhow};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use tokio::runtime::Builder;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+
+/// Octets that are written at a time.
+const PIECE: usize = 32_768;
+/// Letters that are exchanged.
+const LETTERS: usize = 40_000;
+/// Letters of one who does not wait for answers, before he does.
+const BURST: usize = 64;
+
+/// Processor time of a letter from thread to thread, in seconds, of both threads together.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LetterCost {
+    /// The one who gets it is awake: it waits there with others.
+    pub awake: f64,
+    /// Who gets it sleeps, and who sends it sleeps until the answer.
+    pub asleep: f64,
+}
+
+/// Of an octet of a TCP connection, in seconds, by who reads and by who writes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TcpCost {
+    /// Reading 64 KiB at a time.
+    pub read: f64,
+    /// Writing 32 KiB at a time; on one machine much of what receiving costs the kernel is done by who writes.
+    pub write: f64,
+}
+
+/// Letters between two threads with a runtime each, as the process has them.
+///
+/// # Errors
+/// If a runtime cannot be made.
+pub fn letters() -> Result<LetterCost> {
+    Ok(LetterCost { awake: exchange(BURST)?, asleep: exchange(1)? })
+}
+
+type Ends<T> = (UnboundedSender<T>, UnboundedReceiver<T>);
+
+fn exchange(burst: usize) -> Result<f64> {
+    let (to, mut there): Ends<[usize; 8]> = unbounded_channel();
+    let (back, mut here): Ends<[usize; 8]> = unbounded_channel();
+    std::thread::scope(|scope| {
+        let other = scope.spawn(move || -> Result<f64> {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            let begin = now()?;
+            runtime.block_on(async {
+                while let Some(letter) = there.recv().await {
+                    if letter[0].is_multiple_of(burst) {
+                        let _ = back.send(letter);
+                    }
+                }
+            });
+            Ok(now()? - begin)
+        });
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let begin = now()?;
+        runtime.block_on(async {
+            for number in 1..=LETTERS {
+                let _ = to.send([number; 8]);
+                if number.is_multiple_of(burst) {
+                    here.recv().await;
+                }
+            }
+        });
+        let own = now()? - begin;
+        drop(to);
+        let others = other.join().map_err(|_| anyhow!("the other thread panicked"))??;
+        let letters = LETTERS + LETTERS / burst;
+        Ok((own + others) / 1e9 / letters as f64)
+    })
+}
+
+/// A connection on the loopback that so many octets go through.
+///
+/// # Errors
+/// If there is no loopback.
+pub fn tcp(octets: usize) -> Result<TcpCost> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    let mut writer = TcpStream::connect(listener.local_addr()?)?;
+    let (mut reader, _) = listener.accept()?;
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(move || -> Result<f64> {
+            let piece = vec![0x5a; PIECE];
+            let begin = now()?;
+            for _ in 0..octets / PIECE {
+                writer.write_all(&piece)?;
+            }
+            Ok(now()? - begin)
+        });
+        let mut buffer = vec![0; READ];
+        let begin = now()?;
+        let mut read = 0;
+        loop {
+            match reader.read(&mut buffer)? {
+                0 => break,
+                more => read += more,
+            }
+        }
+        let own = now()? - begin;
+        let others = writing.join().map_err(|_| anyhow!("the writing thread panicked"))??;
+        let each = |ns: f64| ns / 1e9 / read.max(1) as f64;
+        Ok(TcpCost { read: each(own), write: each(others) })
+    })
+}

@@ -1,0 +1,292 @@
+//! What each stage that can run beside the others costs, for given feeds and receivers: every intake, every table and every writer by
+//! itself, each from beginning to end as if on a thread of its own, in thread processor time.
+
+use crate::clock::now;
+use crate::passes::PIECE as READ;
+use anyhow::{Result, anyhow};
+use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::{
+    Asn, Distance, Forwarding, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance,
+    RouteBatch, RouterId,
+};
+use sluice_bgp::attributes::ReceiveRules;
+use sluice_bgp::hash::HashSeed;
+use sluice_bgp::reader::{Batches, Framer, Reader};
+use sluice_bgp::session::Families;
+use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::table::{Dated, Life, Order, Sharded, Spread, Table, Told};
+use sluice_bgp::wire::MessageType;
+use sluice_bgp::writer::Outlet;
+use sluice_machine::{Budget, Outbox, Progress};
+use smallvec::SmallVec;
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The router's AS.
+const LOCAL_AS: Asn = Asn(65000);
+/// The AS of the first peer.
+const FIRST_AS: u32 = 65001;
+/// Octets that a table fills in for a neighbour at a time.
+const PIECE: usize = 32_768;
+/// Routes that the RIB is handed at a time.
+const RIB_BATCH: usize = 4096;
+/// All sessions are the first of their peers.
+const LIFE: Life = 1;
+
+/// Who sends what to how many.
+#[derive(Clone, Debug)]
+pub struct Scene<'a> {
+    /// The UPDATEs of each sender.
+    pub feeds: Vec<&'a [u8]>,
+    /// Peers that only listen. Senders are told what others send, too.
+    pub receivers: usize,
+    /// Whether IPv6 is spoken beside IPv4.
+    pub ipv6: bool,
+}
+
+/// What a table costs, in seconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TableCost {
+    /// Taking batches, deciding, and preparing routes for the RIB.
+    pub decide: f64,
+    /// Packing messages and copying them for each peer.
+    pub fill: f64,
+}
+
+/// What the stages cost with a number of tables; letters and the kernel's part of reading and writing are not in it.
+#[derive(Clone, Debug, Default)]
+pub struct Stages {
+    /// Each sender's intake, in seconds: framing, parsing, canonical attributes, and the spread over the tables.
+    pub intakes: Vec<f64>,
+    /// Each table.
+    pub tables: Vec<TableCost>,
+    /// Octets that each peer is told; senders first.
+    pub told: Vec<usize>,
+    /// Batches that intakes hand to each table.
+    pub batches: Vec<usize>,
+    /// Pieces that each table hands to writers.
+    pub pieces: Vec<usize>,
+    /// UPDATEs that were read, and prefixes in them.
+    pub read: (u64, u64),
+    /// Routes for the RIB.
+    pub for_rib: usize,
+}
+
+/// What one intake read in one piece, for one table, and whose intake it is.
+type Letters = Vec<(usize, Batches)>;
+
+/// Measures a scene with so many tables.
+///
+/// # Errors
+/// If a feed is not well-formed.
+pub fn measure(scene: &Scene<'_>, tables: u16) -> Result<Stages> {
+    let spread = Spread::new(HashSeed(7), tables);
+    let mut stages = Stages::default();
+    for (number, feed) in scene.feeds.iter().enumerate() {
+        stages.intakes.push(time_intake(number, feed, spread)?);
+    }
+    let letters = letters(scene, spread, &mut stages.read)?;
+    let peers = scene.feeds.len() + scene.receivers;
+    stages.told = vec![0; peers];
+    for letters in letters {
+        stages.batches.push(letters.iter().filter(|l| !l.1.is_empty()).count());
+        let mut driven = Driven::new(scene, spread);
+        for (at, (sender, mut batches)) in letters.into_iter().enumerate() {
+            driven.take(sender, &mut batches)?;
+            // As often as a table looks for other work: when every sender has had its turn.
+            if (at + 1).is_multiple_of(scene.feeds.len()) {
+                driven.work()?;
+            }
+        }
+        while driven.work()? {}
+        stages.tables.push(driven.cost);
+        stages.pieces.push(driven.pieces);
+        stages.for_rib += driven.for_rib;
+        stages.told.iter_mut().zip(&driven.told).for_each(|(all, told)| *all += told);
+    }
+    Ok(stages)
+}
+
+fn reader(number: usize, spread: Spread) -> Reader {
+    let rules = ReceiveRules {
+        local_as: LOCAL_AS,
+        peer_as: Asn(FIRST_AS + number as u32),
+        four_octet_as: true,
+        families: Families { ipv4: true, ipv6: true },
+        local_address: Ipv4Addr::new(10, 1, 0, 1).into(),
+        enforce_first_as: false,
+        relationship: None,
+    };
+    Reader::new(rules, spread)
+}
+
+fn empty(spread: Spread) -> Vec<Batches> {
+    std::iter::repeat_with(Batches::default).take(spread.tables()).collect()
+}
+
+/// Reads octets into batches.
+fn read(reader: &mut Reader, framer: &mut Framer, mut octets: &[u8], into: &mut [Batches]) -> Result<()> {
+    while let Some(frame) = framer.next(&mut octets).map_err(|e| anyhow!("{e}"))? {
+        if frame.kind == MessageType::Update {
+            let read = reader.update(frame.body, Provenance::NONE, into);
+            read.map_err(|n| anyhow!("the session would end: {n}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// With batches that are used again, as the process does.
+fn time_intake(number: usize, feed: &[u8], spread: Spread) -> Result<f64> {
+    let (mut reader, mut framer, mut batches) = (reader(number, spread), Framer::default(), empty(spread));
+    let begin = now()?;
+    for piece in feed.chunks(READ) {
+        read(&mut reader, &mut framer, piece, &mut batches)?;
+        batches.iter_mut().for_each(Batches::clear);
+    }
+    Ok((now()? - begin) / 1e9)
+}
+
+/// What each table is written, senders taking turns.
+fn letters(scene: &Scene<'_>, spread: Spread, read_in_all: &mut (u64, u64)) -> Result<Vec<Letters>> {
+    let mut letters: Vec<Letters> = (0..spread.tables()).map(|_| Letters::new()).collect();
+    let start = |(number, feed): (usize, &&'_ [u8])| (reader(number, spread), Framer::default(), feed.len());
+    let mut intakes: Vec<(Reader, Framer, usize)> = scene.feeds.iter().enumerate().map(start).collect();
+    let longest = intakes.iter().map(|i| i.2).max().unwrap_or(0);
+    for from in (0..longest).step_by(READ) {
+        for (number, (reader, framer, length)) in intakes.iter_mut().enumerate() {
+            let mut batches = empty(spread);
+            let piece = from.min(*length)..(from + READ).min(*length);
+            read(reader, framer, &scene.feeds[number][piece], &mut batches)?;
+            letters.iter_mut().zip(batches).for_each(|(to, batches)| to.push((number, batches)));
+        }
+    }
+    for (reader, ..) in &intakes {
+        read_in_all.0 += reader.counters.updates;
+        read_in_all.1 += reader.counters.announced;
+    }
+    Ok(letters)
+}
+
+/// A table by itself.
+struct Driven {
+    table: Table,
+    out: Outbox<Told>,
+    answers: u64,
+    peers: usize,
+    cost: TableCost,
+    pieces: usize,
+    told: Vec<usize>,
+    for_rib: usize,
+    buffer: Vec<u8>,
+}
+
+/// Peers are numbered from 1.
+const fn peer(number: usize) -> PeerIndex {
+    PeerIndex(number as u16 + 1)
+}
+
+impl Driven {
+    /// With all sessions up.
+    fn new(scene: &Scene<'_>, spread: Spread) -> Self {
+        let peers = scene.feeds.len() + scene.receivers;
+        let mut out = Outbox::new();
+        let mut table = Table::new(LOCAL_AS, RouterId(1), spread.seed());
+        for number in 0..peers {
+            let address = Ipv4Addr::from_bits(Ipv4Addr::new(10, 1, 0, 2).to_bits() + number as u32);
+            let router_id = RouterId(number as u32 + 2);
+            let info = PeerInfo { router_id, address: address.into(), internal: false, direct: false };
+            table.order(Order::PeerUp { peer: peer(number), life: LIFE, info }, &mut out);
+            table.order(Order::Open(peer(number), Box::new(outlet(scene.ipv6))), &mut out);
+        }
+        let (cost, told) = (TableCost::default(), vec![0; peers]);
+        Driven { table, out, answers: 0, peers, cost, pieces: 0, told, for_rib: 0, buffer: Vec::new() }
+    }
+
+    /// Takes what an intake read.
+    fn take(&mut self, sender: usize, batches: &mut Batches) -> Result<()> {
+        let begin = now()?;
+        if !batches.is_empty() {
+            self.table.apply(peer(sender), LIFE, batches, &mut self.out);
+        }
+        self.answer();
+        self.cost.decide += (now()? - begin) / 1e9;
+        Ok(())
+    }
+
+    /// Does some of what waits, and tells peers and the RIB what there is; whether there was anything.
+    fn work(&mut self) -> Result<bool> {
+        let begin = now()?;
+        let mut busy = self.table.run_slice(Budget::SLICE, &mut self.out) == Progress::More;
+        self.answer();
+        busy |= self.for_rib::<Ipv4Prefix>() | self.for_rib::<Ipv6Prefix>();
+        let between = now()?;
+        for number in 0..self.peers {
+            if self.table.has_output(peer(number)) {
+                self.buffer.clear();
+                self.table.fill(peer(number), PIECE, &mut self.buffer, &mut Sent::default());
+                self.told[number] += self.buffer.len();
+                self.pieces += 1;
+                busy |= !self.buffer.is_empty();
+            }
+        }
+        self.cost.decide += (between - begin) / 1e9;
+        self.cost.fill += (now()? - between) / 1e9;
+        Ok(busy)
+    }
+
+    fn for_rib<P: Sharded>(&mut self) -> bool {
+        if !self.table.has_rib_changes::<P>() {
+            return false;
+        }
+        let mut batch = RouteBatch::<P>::default();
+        let more = self.table.rib_batch(RIB_BATCH, &mut batch);
+        self.for_rib += batch.updates.len();
+        more
+    }
+
+    /// Every next hop is on a connected subnet.
+    fn answer(&mut self) {
+        let asked: Vec<Told> = self.out.drain().collect();
+        for question in asked {
+            self.answers += 1;
+            let number = self.answers;
+            let order = match question {
+                Told::InterestIpv4(Interest::Register(address), _) => connected(Ipv4Prefix::new(address, 24))
+                    .map(|answer| Order::AnswerIpv4(Dated { number, answer }, Provenance::NONE)),
+                Told::InterestIpv6(Interest::Register(address), _) => connected(Ipv6Prefix::new(address, 64))
+                    .map(|answer| Order::AnswerIpv6(Dated { number, answer }, Provenance::NONE)),
+                _ => None,
+            };
+            if let Some(order) = order {
+                self.table.order(order, &mut self.out);
+            }
+        }
+    }
+}
+
+fn connected<P: Prefix>(valid: Option<P>) -> Option<InterestAnswer<P>> {
+    let (valid, interface) = (valid?, InterfaceIndex::new(1)?);
+    let route = ResolvingRoute {
+        prefix: valid,
+        metric: Metric(0),
+        distance: Distance::CONNECTED,
+        connected: true,
+        forwarding: Forwarding::one(NextHop::on(interface)),
+    };
+    Some(InterestAnswer { valid, route: Some(route) })
+}
+
+fn outlet(ipv6: bool) -> Outlet {
+    let key = GroupKey {
+        internal: false,
+        four_octet_as: true,
+        link_local: false,
+        next_hop_self: false,
+        relationship: None,
+    };
+    let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
+    Outlet {
+        families: Families { ipv4: true, ipv6 },
+        next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
+        keys: [key, key],
+    }
+}
