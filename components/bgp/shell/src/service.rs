@@ -380,6 +380,7 @@ impl pb::Bgp for Served {
             .ok_or_else(not_configured)?;
         let look = move |table: &mut Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
         let counts = self.ask_all(look).await?;
+        self.collect_all();
         let now = clock::now();
         let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
             let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
@@ -427,6 +428,7 @@ impl pb::Bgp for Served {
         request: pb::ResetNeighborRequest,
     ) -> Result<pb::ResetNeighborReply, XrlError> {
         let address = self.known(&request.address)?;
+        self.collect_all();
         self.input(Input::Reset(address, request.message));
         Ok(pb::ResetNeighborReply {})
     }
