@@ -46,8 +46,8 @@ pub struct Prediction {
 pub struct Machine {
     /// Threads of BGP beside its main thread; 1: all is on that.
     pub threads: usize,
-    /// Processors.
-    pub cores: usize,
+    /// Processors, but for what others use of them.
+    pub cores: f64,
     /// Whether the client is on it, too.
     pub client: bool,
     /// Whether tasks stay where they are put, as with `scheduling peer`.
@@ -113,7 +113,7 @@ impl Model {
         let client = if machine.client { self.others.client } else { 0.0 };
         let all = self.work() + self.others.main + self.others.processes + client;
         let mut bounds = self.chains().to_vec();
-        bounds.push(("processors", all / machine.cores as f64));
+        bounds.push(("processors", all / machine.cores));
         if machine.threads == 1 {
             bounds.push(("the thread", self.work() + self.others.main));
         } else {
@@ -145,18 +145,19 @@ mod tests {
         let one = model(&[8.0], &[2.0; 4], &[0.0, 4.0]);
         let cases = [
             // threads, cores, client; seconds, why
-            (&even, (1, 2, false), (21.0, "the thread")),
-            (&even, (2, 2, false), (10.5, "processors")),
-            (&even, (2, 2, true), (13.5, "processors")),
-            (&even, (4, 8, false), (5.0, "a thread")),
-            (&one, (4, 8, false), (10.0, "a thread")),
-            (&one, (8, 8, true), (10.0, "a thread")),
+            (&even, (1, 2.0, false), (21.0, "the thread")),
+            (&even, (2, 2.0, false), (10.5, "processors")),
+            (&even, (2, 2.0, true), (13.5, "processors")),
+            (&even, (2, 1.5, true), (18.0, "processors")),
+            (&even, (4, 8.0, false), (5.0, "a thread")),
+            (&one, (4, 8.0, false), (10.0, "a thread")),
+            (&one, (8, 8.0, true), (10.0, "a thread")),
         ];
         for (model, (threads, cores, client), expected) in cases {
             let found = model.predict(Machine { threads, cores, client, pinned: true });
             assert_eq!((found.seconds, found.bound), expected, "{threads} {cores} {client}");
         }
-        let stolen = one.predict(Machine { threads: 8, cores: 8, client: false, pinned: false });
+        let stolen = one.predict(Machine { threads: 8, cores: 8.0, client: false, pinned: false });
         assert_eq!((stolen.seconds, stolen.bound), (8.0, "an intake"));
     }
 }

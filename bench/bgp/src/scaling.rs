@@ -38,6 +38,8 @@ struct Measured {
     cpu_s: f64,
     others: Others,
     switches: f64,
+    /// Of the machine, by everybody else: 0 to 1.
+    foreign: f64,
 }
 
 /// A number of threads, all about it.
@@ -49,6 +51,8 @@ struct Point<'a> {
     measured: Option<&'a Measured>,
     /// On a machine of its own, beside the client, and beside the client when idle threads take what is ready.
     predicted: [Prediction; 3],
+    /// Beside the client and everybody else who was there when it was measured.
+    expected: Prediction,
 }
 
 impl Scaling<'_> {
@@ -115,9 +119,12 @@ impl Scaling<'_> {
             let stages = stages::measure(&scene, threads as u16)?;
             let model = Model::new(&stages, &octets, letter, tcp, others);
             let cores = threads.max(cores);
-            let on = |client, pinned| model.predict(Machine { threads, cores, client, pinned });
-            let predicted = [on(false, true), on(true, true), on(true, false)];
-            points.push(Point { threads, cores, model, stages, measured: own, predicted });
+            let left = cores as f64 * (1.0 - own.map_or(0.0, |m| m.foreign));
+            let on = |cores, client, pinned| model.predict(Machine { threads, cores, client, pinned });
+            let all = cores as f64;
+            let predicted = [on(all, false, true), on(all, true, true), on(all, true, false)];
+            let expected = on(left, true, true);
+            points.push(Point { threads, cores, model, stages, measured: own, predicted, expected });
         }
         points.iter().for_each(|p| report.row(p.row(play.scenario)));
         tell(play.scenario, &points);
@@ -156,6 +163,7 @@ impl Scaling<'_> {
                 client: middle(&|s| s.client_cpu_s),
             },
             switches: middle(&|s| s.threads.iter().map(|t| t.switches as f64).sum()),
+            foreign: middle(&|s| s.foreign_pct) / 100.0,
         })
     }
 }
@@ -187,6 +195,8 @@ impl Point<'_> {
             "predicted_client_elsewhere": prediction(&self.predicted[0]),
             "predicted_client_here": prediction(&self.predicted[1]),
             "predicted_client_here_dynamic": prediction(&self.predicted[2]),
+            "predicted_client_and_others_here": self.measured.map(|_| prediction(&self.expected)),
+            "foreign_share": self.measured.map(|m| m.foreign),
             "measured_s": self.measured.map(|m| m.seconds), "measured_bgp_cpu_s": self.measured.map(|m| m.cpu_s),
             "measured_context_switches": self.measured.map(|m| m.switches),
         })
@@ -213,6 +223,8 @@ fn tell(scenario: Scenario, points: &[Point<'_>]) {
         "measured s",
         "speed-up",
         "measured / predicted",
+        "foreign",
+        "but for it",
     ];
     let base = first.measured.map(|m| m.seconds);
     let line = |p: &Point<'_>| {
@@ -229,6 +241,8 @@ fn tell(scenario: Scenario, points: &[Point<'_>]) {
             line.push(format!("{:.2}", measured.seconds));
             line.push(format!("{:.2}", base / measured.seconds.max(f64::MIN_POSITIVE)));
             line.push(format!("{:.2}", measured.seconds / p.predicted[1].seconds.max(f64::MIN_POSITIVE)));
+            line.push(format!("{:.0} %", 100.0 * measured.foreign));
+            line.push(format!("{:.2}", measured.seconds / p.expected.seconds.max(f64::MIN_POSITIVE)));
         }
         line
     };
