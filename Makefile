@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-sim figures install clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim figures install clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -56,10 +56,17 @@ bench-bgp: setup
 	$(CARGO) build --release --locked -p sluice -p bench-bgp
 	target/release/bench-bgp --threads 2 $(BGP)
 
+# BGP's stages by themselves, and how long scenarios take at least with more threads; with measurements as far as there are cores.
+bench-scaling: setup
+	$(CARGO) build --release --locked -p sluice -p bench-bgp
+	target/release/bench-bgp --scaling $(BGP)
+
 # The multicore BGP thesis's figures 4.3 to 4.9 and its tables 4.2 and 5.1, as far as they are software.
 figures: setup
 	$(CARGO) build --release --locked -p sluice -p bench-bgp
-	target/release/bench-bgp --figures $(BGP)
+	mkdir -p target/bench
+	target/release/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
+	target/release/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
 	target/release/sluice bench bgp-profile
 
 # Prefix tables on the Internet's routes, beside the best crates.

@@ -11,6 +11,7 @@ use bench_report::{Bar, Plot, Report, Series, median, number, table};
 use serde_json::json;
 use sluice_bgpsim::order::{Mix, Order};
 use sluice_bgpsim::table::{Size, Table};
+use sluice_bgpsim::trace::Trace;
 
 /// Peers of the thesis's router.
 const PEERS: usize = 12;
@@ -37,6 +38,8 @@ pub struct Figures<'a> {
     pub runs: usize,
     /// The share of routes.
     pub scale: f64,
+    /// What the thesis's router hears, for the figures of threads and of mixes; made-up feeds if absent.
+    pub trace: Option<Trace<'a>>,
 }
 
 type Plots = Vec<(String, Plot)>;
@@ -56,6 +59,14 @@ impl Figures<'_> {
         let plots: Vec<_> = plots.iter().map(|(suffix, plot)| (suffix.as_str(), plot)).collect();
         report.finish(&plots)?;
         Ok(())
+    }
+
+    /// What the peers of the thesis's router say.
+    fn feeds(&self, order: Order, mix: Mix) -> Result<Play> {
+        match &self.trace {
+            Some(trace) => Play::trace(trace, PEERS, order, mix),
+            None => Play::feeds(&self.table(ROUTES)?, PEERS, order, mix),
+        }
     }
 
     fn table(&self, routes: f64) -> Result<Table> {
@@ -88,7 +99,7 @@ impl Figures<'_> {
     /// Figures 4.3 and 4.9: twelve feeds, by threads and by how work is dealt to them.
     fn speedup(&self, cores: usize, report: &mut Report, plots: &mut Plots) -> Result<()> {
         println!("figures 4.3 and 4.9: {PEERS} feeds, 1 to {cores} threads");
-        let play = Play::feeds(&self.table(ROUTES)?, PEERS, Order::Threads, Mix::One)?;
+        let play = self.feeds(Order::Threads, Mix::One)?;
         let floor = self.floor(&play)?;
         let counts: Vec<usize> = std::iter::successors(Some(1), |n| Some(n * 2))
             .take_while(|n| *n < cores)
@@ -140,13 +151,12 @@ impl Figures<'_> {
     /// Figure 4.7: the five mixes, with as many threads as cores.
     fn mixes(&self, cores: usize, report: &mut Report, plots: &mut Plots) -> Result<()> {
         println!("figure 4.7: {PEERS} feeds in five mixes");
-        let routes = self.table(ROUTES)?;
         let mut lines = Vec::new();
         let mut all: [Vec<f64>; 3] = Default::default();
         for mix in MIXES {
             // One thread sends, whatever the mix: what differs is the order alone.
             let order = if mix == Mix::Best { Order::RoundRobin(1) } else { Order::Trace };
-            let play = Play::feeds(&routes, PEERS, order, mix)?;
+            let play = self.feeds(order, mix)?;
             let times = [
                 self.seconds(sluice(cores, "peer"), &play)?,
                 self.seconds(sluice(cores, "dynamic"), &play)?,

@@ -22,6 +22,7 @@ use results::{Cell, Results};
 use scaling::Scaling;
 use scenario::{Play, Scenario};
 use sluice_bgpsim::table::{Size, Table};
+use sluice_bgpsim::trace::Trace;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -61,6 +62,10 @@ struct Args {
     /// Instead of the comparison: the figures of the multicore BGP thesis, with Sluice alone.
     #[arg(long, conflicts_with = "smoke")]
     figures: bool,
+    /// With --figures: an MRT trace for the figures of threads and of mixes, as `sluice simulate thesis --mrt` makes it; made-up feeds
+    /// if absent.
+    #[arg(long, requires = "figures")]
+    trace: Option<PathBuf>,
     /// Instead of the comparison: how S1 to S4 get on with more threads than this machine has cores, by what each stage costs, beside
     /// what is measured with as many as it has.
     #[arg(long, conflicts_with_all = ["smoke", "figures"])]
@@ -128,7 +133,9 @@ fn main() -> Result<()> {
     let processors = if args.processors.is_empty() { here } else { args.processors.clone() };
     let stage = Stage { sluice: &sluice, processors: &processors, limit: Duration::from_secs(args.limit) };
     if args.figures {
-        return Figures { stage: &stage, runs: args.runs, scale: args.scale }.draw();
+        let octets = args.trace.as_ref().map(std::fs::read).transpose().context("the trace")?;
+        let trace = octets.as_deref().map(Trace::read).transpose()?;
+        return Figures { stage: &stage, runs: args.runs, scale: args.scale, trace }.draw();
     }
     let (table, source) = args.table()?;
     println!("table: {source}: {} prefixes", bench_report::number(table.prefixes().count() as f64));

@@ -7,6 +7,7 @@ use sluice_bgpsim::order::{Mix, Order};
 use sluice_bgpsim::scenario::Scenario as Plan;
 use sluice_bgpsim::session::{Peer, Role};
 use sluice_bgpsim::table::{Size, Table};
+use sluice_bgpsim::trace::Trace;
 use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -135,7 +136,8 @@ pub struct Play {
     pub peers: Vec<Peer>,
     /// Who comes late.
     pub late: Vec<Peer>,
-    /// Routes that the router should have in the end, of IPv4 and of IPv6: also those that mark the end of a feed.
+    /// Routes that the router should have in the end, of IPv4 and of IPv6: also those that mark the end of a feed. Only known where
+    /// routes go into the kernel.
     pub routes: (usize, usize),
 }
 
@@ -172,6 +174,13 @@ impl Play {
             cast(senders, IPV4, order, mix).table(table, Plan::Announce, Spread::Split, ANY_NUMBER)?;
         let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
         Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (count + senders, 0) })
+    }
+
+    /// The feeds of a trace, dealt out to so many senders, and one receiver.
+    pub fn trace(trace: &Trace<'_>, senders: usize, order: Order, mix: Mix) -> Result<Self> {
+        let workload = cast(senders, IPV4, order, mix).trace(trace)?;
+        let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
+        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (0, 0) })
     }
 
     /// All who ever take part, by address and AS.
