@@ -52,12 +52,12 @@ impl Route {
 /// LOCAL_PREF of what has no relationship.
 const PLAIN: u32 = 100;
 
-/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford.
+/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford; the AS's own is never less wanted.
 const fn preference(neighbor: Relationship) -> u32 {
     match neighbor {
-        Relationship::Customer => 300,
-        Relationship::Peer => 200,
-        Relationship::Provider => PLAIN,
+        Relationship::Customer => PLAIN,
+        Relationship::Peer => 90,
+        Relationship::Provider => 80,
     }
 }
 
