@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 #[test]
 fn a_small_campaign_finds_nothing() {
-    let budget = Budget { first: 1_000_000, seeds: 60, time: None, jobs: 2 };
+    let budget = Budget { first: 1_000_000, seeds: 60, time: None, jobs: 2, shrink: true };
     let report = campaign::campaign(&budget);
     if let Some((scenario, wrong)) = report.failure {
         panic!("seed {}: {wrong:#?}\n{}", scenario.seed, serde_json::to_string_pretty(&scenario).unwrap());

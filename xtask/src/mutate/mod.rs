@@ -27,9 +27,9 @@ const ORACLE: &[&str] = &["test", "-q", "-p", "sluice-bgp", "--test", "model", "
 /// What to seed, and who judges.
 #[derive(Args)]
 pub struct Options {
-    /// Only bugs whose name has this in it.
-    #[arg(long)]
-    only: Option<String>,
+    /// Only bugs whose name has one of these in it.
+    #[arg(long, value_delimiter = ',', value_name = "PART")]
+    only: Vec<String>,
     /// Only the bugs' names.
     #[arg(long)]
     list: bool,
@@ -43,7 +43,9 @@ pub struct Options {
 
 /// Seeds the bugs one by one and says which were caught.
 pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
-    let wanted = |m: &&Mutation| options.only.as_ref().is_none_or(|part| m.name.contains(part.as_str()));
+    let wanted = |m: &&Mutation| {
+        options.only.is_empty() || options.only.iter().any(|part| m.name.contains(part.as_str()))
+    };
     let mutations: Vec<&Mutation> = MUTATIONS.iter().filter(wanted).collect();
     if options.list {
         mutations.iter().for_each(|m| println!("{:<36} {}", m.name, m.file));
