@@ -165,7 +165,7 @@ pub fn scenario(seed: u64) -> Scenario {
         network,
         phases,
     };
-    match rng.below(20) {
+    match rng.below(16) {
         0 => large_table(&mut scenario, &mut rng),
         1 => many_changes(&mut scenario, &mut rng),
         _ => {}
@@ -195,12 +195,16 @@ fn large_table(scenario: &mut Scenario, rng: &mut Rng) {
     let mut steps = vec![step(BOOT, What::Bulk { node, count: 2_300 + rng.below(300) as u32 })];
     match rng.below(3) {
         0 => {
-            // The queue of changes is squeezed while somebody has yet to read them.
+            // The queue of changes is squeezed while somebody has yet to read them, first of all some that stand.
             scenario.window = 100;
-            steps.push(step(20_000, What::Cut { link }));
-            let toggle = |n: u64| step(20_100 + 700 * n, What::Bulk { node, count: 2_500 * (n % 2) as u32 });
+            let nearest = scenario.network.links_of(node).next().map_or(link, |(link, _)| link);
+            steps.push(step(20_000, What::Cut { link: nearest }));
+            let single =
+                |n: u64| step(20_050 + 150 * n, What::Announce { node, prefix: prefix(40 + n, false) });
+            steps.extend((0..4).map(single));
+            let toggle = |n: u64| step(20_700 + 700 * n, What::Bulk { node, count: 2_500 * (n % 2) as u32 });
             steps.extend((0..8).map(toggle));
-            steps.push(step(26_000 + rng.below(2_000), What::Heal { link }));
+            steps.push(step(26_500 + rng.below(1_500), What::Heal { link: nearest }));
         }
         1 => {
             let side = rng.below(2) as u8;
@@ -265,6 +269,9 @@ fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
         false => prefix(rng.below(POOL), ipv6),
     }
 }
+
+/// An AS that is not there.
+const ELSEWHERE: u32 = 64_999;
 
 /// Prefixes of a router that has many.
 const BULK: u64 = 40;
@@ -387,6 +394,7 @@ fn link(rng: &mut Rng, a: u32, b: u32, internal: bool) -> Link {
                 no_export: rng.below(8) == 0,
                 next_hop: None,
                 omits: (rng.below(12) == 0).then(|| 1 + rng.below(3) as u8),
+                only_to_customer: (rng.below(8) == 0).then(|| [0, 0, ELSEWHERE][rng.below(3) as usize]),
             };
         }
     }

@@ -127,6 +127,9 @@ impl View<'_> {
         route.origin = rewrite.origin.unwrap_or(route.origin);
         route.med = rewrite.med.or(route.med);
         route.no_export |= rewrite.no_export;
+        if let Some(mark) = rewrite.only_to_customer {
+            route.only_to_customer = Some(mark).filter(|asn| *asn > 0);
+        }
         if let Some(hop) = rewrite.next_hop.filter(|_| !is_ipv6) {
             route.next_hop = Some(hop.into());
         }

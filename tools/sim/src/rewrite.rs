@@ -25,6 +25,9 @@ pub struct Rewrite {
     /// The mandatory attribute of this code is left out: ORIGIN, AS_PATH or NEXT_HOP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omits: Option<u8>,
+    /// ONLY_TO_CUSTOMER (RFC 9234) becomes this: who passes it on leaks. 0: it is taken off, as by a router that does not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_to_customer: Option<u32>,
 }
 
 fn is_zero(n: &u8) -> bool {
@@ -113,6 +116,7 @@ impl Rewrite {
             announces |= kind == code::ORIGIN;
             match kind {
                 _ if self.omits == Some(kind) => {}
+                code::ONLY_TO_CUSTOMER if self.only_to_customer.is_some() => {}
                 code::ORIGIN => {
                     out.extend_from_slice(&[flags, kind, 1, self.origin.unwrap_or(*value.first()?)]);
                 }
@@ -142,6 +146,10 @@ impl Rewrite {
             out.extend_from_slice(&[Flags::OPTIONAL | Flags::TRANSITIVE, code::COMMUNITIES, 4]);
             out.extend_from_slice(&NO_EXPORT.to_be_bytes());
         }
+        if let Some(asn) = self.only_to_customer.filter(|asn| *asn > 0) {
+            out.extend_from_slice(&[Flags::OPTIONAL | Flags::TRANSITIVE, code::ONLY_TO_CUSTOMER, 4]);
+            out.extend_from_slice(&asn.to_be_bytes());
+        }
         announces.then_some(out)
     }
 }
@@ -161,8 +169,14 @@ mod tests {
         ];
         let update = [&[0xff; 16][..], &[0, 43 + 4, 2], &body.concat(), &[24, 192, 0, 2]].concat();
         let next_hop = Some(Ipv4Addr::new(10, 0, 0, 9));
-        let rewrite =
-            Rewrite { origin: Some(2), med: Some(9), prepend: 1, next_hop, no_export: false, omits: None };
+        let rewrite = Rewrite {
+            origin: Some(2),
+            med: Some(9),
+            prepend: 1,
+            next_hop,
+            no_export: false,
+            ..Rewrite::default()
+        };
         let out = rewrite.apply([&keepalive[..], &update].concat());
         let expected_body = [
             &[0, 0, 0, 31][..],
