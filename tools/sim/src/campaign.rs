@@ -4,7 +4,7 @@ use crate::check;
 use crate::host::Process;
 use crate::network::{self, Link, Network, Node};
 use crate::rewrite::Rewrite;
-use crate::scenario::{Scenario, Step, What, bulk};
+use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What, bulk};
 use crate::shrink;
 use crate::world::{MILLISECOND, SECOND, Settings, World};
 use sluice_base::{IpPrefix, Rng};
@@ -149,7 +149,7 @@ pub fn scenario(seed: u64) -> Scenario {
         phase.sort_by_key(|step| step.at_ms);
     }
     let pick = |rng: &mut Rng, of: &[u64]| of[rng.below(of.len() as u64) as usize];
-    let window = pick(&mut rng, &[256 << 10, 256 << 10, 2_000, 100]) as usize;
+    let window = pick(&mut rng, &[WHOLE_WINDOW as u64, WHOLE_WINDOW as u64, 2_000, 100]) as usize;
     if rng.below(3) == 0 {
         phases.push(vec![Step { at_ms: rng.below(2), what: What::Drain }]);
     }

@@ -112,12 +112,15 @@ impl Totals {
     }
 }
 
+/// Each router's best route when all has come to rest.
+type Bests = BTreeMap<u32, Route>;
+
 /// The reference's ends, of prefixes that differ in nothing but their bits once.
 #[derive(Default)]
-struct Fixpoints(BTreeMap<(bool, Vec<usize>), Option<Rc<BTreeMap<u32, Route>>>>);
+struct Fixpoints(BTreeMap<(bool, Vec<usize>), Option<Rc<Bests>>>);
 
 impl Fixpoints {
-    fn get(&mut self, view: &View<'_>, prefix: IpPrefix) -> Option<Rc<BTreeMap<u32, Route>>> {
+    fn get(&mut self, view: &View<'_>, prefix: IpPrefix) -> Option<Rc<Bests>> {
         let origins = view.networks.iter().enumerate().filter(|(_, n)| n.contains(&prefix)).map(|(n, _)| n);
         let key = (matches!(prefix, IpPrefix::V6(_)), origins.collect());
         self.0.entry(key).or_insert_with(|| view.fixpoint(prefix).map(Rc::new)).clone()

@@ -178,7 +178,7 @@ pub struct Scenario {
 }
 
 /// A window that no small table fills.
-const WHOLE_WINDOW: usize = 256 << 10;
+pub const WHOLE_WINDOW: usize = 256 << 10;
 
 const fn whole_window() -> usize {
     WHOLE_WINDOW

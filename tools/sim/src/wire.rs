@@ -192,7 +192,8 @@ impl Wire {
             }
         }
         // RFC 4271, section 5: mandatory attributes.
-        if !announced.is_empty() && !(has_origin && has_path && told.next_hop.is_some()) {
+        let is_complete = has_origin && has_path && told.next_hop.is_some();
+        if !announced.is_empty() && !is_complete {
             self.wrong.push(format!("{} is announced without a mandatory attribute", announced[0]));
         }
         let told = Arc::new(told);

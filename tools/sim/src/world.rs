@@ -59,7 +59,7 @@ impl Settings {
             check: false,
             ipv6: false,
             hold_time: 90,
-            window: 256 << 10,
+            window: crate::scenario::WHOLE_WINDOW,
         }
     }
 
