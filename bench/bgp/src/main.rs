@@ -163,8 +163,9 @@ fn compare(
     if let (Some(threads), Some(first)) = (with_threads, contenders.first())
         && first.device == Device::Sluice
     {
-        let fixed = [1, threads].map(|n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) });
-        contenders.splice(1..1, fixed);
+        let fixed = |n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) };
+        let dealt = Contender { scheduling: Some("dynamic"), ..fixed(threads) };
+        contenders.splice(1..1, [fixed(1), fixed(threads), dealt]);
     }
     let mut gave_up: Vec<Contender> = Vec::new();
     for run in 0..args.runs {

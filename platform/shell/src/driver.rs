@@ -1,6 +1,7 @@
 //! Drives a machine: inputs when they come, timers when they are due, background work when nothing else waits.
 
 use crate::clock;
+use sluice_base::Instant;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::cell::RefCell;
 use tokio::sync::Notify;
@@ -38,7 +39,12 @@ impl<M: Machine> Driver<M> {
 
     /// Gives the machine an input and carries out what follows.
     pub fn input(&self, input: M::Input) {
-        self.step(|machine, out| machine.handle(clock::now(), input, out));
+        self.input_at(clock::now(), input);
+    }
+
+    /// The same for an input that came at `time`, a while ago.
+    pub fn input_at(&self, time: Instant, input: M::Input) {
+        self.step(|machine, out| machine.handle(time, input, out));
         self.wake.notify_one();
     }
 
@@ -54,12 +60,18 @@ impl<M: Machine> Driver<M> {
 
     /// Fires timers and does background work, for ever. Run it as a task of its own.
     pub async fn run(&self) {
-        self.run_telling(|| {}).await;
+        self.run_hooked(|| {}, || {}).await;
     }
 
     /// The same for a machine that others pull from: calls `worked` after each piece of work that was no input, for it may have
     /// left something to pull.
     pub async fn run_telling(&self, worked: impl Fn()) {
+        self.run_hooked(|| {}, worked).await;
+    }
+
+    /// The same for a machine whose inputs are fetched when they matter: calls `due` before timers fire, so that what came before is
+    /// heard before.
+    pub async fn run_hooked(&self, due: impl Fn(), worked: impl Fn()) {
         loop {
             let progress = self.step(|machine, out| machine.run_slice(clock::now(), Budget::SLICE, out));
             worked();
@@ -74,6 +86,7 @@ impl<M: Machine> Driver<M> {
                     tokio::select! {
                         () = self.wake.notified() => {}
                         () = tokio::time::sleep_until(clock::to_tokio(at)) => {
+                            due();
                             self.step(|machine, out| machine.on_deadline(clock::now(), out));
                             worked();
                         }

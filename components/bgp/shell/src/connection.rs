@@ -1,8 +1,10 @@
 //! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
 use crate::pool::Pool;
-use crate::reading::{Name, Post, Reader};
+use crate::reading::{Name, News, Post, Reader};
 use crate::writing::{Note, Writer};
+use sluice_bgp::reader::ReaderCounters;
+use sluice_bgp::shard::Sent;
 use sluice_bgp::speaker::Link;
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -37,6 +39,10 @@ pub struct Connection {
     pub link: RefCell<Option<Box<Link>>>,
     /// Which of the pool's threads it is on.
     pub place: usize,
+    /// What was read in the session.
+    pub heard: Arc<News<ReaderCounters>>,
+    /// What was written in the session.
+    pub sent: Arc<News<Sent>>,
 }
 
 impl Connection {
@@ -50,6 +56,8 @@ impl Connection {
             tasks: Cell::default(),
             link: RefCell::default(),
             place,
+            heard: Arc::default(),
+            sent: Arc::default(),
         }
     }
 
@@ -62,8 +70,9 @@ impl Connection {
     pub fn start(&self, pool: &Pool, name: Name, stream: TcpStream, post: &Arc<Post>) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let stream = Arc::new(pool.at(self.place, || TcpStream::from_std(stream.into_std()?))?);
-        let reader = Reader::new(name, Arc::clone(&stream), Arc::clone(post));
-        let writer = Writer::new(name, stream, Arc::clone(post), unread, self.notes.clone());
+        let reader = Reader::new(name, Arc::clone(&stream), Arc::clone(post), Arc::clone(&self.heard));
+        let (own, sent) = (self.notes.clone(), Arc::clone(&self.sent));
+        let writer = Writer::new(name, stream, Arc::clone(post), unread, own, sent);
         self.run(pool, reader, writer);
         Ok(())
     }

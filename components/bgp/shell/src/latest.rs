@@ -1,4 +1,4 @@
-//! A value that another thread wants to know the latest of, at its leisure.
+//! A value that another thread wants to know the latest of, at its leisure or when a letter says that there is news.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,7 @@ pub struct Latest<T> {
 }
 
 impl<T> Latest<T> {
-    /// Changes the value; returns whether whoever waits for news must be sent a letter.
+    /// Changes the value; returns whether whoever waits for news is to be sent a letter.
     pub fn change(&self, change: impl FnOnce(&mut T)) -> bool {
         change(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner));
         !self.announced.swap(true, Ordering::AcqRel)

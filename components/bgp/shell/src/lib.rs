@@ -27,13 +27,12 @@ use listening::Listening;
 use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
-use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
+use sluice_base::{Distance, Family, InterfaceEvent, IpPrefix, TableId};
 use sluice_bgp::event::{Event, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity};
-use sluice_bgp::table::Told;
 use sluice_machine::Machine;
 use sluice_shell::{Component, Driver, Frame, Point, RibOrigin, RibOriginSettings, RunOptions, clock};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
@@ -133,9 +132,31 @@ impl BgpShell {
         self.connections.borrow().get(&(address, id)).cloned()
     }
 
+    /// Tells control what a connection read and wrote since it was last told, and when.
+    fn collect(&self, (address, id): Name, connection: &Connection) {
+        let Some(core) = self.core() else { return };
+        if let Some((time, read)) = connection.heard.look(Option::take) {
+            core.driver.input_at(time, Input::Heard(address, id, read));
+        }
+        if let Some((time, sent)) = connection.sent.look(Option::take) {
+            core.driver.input_at(time, Input::Sent(address, id, sent));
+        }
+    }
+
+    /// The same of all connections: before a timer fires, and before somebody looks.
+    fn collect_all(&self) {
+        let all: Vec<(Name, Rc<Connection>)> =
+            self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
+        for (name, connection) in all {
+            self.collect(name, &connection);
+        }
+    }
+
     /// A connection is gone, or could not be made.
     fn lost(&self, neighbor: IpAddr, id: ConnectionId) {
-        if let Some(connection) = self.connections.borrow_mut().remove(&(neighbor, id)) {
+        if let Some(connection) = self.connection(neighbor, id) {
+            self.collect((neighbor, id), &connection);
+            self.connections.borrow_mut().remove(&(neighbor, id));
             connection.close();
         }
         self.input(Input::Closed(neighbor, id));
@@ -200,6 +221,7 @@ impl BgpShell {
             ToMain::Message((address, id), message, reply) => {
                 // A connection that is closed meanwhile gets no answer.
                 let Some(connection) = self.connection(address, id) else { return };
+                self.collect((address, id), &connection);
                 self.input(Input::Message(address, id, message));
                 if self.connection(address, id).is_none() {
                     return;
@@ -214,20 +236,15 @@ impl BgpShell {
                 self.input(Input::Remark(address, what));
                 let _ = noted.send(());
             }
-            ToMain::Heard((address, id), heard) => {
-                self.input(Input::Heard(address, id, heard.look(|heard| *heard)));
-            }
-            ToMain::Sent((address, id), sent) => {
-                self.input(Input::Sent(address, id, sent.look(|sent| *sent)));
-            }
             ToMain::Traced(traced) => {
                 for (time, (prefix, withdrawn, provenance)) in traced.look(std::mem::take) {
                     self.entering.record_at(time, prefix, withdrawn, provenance);
                 }
             }
             ToMain::Lost((address, id)) => self.lost(address, id),
-            ToMain::Told(table, Told::RibReady(family)) => self.rib.routes_ready(table, family),
             ToMain::Told(table, told) => self.input(Input::Told(table, told)),
+            ToMain::Routes(table, routes) => self.rib.routes(table, routes),
+            ToMain::Read(reply) => drop(reply.send(())),
         }
     }
 
@@ -324,7 +341,11 @@ impl BgpShell {
         self.identity.replace(Some(identity));
         self.core.replace(Some(Rc::clone(&core)));
         tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
-        tokio::task::spawn_local(async move { core.driver.run().await });
+        for (address, family) in core.post.tables.iter().flat_map(|t| Family::ALL.map(|f| (t, f))) {
+            address.write(Letter::PullRib(family));
+        }
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move { core.driver.run_hooked(|| me.collect_all(), || {}).await });
         Ok(())
     }
 
@@ -423,6 +444,7 @@ impl Component for BgpShell {
             None => self.start_core(&settings)?,
             Some(_) => self.change_threads(settings.plan).await?,
         }
+        self.collect_all();
         self.input(Input::Configure(settings.config));
         self.rib.look();
         listening::refresh(&self, false).await;

@@ -2,13 +2,12 @@
 
 use crate::connection::halted;
 use crate::latest::Latest;
-use crate::table::Address;
+use crate::table::{Address, Routes};
 use sluice_base::Instant;
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
 use sluice_bgp::reader::{Batches, ReaderCounters};
 use sluice_bgp::session::ConnectionId;
-use sluice_bgp::shard::Sent;
 use sluice_bgp::table::Told;
 use sluice_shell::clock;
 use std::io;
@@ -34,17 +33,20 @@ pub enum ToMain {
     Message(Name, Message, oneshot::Sender<Option<Reading>>),
     /// Something is remarkable; nothing more is read until it is noted.
     Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
-    /// UPDATEs were read.
-    Heard(Name, Arc<Latest<ReaderCounters>>),
-    /// UPDATEs were written.
-    Sent(Name, Arc<Latest<Sent>>),
     /// Prefixes were read, for a latency profile.
     Traced(Arc<Latest<Vec<(Instant, Traced)>>>),
     /// The connection is gone.
     Lost(Name),
     /// A table says something.
     Told(usize, Told),
+    /// A table's routes for the RIB.
+    Routes(usize, Routes),
+    /// To be thrown away: everything that was written before has been read.
+    Read(oneshot::Sender<()>),
 }
+
+/// What was done in a session so far, and when the last of it: looked at when somebody wants to know, or a timer fires.
+pub type News<T> = Latest<Option<(Instant, T)>>;
 
 /// What all readers share: where things go.
 pub struct Post {
@@ -68,23 +70,20 @@ pub struct Reader {
     post: Arc<Post>,
     intake: Intake,
     batches: Vec<Batches>,
-    heard: Arc<Latest<ReaderCounters>>,
+    heard: Arc<News<ReaderCounters>>,
     traced: Arc<Latest<Vec<(Instant, Traced)>>>,
 }
 
 impl Reader {
     /// A reader of a new connection.
-    pub fn new(name: Name, stream: Arc<TcpStream>, post: Arc<Post>) -> Self {
+    pub fn new(
+        name: Name,
+        stream: Arc<TcpStream>,
+        post: Arc<Post>,
+        heard: Arc<News<ReaderCounters>>,
+    ) -> Self {
         let batches = post.tables.iter().map(|_| Batches::default()).collect();
-        Reader {
-            name,
-            stream,
-            post,
-            intake: Intake::default(),
-            batches,
-            heard: Arc::default(),
-            traced: Arc::default(),
-        }
+        Reader { name, stream, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
     }
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
@@ -141,10 +140,8 @@ impl Reader {
             self.trace();
         }
         self.hand_over().await;
-        if let Some(counters) = self.intake.news()
-            && self.heard.change(|heard| *heard = counters)
-        {
-            let _ = self.post.main.send(ToMain::Heard(self.name, Arc::clone(&self.heard)));
+        if let Some(counters) = self.intake.news() {
+            self.heard.change(|heard| *heard = Some((clock::now(), counters)));
         }
         Ok(())
     }

@@ -1,13 +1,12 @@
 //! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
 
 use crate::BgpShell;
+use crate::reading::ToMain;
+use crate::table::{Letter, Routes};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
-use sluice_base::{
-    Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, RouteAction, RouteBatch, TableId,
-};
+use sluice_base::{Distance, Family, IpPrefix, Metric, RouteAction, RouteBatch, TableId};
 use sluice_bgp::speaker::control::Input;
-use sluice_bgp::table::Sharded;
 use sluice_shell::{Frame, Point};
 use sluice_xrl::convert::{self, ConvertError};
 use sluice_xrl::idl::rib::v1 as rib;
@@ -16,11 +15,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::rc::Rc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tracing::warn;
-
-/// Routes in a batch.
-const BATCH: usize = 4096;
 
 /// What the RIB is asked.
 pub enum Question {
@@ -37,11 +33,9 @@ pub struct RibSide {
     asked: Notify,
     /// Answers that were taken back while a question was under way: its answer may be as old.
     taken_back: RefCell<Vec<IpPrefix>>,
-    /// Tables that have routes, in the order in which they said so.
-    ready: RefCell<VecDeque<(usize, Family)>>,
+    /// What tables have for the RIB: at most one batch of each family and table, which is asked for more when it is sent.
+    batches: RefCell<VecDeque<(usize, Routes)>>,
     changed: Notify,
-    /// A table was asked for routes, which are not sent yet.
-    sending: Cell<bool>,
     /// Whether the RIB waits to hear that everything was announced.
     refresh_due: Cell<bool>,
     told: Notify,
@@ -58,9 +52,8 @@ impl RibSide {
             questions: RefCell::default(),
             asked: Notify::new(),
             taken_back: RefCell::default(),
-            ready: RefCell::default(),
+            batches: RefCell::default(),
             changed: Notify::new(),
-            sending: Cell::new(false),
             refresh_due: Cell::new(false),
             told: Notify::new(),
             stopped: Cell::new(false),
@@ -75,13 +68,9 @@ impl RibSide {
         self.asked.notify_one();
     }
 
-    /// A table has routes of a family.
-    pub fn routes_ready(&self, table: usize, family: Family) {
-        let mut ready = self.ready.borrow_mut();
-        // One that said so before the RIB was restarted says so again.
-        if !ready.contains(&(table, family)) {
-            ready.push_back((table, family));
-        }
+    /// A table has routes.
+    pub fn routes(&self, table: usize, routes: Routes) {
+        self.batches.borrow_mut().push_back((table, routes));
         self.changed.notify_one();
     }
 
@@ -101,36 +90,29 @@ impl RibSide {
         self.told.notify_one();
     }
 
-    /// Whether everything that tables said they had was sent.
-    fn is_idle(&self) -> bool {
-        self.ready.borrow().is_empty() && !self.sending.get()
-    }
-
     /// An answer holds no longer.
     pub fn take_back(&self, prefix: IpPrefix) {
         self.taken_back.borrow_mut().push(prefix);
     }
 }
 
-/// Sends best routes as long as the process lives: a batch of a table when there is room for one. Tables take turns.
+/// Sends best routes as long as the process lives: a batch of a table when there is room for one.
 pub async fn pump(shell: Rc<BgpShell>) {
     let side = &shell.rib;
     loop {
         side.changed.notified().await;
-        loop {
+        while !side.batches.borrow().is_empty() {
             shell.origin.room().await;
             if side.stopped.get() {
                 return;
             }
-            let Some((table, family)) = side.ready.borrow_mut().pop_front() else { break };
-            side.sending.set(true);
-            let more = match family {
-                Family::Ipv4 => send::<Ipv4Prefix>(&shell, table).await,
-                Family::Ipv6 => send::<Ipv6Prefix>(&shell, table).await,
+            let Some((table, routes)) = side.batches.borrow_mut().pop_front() else { break };
+            let family = match routes {
+                Routes::Ipv4(batch) => send(&shell, &batch),
+                Routes::Ipv6(batch) => send(&shell, &batch),
             };
-            side.sending.set(false);
-            if more {
-                side.routes_ready(table, family);
+            if let Some(core) = shell.core() {
+                core.post.tables[table].write(Letter::PullRib(family));
             }
             tokio::task::yield_now().await;
         }
@@ -150,8 +132,11 @@ pub async fn refresh(shell: Rc<BgpShell>) {
         for table in &core.post.tables {
             table.settled().await;
         }
-        // What tables had was taken, and may have yet to be sent.
-        if !side.is_idle() || side.stopped.get() {
+        // What tables had is in letters that are read before this one, and is looked for again when it was sent.
+        let (reply, read) = oneshot::channel();
+        let _ = core.post.main.send(ToMain::Read(reply));
+        let _ = read.await;
+        if !side.batches.borrow().is_empty() || side.stopped.get() {
             continue;
         }
         side.refresh_due.set(false);
@@ -161,18 +146,11 @@ pub async fn refresh(shell: Rc<BgpShell>) {
     }
 }
 
-async fn send<P: PackedPrefix + Sharded>(shell: &BgpShell, table: usize) -> bool {
-    let Some(core) = shell.core() else { return false };
-    let taken = core.post.tables[table].ask(|table| {
-        let mut batch = RouteBatch::<P>::default();
-        let more = table.rib_batch(BATCH, &mut batch);
-        (batch, more)
-    });
-    let Some((batch, more)) = taken.await else { return false };
-    record(&shell.rib.queued, &batch);
-    record(&shell.rib.sent, &batch);
-    shell.origin.send(&batch);
-    more
+fn send<P: PackedPrefix>(shell: &BgpShell, batch: &RouteBatch<P>) -> Family {
+    record(&shell.rib.queued, batch);
+    record(&shell.rib.sent, batch);
+    shell.origin.send(batch);
+    P::FAMILY
 }
 
 fn record<P: Prefix>(point: &Point, batch: &RouteBatch<P>) {

@@ -290,13 +290,13 @@ impl BgpShell {
 
     async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
         let look = |table: &mut Table| {
-            let mut next_hops = NextHops::new();
+            let mut next_hops = NextHops::default();
             table.add_next_hops::<P>(&mut next_hops);
             (P::shard(table).groups(), next_hops, P::shard(table).violations())
         };
         let mut plumbing =
             pb::TablePlumbing { family: common::Family::from(P::FAMILY).into(), ..Default::default() };
-        let mut all = NextHops::new();
+        let mut all = NextHops::default();
         for (groups, next_hops, violations) in self.ask_all(look).await? {
             let name = |peer: &PeerIndex| {
                 self.with(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
@@ -311,12 +311,11 @@ impl BgpShell {
                 behind: g.behind,
                 checked: g.checked,
             }));
-            for (hop, (known, paths)) in next_hops {
-                all.entry(hop).or_insert((known, 0)).1 += paths;
-            }
+            all.add(next_hops.0);
             plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));
         }
         plumbing.next_hops = all
+            .0
             .into_iter()
             .map(|(hop, (known, paths))| {
                 let (resolution, interior_cost) = resolution(known);
@@ -380,6 +379,7 @@ impl pb::Bgp for Served {
             .ok_or_else(not_configured)?;
         let look = move |table: &mut Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
         let counts = self.ask_all(look).await?;
+        self.collect_all();
         let now = clock::now();
         let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
             let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
@@ -427,6 +427,7 @@ impl pb::Bgp for Served {
         request: pb::ResetNeighborRequest,
     ) -> Result<pb::ResetNeighborReply, XrlError> {
         let address = self.known(&request.address)?;
+        self.collect_all();
         self.input(Input::Reset(address, request.message));
         Ok(pb::ResetNeighborReply {})
     }

@@ -2,9 +2,10 @@
 
 use crate::reading::ToMain;
 use crate::writing::{Note, Piece};
+use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::reader::Batches;
 use sluice_bgp::shard::PeerIndex;
-use sluice_bgp::table::{Life, Order, Table, Told};
+use sluice_bgp::table::{Life, Order, Sharded, Table, Told};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
 use std::collections::BTreeMap;
@@ -17,6 +18,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 pub const PIECE: usize = 32_768;
 /// Batches that may wait for a table. Readers wait for room, and so do their neighbours.
 const WAITING: usize = 16;
+/// Routes in a batch for the RIB.
+const RIB_BATCH: usize = 4096;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
 
@@ -30,6 +33,8 @@ pub enum Letter {
     Read(PeerIndex, Life, Batches, OwnedSemaphorePermit),
     /// A writer can take octets: they go there when there are some.
     Pull(Pull),
+    /// The RIB can take routes of a family: they are written to the process's own thread when there are some.
+    PullRib(Family),
     /// Somebody wants to look into the table.
     Ask(Question),
     /// Somebody waits until all is decided by the RIB's word and the RIB has been told.
@@ -48,6 +53,14 @@ pub struct Pull {
     pub octets: Vec<u8>,
     /// Where they go.
     pub notes: UnboundedSender<Note>,
+}
+
+/// Routes for the RIB.
+pub enum Routes {
+    /// IPv4 unicast.
+    Ipv4(RouteBatch<Ipv4Prefix>),
+    /// IPv6 unicast.
+    Ipv6(RouteBatch<Ipv6Prefix>),
 }
 
 /// A table's address.
@@ -102,6 +115,8 @@ pub struct Post {
     main: UnboundedSender<ToMain>,
     /// Writers that can take octets.
     pulls: BTreeMap<PeerIndex, Pull>,
+    /// Families that the RIB can take routes of.
+    rib_pulls: [bool; 2],
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
@@ -121,6 +136,7 @@ impl Post {
             address: address.clone(),
             main,
             pulls: BTreeMap::new(),
+            rib_pulls: [false; 2],
             settling: Vec::new(),
             busy: false,
             out: Outbox::new(),
@@ -176,6 +192,7 @@ impl Post {
                     self.pulls.insert(pull.peer, pull);
                 }
             }
+            Letter::PullRib(family) => self.rib_pulls[family as usize] = true,
             Letter::Ask(question) => question(&mut self.table),
             Letter::Settle(waiting) => self.settling.push(waiting),
             Letter::Halt => {}
@@ -202,7 +219,17 @@ impl Post {
             false
         });
         for told in self.out.drain() {
-            let _ = self.main.send(ToMain::Told(self.number, told));
+            // The RIB's pull is answered anyway.
+            if !matches!(told, Told::RibReady(_)) {
+                let _ = self.main.send(ToMain::Told(self.number, told));
+            }
+        }
+        // After the neighbours: their letters are on their way while the RIB's are made.
+        if let Some(batch) = self.rib_batch() {
+            let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
+        }
+        if let Some(batch) = self.rib_batch() {
+            let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv6(batch)));
         }
         if !self.settling.is_empty() && self.is_settled() {
             for waiting in self.settling.drain(..) {
@@ -211,8 +238,20 @@ impl Post {
         }
     }
 
+    /// What the RIB is to be told of a family, if it can take any.
+    fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
+        let pull = &mut self.rib_pulls[P::FAMILY as usize];
+        if !*pull || !self.table.has_rib_changes::<P>() {
+            return None;
+        }
+        let mut batch = RouteBatch::default();
+        self.table.rib_batch(RIB_BATCH, &mut batch);
+        // Changes that cancelled each other out leave nothing.
+        *pull = batch.updates.is_empty();
+        (!*pull).then_some(batch)
+    }
+
     fn is_settled(&self) -> bool {
-        use sluice_base::{Ipv4Prefix, Ipv6Prefix};
         let table = &self.table;
         table.is_resolved()
             && !table.has_rib_changes::<Ipv4Prefix>()

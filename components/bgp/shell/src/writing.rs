@@ -4,12 +4,12 @@
 //! the tables as cursors. So a neighbour that does not read costs next to nothing.
 
 use crate::connection::halted;
-use crate::latest::Latest;
-use crate::reading::{Name, Post, ToMain};
+use crate::reading::{Name, News, Post, ToMain};
 use crate::table::{Letter, PIECE, Pull};
 use sluice_bgp::shard::Sent;
 use sluice_bgp::table::Life;
 use sluice_bgp::writer::Writer as Joiner;
+use sluice_shell::clock;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::Arc;
@@ -70,7 +70,7 @@ pub struct Writer {
     /// Octets of the first that are written.
     written: usize,
     closing: Option<Instant>,
-    sent: Arc<Latest<Sent>>,
+    sent: Arc<News<Sent>>,
 }
 
 impl Writer {
@@ -81,6 +81,7 @@ impl Writer {
         post: Arc<Post>,
         notes: UnboundedReceiver<Note>,
         own: UnboundedSender<Note>,
+        sent: Arc<News<Sent>>,
     ) -> Self {
         Writer {
             name,
@@ -92,7 +93,7 @@ impl Writer {
             waiting: VecDeque::new(),
             written: 0,
             closing: None,
-            sent: Arc::default(),
+            sent,
         }
     }
 
@@ -156,10 +157,8 @@ impl Writer {
         let Some((joiner, _)) = &mut self.session else { return };
         joiner.ended(piece.ended, &mut piece.octets);
         joiner.sent += piece.sent;
-        let now = joiner.sent;
-        if self.sent.change(|sent| *sent = now) {
-            let _ = self.post.main.send(ToMain::Sent(self.name, Arc::clone(&self.sent)));
-        }
+        let so_far = joiner.sent;
+        self.sent.change(|sent| *sent = Some((clock::now(), so_far)));
         match piece.octets.is_empty() {
             true => self.pull(piece.table, piece.octets),
             false => self.waiting.push_back(Waiting { octets: piece.octets, table: Some(piece.table) }),

@@ -22,6 +22,8 @@ use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation
 
 /// Changes that go into one block.
 const BLOCK_CHANGES: usize = 2048;
+/// In the place of a group's number.
+const NO_GROUP: u32 = u32::MAX;
 /// A member that is more blocks than this behind the first one gets a group of its own.
 const MOST_BLOCKS: usize = 32;
 
@@ -42,6 +44,7 @@ struct Group<P: Unicast> {
     blocks: VecDeque<Arc<Block>>,
     /// The number of the first of `blocks`.
     first: u64,
+    /// By peer.
     members: Vec<Member>,
     check: Option<Box<CheckStage<Announced<P>>>>,
 }
@@ -78,6 +81,8 @@ pub enum Filled {
 /// The update groups of a shard.
 pub(super) struct Groups<P: Unicast> {
     groups: Vec<Option<Group<P>>>,
+    /// By peer: the number of its group, [`NO_GROUP`] if it has none.
+    places: Vec<u32>,
     packer: Packer,
     items: Vec<Item>,
     checking: bool,
@@ -85,7 +90,13 @@ pub(super) struct Groups<P: Unicast> {
 
 impl<P: Unicast> Default for Groups<P> {
     fn default() -> Self {
-        Groups { groups: Vec::new(), packer: Packer::default(), items: Vec::new(), checking: false }
+        Groups {
+            groups: Vec::new(),
+            places: Vec::new(),
+            packer: Packer::default(),
+            items: Vec::new(),
+            checking: false,
+        }
     }
 }
 
@@ -104,23 +115,29 @@ impl<P: Unicast> Groups<P> {
     }
 
     fn add(&mut self, group: Group<P>) -> usize {
-        match self.groups.iter().position(Option::is_none) {
-            Some(index) => {
-                self.groups[index] = Some(group);
-                index
-            }
-            None => {
-                self.groups.push(Some(group));
-                self.groups.len() - 1
-            }
-        }
+        let free = self.groups.iter().position(Option::is_none);
+        let index = free.unwrap_or_else(|| {
+            self.groups.push(None);
+            self.groups.len() - 1
+        });
+        group.members.iter().for_each(|m| self.place(m.peer, index as u32));
+        self.groups[index] = Some(group);
+        index
     }
 
+    fn place(&mut self, peer: PeerIndex, group: u32) {
+        let peer = usize::from(peer.0);
+        if self.places.len() <= peer {
+            self.places.resize(peer + 1, NO_GROUP);
+        }
+        self.places[peer] = group;
+    }
+
+    /// The group of a peer, and the peer's position in it.
     fn find(&self, peer: PeerIndex) -> Option<(usize, usize)> {
-        self.groups.iter().enumerate().find_map(|(index, group)| {
-            let position = group.as_ref()?.members.iter().position(|m| m.peer == peer)?;
-            Some((index, position))
-        })
+        let index = *self.places.get(usize::from(peer.0)).filter(|index| **index != NO_GROUP)? as usize;
+        let group = self.groups.get(index)?.as_ref()?;
+        Some((index, group.members.binary_search_by_key(&peer, |m| m.peer).ok()?))
     }
 
     /// A new member, which was told nothing.
@@ -139,6 +156,7 @@ impl<P: Unicast> Groups<P> {
 
     pub fn leave(&mut self, peer: PeerIndex) {
         let Some((index, position)) = self.find(peer) else { return };
+        self.place(peer, NO_GROUP);
         if let Some(group) = &mut self.groups[index] {
             group.members.remove(position);
             group.drop_read_blocks();
@@ -271,9 +289,11 @@ impl<P: Unicast> Groups<P> {
             |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(|g| settled(g, key));
         let Some(target) = self.groups.iter().enumerate().position(other) else { return };
         let Some(group) = self.groups[index].take() else { return };
+        group.members.iter().for_each(|m| self.place(m.peer, target as u32));
         if let Some(target) = &mut self.groups[target] {
             let block = target.end();
             target.members.extend(group.members.into_iter().map(|m| Member { block, message: 0, ..m }));
+            target.members.sort_unstable_by_key(|m| m.peer);
         }
     }
 

@@ -10,7 +10,21 @@ use sluice_base::Family;
 use sluice_stage::Violation;
 
 /// A family's next hops: how each is reached, and by how many paths it is used.
-pub type NextHops = BTreeMap<NextHop, (Resolution, u32)>;
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NextHops(pub BTreeMap<NextHop, (Resolution, u32)>);
+
+impl NextHops {
+    /// Adds those of another table. One that any table waits to hear of is waited for.
+    pub fn add(&mut self, others: impl IntoIterator<Item = (NextHop, (Resolution, u32))>) {
+        for (hop, (resolution, paths)) in others {
+            let known = self.0.entry(hop).or_insert((resolution, 0));
+            known.1 += paths;
+            if resolution == Resolution::Waiting {
+                known.0 = resolution;
+            }
+        }
+    }
+}
 
 impl Table {
     /// A family in numbers.
@@ -23,9 +37,7 @@ impl Table {
 
     /// Adds this table's next hops to those of others.
     pub fn add_next_hops<P: Sharded>(&self, all: &mut NextHops) {
-        for (hop, resolution, paths) in P::shard(self).next_hops() {
-            all.entry(*hop).or_insert((resolution, 0)).1 += paths;
-        }
+        all.add(P::shard(self).next_hops().map(|(hop, resolution, paths)| (*hop, (resolution, paths))));
     }
 
     /// Whether every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
@@ -78,7 +90,7 @@ impl<'t> Tables<'t> {
 
     /// The next hops of a family.
     pub fn next_hops<P: Sharded>(self) -> NextHops {
-        let mut all = NextHops::new();
+        let mut all = NextHops::default();
         self.tables.iter().for_each(|t| t.add_next_hops::<P>(&mut all));
         all
     }
