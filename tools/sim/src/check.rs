@@ -105,7 +105,7 @@ impl Totals {
                 ));
             }
         }
-        let hops = [tables.next_hops::<Ipv4Prefix>().len(), tables.next_hops::<Ipv6Prefix>().len()];
+        let hops = [tables.next_hops::<Ipv4Prefix>().0.len(), tables.next_hops::<Ipv6Prefix>().0.len()];
         if self.prefixes == [0; 2] && hops != [0; 2] {
             wrong.push(format!("n{node}: {hops:?} next hops that no route has"));
         }
