@@ -71,7 +71,7 @@ fn main() -> Result<()> {
         runs.into_iter().for_each(|run| report.row(json!({ "case": case.name, "run": run })));
     }
     println!("{}", table(&["network", "sessions", "s", "GB", "events/s", "UPDATEs/s"], &lines));
-    let budget = Budget { first: SEED, seeds: u64::MAX, time: Some(CAMPAIGN), jobs: 1 };
+    let budget = Budget { first: SEED, seeds: u64::MAX, time: Some(CAMPAIGN), jobs: 1, shrink: true };
     let campaign = campaign::campaign(&budget);
     ensure!(campaign.failure.is_none(), "a campaign found a bug: `sluice simulate --campaign` says which");
     let rate = campaign.seeds as f64 / campaign.seconds;

@@ -4,7 +4,7 @@ use crate::check;
 use crate::host::Process;
 use crate::network::{self, Link, Network, Node};
 use crate::rewrite::Rewrite;
-use crate::scenario::{Scenario, Step, What};
+use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What, bulk};
 use crate::shrink;
 use crate::world::{MILLISECOND, SECOND, Settings, World};
 use sluice_base::{IpPrefix, Rng};
@@ -28,7 +28,12 @@ pub fn prefixes(scenario: &Scenario) -> Vec<IpPrefix> {
         What::Announce { prefix, .. } => Some(prefix),
         _ => None,
     });
-    let mut all: Vec<IpPrefix> = fixed.chain(announced).collect();
+    let large = scenario.phases.iter().flatten().filter_map(|step| match step.what {
+        What::Bulk { count, .. } => Some(count),
+        _ => None,
+    });
+    let large = (0..large.max().unwrap_or(0)).map(bulk);
+    let mut all: Vec<IpPrefix> = fixed.chain(announced).chain(large).collect();
     all.sort_unstable();
     all.dedup();
     all
@@ -55,6 +60,7 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
         reaction: scenario.reaction,
         fill: scenario.fill,
         hold_time: scenario.hold_time,
+        window: scenario.window,
         ipv6: scenario.ipv6,
         check: true,
         ..Settings::full()
@@ -127,8 +133,10 @@ pub fn scenario(seed: u64) -> Scenario {
     let mut rng = Rng::from_seed(seed ^ 0x5ce0_a21b);
     let ipv6 = rng.below(4) == 0;
     let network = random_network(&mut rng, ipv6);
+    // At one moment, so that neighbours connect to each other at the same time, or one after the other.
+    let spread = if rng.below(3) == 0 { 1 } else { BOOT };
     let boots = (0..network.nodes.len() as u32)
-        .map(|node| Step { at_ms: rng.below(BOOT), what: What::Boot { node } });
+        .map(|node| Step { at_ms: rng.below(spread), what: What::Boot { node } });
     let mut phases = vec![boots.collect::<Vec<_>>()];
     for number in 0..1 + rng.below(3) {
         if number > 0 {
@@ -141,7 +149,11 @@ pub fn scenario(seed: u64) -> Scenario {
         phase.sort_by_key(|step| step.at_ms);
     }
     let pick = |rng: &mut Rng, of: &[u64]| of[rng.below(of.len() as u64) as usize];
-    Scenario {
+    let window = pick(&mut rng, &[WHOLE_WINDOW as u64, WHOLE_WINDOW as u64, 2_000, 100]) as usize;
+    if rng.below(3) == 0 {
+        phases.push(vec![Step { at_ms: rng.below(2), what: What::Drain }]);
+    }
+    let mut scenario = Scenario {
         seed,
         ipv6,
         tables: pick(&mut rng, &[1, 1, 2, 3]) as u16,
@@ -149,9 +161,92 @@ pub fn scenario(seed: u64) -> Scenario {
         reaction: pick(&mut rng, &[10_000, 100_000, 2_000_000, 20_000_000]),
         fill: pick(&mut rng, &[1, 100, 1000, 65_536]) as usize,
         hold_time: pick(&mut rng, &[9, 30, 90]) as u16,
+        window,
         network,
         phases,
+    };
+    match rng.below(16) {
+        0 => large_table(&mut scenario, &mut rng),
+        1 => many_changes(&mut scenario, &mut rng),
+        _ => {}
     }
+    scenario
+}
+
+/// The least bandwidth of a link over which a large table goes: its UPDATEs must not hold up KEEPALIVEs for a hold time.
+const LEAST_BANDWIDTH: u64 = 50_000;
+
+/// A link of a router, or of one of the others.
+fn a_link_near(scenario: &Scenario, rng: &mut Rng, node: u32) -> u32 {
+    let links: Vec<u32> = scenario.network.links_of(node).map(|(link, _)| link).collect();
+    if rng.below(3) == 0 { rng.below(scenario.network.links.len() as u64) as u32 } else { any(rng, &links) }
+}
+
+/// A table of more than one block comes, goes, and comes again, while a link takes nothing for a while or a session is lost.
+fn large_table(scenario: &mut Scenario, rng: &mut Rng) {
+    scenario.slice = scenario.slice.max(5);
+    scenario.reaction = scenario.reaction.min(2_000_000);
+    for link in scenario.network.links.iter_mut().filter(|l| l.bandwidth > 0) {
+        link.bandwidth = link.bandwidth.max(LEAST_BANDWIDTH);
+    }
+    let node = rng.below(scenario.network.nodes.len() as u64) as u32;
+    let link = a_link_near(scenario, rng, node);
+    let step = |at_ms, what| Step { at_ms, what };
+    let mut steps = vec![step(BOOT, What::Bulk { node, count: 2_300 + rng.below(300) as u32 })];
+    match rng.below(3) {
+        0 => {
+            // The queue of changes is squeezed while somebody has yet to read them, first of all some that stand.
+            scenario.window = 100;
+            let nearest = scenario.network.links_of(node).next().map_or(link, |(link, _)| link);
+            steps.push(step(20_000, What::Cut { link: nearest }));
+            let single =
+                |n: u64| step(20_050 + 150 * n, What::Announce { node, prefix: prefix(40 + n, false) });
+            steps.extend((0..4).map(single));
+            let toggle = |n: u64| step(20_700 + 700 * n, What::Bulk { node, count: 2_500 * (n % 2) as u32 });
+            steps.extend((0..8).map(toggle));
+            steps.push(step(26_500 + rng.below(1_500), What::Heal { link: nearest }));
+        }
+        1 => {
+            let side = rng.below(2) as u8;
+            steps.push(step(20_000, What::Reset { link, side }));
+            steps.push(step(20_000 + rng.below(3_000), What::Bulk { node, count: 1_000 }));
+        }
+        _ => {
+            steps.push(step(20_000, What::CrashNode { node }));
+            steps.push(step(20_050 + rng.below(5_000), What::Boot { node }));
+        }
+    }
+    add(scenario, rng, steps);
+}
+
+/// Many small changes while a link takes nothing: a neighbour falls far behind the others that are told the same.
+fn many_changes(scenario: &mut Scenario, rng: &mut Rng) {
+    scenario.window = 100;
+    let node = rng.below(scenario.network.nodes.len() as u64) as u32;
+    let link = a_link_near(scenario, rng, node);
+    let step = |at_ms, what| Step { at_ms, what };
+    let mut steps = vec![step(20_000, What::Cut { link })];
+    let gap = 60 + rng.below(100);
+    for n in 0..100 {
+        let prefix = prefix(40 + rng.below(30), false);
+        let what = match rng.below(3) {
+            0 => What::Withdraw { node, prefix },
+            _ => What::Announce { node, prefix },
+        };
+        steps.push(step(20_100 + n * gap, what));
+    }
+    let until = 20_100 + 100 * gap;
+    steps.push(step(until.saturating_sub(rng.below(2_000)), What::Heal { link }));
+    add(scenario, rng, steps);
+}
+
+/// Adds steps to the first phase or to one of their own behind it, which begins when the network has come to rest.
+fn add(scenario: &mut Scenario, rng: &mut Rng, steps: Vec<Step>) {
+    match rng.below(2) {
+        0 => scenario.phases.insert(1, steps),
+        _ => scenario.phases[0].extend(steps),
+    }
+    scenario.phases.iter_mut().for_each(|phase| phase.sort_by_key(|step| step.at_ms));
 }
 
 fn prefix(number: u64, ipv6: bool) -> IpPrefix {
@@ -174,6 +269,9 @@ fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
         false => prefix(rng.below(POOL), ipv6),
     }
 }
+
+/// An AS that is not there.
+const ELSEWHERE: u32 = 64_999;
 
 /// Prefixes of a router that has many.
 const BULK: u64 = 40;
@@ -295,6 +393,8 @@ fn link(rng: &mut Rng, a: u32, b: u32, internal: bool) -> Link {
                 prepend: (rng.below(4) == 0).into(),
                 no_export: rng.below(8) == 0,
                 next_hop: None,
+                omits: (rng.below(12) == 0).then(|| 1 + rng.below(3) as u8),
+                only_to_customer: (rng.below(8) == 0).then(|| [0, 0, ELSEWHERE][rng.below(3) as usize]),
             };
         }
     }
@@ -347,6 +447,8 @@ pub struct Budget {
     pub time: Option<Duration>,
     /// Threads; each runs whole scenarios.
     pub jobs: usize,
+    /// Whether what fails is cut down.
+    pub shrink: bool,
 }
 
 /// What a campaign came to.
@@ -395,7 +497,10 @@ pub fn campaign(budget: &Budget) -> Report {
     });
     let failed = failed.into_inner().expect("no thread panics with it");
     let failure = failed.map(|seed| {
-        let small = shrink::shrink(scenario(seed), |s| !run(s, None).wrong.is_empty());
+        let small = match budget.shrink {
+            true => shrink::shrink(scenario(seed), |s| !run(s, None).wrong.is_empty()),
+            false => scenario(seed),
+        };
         let wrong = run(&small, None).wrong;
         (small, wrong)
     });

@@ -4,6 +4,7 @@ use crate::host::Host;
 use crate::network;
 use crate::reference::{Route, View, Way};
 use crate::rewrite::NO_EXPORT;
+use crate::wire::Told;
 use crate::world::World;
 use sluice_base::{Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, TableId};
 use sluice_bgp::attributes::canonical;
@@ -16,6 +17,7 @@ use sluice_fea::sim::SimRoute;
 use sluice_fea::{Member, RouteTarget};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::rc::Rc;
 
 /// What is reported of one network at most; more says nothing new.
 const MOST: usize = 20;
@@ -31,7 +33,7 @@ struct Known {
 
 /// What is not as it must be; empty if all is well.
 pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
-    let mut wrong = Vec::new();
+    let mut wrong = std::mem::take(&mut world.fabric.wrong);
     for node in 0..world.hosts.len() {
         queues(&world.hosts[node], &mut wrong);
     }
@@ -45,19 +47,128 @@ pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
     let mut best = BTreeMap::new();
     {
         let view = view(world);
+        let mut fixpoints = Fixpoints::default();
+        let mut totals = vec![Totals::default(); world.hosts.len()];
         for prefix in prefixes {
             let known = know(world, &neighbors, *prefix);
-            routes(world, &view, &known, *prefix, &mut wrong);
+            routes(world, &view, &known, *prefix, &mut fixpoints, &mut wrong);
+            for (total, known) in totals.iter_mut().zip(&known) {
+                total.add(known, *prefix);
+            }
+            wires(world, &view, &known, *prefix, &mut wrong);
             for (node, known) in known.into_iter().enumerate() {
                 let Some(route) = known.best.filter(|r| r.from.is_some()) else { continue };
                 let way = route.next_hop.and_then(|hop| view.way(node as u32, hop));
                 best.insert((node, *prefix), (route, way));
             }
         }
+        for (host, totals) in world.hosts.iter().zip(&totals) {
+            totals.check(host, &mut wrong);
+        }
+        ends_of_wires(world, prefixes, &mut wrong);
     }
     forwarding(world, prefixes, &best, &mut wrong);
     wrong.truncate(MOST);
     wrong
+}
+
+/// What a router's tables hold, as the routes in them say.
+#[derive(Clone, Copy, Default)]
+struct Totals {
+    prefixes: [usize; 2],
+    in_rib: [u32; 2],
+}
+
+impl Totals {
+    fn add(&mut self, known: &Known, prefix: IpPrefix) {
+        let family = usize::from(matches!(prefix, IpPrefix::V6(_)));
+        self.prefixes[family] += usize::from(!known.all.is_empty());
+        self.in_rib[family] += u32::from(known.best.as_ref().is_some_and(|b| b.from.is_some()));
+    }
+
+    /// Nothing is kept that no route needs, and the counters count what is there.
+    fn check(&self, host: &Host, wrong: &mut Vec<String>) {
+        let (node, Some(bgp)) = (host.base.id, &host.bgp) else { return };
+        let tables = bgp.speaker.tables();
+        for (number, family) in Family::ALL.into_iter().enumerate() {
+            let view = tables.view(family);
+            let (prefixes, in_rib) = (self.prefixes[number], self.in_rib[number]);
+            if (view.prefixes, view.in_rib) != (prefixes, in_rib) {
+                wrong.push(format!(
+                    "n{node}: {view:?} of {family}, should be {prefixes} prefixes, {in_rib} in the RIB"
+                ));
+            }
+            if prefixes == 0 && view.attribute_sets > 0 {
+                wrong.push(format!(
+                    "n{node}: {} attribute sets of {family} that no route has",
+                    view.attribute_sets
+                ));
+            }
+        }
+        let hops = [tables.next_hops::<Ipv4Prefix>().0.len(), tables.next_hops::<Ipv6Prefix>().0.len()];
+        if self.prefixes == [0; 2] && hops != [0; 2] {
+            wrong.push(format!("n{node}: {hops:?} next hops that no route has"));
+        }
+    }
+}
+
+/// Each router's best route when all has come to rest.
+type Bests = BTreeMap<u32, Route>;
+
+/// The reference's ends, of prefixes that differ in nothing but their bits once.
+#[derive(Default)]
+struct Fixpoints(BTreeMap<(bool, Vec<usize>), Option<Rc<Bests>>>);
+
+impl Fixpoints {
+    fn get(&mut self, view: &View<'_>, prefix: IpPrefix) -> Option<Rc<Bests>> {
+        let origins = view.networks.iter().enumerate().filter(|(_, n)| n.contains(&prefix)).map(|(n, _)| n);
+        let key = (matches!(prefix, IpPrefix::V6(_)), origins.collect());
+        self.0.entry(key).or_insert_with(|| view.fixpoint(prefix).map(Rc::new)).clone()
+    }
+}
+
+/// What each neighbour was told of a prefix, octet by octet, is what the router's best route comes to; nobody is told its own
+/// route again.
+fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
+    let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
+    for (host, known) in world.hosts.iter().zip(known) {
+        let (node, Some(bgp)) = (host.base.id, &host.bgp) else { continue };
+        for (link, side) in &host.base.links {
+            let side = usize::from(*side);
+            let address: IpAddr = network::ipv4(*link, 1 - side).into();
+            let Some(wire) = bgp.wires.get(&address) else { continue };
+            let should = known.best.as_ref().and_then(|best| view.announced(*link, side, best, is_ipv6));
+            let should = should.map(|route| Told {
+                origin: route.origin,
+                path: route.path,
+                next_hop: route.next_hop,
+                med: route.med,
+                local_pref: route.internal.then_some(route.local_pref),
+                no_export: route.no_export,
+                only_to_customer: route.only_to_customer,
+            });
+            let is = wire.routes.get(&prefix).map(|told| &**told);
+            if is != should.as_ref() {
+                wrong.push(format!("n{node}: link {link} was told {is:?} of {prefix}, should be {should:?}"));
+            }
+        }
+    }
+}
+
+/// Nobody was told of anything that is nowhere, and each neighbour has heard once that this was all.
+fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) {
+    for host in &world.hosts {
+        let (node, Some(bgp)) = (host.base.id, &host.bgp) else { continue };
+        for (address, wire) in &bgp.wires {
+            if let Some(prefix) = wire.routes.keys().find(|p| prefixes.binary_search(p).is_err()) {
+                wrong.push(format!("n{node}: {address} was told of {prefix}, which nobody has"));
+            }
+            let should = [1, u32::from(world.fabric.settings.ipv6)];
+            if wire.ends != should {
+                wrong.push(format!("n{node}: {address} heard {:?} times that it is all", wire.ends));
+            }
+        }
+    }
 }
 
 /// Whether everything has come to rest: sessions that can be up are, others are not, and no process waits for time to pass.
@@ -165,7 +276,8 @@ fn queues(host: &Host, wrong: &mut Vec<String>) {
 /// and no router can help it.
 pub fn is_decided(world: &World, prefixes: &[IpPrefix]) -> bool {
     let view = view(world);
-    prefixes.iter().all(|prefix| view.fixpoint(*prefix).is_some())
+    let mut fixpoints = Fixpoints::default();
+    prefixes.iter().all(|prefix| fixpoints.get(&view, *prefix).is_some())
 }
 
 fn view(world: &World) -> View<'_> {
@@ -264,9 +376,16 @@ fn know(world: &World, neighbors: &[Neighbors], prefix: IpPrefix) -> Vec<Known> 
 }
 
 /// One prefix on all routers: tables, and what was announced.
-fn routes(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
+fn routes(
+    world: &World,
+    view: &View<'_>,
+    known: &[Known],
+    prefix: IpPrefix,
+    fixpoints: &mut Fixpoints,
+    wrong: &mut Vec<String>,
+) {
     let best = |node: u32| known[node as usize].best.as_ref();
-    let fixpoint = view.fixpoint(prefix);
+    let fixpoint = fixpoints.get(view, prefix);
     for host in world.hosts.iter().filter(|h| h.bgp.is_some()) {
         let node = host.base.id;
         let is = &known[node as usize];

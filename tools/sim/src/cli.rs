@@ -65,6 +65,9 @@ pub struct SimulateArgs {
     /// Networks that run at a time; as many as there are processors, if absent.
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
+    /// Do not cut down a network that failed.
+    #[arg(long, requires = "campaign")]
+    pub as_found: bool,
     /// Where a campaign writes the network that failed, cut down; `sluice-simulate-SEED.json` if absent.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
@@ -150,6 +153,7 @@ fn run_campaign(args: &SimulateArgs) -> Result<ExitCode> {
         seeds: args.seeds,
         time: args.seconds.map(Duration::from_secs),
         jobs: args.jobs.unwrap_or(processors),
+        shrink: !args.as_found,
     });
     let failure = report.failure.as_ref();
     let file = failure.map(|(scenario, _)| {

@@ -24,6 +24,7 @@ pub mod simulate;
 pub mod tcp;
 mod topology;
 pub mod trace;
+pub mod wire;
 pub mod world;
 
 pub use cli::SimulateArgs;

@@ -51,13 +51,15 @@ impl Route {
 
 /// LOCAL_PREF of what has no relationship.
 const PLAIN: u32 = 100;
+/// The code of the attribute that IPv6 routes have no need of.
+const NEXT_HOP: u8 = 3;
 
-/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford.
+/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford; the AS's own is never less wanted.
 const fn preference(neighbor: Relationship) -> u32 {
     match neighbor {
-        Relationship::Customer => 300,
-        Relationship::Peer => 200,
-        Relationship::Provider => PLAIN,
+        Relationship::Customer => PLAIN,
+        Relationship::Peer => 90,
+        Relationship::Provider => 80,
     }
 }
 
@@ -79,8 +81,7 @@ pub struct View<'a> {
 pub type Way = (u32, IpAddr);
 
 impl View<'_> {
-    /// What the router at `side` of `link` announces over it of its best route, before the neighbour looks at it; `None` if
-    /// nothing.
+    /// What the router at `side` of `link` announces over it of its best route, as it writes it; `None` if nothing.
     pub fn announced(&self, link: u32, side: usize, best: &Route, is_ipv6: bool) -> Option<Route> {
         let description = &self.network.links[link as usize];
         let internal = self.network.is_internal(link);
@@ -113,10 +114,22 @@ impl View<'_> {
         if !keeps {
             route.next_hop = Some(own);
         }
-        let rewrite = &description.rewrites[side];
+        Some(route)
+    }
+
+    /// What is left of a route that the router at `side` of `link` announced when it gets to the neighbour; `None` if the neighbour has
+    /// to take it for a withdrawal (RFC 7606, section 7).
+    fn on_the_way(&self, link: u32, side: usize, mut route: Route, is_ipv6: bool) -> Option<Route> {
+        let rewrite = &self.network.links[link as usize].rewrites[side];
+        if rewrite.omits.is_some_and(|attribute| !is_ipv6 || attribute != NEXT_HOP) {
+            return None;
+        }
         route.origin = rewrite.origin.unwrap_or(route.origin);
         route.med = rewrite.med.or(route.med);
         route.no_export |= rewrite.no_export;
+        if let Some(mark) = rewrite.only_to_customer {
+            route.only_to_customer = Some(mark).filter(|asn| *asn > 0);
+        }
         if let Some(hop) = rewrite.next_hop.filter(|_| !is_ipv6) {
             route.next_hop = Some(hop.into());
         }
@@ -193,6 +206,7 @@ impl View<'_> {
             let neighbor = self.network.links[link as usize].end(1 - side);
             let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
             let route = self.announced(link, 1 - side, best(neighbor)?, is_ipv6)?;
+            let route = self.on_the_way(link, 1 - side, route, is_ipv6)?;
             self.accepted(link, side, route)
         };
         let mut routes: Vec<Route> = self.network.links_of(node).filter_map(from).collect();

@@ -22,6 +22,12 @@ pub struct Rewrite {
     /// NEXT_HOP of IPv4 routes becomes this: somebody else's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_hop: Option<Ipv4Addr>,
+    /// The mandatory attribute of this code is left out: ORIGIN, AS_PATH or NEXT_HOP.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub omits: Option<u8>,
+    /// ONLY_TO_CUSTOMER (RFC 9234) becomes this: who passes it on leaks. 0: it is taken off, as by a router that does not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_to_customer: Option<u32>,
 }
 
 fn is_zero(n: &u8) -> bool {
@@ -31,10 +37,25 @@ fn is_zero(n: &u8) -> bool {
 /// The community NO_EXPORT (RFC 1997).
 pub const NO_EXPORT: u32 = 0xffff_ff01;
 const HEADER: usize = 19;
+/// The longest message.
+const MOST: usize = 4096;
 const UPDATE: u8 = 2;
 
 fn word(octets: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?])))
+}
+
+/// The octets of those prefixes at the beginning of `nlri` that fit in `room`.
+fn whole_prefixes(nlri: &[u8], room: usize) -> usize {
+    let mut at = 0;
+    while let Some(len) = nlri.get(at) {
+        let next = at + 1 + usize::from(*len).div_ceil(8);
+        if next > room {
+            break;
+        }
+        at = next;
+    }
+    at.min(nlri.len())
 }
 
 impl Rewrite {
@@ -64,13 +85,25 @@ impl Rewrite {
         let len = word(message, at)?;
         let attributes = message.get(at + 2..at + 2 + len)?;
         let rewritten = self.attributes(attributes)?;
-        let mut out = message[..at].to_vec();
-        out.extend_from_slice(&(rewritten.len() as u16).to_be_bytes());
-        out.extend_from_slice(&rewritten);
-        out.extend_from_slice(&message[at + 2 + len..]);
-        let total = (out.len() as u16).to_be_bytes();
-        out[16..18].copy_from_slice(&total);
-        Some(out)
+        let mut out = Vec::new();
+        let (mut head, mut nlri) = (message[..at].to_vec(), &message[at + 2 + len..]);
+        // What no longer fits in one message goes in two.
+        loop {
+            let room = MOST.saturating_sub(head.len() + 2 + rewritten.len());
+            let (now, later) = nlri.split_at(whole_prefixes(nlri, room));
+            let total = head.len() + 2 + rewritten.len() + now.len();
+            head[16..18].copy_from_slice(&(total as u16).to_be_bytes());
+            out.extend_from_slice(&head);
+            out.extend_from_slice(&(rewritten.len() as u16).to_be_bytes());
+            out.extend_from_slice(&rewritten);
+            out.extend_from_slice(now);
+            if later.is_empty() || now.is_empty() {
+                return Some(out);
+            }
+            nlri = later;
+            head.truncate(HEADER);
+            head.extend_from_slice(&[0, 0]);
+        }
     }
 
     fn attributes(&self, mut octets: &[u8]) -> Option<Vec<u8>> {
@@ -80,9 +113,11 @@ impl Rewrite {
             let (len, start) =
                 if flags & 0x10 != 0 { (word(octets, 2)?, 4) } else { (usize::from(*octets.get(2)?), 3) };
             let value = octets.get(start..start + len)?;
+            announces |= kind == code::ORIGIN;
             match kind {
+                _ if self.omits == Some(kind) => {}
+                code::ONLY_TO_CUSTOMER if self.only_to_customer.is_some() => {}
                 code::ORIGIN => {
-                    announces = true;
                     out.extend_from_slice(&[flags, kind, 1, self.origin.unwrap_or(*value.first()?)]);
                 }
                 code::NEXT_HOP if len == 4 => {
@@ -111,6 +146,10 @@ impl Rewrite {
             out.extend_from_slice(&[Flags::OPTIONAL | Flags::TRANSITIVE, code::COMMUNITIES, 4]);
             out.extend_from_slice(&NO_EXPORT.to_be_bytes());
         }
+        if let Some(asn) = self.only_to_customer.filter(|asn| *asn > 0) {
+            out.extend_from_slice(&[Flags::OPTIONAL | Flags::TRANSITIVE, code::ONLY_TO_CUSTOMER, 4]);
+            out.extend_from_slice(&asn.to_be_bytes());
+        }
         announces.then_some(out)
     }
 }
@@ -130,7 +169,14 @@ mod tests {
         ];
         let update = [&[0xff; 16][..], &[0, 43 + 4, 2], &body.concat(), &[24, 192, 0, 2]].concat();
         let next_hop = Some(Ipv4Addr::new(10, 0, 0, 9));
-        let rewrite = Rewrite { origin: Some(2), med: Some(9), prepend: 1, next_hop, no_export: false };
+        let rewrite = Rewrite {
+            origin: Some(2),
+            med: Some(9),
+            prepend: 1,
+            next_hop,
+            no_export: false,
+            ..Rewrite::default()
+        };
         let out = rewrite.apply([&keepalive[..], &update].concat());
         let expected_body = [
             &[0, 0, 0, 31][..],
@@ -142,5 +188,22 @@ mod tests {
         ];
         let expected = [&keepalive[..], &[0xff; 16], &[0, 58, 2], &expected_body.concat()].concat();
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn what_gets_too_long_is_split() {
+        let attributes = [0x40, 1, 1, 0, 0x40, 2, 6, 2, 1, 0, 0, 0, 7, 0x40, 3, 4, 10, 0, 0, 1];
+        let nlri: Vec<u8> = (0..1013u16).flat_map(|n| [24, 20, (n >> 8) as u8, n as u8]).collect();
+        let len = (HEADER + 4 + attributes.len() + nlri.len()) as u16;
+        let head = [&[0xff; 16][..], &len.to_be_bytes(), &[2, 0, 0, 0, 20]];
+        let message = [&head.concat()[..], &attributes, &nlri].concat();
+        let (mut whole, mut parts) = (crate::wire::Wire::default(), crate::wire::Wire::default());
+        whole.read(&message);
+        let out = Rewrite { prepend: 1, ..Rewrite::default() }.apply(message);
+        assert!(out.len() > MOST);
+        parts.read(&out);
+        assert!(whole.wrong.is_empty() && parts.wrong.is_empty(), "{whole:?} {parts:?}");
+        assert_eq!(whole.routes.len(), 1013);
+        assert!(parts.routes.keys().eq(whole.routes.keys()));
     }
 }

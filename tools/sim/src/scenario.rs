@@ -5,8 +5,10 @@ use crate::link::Quality;
 use crate::network::{self, Network};
 use crate::world::World;
 use serde::{Deserialize, Serialize};
-use sluice_base::IpPrefix;
+use sluice_base::prefix::V4Addr;
+use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
 use sluice_bgp::speaker::{Input, NeighborConfig};
+use std::net::Ipv4Addr;
 
 /// One thing that is done to a network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -91,6 +93,15 @@ pub enum What {
         /// The prefix.
         prefix: IpPrefix,
     },
+    /// A router originates so many prefixes of a large table, which is the same for all routers, and no more of it.
+    Bulk {
+        /// The router.
+        node: u32,
+        /// How many, at most [`MOST_BULK`].
+        count: u32,
+    },
+    /// No router originates anything any more.
+    Drain,
     /// A neighbour is removed from the configuration of the router at a side of a link.
     RemoveNeighbor {
         /// The link.
@@ -157,10 +168,38 @@ pub struct Scenario {
     pub fill: usize,
     /// Proposed hold time in seconds.
     pub hold_time: u16,
+    /// Octets that a connection holds on their way.
+    #[serde(default = "whole_window", skip_serializing_if = "is_whole_window")]
+    pub window: usize,
     /// The network.
     pub network: Network,
     /// What is done. In between, wherever nothing is done for long enough, the network comes to rest and is checked.
     pub phases: Vec<Vec<Step>>,
+}
+
+/// A window that no small table fills.
+pub const WHOLE_WINDOW: usize = 256 << 10;
+
+const fn whole_window() -> usize {
+    WHOLE_WINDOW
+}
+
+const fn is_whole_window(window: &usize) -> bool {
+    *window == WHOLE_WINDOW
+}
+
+/// Prefixes of the large table: /24s in 100.64.0.0/10.
+pub const MOST_BULK: u32 = 1 << 14;
+/// Where they begin.
+const BULK: u32 = 0x6440_0000;
+
+/// A prefix of the large table.
+pub fn bulk(number: u32) -> IpPrefix {
+    Ipv4Prefix::host(V4Addr(Ipv4Addr::from(BULK + (number << 8)))).truncate(24).into()
+}
+
+fn is_bulk(prefix: IpPrefix) -> bool {
+    matches!(prefix, IpPrefix::V4(p) if u32::from(p.addr().0) >> 22 == BULK >> 22)
 }
 
 impl What {
@@ -189,6 +228,19 @@ impl What {
             What::Withdraw { node, prefix } => with(world, node, |host, fabric| {
                 host.configure(fabric, |config| config.networks.retain(|p| *p != prefix));
             }),
+            What::Bulk { node, count } => with(world, node, |host, fabric| {
+                host.configure(fabric, |config| {
+                    config.networks.retain(|p| !is_bulk(*p));
+                    config.networks.extend((0..count.min(MOST_BULK)).map(bulk));
+                });
+            }),
+            What::Drain => {
+                for node in 0..world.hosts.len() as u32 {
+                    with(world, node, |host, fabric| {
+                        host.configure(fabric, |config| config.networks.clear())
+                    });
+                }
+            }
             What::RemoveNeighbor { link, side } => {
                 let address = network::ipv4(link, 1 - usize::from(side));
                 with_side(world, link, side, |host, fabric| {

@@ -1,6 +1,6 @@
 //! Cuts a scenario that fails down to what it takes to fail.
 
-use crate::scenario::{Scenario, Step, What};
+use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What};
 
 /// Tries at most; each is a whole run.
 const TRIES: usize = 2000;
@@ -54,6 +54,10 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
             all.push(with(scenario, |s| {
                 s.phases[phase].remove(step);
             }));
+            if let What::Bulk { node, count: count @ 2.. } = scenario.phases[phase][step].what {
+                let what = What::Bulk { node, count: count / 2 };
+                all.push(with(scenario, |s| s.phases[phase][step].what = what));
+            }
         }
     }
     for node in 0..scenario.network.nodes.len() {
@@ -70,7 +74,7 @@ fn candidates(scenario: &Scenario) -> Vec<Scenario> {
         for link in &mut s.network.links {
             (link.bandwidth, link.rewrites) = (0, Default::default());
         }
-        (s.tables, s.slice, s.fill) = (1, 1024, 65_536);
+        (s.tables, s.slice, s.fill, s.window) = (1, 1024, 65_536, WHOLE_WINDOW);
     });
     if plain != *scenario {
         all.push(plain);
@@ -158,6 +162,7 @@ fn link_of(what: &mut What) -> Option<&mut u32> {
 fn node_of(what: &mut What) -> Option<&mut u32> {
     match what {
         What::Boot { node }
+        | What::Bulk { node, .. }
         | What::CrashNode { node }
         | What::Kill { node, .. }
         | What::Start { node, .. }

@@ -5,8 +5,6 @@ use crate::world::Fabric;
 use sluice_bgp::session::ConnectionId;
 use std::net::IpAddr;
 
-/// Octets that a connection holds on their way; who has more to send waits.
-const WINDOW: usize = 256 << 10;
 /// How long a router's own kernel takes to refuse.
 const REFUSAL: u64 = 10_000;
 
@@ -211,8 +209,9 @@ impl Fabric {
 
     /// Whether an end has room for more.
     pub fn has_room(&mut self, at: EndRef) -> bool {
+        let window = self.settings.window;
         let Some(end) = self.connections.end_mut(at) else { return false };
-        end.blocked = end.in_flight >= WINDOW;
+        end.blocked = end.in_flight >= window;
         !end.blocked
     }
 
@@ -324,7 +323,7 @@ impl Fabric {
         let delay = self.connections.get(at).map_or(0, |c| self.links[c.link as usize].delay);
         if let Some(sender) = self.connections.end_mut(at.other()) {
             sender.in_flight -= len.min(sender.in_flight);
-            if sender.blocked && sender.in_flight < WINDOW {
+            if sender.blocked && sender.in_flight < self.settings.window {
                 sender.blocked = false;
                 self.queue.push(self.now + delay, Event::Writable(at.other()));
             }

@@ -42,6 +42,8 @@ pub struct Settings {
     pub ipv6: bool,
     /// Proposed hold time in seconds.
     pub hold_time: u16,
+    /// Octets that a TCP connection holds on their way; who has more to send waits.
+    pub window: usize,
 }
 
 impl Settings {
@@ -57,6 +59,7 @@ impl Settings {
             check: false,
             ipv6: false,
             hold_time: 90,
+            window: crate::scenario::WHOLE_WINDOW,
         }
     }
 
@@ -91,6 +94,8 @@ pub struct Fabric {
     pub up: Vec<bool>,
     /// Routers whose next turn is more than the passing of time.
     pub busy_hosts: usize,
+    /// What must not happen and did, on the way to wherever the network comes to rest.
+    pub wrong: Vec<String>,
     /// Space for BGP's outputs.
     pub outbox: Outbox<Output>,
     ends: Vec<[u32; 2]>,
@@ -174,6 +179,7 @@ impl World {
             settings,
             up: vec![false; hosts.len()],
             busy_hosts: 0,
+            wrong: Vec::new(),
             outbox: Outbox::new(),
             ends: network.links.iter().map(|l| [l.a, l.b]).collect(),
             asns: network.nodes.iter().map(network::asn).collect(),

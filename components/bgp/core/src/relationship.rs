@@ -8,6 +8,7 @@
 //!
 //! The mark and LOCAL_PREF are attributes, so that other routers of this AS know them too.
 
+use crate::attributes::DEFAULT_LOCAL_PREF;
 use serde::{Deserialize, Serialize};
 
 /// What an external neighbour is to this AS.
@@ -30,13 +31,14 @@ mod role {
 }
 
 impl Relationship {
-    /// LOCAL_PREF of its routes. What comes from neighbours without a relationship has
-    /// [`DEFAULT_LOCAL_PREF`](crate::attributes::DEFAULT_LOCAL_PREF), as a provider's have.
+    /// LOCAL_PREF of its routes. What comes from neighbours without a relationship, and what this AS originates, has
+    /// [`DEFAULT_LOCAL_PREF`], as a customer's have: no neighbour's route may be preferred to one of the AS's own, or two ASes
+    /// that originate the same prefix, each preferring the other's, would never settle. Its shorter path makes the AS's own win.
     pub const fn local_pref(self) -> u32 {
         match self {
-            Relationship::Customer => 300,
-            Relationship::Peer => 200,
-            Relationship::Provider => 100,
+            Relationship::Customer => DEFAULT_LOCAL_PREF,
+            Relationship::Peer => 90,
+            Relationship::Provider => 80,
         }
     }
 
@@ -72,6 +74,15 @@ impl Relationship {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The preferences of Gao and Rexford, and none above what the AS itself originates.
+    #[test]
+    fn who_pays_is_preferred() {
+        let preferences = [Relationship::Customer, Relationship::Peer, Relationship::Provider]
+            .map(Relationship::local_pref);
+        assert!(preferences.is_sorted_by(|a, b| a > b), "{preferences:?}");
+        assert!(preferences[0] <= DEFAULT_LOCAL_PREF);
+    }
 
     /// RFC 9234, table 2: both ends of a session must be told things that fit.
     #[test]

@@ -34,9 +34,9 @@ fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
     let mut route = route.clone();
     let (pref, is_customer) = match relationship(peer) {
         None => return Some(route),
-        Some(Relationship::Customer) => (300, true),
-        Some(Relationship::Peer) => (200, false),
-        Some(Relationship::Provider) => (100, false),
+        Some(Relationship::Customer) => (100, true),
+        Some(Relationship::Peer) => (90, false),
+        Some(Relationship::Provider) => (80, false),
     };
     route.local_pref = Some(pref);
     match (relationship(peer), route.only_to_customer) {

@@ -7,6 +7,7 @@ use super::ipc::{Answer, Message, Process};
 use super::{Base, network_endpoints};
 use crate::network;
 use crate::tcp::EndRef;
+use crate::wire::Wire;
 use crate::world::Fabric;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
@@ -14,7 +15,7 @@ use sluice_base::{
     Prefix, RouteBatch,
 };
 use sluice_bgp::event::PeerEvent;
-use sluice_bgp::session::{ConnectionId, Direction};
+use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::GRACE;
 use sluice_bgp::speaker::{Config, Identity, Input, Output, Speaker};
@@ -58,6 +59,8 @@ pub struct BgpProcess {
     pub unsent: u64,
     /// Sessions that came up, and that went down.
     pub flaps: (u64, u64),
+    /// What was written to each neighbour since its session came up, where BGP is checked.
+    pub wires: BTreeMap<IpAddr, Wire>,
 }
 
 impl BgpProcess {
@@ -82,6 +85,7 @@ impl BgpProcess {
             rib: RibSide::default(),
             unsent: 0,
             flaps: (0, 0),
+            wires: BTreeMap::new(),
         }
     }
 
@@ -139,9 +143,10 @@ impl BgpProcess {
                 }
             }
             Output::Send(address, id, octets) => {
-                if let Some(end) = self.connections.get(&(address, id)) {
+                if let Some(end) = self.connections.get(&(address, id)).copied() {
                     fabric.history.octets(&octets);
-                    fabric.send(*end, octets);
+                    self.watch_collision(base, fabric, address, (id, end), &octets);
+                    fabric.send(end, octets);
                 }
             }
             Output::Transmit(address, id) => {
@@ -168,12 +173,47 @@ impl BgpProcess {
             }
             Output::Event(event) => {
                 match &event.what {
-                    PeerEvent::Up => self.flaps.0 += 1,
-                    PeerEvent::Down(_) => self.flaps.1 += 1,
+                    PeerEvent::Up => {
+                        self.flaps.0 += 1;
+                        if fabric.settings.check {
+                            self.wires.insert(event.peer, Wire::default());
+                        }
+                    }
+                    PeerEvent::Down(_) => {
+                        self.flaps.1 += 1;
+                        self.wires.remove(&event.peer);
+                    }
                     _ => {}
                 }
                 fabric.history.note(fabric.now, base.id, 2, || event.to_string());
             }
+        }
+    }
+
+    /// Of two connections that collide, the one goes that the router with the lower BGP Identifier asked for, and both routers see it
+    /// so (RFC 4271, section 6.8); but never one that is established.
+    fn watch_collision(
+        &self,
+        base: &Base,
+        fabric: &mut Fabric,
+        address: IpAddr,
+        (id, end): (ConnectionId, EndRef),
+        octets: &[u8],
+    ) {
+        let is_collision = octets.get(18..21).is_some_and(|n| *n == [3, 6, 7]);
+        if !is_collision || !fabric.settings.check {
+            return;
+        }
+        let is_established = self.speaker.neighbor(address).is_some_and(|n| n.state == State::Established);
+        // Two of one direction: the neighbour has given up the older one.
+        let mut others = self.connections.keys().filter(|(a, other)| *a == address && *other != id);
+        let is_rival = others.all(|(_, other)| other.direction != id.direction);
+        let neighbor = network::place(address).map_or(0, |(link, side)| fabric.host_at(link, side));
+        let is_own = end.end == 0;
+        if !is_established && is_rival && is_own != (base.id < neighbor) {
+            fabric
+                .wrong
+                .push(format!("n{}: of two connections with {address} the wrong one is closed", base.id));
         }
     }
 
@@ -285,6 +325,10 @@ impl BgpProcess {
         let more = self.speaker.fill(now, address, fabric.settings.fill, &mut octets);
         if !octets.is_empty() {
             fabric.history.octets(&octets);
+            if let Some(wire) = self.wires.get_mut(&address) {
+                wire.read(&octets);
+                fabric.wrong.extend(wire.wrong.drain(..).map(|w| format!("n{} to {address}: {w}", base.id)));
+            }
             octets.shrink_to_fit();
             let octets = fabric.rewrite(address).apply(octets);
             fabric.send(end, octets);

@@ -46,21 +46,21 @@ fn what_a_relationship_puts_in() {
     let mark = |asn: &'static [u8; 4]| Attr(0xc0, code::ONLY_TO_CUSTOMER, asn);
     let (peers, anothers) = (&[0, 0, 0xfd, 0xea], &[0, 0, 0, 7]);
     let prefix_sid = || Attr(0xc0, code::PREFIX_SID, &[1, 0, 1, 0]);
-    let pref = |low: u8, high: u8| (code::LOCAL_PREF, vec![0, 0, high, low]);
+    let pref = |pref: u8| (code::LOCAL_PREF, vec![0, 0, 0, pref]);
     let marked = |asn: &[u8; 4]| (code::ONLY_TO_CUSTOMER, asn.to_vec());
     let sid = || (code::PREFIX_SID, vec![1, 0, 1, 0]);
     let check = |relationship, extra: &[Attr<'_>], expected: Option<Kept>| {
         assert_eq!(related(relationship, extra), expected, "{relationship:?}");
     };
-    check(Relationship::Customer, &[], Some((vec![pref(44, 1)], Reach::Everybody)));
+    check(Relationship::Customer, &[], Some((vec![pref(100)], Reach::Everybody)));
     check(Relationship::Customer, &[mark(peers)], None);
-    check(Relationship::Peer, &[], Some((vec![pref(200, 0), marked(peers)], Reach::Customers)));
+    check(Relationship::Peer, &[], Some((vec![pref(90), marked(peers)], Reach::Customers)));
     // In the order of codes, whatever comes after.
-    let sorted = vec![pref(200, 0), marked(peers), sid()];
+    let sorted = vec![pref(90), marked(peers), sid()];
     check(Relationship::Peer, &[prefix_sid()], Some((sorted.clone(), Reach::Customers)));
     check(Relationship::Peer, &[mark(peers), prefix_sid()], Some((sorted, Reach::Customers)));
     check(Relationship::Peer, &[mark(anothers)], None);
-    let from_afar = vec![pref(100, 0), marked(anothers)];
+    let from_afar = vec![pref(80), marked(anothers)];
     check(Relationship::Provider, &[mark(anothers)], Some((from_afar, Reach::Customers)));
     // A community may hold it back more; a mark never less.
     let no_export = || Attr(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 1]);
