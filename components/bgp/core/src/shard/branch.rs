@@ -57,6 +57,8 @@ pub(super) struct Branch {
     told: Vec<Source>,
     /// How many entries have been told.
     told_count: u32,
+    /// The same by source.
+    told_of: Vec<u32>,
     /// Its place in the change queue.
     pub cursor: u64,
     pub dump: Option<Dump>,
@@ -65,7 +67,13 @@ pub(super) struct Branch {
 impl Branch {
     /// A branch that was told nothing; the queue ends at `end`.
     pub fn new(end: u64) -> Self {
-        Branch { told: Vec::new(), told_count: 0, cursor: end, dump: Some(Dump { next: 0, again: false }) }
+        Branch {
+            told: Vec::new(),
+            told_count: 0,
+            told_of: Vec::new(),
+            cursor: end,
+            dump: Some(Dump { next: 0, again: false }),
+        }
     }
 
     /// Tells all that stands once more.
@@ -80,6 +88,21 @@ impl Branch {
 
     pub const fn told_count(&self) -> u32 {
         self.told_count
+    }
+
+    /// How many of the told routes are of a peer.
+    pub fn told_of(&self, peer: PeerIndex) -> u32 {
+        self.told_of.get(usize::from(Source::of(peer).0)).copied().unwrap_or(0)
+    }
+
+    fn count(&mut self, source: Source, change: impl Fn(u32) -> u32) {
+        let place = usize::from(source.0);
+        if source != Source::NONE {
+            if self.told_of.len() <= place {
+                self.told_of.resize(place + 1, 0);
+            }
+            self.told_of[place] = change(self.told_of[place]);
+        }
     }
 
     /// Whether all that happened was told.
@@ -136,6 +159,10 @@ impl Branch {
         let before = core::mem::replace(&mut self.told[entry as usize], source);
         if (source, before) == (Source::NONE, Source::NONE) {
             return;
+        }
+        if source != before {
+            self.count(before, |n| n - 1);
+            self.count(source, |n| n + 1);
         }
         self.told_count += u32::from(before == Source::NONE);
         self.told_count -= u32::from(source == Source::NONE);

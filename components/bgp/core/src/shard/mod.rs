@@ -80,8 +80,6 @@ pub(crate) struct PeerIn {
     paths: u32,
     /// Paths of sessions that are over.
     stale: u32,
-    /// Prefixes whose best path is this peer's: what it is not told, because it said it.
-    best: u32,
 }
 
 /// What the steps of the pipeline share.
@@ -113,12 +111,6 @@ impl<P: Unicast> Core<P> {
         let entry = &mut self.entries[id];
         entry.best = best.map_or(Entry::<P>::NO_BEST, |b| b as u16);
         let new = entry.best().map(|p| (p.peer, p.set));
-        if let Some((peer, _)) = old {
-            self.peers[usize::from(peer.0)].best -= 1;
-        }
-        if let Some((peer, _)) = new {
-            self.peers[usize::from(peer.0)].best += 1;
-        }
         if new != old {
             self.queue.push(&mut self.entries, id, provenance);
         }
@@ -284,7 +276,7 @@ impl<P: Unicast> Shard<P> {
     pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
-            self.core.peers.push(PeerIn { info, generation: 0, paths: 0, stale: 0, best: 0 });
+            self.core.peers.push(PeerIn { info, generation: 0, paths: 0, stale: 0 });
         }
         self.core.peers[index].info = info;
     }

@@ -97,8 +97,7 @@ impl<P: Unicast> Shard<P> {
     /// The number of prefixes that `peer` was told: those of its update group less its own, which are never echoed to it. Exact
     /// when no change waits.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
-        let own = self.core.peers.get(usize::from(peer.0)).map_or(0, |p| p.best);
-        self.groups.told(peer).map_or(0, |(_, branch)| branch.told_count().saturating_sub(own))
+        self.groups.told(peer).map_or(0, |(_, branch)| branch.told_count() - branch.told_of(peer))
     }
 
     /// The update groups.
