@@ -11,7 +11,7 @@
 //!                                └──► next-hop resolution, interest in next hops
 //! ```
 //!
-//! * Only origins store routes. A prefix's alternatives lie together in one entry ([`family`]), so that both decisions cost one
+//! * Only origins store routes. A prefix's alternatives lie together in one entry ([`entry`]), so that both decisions cost one
 //!   look-up; an origin's table is the slice of it that bears the origin's number.
 //! * What routes share is interned: a [`set`] is what a protocol announced (next hops, metric, tag), a [`group`] is the next
 //!   hops of sets resolved down to interfaces. A change in an IGP re-resolves the group, one message for all its routes.
@@ -25,6 +25,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod entry;
 pub mod event;
 pub mod family;
 mod fib;
