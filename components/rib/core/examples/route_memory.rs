@@ -66,15 +66,25 @@ fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
     }
 }
 
-/// Runs `work` and says what it left on the heap since `base`, the most that there ever was, and its time.
+/// Resident memory of the process in octets.
+fn resident() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find(|l| l.starts_with("VmRSS:"));
+    line.and_then(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
+}
+
+/// Runs `work` and says what it left on the heap since `base`, the most that there ever was, what became resident, and its
+/// time.
 fn measure(what: &str, routes: usize, base: isize, work: impl FnOnce()) {
     let before = heap::start();
+    let resident_before = resident();
     let clock = Clock::now();
     work();
     let nanos = clock.elapsed().as_nanos() as f64 / routes as f64;
     let held = heap::since(base).held as f64 / routes as f64;
     let peak = (before - base + heap::since(before).peak as isize) as f64 / routes as f64;
-    println!("{what:<44} {held:>8.1} {peak:>8.1} {nanos:>8.0}");
+    let resident = (resident() - resident_before) / routes as f64;
+    println!("{what:<44} {held:>8.1} {peak:>8.1} {resident:>+9.1} {nanos:>8.0}");
 }
 
 fn interface() -> Interface {
@@ -256,7 +266,7 @@ fn fea(table: &Table) {
 fn main() {
     let table = Table::load();
     println!("{} IPv4 and {} IPv6 prefixes; octets a route on the heap", table.v4.len(), table.v6.len());
-    println!("{:<44} {:>8} {:>8} {:>8}", "", "held", "peak", "ns");
+    println!("{:<44} {:>8} {:>8} {:>9} {:>8}", "", "held", "peak", "resident", "ns");
     rib(&table);
     fea(&table);
 }

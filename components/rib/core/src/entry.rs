@@ -1,5 +1,8 @@
-//! What is kept of a prefix: 16 octets while it has one path and the engine was told nothing but that path's group, which is
-//! so for nearly all prefixes of the Internet's table; a box for the others, and for each prefix while it changes groups.
+//! What is kept of a prefix: 16 octets while it has at most one path, as nearly all prefixes of the Internet's table have; a
+//! box for the others.
+//!
+//! Which group the engine was told lies in the entry only while it is the path's own. A prefix for which the engine is to be
+//! told another waits in a queue, and the old group with it.
 
 use crate::origin::OriginId;
 use crate::set::{SetId, Sets};
@@ -7,7 +10,7 @@ use alloc::boxed::Box;
 use core::num::NonZeroU8;
 use core::slice;
 use sluice_base::{GroupId, Provenance};
-use smallvec::{SmallVec, smallvec};
+use smallvec::SmallVec;
 
 /// An alternative of a prefix: one origin's route.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +44,10 @@ impl Flags {
     const IN_BATCH: u8 = 1 << 4;
     /// The engine was told the path's group for the prefix.
     const TOLD: u8 = 1 << 5;
-    /// Those that are the path's own.
-    const OF_PATH: u8 = Self::SELECTED | Self::INTERNAL;
+    /// There is no path any more; the entry waits for the engine.
+    const GONE: u8 = 1 << 6;
+    /// Those that are not the path's own.
+    const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE;
 
     const fn has(self, flag: u8) -> bool {
         self.0.get() & flag != 0
@@ -67,11 +72,12 @@ pub struct Entry(Form);
 
 #[derive(Clone, Debug)]
 enum Form {
+    /// One path, or none.
     One(Path),
     Other(Box<Other>),
 }
 
-/// No path or several, or an engine that was told another group.
+/// Several paths, or an engine that was told another group.
 #[derive(Clone, Debug)]
 struct Other {
     paths: SmallVec<[Path; 1]>,
@@ -92,6 +98,7 @@ impl Entry {
     /// All alternatives.
     pub fn paths(&self) -> &[Path] {
         match &self.0 {
+            Form::One(path) if path.flags.has(Flags::GONE) => &[],
             Form::One(path) => slice::from_ref(path),
             Form::Other(other) => &other.paths,
         }
@@ -99,6 +106,7 @@ impl Entry {
 
     fn paths_mut(&mut self) -> &mut [Path] {
         match &mut self.0 {
+            Form::One(path) if path.flags.has(Flags::GONE) => &mut [],
             Form::One(path) => slice::from_mut(path),
             Form::Other(other) => &mut other.paths,
         }
@@ -161,67 +169,85 @@ impl Entry {
         }
     }
 
-    /// The group that the engine was told for this prefix.
-    pub(crate) fn told(&self, sets: &Sets) -> Option<GroupId> {
-        match &self.0 {
-            Form::One(path) => path.flags.has(Flags::TOLD).then(|| sets.slot(path.set).group),
-            Form::Other(other) => other.told,
+    /// Takes the note out of which group the engine was told.
+    pub(crate) fn take_told(&mut self, sets: &Sets) -> Option<GroupId> {
+        match &mut self.0 {
+            Form::One(path) if path.flags.has(Flags::TOLD) => {
+                path.flags.set(Flags::TOLD, false);
+                Some(sets.slot(path.set).group)
+            }
+            Form::One(_) => None,
+            Form::Other(other) => {
+                let told = other.told.take();
+                self.narrow();
+                told
+            }
         }
     }
 
-    /// Notes which group the engine was told.
-    pub(crate) fn set_told(&mut self, told: Option<GroupId>, sets: &Sets) {
-        let other = match &mut self.0 {
-            Form::One(path) if told.is_none_or(|group| group == sets.slot(path.set).group) => {
-                return path.flags.set(Flags::TOLD, told.is_some());
+    /// Notes which group the engine was told, where nothing is noted.
+    pub(crate) fn set_told(&mut self, told: GroupId, sets: &Sets) {
+        match &mut self.0 {
+            Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == told => {
+                path.flags.set(Flags::TOLD, true);
             }
-            _ => self.widen(sets),
-        };
-        other.told = told;
-        self.narrow(sets);
+            _ => self.widen().told = Some(told),
+        }
     }
 
     /// Whether nothing is left to be known of the prefix.
     pub(crate) fn is_over(&self) -> bool {
         match &self.0 {
-            Form::One(_) => false,
+            Form::One(path) => path.flags.has(Flags::GONE) && !path.flags.has(Flags::QUEUED),
             Form::Other(other) => other.paths.is_empty() && other.told.is_none() && !other.queued,
         }
     }
 
     /// Adds a path of an origin that has none here.
-    pub(crate) fn add(&mut self, path: Path, sets: &Sets) {
-        self.widen(sets).paths.push(path);
-        self.narrow(sets);
-    }
-
-    /// Puts a path in the place of another; returns that.
-    pub(crate) fn replace(&mut self, place: usize, path: Path, sets: &Sets) -> Path {
-        if let Form::One(old) = &mut self.0
-            && (!old.flags.has(Flags::TOLD) || sets.slot(old.set).group == sets.slot(path.set).group)
+    pub(crate) fn add(&mut self, path: Path) {
+        if let Form::One(gone) = &mut self.0
+            && gone.flags.has(Flags::GONE)
         {
-            return core::mem::replace(old, Path { flags: old.flags, ..path });
+            let mut flags = gone.flags;
+            flags.set(!(Flags::QUEUED | Flags::IN_BATCH), false);
+            *gone = Path { flags, ..path };
+            return;
         }
-        let old = core::mem::replace(&mut self.widen(sets).paths[place], path);
-        self.narrow(sets);
-        old
+        self.widen().paths.push(path);
+        self.narrow();
     }
 
-    /// Takes a path away.
-    pub(crate) fn remove(&mut self, place: usize, sets: &Sets) -> Path {
-        let path = self.widen(sets).paths.remove(place);
-        self.narrow(sets);
-        path
+    /// Puts a path in the place of another; returns that. The engine must not be noted as told.
+    pub(crate) fn replace(&mut self, place: usize, path: Path) -> Option<Path> {
+        let old = self.paths_mut().get_mut(place)?;
+        let flags = old.flags;
+        Some(core::mem::replace(old, Path { flags, ..path }))
     }
 
-    /// The long form.
-    fn widen(&mut self, sets: &Sets) -> &mut Other {
-        if let Form::One(path) = &self.0 {
-            let (told, flags) = (self.told(sets), path.flags);
-            let mut path = *path;
-            path.flags.set(!Flags::OF_PATH, false);
-            let (queued, in_batch) = (flags.has(Flags::QUEUED), flags.has(Flags::IN_BATCH));
-            self.0 = Form::Other(Box::new(Other { paths: smallvec![path], told, queued, in_batch }));
+    /// Takes a path away. The engine must not be noted as told.
+    pub(crate) fn remove(&mut self, place: usize) -> Option<Path> {
+        let path = *self.paths().get(place)?;
+        match &mut self.0 {
+            Form::One(path) => path.flags.set(Flags::GONE, true),
+            Form::Other(other) => {
+                other.paths.remove(place);
+                self.narrow();
+            }
+        }
+        Some(path)
+    }
+
+    /// The long form. The engine must not be noted as told in the short one.
+    fn widen(&mut self) -> &mut Other {
+        if let Form::One(path) = self.0 {
+            let mut paths = SmallVec::new();
+            if !path.flags.has(Flags::GONE) {
+                let mut path = path;
+                path.flags.set(Flags::OF_ENTRY, false);
+                paths.push(path);
+            }
+            let (queued, in_batch) = (path.flags.has(Flags::QUEUED), path.flags.has(Flags::IN_BATCH));
+            self.0 = Form::Other(Box::new(Other { paths, told: None, queued, in_batch }));
         }
         match &mut self.0 {
             Form::Other(other) => other,
@@ -230,15 +256,14 @@ impl Entry {
     }
 
     /// The short form, where it says everything.
-    fn narrow(&mut self, sets: &Sets) {
+    fn narrow(&mut self) {
         if let Form::Other(other) = &self.0
             && let [path] = other.paths[..]
-            && other.told.is_none_or(|group| group == sets.slot(path.set).group)
+            && other.told.is_none()
         {
             let mut path = path;
             path.flags.set(Flags::QUEUED, other.queued);
             path.flags.set(Flags::IN_BATCH, other.in_batch);
-            path.flags.set(Flags::TOLD, other.told.is_some());
             self.0 = Form::One(path);
         }
     }

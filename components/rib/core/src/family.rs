@@ -8,9 +8,10 @@ use crate::entry::{Entry, Path, Picked};
 use crate::group::Groups;
 use crate::interest::{Interests, Scope, WatcherId};
 use crate::origin::{Origin, OriginId};
+use crate::queue::Queue;
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -106,8 +107,8 @@ pub struct FamilyRib<P: TableKey> {
     selected_count: u64,
     /// Routes by origin.
     route_counts: Vec<u64>,
-    /// Prefixes that the engine must be told of, each once.
-    pub(crate) fib_queue: VecDeque<P>,
+    /// Prefixes that the engine must be told of, each once, with the group that it was told last.
+    pub(crate) fib_queue: Queue<P>,
     /// Why the engine refused a route.
     pub(crate) rejected: BTreeMap<P, String>,
     /// Prefixes whose best internal route changed: what resolution must look at.
@@ -144,7 +145,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             internal: PrefixTable::new(),
             selected_count: 0,
             route_counts: Vec::new(),
-            fib_queue: VecDeque::new(),
+            fib_queue: Queue::default(),
             rejected: BTreeMap::new(),
             internal_changed: Vec::new(),
             trunk_batch: Batch::new(),
@@ -248,23 +249,24 @@ impl<P: TableKey> FamilyRib<P> {
             true => (None, None),
             false => (entry.selected().map(RibRoute::of), entry.internal().map(RibRoute::of)),
         };
+        let told = entry.take_told(&shared.sets);
         let before = match (place, new) {
             (Some(place), Some(path)) => {
                 shared.sets.retain(path.set);
-                Some(entry.replace(place, path, &shared.sets))
+                entry.replace(place, path)
             }
-            (Some(place), None) => Some(entry.remove(place, &shared.sets)),
+            (Some(place), None) => entry.remove(place),
             (None, Some(path)) => {
                 shared.sets.retain(path.set);
                 if !is_first {
-                    entry.add(path, &shared.sets);
+                    entry.add(path);
                 }
                 None
             }
             (None, None) => None,
         };
         self.count(shared, origin, prefix, before.as_ref(), new.as_ref());
-        self.settle_entry(shared, prefix, internal_before, selected_before, provenance);
+        self.settle_entry(shared, prefix, [internal_before, selected_before], told, provenance);
         if let Some(path) = before {
             shared.release(path.set);
         }
@@ -311,13 +313,14 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Decides an entry anew and sends downstream what differs from `*_before`.
+    /// Decides an entry anew and sends downstream what differs from `*_before`. `told` is the group that the engine was told, where
+    /// it does not lie in the queue already.
     fn settle_entry(
         &mut self,
         shared: &Shared,
         prefix: P,
-        internal_before: Option<RibRoute>,
-        selected_before: Option<RibRoute>,
+        [internal_before, selected_before]: [Option<RibRoute>; 2],
+        told: Option<GroupId>,
         provenance: Provenance,
     ) {
         let Some(entry) = self.entries.get_mut(prefix) else { return };
@@ -337,8 +340,12 @@ impl<P: TableKey> FamilyRib<P> {
             entry.set_in_batch(true);
             if !entry.is_queued() {
                 entry.set_queued(true);
-                self.fib_queue.push_back(prefix);
+                self.fib_queue.push(prefix, told);
             }
+            return;
+        }
+        if let Some(told) = told {
+            entry.set_told(told, &shared.sets);
         } else if entry.is_over() {
             self.entries.remove(prefix);
         }
@@ -353,9 +360,10 @@ impl<P: TableKey> FamilyRib<P> {
         if entry.is_in_batch() {
             self.flush_trunk(shared);
         }
-        let Some(entry) = self.entries.get(prefix) else { return };
-        let (internal, selected) = (entry.internal().map(RibRoute::of), entry.selected().map(RibRoute::of));
-        self.settle_entry(shared, prefix, internal, selected, provenance);
+        let Some(entry) = self.entries.get_mut(prefix) else { return };
+        let before = [entry.internal().map(RibRoute::of), entry.selected().map(RibRoute::of)];
+        let told = entry.take_told(&shared.sets);
+        self.settle_entry(shared, prefix, before, told, provenance);
     }
 
     /// Decides all entries with internal paths anew, now: they are few, and others depend on them.

@@ -6,9 +6,6 @@ use sluice_base::{FibBatch, FibRoute, GroupId, Prefix, Provenance};
 use sluice_stage::{Cursor, TableKey};
 use smallvec::SmallVec;
 
-/// Room for this many prefixes is kept in an empty queue: no more than a slice of work asks for. What a full table once needed
-/// is given back.
-const QUEUE_KEPT: usize = 4096;
 /// How many prefixes the walk after a restart of the engine looks at between two changes.
 const PREFIXES_AT_ONCE: usize = 64;
 
@@ -24,23 +21,25 @@ impl<P: TableKey> FamilyRib<P> {
         batch.routes.clear();
         batch.unused.clear();
         while batch.routes.len() < limit
-            && let Some(prefix) = self.fib_queue.pop_front()
+            && let Some((prefix, told)) = self.fib_queue.pop()
         {
-            self.tell_prefix(shared, prefix, batch);
-        }
-        if self.fib_queue.is_empty() && self.fib_queue.capacity() > QUEUE_KEPT {
-            self.fib_queue.shrink_to(QUEUE_KEPT);
+            self.tell_prefix(shared, prefix, told, batch);
         }
         shared.groups.take_changes(P::FAMILY, &mut batch.groups, &mut batch.unused, &mut shared.gone);
     }
 
-    fn tell_prefix(&mut self, shared: &mut Shared, prefix: P, batch: &mut FibBatch<P>) {
+    fn tell_prefix(
+        &mut self,
+        shared: &mut Shared,
+        prefix: P,
+        told: Option<GroupId>,
+        batch: &mut FibBatch<P>,
+    ) {
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         entry.set_queued(false);
         let (wanted, provenance) = wanted(shared, entry.selected());
-        let told = entry.told(&shared.sets);
-        if wanted != told {
-            entry.set_told(wanted, &shared.sets);
+        if let Some(group) = wanted {
+            entry.set_told(group, &shared.sets);
         }
         let is_over = entry.is_over();
         if wanted != told {
@@ -81,10 +80,11 @@ impl<P: TableKey> FamilyRib<P> {
     fn tell_again(&mut self, shared: &Shared, prefix: P) {
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         let is_selected = entry.selected().is_some();
-        entry.set_told(None, &shared.sets);
+        // What it was told, here or in the queue, counts no more.
+        entry.take_told(&shared.sets);
         entry.set_queued(is_selected);
         if is_selected {
-            self.fib_queue.push_back(prefix);
+            self.fib_queue.push(prefix, None);
         } else if entry.is_over() {
             self.entries.remove(prefix);
         }

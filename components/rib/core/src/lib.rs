@@ -34,6 +34,7 @@ pub mod interest;
 pub mod interfaces;
 pub mod machine;
 pub mod origin;
+mod queue;
 mod resolve;
 pub mod set;
 pub mod subscriber;
