@@ -233,33 +233,45 @@ impl<P: TableKey> Fib<P> {
     }
 
     fn set(&mut self, route: FibRoute<P>, id: GroupId, pool: &mut Pool, out: &mut Outbox<Output>) {
-        let found = self.routes.get(route.prefix).copied();
-        let Some(group) = self.bound(id, found.map(Route::group), pool, out) else {
+        let hint = match self.bindings.get(&id) {
+            Some(Binding::Bound(_)) => None,
+            _ => self.routes.get(route.prefix).map(|r| r.group()),
+        };
+        let Some(group) = self.bound(id, hint, pool, out) else {
             out.push(Output::Effect(Effect::Event(Event::UnknownGroup(route.prefix.into(), id))));
             out.push(self.rejected(route.prefix, route.provenance, "its next-hop group was never announced"));
             self.delete(route.prefix, route.provenance, pool, out);
             return;
         };
-        let Some(old) = found else {
-            let written = self.written(route.prefix, group, false, route.provenance);
-            let standing = written.as_ref().map_or(Standing::Due, |(standing, _)| *standing);
-            self.refused += usize::from(standing == Standing::Refused);
-            self.routes.insert(route.prefix, Route::new(group, true, standing));
-            self.use_group(group);
-            if let Some((_, output)) = written {
-                out.push(output);
-            }
-            return;
-        };
-        let Some(entry) = self.routes.get_mut(route.prefix) else { return };
-        entry.set_announced(true);
+        let Some(old) = self.find_or_add(&route, group, out) else { return };
         if old.group() == group && old.standing() == Standing::Installed {
             return;
         }
-        entry.set_group(group);
         self.use_group(group);
-        self.write(route.prefix, old.standing() != Standing::Refused, route.provenance, out);
+        let replace = old.standing() != Standing::Refused;
+        self.write(route.prefix, group, replace, route.provenance, out);
         self.leave_group(old.group(), pool, out);
+    }
+
+    /// The route of a prefix as it is, announced from now on; if there is none, writes one that uses `group`.
+    fn find_or_add(&mut self, route: &FibRoute<P>, group: u32, out: &mut Outbox<Output>) -> Option<Route> {
+        let is_dead = self.groups.get(group).is_some_and(|g| g.dead.is_some());
+        let standing = if is_dead { Standing::Refused } else { Standing::Installed };
+        let mut is_new = false;
+        let entry = self.routes.get_or_insert_with(route.prefix, || {
+            is_new = true;
+            Route::new(group, true, standing)
+        });
+        if !is_new {
+            entry.set_announced(true);
+            return Some(*entry);
+        }
+        self.refused += usize::from(is_dead);
+        self.use_group(group);
+        if let Some((_, output)) = self.written(route.prefix, group, false, route.provenance) {
+            out.push(output);
+        }
+        None
     }
 
     fn delete(&mut self, prefix: P, provenance: Provenance, pool: &mut Pool, out: &mut Outbox<Output>) {
@@ -287,11 +299,17 @@ impl<P: TableKey> Fib<P> {
         }
     }
 
-    /// Writes the route to the engine, or refuses it if its group is dead.
-    fn write(&mut self, prefix: P, replace: bool, provenance: Provenance, out: &mut Outbox<Output>) {
-        let Some(group) = self.routes.get(prefix).map(|r| r.group()) else { return };
+    /// Writes a route of a group to the engine, or refuses it if the group is dead.
+    fn write(
+        &mut self,
+        prefix: P,
+        group: u32,
+        replace: bool,
+        provenance: Provenance,
+        out: &mut Outbox<Output>,
+    ) {
         let Some((standing, output)) = self.written(prefix, group, replace, provenance) else { return };
-        self.stand(prefix, standing);
+        self.stand(prefix, group, standing);
         // A dead group took its own routes along; one that comes from another group is still there.
         if replace && standing == Standing::Refused {
             out.push(self.delete_op(prefix, provenance));
@@ -316,11 +334,12 @@ impl<P: TableKey> Fib<P> {
         Some((Standing::Installed, Output::Engine(op)))
     }
 
-    /// Notes how the route stands from now on.
-    fn stand(&mut self, prefix: P, standing: Standing) {
+    /// Notes which group the route uses and how it stands from now on.
+    fn stand(&mut self, prefix: P, group: u32, standing: Standing) {
         if let Some(route) = self.routes.get_mut(prefix) {
             self.refused += usize::from(standing == Standing::Refused);
             self.refused -= usize::from(route.standing() == Standing::Refused);
+            route.set_group(group);
             route.set_standing(standing);
             route.set_seen(true);
         }
@@ -354,20 +373,17 @@ impl<P: TableKey> Fib<P> {
         }
         let replace = route.standing() != Standing::Refused;
         if let Some(to) = group.moved_to {
-            if let Some(entry) = self.routes.get_mut(prefix) {
-                entry.set_group(to);
-            }
             self.use_group(to);
-            self.write(prefix, replace, Provenance::NONE, out);
+            self.write(prefix, to, replace, Provenance::NONE, out);
             self.leave_group(route.group(), pool, out);
             return;
         }
         match (&group.dead, route.standing()) {
             (Some(_), Standing::Refused) => {}
             // The object's routes went with it: nothing is left to delete.
-            (Some(_), _) => self.write(prefix, false, Provenance::NONE, out),
+            (Some(_), _) => self.write(prefix, route.group(), false, Provenance::NONE, out),
             (None, Standing::Installed) if !group.lost => {}
-            (None, _) => self.write(prefix, replace, Provenance::NONE, out),
+            (None, _) => self.write(prefix, route.group(), replace, Provenance::NONE, out),
         }
     }
 

@@ -97,10 +97,10 @@ impl<P: TableKey + TryFrom<IpPrefix>> Refusals for Fib<P> {
         };
         if group.rewritten == round || group.dead.is_some() {
             // It met an object that was not there; it is tried with the new one, or refused for the group's reason.
-            self.write(prefix, refused.replace, refused.provenance, out);
+            self.write(prefix, route.group(), refused.replace, refused.provenance, out);
             return;
         }
-        self.stand(prefix, Standing::Refused);
+        self.stand(prefix, route.group(), Standing::Refused);
         if refused.replace && refused.refusal.kind != RefusalKind::Exists {
             // What is refused is not there: the route that it was to replace goes too.
             out.push(self.delete_op(prefix, refused.provenance));

@@ -184,8 +184,8 @@ impl<P: TableKey + TryFrom<IpPrefix>> Resync for Fib<P> {
     fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>) {
         let Some((prefix, route)) = self.entry(prefix) else { return };
         match route.standing() {
-            Standing::Due => self.write(prefix, true, Provenance::NONE, out),
-            Standing::Refused => self.write(prefix, false, Provenance::NONE, out),
+            Standing::Due => self.write(prefix, route.group(), true, Provenance::NONE, out),
+            Standing::Refused => self.write(prefix, route.group(), false, Provenance::NONE, out),
             // Written for another reason meanwhile.
             Standing::Installed => {}
         }
@@ -269,7 +269,7 @@ impl<P: TableKey> Fib<P> {
             };
             if !route.is_seen() && route.standing() == Standing::Installed {
                 out.push(Output::Effect(Effect::Event(Event::RouteRepaired(self.table, prefix.into()))));
-                self.write(prefix, true, Provenance::NONE, out);
+                self.write(prefix, route.group(), true, Provenance::NONE, out);
             }
             if !budget.spend(1) {
                 return Progress::More;
