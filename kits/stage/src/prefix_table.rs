@@ -151,6 +151,11 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         self.map.iter().map(|(k, v)| (P::from_trie(k), v))
     }
 
+    /// All values, in the order of the prefixes, to change.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.map.values_mut()
+    }
+
     /// All prefixes after a cursor, in order: those that exist now.
     pub fn iter_after(&self, cursor: Cursor<P>) -> impl Iterator<Item = (P, &V)> {
         match cursor {

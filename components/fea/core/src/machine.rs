@@ -111,7 +111,7 @@ impl Table {
     }
 }
 
-/// The core. It is made with a seed, which keeps who chooses prefixes from choosing hash collisions.
+/// The core. It is made with a seed, which keeps who chooses next hops from choosing hash collisions.
 #[derive(Clone, Debug)]
 pub struct Fea {
     seed: u64,

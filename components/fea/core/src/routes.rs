@@ -1,24 +1,10 @@
-//! The routes of one table and family: 16 octets each for IPv4 and 8 in the index, found by prefix, walked by number.
+//! The routes of one table and family: four octets each, beside their prefix.
 
-use crate::slab::Slab;
-use core::hash::BuildHasher;
-use foldhash::fast::FixedState;
-use hashbrown::HashTable;
-use sluice_base::Prefix;
+use sluice_stage::{Cursor, PrefixTable, TableKey};
 
-/// What is known of a route.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Route<P> {
-    pub(crate) prefix: P,
-    /// The group that it uses.
-    pub(crate) group: u32,
-    /// Whether it was announced since the last resync began.
-    pub(crate) announced: bool,
-    /// Whether it was seen or written since the last snapshot began.
-    pub(crate) seen: bool,
-    /// How it stands in the engine.
-    pub(crate) standing: Standing,
-}
+/// What is known of a route: its group's number, and how it stands in the bits above.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Route(u32);
 
 /// How a route stands in the engine, as far as is known.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -31,87 +17,154 @@ pub(crate) enum Standing {
     Refused,
 }
 
-/// The table.
-#[derive(Clone, Debug)]
-pub(crate) struct Routes<P> {
-    slab: Slab<Route<P>>,
-    index: HashTable<Place>,
-    hasher: FixedState,
-}
+/// One above the highest number of a group. A group has an object in the engine, and more octets than this leaves it bits.
+pub(crate) const GROUPS: u32 = 1 << 28;
+const ANNOUNCED: u32 = 1 << 28;
+const SEEN: u32 = 1 << 29;
+const DUE: u32 = 1 << 30;
+const REFUSED: u32 = 1 << 31;
 
-/// Where a route is. Its hash lies beside it, so that a growing index does not look at routes all over the memory.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    hash: u32,
-    n: u32,
-}
-
-impl Place {
-    /// The hash as the index wants it: its upper bits tell entries of a bucket apart.
-    const fn spread(hash: u32) -> u64 {
-        (hash as u64) << 32 | hash as u64
-    }
-}
-
-impl<P: Prefix> Routes<P> {
-    /// An empty table; `seed` keeps who chooses prefixes from choosing collisions.
-    pub(crate) fn new(seed: u64) -> Self {
-        Routes { slab: Slab::default(), index: HashTable::new(), hasher: FixedState::with_seed(seed) }
+impl Route {
+    /// A route that was seen, or is about to be written.
+    pub(crate) fn new(group: u32, announced: bool, standing: Standing) -> Self {
+        let mut route = Route(SEEN);
+        route.set_group(group);
+        route.set_announced(announced);
+        route.set_standing(standing);
+        route
     }
 
-    pub(crate) fn find(&self, prefix: P) -> Option<u32> {
-        let hash = self.hash(prefix);
-        let same = |p: &Place| p.hash == hash && self.slab.get(p.n).is_some_and(|r| r.prefix == prefix);
-        self.index.find(Place::spread(hash), same).map(|p| p.n)
+    /// The group that it uses.
+    pub(crate) const fn group(self) -> u32 {
+        self.0 & (GROUPS - 1)
     }
 
-    fn hash(&self, prefix: P) -> u32 {
-        (self.hasher.hash_one(prefix.to_parts()) >> 32) as u32
+    pub(crate) fn set_group(&mut self, group: u32) {
+        debug_assert!(group < GROUPS, "memory ends before the numbers of groups do");
+        self.0 = (self.0 & !(GROUPS - 1)) | (group & (GROUPS - 1));
     }
 
-    /// Adds a route whose prefix has none.
-    pub(crate) fn insert(&mut self, route: Route<P>) -> u32 {
-        let hash = self.hash(route.prefix);
-        let n = self.slab.insert(route);
-        self.index.insert_unique(Place::spread(hash), Place { hash, n }, |p| Place::spread(p.hash));
-        n
+    /// Whether it was announced since the last resync began.
+    pub(crate) const fn is_announced(self) -> bool {
+        self.0 & ANNOUNCED != 0
     }
 
-    pub(crate) fn remove(&mut self, n: u32) -> Option<Route<P>> {
-        let route = self.slab.remove(n)?;
-        let hash = self.hash(route.prefix);
-        if let Ok(entry) = self.index.find_entry(Place::spread(hash), |p| p.n == n) {
-            entry.remove();
+    pub(crate) fn set_announced(&mut self, announced: bool) {
+        self.set(ANNOUNCED, announced);
+    }
+
+    /// Whether it was seen or written since the last snapshot began.
+    pub(crate) const fn is_seen(self) -> bool {
+        self.0 & SEEN != 0
+    }
+
+    pub(crate) fn set_seen(&mut self, seen: bool) {
+        self.set(SEEN, seen);
+    }
+
+    /// How it stands in the engine.
+    pub(crate) const fn standing(self) -> Standing {
+        match self.0 & (DUE | REFUSED) {
+            0 => Standing::Installed,
+            DUE => Standing::Due,
+            _ => Standing::Refused,
         }
-        Some(route)
     }
 
-    pub(crate) fn get(&self, n: u32) -> Option<&Route<P>> {
-        self.slab.get(n)
+    pub(crate) fn set_standing(&mut self, standing: Standing) {
+        self.set(DUE, standing == Standing::Due);
+        self.set(REFUSED, standing == Standing::Refused);
     }
 
-    pub(crate) fn get_mut(&mut self, n: u32) -> Option<&mut Route<P>> {
-        self.slab.get_mut(n)
+    fn set(&mut self, bit: u32, on: bool) {
+        self.0 = if on { self.0 | bit } else { self.0 & !bit };
+    }
+}
+
+/// The table.
+pub(crate) type Routes<P> = PrefixTable<P, Route>;
+
+/// A walk over all routes, in slices. Routes may come and go meanwhile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Walk<P> {
+    at: Cursor<P>,
+    /// Where it ends, if not with the last route.
+    end: Option<P>,
+    /// Where it ends after it has gone on from the first route, if it shall.
+    then: Option<P>,
+}
+
+impl<P: TableKey> Walk<P> {
+    /// From the first route to the last.
+    pub(crate) const fn new() -> Self {
+        Walk { at: Cursor::Start, end: None, then: None }
     }
 
-    pub(crate) fn end(&self) -> u32 {
-        self.slab.end()
+    /// From where this one stands, once round.
+    pub(crate) const fn again(self) -> Self {
+        let then = match self.at {
+            Cursor::Start => None,
+            Cursor::After(prefix) => Some(prefix),
+        };
+        Walk { at: self.at, end: None, then }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.slab.len()
-    }
-
-    /// Every route, to change.
-    pub(crate) fn for_each_mut(&mut self, mut change: impl FnMut(&mut Route<P>)) {
-        for n in 0..self.slab.end() {
-            if let Some(route) = self.slab.get_mut(n) {
-                change(route);
+    /// The next route; `None` at the end.
+    pub(crate) fn next(&mut self, routes: &Routes<P>) -> Option<(P, Route)> {
+        loop {
+            let mut at = self.at;
+            match routes.advance(&mut at) {
+                Some((prefix, route)) if self.end.is_none_or(|end| prefix <= end) => {
+                    self.at = at;
+                    return Some((prefix, *route));
+                }
+                _ => {
+                    self.end = Some(self.then.take()?);
+                    self.at = Cursor::Start;
+                }
             }
         }
     }
+}
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Route<P>)> {
-        self.slab.iter()
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_base::Ipv4Prefix;
+    use std::vec::Vec;
+
+    #[test]
+    fn a_route_keeps_group_and_flags_apart() {
+        let mut route = Route::new(GROUPS - 1, true, Standing::Refused);
+        assert_eq!((route.group(), route.standing()), (GROUPS - 1, Standing::Refused));
+        route.set_group(5);
+        route.set_standing(Standing::Due);
+        route.set_seen(false);
+        assert_eq!((route.group(), route.standing()), (5, Standing::Due));
+        assert_eq!((route.is_announced(), route.is_seen()), (true, false));
+        route.set_announced(false);
+        route.set_standing(Standing::Installed);
+        assert_eq!(route, {
+            let mut bare = Route::new(5, false, Standing::Installed);
+            bare.set_seen(false);
+            bare
+        });
+    }
+
+    #[test]
+    fn a_walk_goes_once_round() {
+        let prefixes: Vec<Ipv4Prefix> =
+            (0..4u32).filter_map(|n| sluice_base::Prefix::from_parts(n << 8, 24)).collect();
+        let mut routes = Routes::new();
+        for prefix in &prefixes {
+            routes.insert(*prefix, Route::new(0, true, Standing::Installed));
+        }
+        let mut walk = Walk::new();
+        let next = |walk: &mut Walk<Ipv4Prefix>| walk.next(&routes).map(|(p, _)| p);
+        assert_eq!([next(&mut walk), next(&mut walk)], [Some(prefixes[0]), Some(prefixes[1])]);
+        walk = walk.again();
+        let round: Vec<_> = core::iter::from_fn(|| next(&mut walk)).collect();
+        assert_eq!(round, [prefixes[2], prefixes[3], prefixes[0], prefixes[1]]);
+        assert_eq!(next(&mut walk), None);
     }
 }

@@ -1,15 +1,17 @@
 //! One family of a table: the entries, and the two decisions on them.
 //!
-//! An entry holds all alternatives of a prefix. Merge picks the best internal one by administrative distance; ext-int picks
+//! An entry holds all alternatives of a prefix ([`crate::entry`]). Merge picks the best internal one by administrative distance; ext-int picks
 //! the best of all whose next hops lead somewhere. What was picked last is kept in the entry, so that look-ups agree with
 //! what was sent downstream (rule 2) even while a background pass has not come by yet.
 
+use crate::entry::{Entry, Path, Picked};
 use crate::group::Groups;
 use crate::interest::{Interests, Scope, WatcherId};
 use crate::origin::{Origin, OriginId};
+use crate::queue::Queue;
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -30,6 +32,12 @@ pub struct RibRoute {
     pub set: SetId,
 }
 
+impl RibRoute {
+    fn of(path: &Path) -> Self {
+        RibRoute { origin: path.origin, set: path.set }
+    }
+}
+
 /// The table that flows through the RIB's stages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RibTable<P>(PhantomData<P>);
@@ -37,67 +45,6 @@ pub struct RibTable<P>(PhantomData<P>);
 impl<P: TableKey> StageTable for RibTable<P> {
     type Key = P;
     type Route = RibRoute;
-}
-
-/// An alternative of a prefix: one origin's route.
-#[derive(Clone, Copy, Debug)]
-pub struct Path {
-    /// The event that brought it.
-    pub provenance: Provenance,
-    /// What was announced.
-    pub set: SetId,
-    /// Whose it is.
-    pub origin: OriginId,
-    /// Of which life of the origin's process.
-    pub generation: u8,
-}
-
-const NONE: u8 = u8::MAX;
-/// An entry has at most this many alternatives: one an origin, and a router has few origins.
-const MAX_PATHS: usize = NONE as usize - 1;
-
-/// All that is known of a prefix.
-#[derive(Clone, Debug)]
-pub struct Entry {
-    paths: SmallVec<[Path; 1]>,
-    /// The group that the engine was told for this prefix.
-    pub(crate) fib: Option<GroupId>,
-    /// Index of the path that ext-int picked.
-    selected: u8,
-    /// Index of the path that merge picked among internal ones.
-    internal: u8,
-    /// Whether the prefix waits to be told to the engine.
-    pub(crate) queued: bool,
-    /// Whether the prefix is in the batch that is being made.
-    in_batch: bool,
-}
-
-impl Entry {
-    fn new() -> Self {
-        Entry {
-            paths: SmallVec::new(),
-            fib: None,
-            selected: NONE,
-            internal: NONE,
-            queued: false,
-            in_batch: false,
-        }
-    }
-
-    /// All alternatives.
-    pub fn paths(&self) -> &[Path] {
-        &self.paths
-    }
-
-    /// The one that is used for forwarding.
-    pub fn selected(&self) -> Option<&Path> {
-        self.paths.get(usize::from(self.selected))
-    }
-
-    /// The internal one that next hops are resolved by.
-    pub fn internal(&self) -> Option<&Path> {
-        self.paths.get(usize::from(self.internal))
-    }
 }
 
 /// What both families of a table share.
@@ -137,18 +84,18 @@ impl Shared {
     }
 
     /// Merge and ext-int: the best internal path, the best of all. One look over a few alternatives.
-    fn decide(&self, paths: &[Path]) -> (u8, u8) {
-        let (mut internal, mut selected) = (NONE, NONE);
-        for (index, path) in paths.iter().enumerate().filter(|(_, p)| self.is_usable(p)) {
-            let better = |than: u8| than == NONE || self.rank(path) < self.rank(&paths[usize::from(than)]);
-            if better(selected) {
-                selected = index as u8;
+    fn decide(&self, paths: &[Path]) -> Picked {
+        let mut picked = Picked::default();
+        for (n, path) in paths.iter().enumerate().filter(|(_, p)| self.is_usable(p)) {
+            let better = |than: Option<usize>| than.is_none_or(|t| self.rank(path) < self.rank(&paths[t]));
+            if better(picked.selected) {
+                picked.selected = Some(n);
             }
-            if !self.origin(path.origin).external && better(internal) {
-                internal = index as u8;
+            if !self.origin(path.origin).external && better(picked.internal) {
+                picked.internal = Some(n);
             }
         }
-        (internal, selected)
+        picked
     }
 }
 
@@ -160,8 +107,8 @@ pub struct FamilyRib<P: TableKey> {
     selected_count: u64,
     /// Routes by origin.
     route_counts: Vec<u64>,
-    /// Prefixes that the engine must be told of, each once.
-    pub(crate) fib_queue: VecDeque<P>,
+    /// Prefixes that the engine must be told of, each once, with the group that it was told last.
+    pub(crate) fib_queue: Queue<P>,
     /// Why the engine refused a route.
     pub(crate) rejected: BTreeMap<P, String>,
     /// Prefixes whose best internal route changed: what resolution must look at.
@@ -198,7 +145,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             internal: PrefixTable::new(),
             selected_count: 0,
             route_counts: Vec::new(),
-            fib_queue: VecDeque::new(),
+            fib_queue: Queue::default(),
             rejected: BTreeMap::new(),
             internal_changed: Vec::new(),
             trunk_batch: Batch::new(),
@@ -219,14 +166,12 @@ pub(crate) struct Selected<'a, P: TableKey>(pub(crate) &'a PrefixTable<P, Entry>
 
 impl<P: TableKey> Source<RibTable<P>> for Selected<'_, P> {
     fn lookup(&self, key: P) -> Option<RibRoute> {
-        self.0.get(key).and_then(Entry::selected).map(|p| RibRoute { origin: p.origin, set: p.set })
+        self.0.get(key).and_then(Entry::selected).map(RibRoute::of)
     }
 
     fn next_after(&self, key: Option<P>) -> Option<(P, RibRoute)> {
         let cursor = key.map_or(Cursor::Start, Cursor::After);
-        self.0
-            .iter_after(cursor)
-            .find_map(|(k, e)| e.selected().map(|p| (k, RibRoute { origin: p.origin, set: p.set })))
+        self.0.iter_after(cursor).find_map(|(k, e)| e.selected().map(|p| (k, RibRoute::of(p))))
     }
 }
 
@@ -279,86 +224,109 @@ impl<P: TableKey> FamilyRib<P> {
         provenance: Provenance,
     ) {
         let generation = shared.origin(origin).generation;
-        let external = shared.origin(origin).external;
-        let entry = match set {
-            Some(_) => self.entries.get_or_insert_with(prefix, Entry::new),
+        let new = set.map(|set| Path::new(origin, set, provenance, generation));
+        let mut is_first = false;
+        let entry = match new {
+            Some(path) => self.entries.get_or_insert_with(prefix, || {
+                is_first = true;
+                Entry::new(path)
+            }),
             None => match self.entries.get_mut(prefix) {
                 Some(entry) => entry,
                 None => return,
             },
         };
-        let index = entry.paths.iter().position(|p| p.origin == origin);
-        if index.is_none() && (set.is_none() || entry.paths.len() >= MAX_PATHS) {
+        let place = entry.paths().iter().position(|p| p.origin == origin).filter(|_| !is_first);
+        if place.is_none() && new.is_none() {
             return;
         }
-        if entry.in_batch {
+        if entry.is_in_batch() {
             // A key occurs once in a batch: what is there goes down first.
             self.flush_trunk(shared);
             return self.change(shared, origin, prefix, set, provenance);
         }
-        let selected_before = entry.selected().map(|p| RibRoute { origin: p.origin, set: p.set });
-        let internal_before = entry.internal().map(|p| RibRoute { origin: p.origin, set: p.set });
-        let mut released = None;
-        let owner = &mut shared.origins[usize::from(origin.0)];
-        match (index, set) {
-            (Some(index), Some(set)) => {
-                let path = &mut entry.paths[index];
-                if path.generation != generation {
-                    owner.stale = owner.stale.saturating_sub(1);
-                }
-                shared.sets.retain(set);
-                released = Some(path.set);
-                *path = Path { provenance, set, origin, generation };
+        let (selected_before, internal_before) = match is_first {
+            true => (None, None),
+            false => (entry.selected().map(RibRoute::of), entry.internal().map(RibRoute::of)),
+        };
+        let told = entry.take_told(&shared.sets);
+        let before = match (place, new) {
+            (Some(place), Some(path)) => {
+                shared.sets.retain(path.set);
+                entry.replace(place, path)
             }
-            (None, Some(set)) => {
+            (Some(place), None) => entry.remove(place),
+            (None, Some(path)) => {
+                shared.sets.retain(path.set);
+                if !is_first {
+                    entry.add(path);
+                }
+                None
+            }
+            (None, None) => None,
+        };
+        self.count(shared, origin, prefix, before.as_ref(), new.as_ref());
+        self.settle_entry(shared, prefix, [internal_before, selected_before], told, provenance);
+        if let Some(path) = before {
+            shared.release(path.set);
+        }
+    }
+
+    /// Counts a path that came, went or was replaced.
+    fn count(
+        &mut self,
+        shared: &mut Shared,
+        origin: OriginId,
+        prefix: P,
+        before: Option<&Path>,
+        after: Option<&Path>,
+    ) {
+        let number = usize::from(origin.0);
+        let owner = &mut shared.origins[number];
+        if before.is_some_and(|p| p.generation != owner.generation) {
+            owner.stale = owner.stale.saturating_sub(1);
+        }
+        match (before, after) {
+            (None, Some(_)) => {
                 owner.routes += 1;
-                let number = usize::from(origin.0);
                 if self.route_counts.len() <= number {
                     self.route_counts.resize(number + 1, 0);
                 }
                 self.route_counts[number] += 1;
-                shared.sets.retain(set);
-                entry.paths.push(Path { provenance, set, origin, generation });
-                if !external {
+                if !owner.external {
                     *self.internal.get_or_insert_with(prefix, || 0) += 1;
                 }
             }
-            (Some(index), None) => {
-                let path = entry.paths.remove(index);
-                if path.generation != generation {
-                    owner.stale = owner.stale.saturating_sub(1);
-                }
+            (Some(_), None) => {
                 owner.routes -= 1;
-                self.route_counts[usize::from(origin.0)] -= 1;
-                released = Some(path.set);
-                if !external && let Some(count) = self.internal.get_mut(prefix) {
+                self.route_counts[number] -= 1;
+                if !owner.external
+                    && let Some(count) = self.internal.get_mut(prefix)
+                {
                     *count -= 1;
                     if *count == 0 {
                         self.internal.remove(prefix);
                     }
                 }
             }
-            (None, None) => {}
-        }
-        self.settle_entry(shared, prefix, internal_before, selected_before, provenance);
-        if let Some(set) = released {
-            shared.release(set);
+            (Some(_), Some(_)) | (None, None) => {}
         }
     }
 
-    /// Decides an entry anew and sends downstream what differs from `*_before`.
+    /// Decides an entry anew and sends downstream what differs from `*_before`. `told` is the group that the engine was told, where
+    /// it does not lie in the queue already.
     fn settle_entry(
         &mut self,
         shared: &Shared,
         prefix: P,
-        internal_before: Option<RibRoute>,
-        selected_before: Option<RibRoute>,
+        [internal_before, selected_before]: [Option<RibRoute>; 2],
+        told: Option<GroupId>,
         provenance: Provenance,
     ) {
         let Some(entry) = self.entries.get_mut(prefix) else { return };
-        (entry.internal, entry.selected) = shared.decide(&entry.paths);
-        let internal = entry.internal().map(|p| RibRoute { origin: p.origin, set: p.set });
-        let selected = entry.selected().map(|p| RibRoute { origin: p.origin, set: p.set });
+        entry.pick(shared.decide(entry.paths()));
+        let internal = entry.internal().map(RibRoute::of);
+        let selected = entry.selected().map(RibRoute::of);
         if internal != internal_before {
             self.internal_changed.push(prefix);
         }
@@ -369,12 +337,16 @@ impl<P: TableKey> FamilyRib<P> {
                 Action::Replace { .. } => {}
             }
             self.trunk_batch.push(Change { key: prefix, action, provenance });
-            entry.in_batch = true;
-            if !entry.queued {
-                entry.queued = true;
-                self.fib_queue.push_back(prefix);
+            entry.set_in_batch(true);
+            if !entry.is_queued() {
+                entry.set_queued(true);
+                self.fib_queue.push(prefix, told);
             }
-        } else if entry.paths.is_empty() && entry.fib.is_none() && !entry.queued {
+            return;
+        }
+        if let Some(told) = told {
+            entry.set_told(told, &shared.sets);
+        } else if entry.is_over() {
             self.entries.remove(prefix);
         }
     }
@@ -382,17 +354,16 @@ impl<P: TableKey> FamilyRib<P> {
     /// Decides an entry anew because the resolution of a group changed.
     fn redecide(&mut self, shared: &mut Shared, prefix: P, provenance: Provenance) {
         let Some(entry) = self.entries.get(prefix) else { return };
-        let (internal, selected) = shared.decide(&entry.paths);
-        if (internal, selected) == (entry.internal, entry.selected) {
+        if entry.has_picked(shared.decide(entry.paths())) {
             return;
         }
-        if entry.in_batch {
+        if entry.is_in_batch() {
             self.flush_trunk(shared);
         }
-        let Some(entry) = self.entries.get(prefix) else { return };
-        let route = |p: &Path| RibRoute { origin: p.origin, set: p.set };
-        let (internal, selected) = (entry.internal().map(route), entry.selected().map(route));
-        self.settle_entry(shared, prefix, internal, selected, provenance);
+        let Some(entry) = self.entries.get_mut(prefix) else { return };
+        let before = [entry.internal().map(RibRoute::of), entry.selected().map(RibRoute::of)];
+        let told = entry.take_told(&shared.sets);
+        self.settle_entry(shared, prefix, before, told, provenance);
     }
 
     /// Decides all entries with internal paths anew, now: they are few, and others depend on them.
@@ -465,7 +436,7 @@ impl<P: TableKey> FamilyRib<P> {
         let mut stale: SmallVec<[P; 64]> = SmallVec::new();
         for (prefix, entry) in self.entries.iter_after(sweep.cursor).take(budget.0 as usize) {
             last = Some(prefix);
-            if entry.paths.iter().any(|p| p.origin == sweep.origin && p.generation != generation) {
+            if entry.paths().iter().any(|p| p.origin == sweep.origin && p.generation != generation) {
                 stale.push(prefix);
             }
             budget.spend(1);
@@ -495,7 +466,7 @@ impl<P: TableKey> FamilyRib<P> {
     pub(crate) fn flush_trunk(&mut self, shared: &mut Shared) {
         for change in self.trunk_batch.as_slice() {
             if let Some(entry) = self.entries.get_mut(change.key) {
-                entry.in_batch = false;
+                entry.set_in_batch(false);
             }
         }
         let source = Selected(&self.entries);

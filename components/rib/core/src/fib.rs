@@ -1,8 +1,13 @@
 //! What the forwarding engine is told: pulled by the shell when the engine can take more.
 
+use crate::entry::Path;
 use crate::family::{FamilyRib, Shared};
 use sluice_base::{FibBatch, FibRoute, GroupId, Prefix, Provenance};
-use sluice_stage::TableKey;
+use sluice_stage::{Cursor, TableKey};
+use smallvec::SmallVec;
+
+/// How many prefixes the walk after a restart of the engine looks at between two changes.
+const PREFIXES_AT_ONCE: usize = 64;
 
 impl<P: TableKey> FamilyRib<P> {
     /// Whether the engine has not been told everything.
@@ -16,20 +21,28 @@ impl<P: TableKey> FamilyRib<P> {
         batch.routes.clear();
         batch.unused.clear();
         while batch.routes.len() < limit
-            && let Some(prefix) = self.fib_queue.pop_front()
+            && let Some((prefix, told)) = self.fib_queue.pop()
         {
-            self.tell_prefix(shared, prefix, batch);
+            self.tell_prefix(shared, prefix, told, batch);
         }
         shared.groups.take_changes(P::FAMILY, &mut batch.groups, &mut batch.unused, &mut shared.gone);
     }
 
-    fn tell_prefix(&mut self, shared: &mut Shared, prefix: P, batch: &mut FibBatch<P>) {
+    fn tell_prefix(
+        &mut self,
+        shared: &mut Shared,
+        prefix: P,
+        told: Option<GroupId>,
+        batch: &mut FibBatch<P>,
+    ) {
         let Some(entry) = self.entries.get_mut(prefix) else { return };
-        entry.queued = false;
+        entry.set_queued(false);
         let (wanted, provenance) = wanted(shared, entry.selected());
-        let told = entry.fib;
+        if let Some(group) = wanted {
+            entry.set_told(group, &shared.sets);
+        }
+        let is_over = entry.is_over();
         if wanted != told {
-            entry.fib = wanted;
             self.rejected.remove(&prefix);
             if let Some(group) = wanted
                 && shared.groups.use_in_fib(group)
@@ -42,35 +55,44 @@ impl<P: TableKey> FamilyRib<P> {
             }
             batch.routes.push(FibRoute { prefix, group: wanted, provenance });
         }
-        let Some(entry) = self.entries.get(prefix) else { return };
-        if entry.paths().is_empty() && entry.fib.is_none() {
+        if is_over {
             self.entries.remove(prefix);
         }
     }
 
     /// The engine was restarted and knows nothing: everything is told again. One walk over the table, which a restart is rare
     /// enough to afford.
-    pub(crate) fn restart_fib(&mut self) {
+    pub(crate) fn restart_fib(&mut self, shared: &Shared) {
         self.fib_queue.clear();
         self.rejected.clear();
-        let prefixes: alloc::vec::Vec<P> = self.entries.iter().map(|(p, _)| p).collect();
-        for prefix in prefixes {
-            let Some(entry) = self.entries.get_mut(prefix) else { continue };
-            entry.fib = None;
-            if entry.paths().is_empty() {
-                self.entries.remove(prefix);
-                continue;
+        let mut cursor = Cursor::Start;
+        loop {
+            let next = self.entries.iter_after(cursor).take(PREFIXES_AT_ONCE).map(|(p, _)| p);
+            let prefixes: SmallVec<[P; PREFIXES_AT_ONCE]> = next.collect();
+            let Some(last) = prefixes.last() else { return };
+            cursor = Cursor::After(*last);
+            for prefix in prefixes {
+                self.tell_again(shared, prefix);
             }
-            entry.queued = entry.selected().is_some();
-            if entry.queued {
-                self.fib_queue.push_back(prefix);
-            }
+        }
+    }
+
+    fn tell_again(&mut self, shared: &Shared, prefix: P) {
+        let Some(entry) = self.entries.get_mut(prefix) else { return };
+        let is_selected = entry.selected().is_some();
+        // What it was told, here or in the queue, counts no more.
+        entry.take_told(&shared.sets);
+        entry.set_queued(is_selected);
+        if is_selected {
+            self.fib_queue.push(prefix, None);
+        } else if entry.is_over() {
+            self.entries.remove(prefix);
         }
     }
 }
 
 /// The group that the engine should have. Subnets of interfaces it installs by itself.
-fn wanted(shared: &Shared, selected: Option<&crate::family::Path>) -> (Option<GroupId>, Provenance) {
+fn wanted(shared: &Shared, selected: Option<&Path>) -> (Option<GroupId>, Provenance) {
     match selected {
         Some(path) if !shared.origin(path.origin).connected => {
             (Some(shared.sets.slot(path.set).group), path.provenance)

@@ -11,20 +11,21 @@
 //!                                └──► next-hop resolution, interest in next hops
 //! ```
 //!
-//! * Only origins store routes. A prefix's alternatives lie together in one entry ([`family`]), so that both decisions cost one
+//! * Only origins store routes. A prefix's alternatives lie together in one entry ([`entry`]), so that both decisions cost one
 //!   look-up; an origin's table is the slice of it that bears the origin's number.
 //! * What routes share is interned: a [`set`] is what a protocol announced (next hops, metric, tag), a [`group`] is the next
 //!   hops of sets resolved down to interfaces. A change in an IGP re-resolves the group, one message for all its routes.
 //! * A process that dies leaves its routes stale; what it does not announce again within its grace time, or before it says
 //!   that it has announced everything, is swept in the background.
 //! * The forwarding engine is told by pulling: a prefix that changed is queued once, however often it changes before the
-//!   engine takes more, so that a slow engine costs no memory and sees no intermediate route.
+//!   engine takes more, so that a slow engine costs a few octets a prefix and sees no intermediate route.
 #![no_std]
 
 extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod entry;
 pub mod event;
 pub mod family;
 mod fib;
@@ -33,6 +34,7 @@ pub mod interest;
 pub mod interfaces;
 pub mod machine;
 pub mod origin;
+mod queue;
 mod resolve;
 pub mod set;
 pub mod subscriber;

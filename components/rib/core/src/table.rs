@@ -293,8 +293,8 @@ impl Table {
 
     /// The engine knows nothing any more.
     pub(crate) fn restart_fib(&mut self) {
-        self.v4.restart_fib();
-        self.v6.restart_fib();
+        self.v4.restart_fib(&self.shared);
+        self.v6.restart_fib(&self.shared);
         let gone = self.shared.groups.forget_engine();
         self.shared.gone.extend(gone);
         self.forget_gone();

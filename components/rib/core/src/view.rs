@@ -1,6 +1,6 @@
 //! What an operator sees: routes in pages, a look-up, a summary.
 
-use crate::family::{Entry, Path};
+use crate::entry::{Entry, Path};
 use crate::machine::Rib;
 use crate::table::{RibKey, Table};
 use alloc::string::String;

@@ -12,13 +12,14 @@ use crate::engine::EngineOp;
 use crate::event::Event;
 use crate::machine::{Effect, Output};
 use crate::members::Pool;
-use crate::routes::{Route, Routes, Standing};
+use crate::routes::{Route, Routes, Standing, Walk};
 use crate::slab::Slab;
 use foldhash::fast::FixedState;
 use group::{Content, Group};
 use hashbrown::HashMap;
-use sluice_base::{FibBatch, FibRoute, Forwarding, GroupId, IpPrefix, Prefix, Provenance, TableId};
+use sluice_base::{FibBatch, FibRoute, Forwarding, GroupId, IpPrefix, Provenance, TableId};
 use sluice_machine::{Budget, Outbox, Progress};
+use sluice_stage::TableKey;
 use smallvec::SmallVec;
 
 pub(crate) use refusal::RefusedRoute;
@@ -42,16 +43,9 @@ pub struct Summary {
     pub refused: usize,
 }
 
-/// A walk over all routes, in slices.
-#[derive(Clone, Copy, Debug, Default)]
-struct Walk {
-    at: u32,
-    left: u32,
-}
-
 /// A table of one family.
 #[derive(Clone, Debug)]
-pub(crate) struct Fib<P> {
+pub(crate) struct Fib<P: TableKey> {
     table: TableId,
     routes: Routes<P>,
     groups: Slab<Group>,
@@ -63,22 +57,23 @@ pub(crate) struct Fib<P> {
     moving: bool,
     refused: usize,
     /// The walk over routes of groups that are due.
-    revisit: Option<Walk>,
+    revisit: Option<Walk<P>>,
     /// The walk over routes that were not announced again, with what it kept and swept.
-    sweep: Option<(Walk, u64, u64)>,
+    sweep: Option<(Walk<P>, u64, u64)>,
     /// The walk over routes that a snapshot did not show.
-    unseen: Option<Walk>,
+    unseen: Option<Walk<P>>,
 }
 
-impl<P: Prefix> Fib<P> {
+impl<P: TableKey> Fib<P> {
     pub(crate) fn new(table: TableId, seed: u64) -> Self {
+        let hasher = || FixedState::with_seed(seed);
         Fib {
             table,
-            routes: Routes::new(seed),
+            routes: Routes::new(),
             groups: Slab::default(),
-            bindings: HashMap::default(),
-            by_object: HashMap::default(),
-            orphans: HashMap::default(),
+            bindings: HashMap::with_hasher(hasher()),
+            by_object: HashMap::with_hasher(hasher()),
+            orphans: HashMap::with_hasher(hasher()),
             moving: false,
             refused: 0,
             revisit: None,
@@ -238,50 +233,55 @@ impl<P: Prefix> Fib<P> {
     }
 
     fn set(&mut self, route: FibRoute<P>, id: GroupId, pool: &mut Pool, out: &mut Outbox<Output>) {
-        let found = self.routes.find(route.prefix);
-        let old = found.and_then(|n| self.routes.get(n)).map(|r| r.group);
-        let Some(group) = self.bound(id, old, pool, out) else {
+        let hint = match self.bindings.get(&id) {
+            Some(Binding::Bound(_)) => None,
+            _ => self.routes.get(route.prefix).map(|r| r.group()),
+        };
+        let Some(group) = self.bound(id, hint, pool, out) else {
             out.push(Output::Effect(Effect::Event(Event::UnknownGroup(route.prefix.into(), id))));
             out.push(self.rejected(route.prefix, route.provenance, "its next-hop group was never announced"));
             self.delete(route.prefix, route.provenance, pool, out);
             return;
         };
-        let Some(n) = found else {
-            let entry =
-                Route { prefix: route.prefix, group, announced: true, seen: true, standing: Standing::Due };
-            let n = self.routes.insert(entry);
-            self.use_group(group);
-            self.write(n, false, route.provenance, out);
-            return;
-        };
-        let Some(entry) = self.routes.get_mut(n) else { return };
-        entry.announced = true;
-        if old == Some(group) && entry.standing == Standing::Installed {
+        let Some(old) = self.find_or_add(&route, group, out) else { return };
+        if old.group() == group && old.standing() == Standing::Installed {
             return;
         }
-        entry.group = group;
-        let replace = entry.standing != Standing::Refused;
         self.use_group(group);
-        self.write(n, replace, route.provenance, out);
-        if let Some(old) = old {
-            self.leave_group(old, pool, out);
+        let replace = old.standing() != Standing::Refused;
+        self.write(route.prefix, group, replace, route.provenance, out);
+        self.leave_group(old.group(), pool, out);
+    }
+
+    /// The route of a prefix as it is, announced from now on; if there is none, writes one that uses `group`.
+    fn find_or_add(&mut self, route: &FibRoute<P>, group: u32, out: &mut Outbox<Output>) -> Option<Route> {
+        let is_dead = self.groups.get(group).is_some_and(|g| g.dead.is_some());
+        let standing = if is_dead { Standing::Refused } else { Standing::Installed };
+        let mut is_new = false;
+        let entry = self.routes.get_or_insert_with(route.prefix, || {
+            is_new = true;
+            Route::new(group, true, standing)
+        });
+        if !is_new {
+            entry.set_announced(true);
+            return Some(*entry);
         }
+        self.refused += usize::from(is_dead);
+        self.use_group(group);
+        if let Some((_, output)) = self.written(route.prefix, group, false, route.provenance) {
+            out.push(output);
+        }
+        None
     }
 
     fn delete(&mut self, prefix: P, provenance: Provenance, pool: &mut Pool, out: &mut Outbox<Output>) {
-        if let Some(n) = self.routes.find(prefix) {
-            self.remove(n, provenance, pool, out);
-        }
-    }
-
-    fn remove(&mut self, n: u32, provenance: Provenance, pool: &mut Pool, out: &mut Outbox<Output>) {
-        let Some(route) = self.routes.remove(n) else { return };
-        if route.standing == Standing::Refused {
+        let Some(route) = self.routes.remove(prefix) else { return };
+        if route.standing() == Standing::Refused {
             self.refused -= 1;
         } else {
-            out.push(self.delete_op(route.prefix, provenance));
+            out.push(self.delete_op(prefix, provenance));
         }
-        self.leave_group(route.group, pool, out);
+        self.leave_group(route.group(), pool, out);
     }
 
     fn use_group(&mut self, n: u32) {
@@ -299,34 +299,49 @@ impl<P: Prefix> Fib<P> {
         }
     }
 
-    /// Writes the route to the engine, or refuses it if its group is dead.
-    fn write(&mut self, n: u32, replace: bool, provenance: Provenance, out: &mut Outbox<Output>) {
-        let Some(route) = self.routes.get(n) else { return };
-        let (prefix, group) = (route.prefix, self.groups.get(route.group));
-        let Some(group) = group else { return };
-        if let Some(reason) = &group.dead {
-            let output = self.rejected(prefix, provenance, &reason.reason);
-            self.stand(n, Standing::Refused);
-            // A dead group took its own routes along; one that comes from another group is still there.
-            if replace {
-                out.push(self.delete_op(prefix, provenance));
-            }
-            out.push(output);
-            return;
+    /// Writes a route of a group to the engine, or refuses it if the group is dead.
+    fn write(
+        &mut self,
+        prefix: P,
+        group: u32,
+        replace: bool,
+        provenance: Provenance,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some((standing, output)) = self.written(prefix, group, replace, provenance) else { return };
+        self.stand(prefix, group, standing);
+        // A dead group took its own routes along; one that comes from another group is still there.
+        if replace && standing == Standing::Refused {
+            out.push(self.delete_op(prefix, provenance));
         }
-        let target = group.target();
-        let op = EngineOp::SetRoute { table: self.table, prefix: prefix.into(), target, replace, provenance };
-        out.push(Output::Engine(op));
-        self.stand(n, Standing::Installed);
+        out.push(output);
     }
 
-    /// Notes how the route stands from now on.
-    fn stand(&mut self, n: u32, standing: Standing) {
-        if let Some(route) = self.routes.get_mut(n) {
+    /// How a route of a group stands when it is written, and what is said to whom.
+    fn written(
+        &self,
+        prefix: P,
+        group: u32,
+        replace: bool,
+        provenance: Provenance,
+    ) -> Option<(Standing, Output)> {
+        let group = self.groups.get(group)?;
+        if let Some(reason) = &group.dead {
+            return Some((Standing::Refused, self.rejected(prefix, provenance, &reason.reason)));
+        }
+        let (table, target) = (self.table, group.target());
+        let op = EngineOp::SetRoute { table, prefix: prefix.into(), target, replace, provenance };
+        Some((Standing::Installed, Output::Engine(op)))
+    }
+
+    /// Notes which group the route uses and how it stands from now on.
+    fn stand(&mut self, prefix: P, group: u32, standing: Standing) {
+        if let Some(route) = self.routes.get_mut(prefix) {
             self.refused += usize::from(standing == Standing::Refused);
-            self.refused -= usize::from(route.standing == Standing::Refused);
-            route.standing = standing;
-            route.seen = true;
+            self.refused -= usize::from(route.standing() == Standing::Refused);
+            route.set_group(group);
+            route.set_standing(standing);
+            route.set_seen(true);
         }
     }
 
@@ -346,34 +361,29 @@ impl<P: Prefix> Fib<P> {
     /// Begins (or goes round again with) the walk over the routes of groups that are due.
     fn start_revisit(&mut self) {
         if self.groups.iter().any(|(_, g)| g.due && g.refs > 0) {
-            let at = self.revisit.map_or(0, |w| w.at);
-            self.revisit = Some(Walk { at, left: self.routes.end() });
+            self.revisit = Some(self.revisit.map_or(Walk::new(), Walk::again));
         }
     }
 
     /// Looks at one route of a group that is due.
-    fn revisit_route(&mut self, n: u32, pool: &mut Pool, out: &mut Outbox<Output>) {
-        let Some(route) = self.routes.get(n).copied() else { return };
-        let Some(group) = self.groups.get(route.group) else { return };
+    fn revisit_route(&mut self, prefix: P, route: Route, pool: &mut Pool, out: &mut Outbox<Output>) {
+        let Some(group) = self.groups.get(route.group()) else { return };
         if !group.due {
             return;
         }
-        let replace = route.standing != Standing::Refused;
+        let replace = route.standing() != Standing::Refused;
         if let Some(to) = group.moved_to {
-            if let Some(entry) = self.routes.get_mut(n) {
-                entry.group = to;
-            }
             self.use_group(to);
-            self.write(n, replace, Provenance::NONE, out);
-            self.leave_group(route.group, pool, out);
+            self.write(prefix, to, replace, Provenance::NONE, out);
+            self.leave_group(route.group(), pool, out);
             return;
         }
-        match (&group.dead, route.standing) {
+        match (&group.dead, route.standing()) {
             (Some(_), Standing::Refused) => {}
             // The object's routes went with it: nothing is left to delete.
-            (Some(_), _) => self.write(n, false, Provenance::NONE, out),
+            (Some(_), _) => self.write(prefix, route.group(), false, Provenance::NONE, out),
             (None, Standing::Installed) if !group.lost => {}
-            (None, _) => self.write(n, replace, Provenance::NONE, out),
+            (None, _) => self.write(prefix, route.group(), replace, Provenance::NONE, out),
         }
     }
 
@@ -391,11 +401,11 @@ impl<P: Prefix> Fib<P> {
             batch.groups.extend(resync::forwarding(content, pool).map(|f| (*id, f)));
         }
         batch.groups.sort_unstable_by_key(|(id, _)| *id);
-        for (_, route) in self.routes.iter() {
-            let owner = self.groups.get(route.group).and_then(|g| g.owner);
-            if let (true, Some(id)) = (route.announced, owner) {
+        for (prefix, route) in self.routes.iter() {
+            let owner = self.groups.get(route.group()).and_then(|g| g.owner);
+            if let (true, Some(id)) = (route.is_announced(), owner) {
                 let provenance = Provenance::NONE;
-                batch.routes.push(FibRoute { prefix: route.prefix, group: Some(id), provenance });
+                batch.routes.push(FibRoute { prefix, group: Some(id), provenance });
             }
         }
         batch
@@ -426,17 +436,15 @@ pub(crate) trait Side: refusal::Refusals + resync::Resync {
     fn objects(&self) -> usize;
 }
 
-impl<P: Prefix + TryFrom<IpPrefix>> Side for Fib<P> {
+impl<P: TableKey + TryFrom<IpPrefix>> Side for Fib<P> {
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress {
         while let Some(walk) = &mut self.revisit {
-            if walk.left == 0 {
+            let Some((prefix, route)) = walk.next(&self.routes) else {
                 self.revisit = None;
                 self.end_revisit();
                 break;
-            }
-            let n = walk.at % self.routes.end();
-            (walk.at, walk.left) = (n + 1, walk.left - 1);
-            self.revisit_route(n, pool, out);
+            };
+            self.revisit_route(prefix, route, pool, out);
             if !budget.spend(1) {
                 return Progress::More;
             }

@@ -6,9 +6,10 @@ use super::group::Content;
 use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget};
 use crate::machine::Output;
 use crate::members::Pool;
-use crate::routes::Standing;
-use sluice_base::{IpPrefix, Prefix, Provenance};
+use crate::routes::{Route, Standing};
+use sluice_base::{IpPrefix, Provenance};
 use sluice_machine::Outbox;
+use sluice_stage::TableKey;
 
 /// A route that the engine refused.
 #[derive(Clone, Debug)]
@@ -45,7 +46,7 @@ pub(crate) trait Refusals {
     fn rewrite_group(&mut self, id: NextHopId, pool: &mut Pool, out: &mut Outbox<Output>) -> bool;
 }
 
-impl<P: Prefix + TryFrom<IpPrefix>> Refusals for Fib<P> {
+impl<P: TableKey + TryFrom<IpPrefix>> Refusals for Fib<P> {
     fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>) {
         let mut any = false;
         for n in 0..self.groups.end() {
@@ -90,17 +91,16 @@ impl<P: Prefix + TryFrom<IpPrefix>> Refusals for Fib<P> {
     }
 
     fn route_refused(&mut self, refused: RefusedRoute, round: u64, out: &mut Outbox<Output>) {
-        let Some((prefix, n)) = self.entry(refused.prefix) else { return };
-        let Some(route) = self.routes.get(n) else { return };
-        let Some(group) = self.groups.get(route.group).filter(|g| g.target() == refused.target) else {
+        let Some((prefix, route)) = self.entry(refused.prefix) else { return };
+        let Some(group) = self.groups.get(route.group()).filter(|g| g.target() == refused.target) else {
             return;
         };
         if group.rewritten == round || group.dead.is_some() {
             // It met an object that was not there; it is tried with the new one, or refused for the group's reason.
-            self.write(n, refused.replace, refused.provenance, out);
+            self.write(prefix, route.group(), refused.replace, refused.provenance, out);
             return;
         }
-        self.stand(n, Standing::Refused);
+        self.stand(prefix, route.group(), Standing::Refused);
         if refused.replace && refused.refusal.kind != RefusalKind::Exists {
             // What is refused is not there: the route that it was to replace goes too.
             out.push(self.delete_op(prefix, refused.provenance));
@@ -129,10 +129,10 @@ impl<P: Prefix + TryFrom<IpPrefix>> Refusals for Fib<P> {
     }
 }
 
-impl<P: Prefix + TryFrom<IpPrefix>> Fib<P> {
+impl<P: TableKey + TryFrom<IpPrefix>> Fib<P> {
     /// The route for a prefix of either family.
-    pub(super) fn entry(&self, prefix: IpPrefix) -> Option<(P, u32)> {
+    pub(super) fn entry(&self, prefix: IpPrefix) -> Option<(P, Route)> {
         let prefix = P::try_from(prefix).ok()?;
-        self.routes.find(prefix).map(|n| (prefix, n))
+        self.routes.get(prefix).map(|route| (prefix, *route))
     }
 }

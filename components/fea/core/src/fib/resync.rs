@@ -6,15 +6,16 @@
 //! the end. What is found in the engine at our own start is taken in as routes that nobody announced yet.
 
 use super::group::{Content, Group};
-use super::{Binding, Fib, Walk, group};
+use super::{Binding, Fib, group};
 use crate::engine::{Member, Members, NextHopId, RouteTarget};
 use crate::event::Event;
 use crate::machine::{Effect, Output};
 use crate::members::Pool;
-use crate::routes::{Route, Standing};
+use crate::routes::{Route, Standing, Walk};
 use alloc::vec::Vec;
-use sluice_base::{Forwarding, IpPrefix, NextHop, Prefix, Provenance};
+use sluice_base::{Forwarding, IpPrefix, NextHop, Provenance, TableId};
 use sluice_machine::{Budget, Outbox, Progress};
+use sluice_stage::TableKey;
 use smallvec::SmallVec;
 
 /// What a route that the engine tells of is to us.
@@ -64,12 +65,12 @@ pub(crate) trait Resync {
     fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>);
 }
 
-impl<P: Prefix + TryFrom<IpPrefix>> Resync for Fib<P> {
+impl<P: TableKey + TryFrom<IpPrefix>> Resync for Fib<P> {
     fn begin_resync(&mut self, pool: &mut Pool, out: &mut Outbox<Output>) {
         if let Some((_, kept, swept)) = self.sweep.take() {
-            out.push(self.resynced(kept, swept));
+            out.push(Self::resynced(self.table, kept, swept));
         }
-        self.routes.for_each_mut(|r| r.announced = false);
+        self.routes.values_mut().for_each(|r| r.set_announced(false));
         let bindings: Vec<Binding> = self.bindings.drain().map(|(_, b)| b).collect();
         for binding in bindings {
             match binding {
@@ -95,11 +96,11 @@ impl<P: Prefix + TryFrom<IpPrefix>> Resync for Fib<P> {
 
     fn end_resync(&mut self) {
         self.orphans.clear();
-        self.sweep = Some((Walk { at: 0, left: self.routes.end() }, 0, 0));
+        self.sweep = Some((Walk::new(), 0, 0));
     }
 
     fn unsee(&mut self) {
-        self.routes.for_each_mut(|r| r.seen = false);
+        self.routes.values_mut().for_each(|r| r.set_seen(false));
         for n in 0..self.groups.end() {
             if let Some(group) = self.groups.get_mut(n) {
                 group.seen = false;
@@ -108,14 +109,14 @@ impl<P: Prefix + TryFrom<IpPrefix>> Resync for Fib<P> {
     }
 
     fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Sighting {
-        let Some((_, n)) = self.entry(prefix) else { return Sighting::Unwanted };
-        let Some(route) = self.routes.get_mut(n) else { return Sighting::Unwanted };
-        route.seen = true;
-        let wanted = self.groups.get(route.group).map(Group::target);
-        match route.standing {
+        let Ok(prefix) = P::try_from(prefix) else { return Sighting::Unwanted };
+        let Some(route) = self.routes.get_mut(prefix) else { return Sighting::Unwanted };
+        route.set_seen(true);
+        let wanted = self.groups.get(route.group()).map(Group::target);
+        match route.standing() {
             Standing::Installed if wanted == Some(target) => Sighting::Fine,
             Standing::Installed => {
-                route.standing = Standing::Due;
+                route.set_standing(Standing::Due);
                 Sighting::Damaged
             }
             Standing::Due => Sighting::Damaged,
@@ -139,8 +140,7 @@ impl<P: Prefix + TryFrom<IpPrefix>> Resync for Fib<P> {
             RouteTarget::Unreachable => self.adopt_content(Content::Unreachable),
             RouteTarget::Other => self.adopt_content(Content::Other),
         };
-        let entry = Route { prefix, group, announced: false, seen: true, standing: Standing::Installed };
-        self.routes.insert(entry);
+        self.routes.insert(prefix, Route::new(group, false, Standing::Installed));
         self.use_group(group);
     }
 
@@ -169,30 +169,30 @@ impl<P: Prefix + TryFrom<IpPrefix>> Resync for Fib<P> {
             }
         }
         self.start_revisit();
-        self.unseen = Some(Walk { at: 0, left: self.routes.end() });
+        self.unseen = Some(Walk::new());
     }
 
     fn route_gone(&mut self, prefix: IpPrefix) -> bool {
-        let Some((_, n)) = self.entry(prefix) else { return false };
-        let Some(route) = self.routes.get_mut(n) else { return false };
-        if route.standing == Standing::Installed {
-            route.standing = Standing::Due;
+        let Ok(prefix) = P::try_from(prefix) else { return false };
+        let Some(route) = self.routes.get_mut(prefix) else { return false };
+        if route.standing() == Standing::Installed {
+            route.set_standing(Standing::Due);
         }
-        self.groups.get(route.group).is_some_and(|g| g.dead.is_none())
+        self.groups.get(route.group()).is_some_and(|g| g.dead.is_none())
     }
 
     fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>) {
-        let Some((_, n)) = self.entry(prefix) else { return };
-        match self.routes.get(n).map(|r| r.standing) {
-            Some(Standing::Due) => self.write(n, true, Provenance::NONE, out),
-            Some(Standing::Refused) => self.write(n, false, Provenance::NONE, out),
+        let Some((prefix, route)) = self.entry(prefix) else { return };
+        match route.standing() {
+            Standing::Due => self.write(prefix, route.group(), true, Provenance::NONE, out),
+            Standing::Refused => self.write(prefix, route.group(), false, Provenance::NONE, out),
             // Written for another reason meanwhile.
-            Some(Standing::Installed) | None => {}
+            Standing::Installed => {}
         }
     }
 }
 
-impl<P: Prefix> Fib<P> {
+impl<P: TableKey> Fib<P> {
     fn adopt_group(&mut self, id: NextHopId, members: Option<&Members>, pool: &mut Pool) -> u32 {
         let known = |(id, weight): &(NextHopId, u8)| pool.find(*id).map(|n| (n, *weight));
         let content: Option<SmallVec<[(u32, u8); 1]>> =
@@ -231,8 +231,8 @@ impl<P: Prefix> Fib<P> {
         core::iter::from_fn(|| candidates.pop()).find(|n| fits(n))
     }
 
-    fn resynced(&self, kept: u64, swept: u64) -> Output {
-        Output::Effect(Effect::Resynced { table: self.table, family: P::FAMILY, kept, swept })
+    fn resynced(table: TableId, kept: u64, swept: u64) -> Output {
+        Output::Effect(Effect::Resynced { table, family: P::FAMILY, kept, swept })
     }
 
     pub(super) fn run_sweep(
@@ -241,21 +241,19 @@ impl<P: Prefix> Fib<P> {
         pool: &mut Pool,
         out: &mut Outbox<Output>,
     ) -> Progress {
-        while let Some((walk, mut kept, mut swept)) = self.sweep {
-            if walk.left == 0 {
-                self.sweep = None;
-                out.push(self.resynced(kept, swept));
-                break;
-            }
-            match self.routes.get(walk.at) {
-                Some(route) if route.announced => kept += 1,
-                Some(_) => {
-                    self.remove(walk.at, Provenance::NONE, pool, out);
-                    swept += 1;
+        while let Some((walk, kept, swept)) = &mut self.sweep {
+            match walk.next(&self.routes) {
+                Some((_, route)) if route.is_announced() => *kept += 1,
+                Some((prefix, _)) => {
+                    *swept += 1;
+                    self.delete(prefix, Provenance::NONE, pool, out);
                 }
-                None => {}
+                None => {
+                    out.push(Self::resynced(self.table, *kept, *swept));
+                    self.sweep = None;
+                    break;
+                }
             }
-            self.sweep = Some((Walk { at: walk.at + 1, left: walk.left - 1 }, kept, swept));
             if !budget.spend(1) {
                 return Progress::More;
             }
@@ -264,20 +262,15 @@ impl<P: Prefix> Fib<P> {
     }
 
     pub(super) fn run_unseen(&mut self, budget: &mut Budget, out: &mut Outbox<Output>) -> Progress {
-        while let Some(walk) = self.unseen {
-            if walk.left == 0 {
+        while let Some(walk) = &mut self.unseen {
+            let Some((prefix, route)) = walk.next(&self.routes) else {
                 self.unseen = None;
                 break;
+            };
+            if !route.is_seen() && route.standing() == Standing::Installed {
+                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(self.table, prefix.into()))));
+                self.write(prefix, route.group(), true, Provenance::NONE, out);
             }
-            let lost = |r: &&Route<P>| !r.seen && r.standing == Standing::Installed;
-            if let Some(route) = self.routes.get(walk.at).filter(lost) {
-                out.push(Output::Effect(Effect::Event(Event::RouteRepaired(
-                    self.table,
-                    route.prefix.into(),
-                ))));
-                self.write(walk.at, true, Provenance::NONE, out);
-            }
-            self.unseen = Some(Walk { at: walk.at + 1, left: walk.left - 1 });
             if !budget.spend(1) {
                 return Progress::More;
             }

@@ -16,6 +16,8 @@ pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
     pub routes_told: usize,
+    /// Whether the engine takes nothing at present.
+    pub busy: bool,
     now: Instant,
     groups: BTreeMap<GroupId, Forwarding>,
     v4: BTreeMap<Ipv4Prefix, GroupId>,
@@ -63,6 +65,7 @@ impl Bench {
             rib: Rib::new(1, 2),
             outputs: Vec::new(),
             routes_told: 0,
+            busy: false,
             now: Instant::ZERO,
             groups: BTreeMap::new(),
             v4: BTreeMap::new(),
@@ -125,7 +128,14 @@ impl Bench {
             assert!(slices < 100_000, "background work never ends");
         }
         self.outputs.extend(out.drain());
-        self.feed_engine();
+        if !self.busy {
+            self.feed_engine();
+        }
+    }
+
+    pub fn engine_busy(&mut self, busy: bool) {
+        self.busy = busy;
+        self.idle();
     }
 
     fn feed_engine(&mut self) {

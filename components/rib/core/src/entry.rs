@@ -1,0 +1,279 @@
+//! What is kept of a prefix: 16 octets while it has at most one path, as nearly all prefixes of the Internet's table have; a
+//! box for the others.
+//!
+//! Which group the engine was told lies in the entry only while it is the path's own. A prefix for which the engine is to be
+//! told another waits in a queue, and the old group with it.
+
+use crate::origin::OriginId;
+use crate::set::{SetId, Sets};
+use alloc::boxed::Box;
+use core::num::NonZeroU8;
+use core::slice;
+use sluice_base::{GroupId, Provenance};
+use smallvec::SmallVec;
+
+/// An alternative of a prefix: one origin's route.
+#[derive(Clone, Copy, Debug)]
+pub struct Path {
+    /// The event that brought it.
+    pub provenance: Provenance,
+    /// What was announced.
+    pub set: SetId,
+    /// Whose it is.
+    pub origin: OriginId,
+    /// Of which life of the origin's process.
+    pub generation: u8,
+    flags: Flags,
+}
+
+/// What was decided of a path; and where the path is all that its entry has, what is to be known of the entry.
+///
+/// Never 0, so that an entry needs no octet more to tell its two forms apart.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Flags(NonZeroU8);
+
+impl Flags {
+    const NONE: Flags = Flags(NonZeroU8::MIN);
+    /// Ext-int picked it.
+    const SELECTED: u8 = 1 << 1;
+    /// Merge picked it among internal ones.
+    const INTERNAL: u8 = 1 << 2;
+    /// The prefix waits to be told to the engine.
+    const QUEUED: u8 = 1 << 3;
+    /// The prefix is in the batch that is being made.
+    const IN_BATCH: u8 = 1 << 4;
+    /// The engine was told the path's group for the prefix.
+    const TOLD: u8 = 1 << 5;
+    /// There is no path any more; the entry waits for the engine.
+    const GONE: u8 = 1 << 6;
+    /// Those that are not the path's own.
+    const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE;
+
+    const fn has(self, flag: u8) -> bool {
+        self.0.get() & flag != 0
+    }
+
+    fn set(&mut self, flag: u8, on: bool) {
+        let others = NonZeroU8::MIN | (self.0.get() & !flag);
+        self.0 = if on { others | flag } else { others };
+    }
+}
+
+impl Path {
+    /// A path of which nothing is decided.
+    pub(crate) const fn new(origin: OriginId, set: SetId, provenance: Provenance, generation: u8) -> Self {
+        Path { provenance, set, origin, generation, flags: Flags::NONE }
+    }
+}
+
+/// All that is known of a prefix.
+#[derive(Clone, Debug)]
+pub struct Entry(Form);
+
+#[derive(Clone, Debug)]
+enum Form {
+    /// One path, or none.
+    One(Path),
+    Other(Box<Other>),
+}
+
+/// Several paths, or an engine that was told another group.
+#[derive(Clone, Debug)]
+struct Other {
+    paths: SmallVec<[Path; 1]>,
+    /// The group that the engine was told for this prefix.
+    told: Option<GroupId>,
+    queued: bool,
+    in_batch: bool,
+}
+
+const _: () = assert!(size_of::<Entry>() == 16, "an entry is as large as its only path");
+
+impl Entry {
+    /// An entry with its first path.
+    pub(crate) const fn new(path: Path) -> Self {
+        Entry(Form::One(path))
+    }
+
+    /// All alternatives.
+    pub fn paths(&self) -> &[Path] {
+        match &self.0 {
+            Form::One(path) if path.flags.has(Flags::GONE) => &[],
+            Form::One(path) => slice::from_ref(path),
+            Form::Other(other) => &other.paths,
+        }
+    }
+
+    fn paths_mut(&mut self) -> &mut [Path] {
+        match &mut self.0 {
+            Form::One(path) if path.flags.has(Flags::GONE) => &mut [],
+            Form::One(path) => slice::from_mut(path),
+            Form::Other(other) => &mut other.paths,
+        }
+    }
+
+    /// The one that is used for forwarding.
+    pub fn selected(&self) -> Option<&Path> {
+        self.paths().iter().find(|p| p.flags.has(Flags::SELECTED))
+    }
+
+    /// The internal one that next hops are resolved by.
+    pub fn internal(&self) -> Option<&Path> {
+        self.paths().iter().find(|p| p.flags.has(Flags::INTERNAL))
+    }
+
+    /// Notes which paths were picked.
+    pub(crate) fn pick(&mut self, picked: Picked) {
+        for (n, path) in self.paths_mut().iter_mut().enumerate() {
+            path.flags.set(Flags::SELECTED, picked.selected == Some(n));
+            path.flags.set(Flags::INTERNAL, picked.internal == Some(n));
+        }
+    }
+
+    /// Whether exactly these paths are picked.
+    pub(crate) fn has_picked(&self, picked: Picked) -> bool {
+        let as_picked = |(n, path): (usize, &Path)| {
+            path.flags.has(Flags::SELECTED) == (picked.selected == Some(n))
+                && path.flags.has(Flags::INTERNAL) == (picked.internal == Some(n))
+        };
+        self.paths().iter().enumerate().all(as_picked)
+    }
+
+    /// Whether the prefix waits to be told to the engine.
+    pub(crate) fn is_queued(&self) -> bool {
+        match &self.0 {
+            Form::One(path) => path.flags.has(Flags::QUEUED),
+            Form::Other(other) => other.queued,
+        }
+    }
+
+    pub(crate) fn set_queued(&mut self, queued: bool) {
+        match &mut self.0 {
+            Form::One(path) => path.flags.set(Flags::QUEUED, queued),
+            Form::Other(other) => other.queued = queued,
+        }
+    }
+
+    /// Whether the prefix is in the batch that is being made.
+    pub(crate) fn is_in_batch(&self) -> bool {
+        match &self.0 {
+            Form::One(path) => path.flags.has(Flags::IN_BATCH),
+            Form::Other(other) => other.in_batch,
+        }
+    }
+
+    pub(crate) fn set_in_batch(&mut self, in_batch: bool) {
+        match &mut self.0 {
+            Form::One(path) => path.flags.set(Flags::IN_BATCH, in_batch),
+            Form::Other(other) => other.in_batch = in_batch,
+        }
+    }
+
+    /// Takes the note out of which group the engine was told.
+    pub(crate) fn take_told(&mut self, sets: &Sets) -> Option<GroupId> {
+        match &mut self.0 {
+            Form::One(path) if path.flags.has(Flags::TOLD) => {
+                path.flags.set(Flags::TOLD, false);
+                Some(sets.slot(path.set).group)
+            }
+            Form::One(_) => None,
+            Form::Other(other) => {
+                let told = other.told.take();
+                self.narrow();
+                told
+            }
+        }
+    }
+
+    /// Notes which group the engine was told, where nothing is noted.
+    pub(crate) fn set_told(&mut self, told: GroupId, sets: &Sets) {
+        match &mut self.0 {
+            Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == told => {
+                path.flags.set(Flags::TOLD, true);
+            }
+            _ => self.widen().told = Some(told),
+        }
+    }
+
+    /// Whether nothing is left to be known of the prefix.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.0 {
+            Form::One(path) => path.flags.has(Flags::GONE) && !path.flags.has(Flags::QUEUED),
+            Form::Other(other) => other.paths.is_empty() && other.told.is_none() && !other.queued,
+        }
+    }
+
+    /// Adds a path of an origin that has none here.
+    pub(crate) fn add(&mut self, path: Path) {
+        if let Form::One(gone) = &mut self.0
+            && gone.flags.has(Flags::GONE)
+        {
+            let mut flags = gone.flags;
+            flags.set(!(Flags::QUEUED | Flags::IN_BATCH), false);
+            *gone = Path { flags, ..path };
+            return;
+        }
+        self.widen().paths.push(path);
+        self.narrow();
+    }
+
+    /// Puts a path in the place of another; returns that. The engine must not be noted as told.
+    pub(crate) fn replace(&mut self, place: usize, path: Path) -> Option<Path> {
+        let old = self.paths_mut().get_mut(place)?;
+        let flags = old.flags;
+        Some(core::mem::replace(old, Path { flags, ..path }))
+    }
+
+    /// Takes a path away. The engine must not be noted as told.
+    pub(crate) fn remove(&mut self, place: usize) -> Option<Path> {
+        let path = *self.paths().get(place)?;
+        match &mut self.0 {
+            Form::One(path) => path.flags.set(Flags::GONE, true),
+            Form::Other(other) => {
+                other.paths.remove(place);
+                self.narrow();
+            }
+        }
+        Some(path)
+    }
+
+    /// The long form. The engine must not be noted as told in the short one.
+    fn widen(&mut self) -> &mut Other {
+        if let Form::One(path) = self.0 {
+            let mut paths = SmallVec::new();
+            if !path.flags.has(Flags::GONE) {
+                let mut path = path;
+                path.flags.set(Flags::OF_ENTRY, false);
+                paths.push(path);
+            }
+            let (queued, in_batch) = (path.flags.has(Flags::QUEUED), path.flags.has(Flags::IN_BATCH));
+            self.0 = Form::Other(Box::new(Other { paths, told: None, queued, in_batch }));
+        }
+        match &mut self.0 {
+            Form::Other(other) => other,
+            Form::One(_) => unreachable!("it was given the other form above"),
+        }
+    }
+
+    /// The short form, where it says everything.
+    fn narrow(&mut self) {
+        if let Form::Other(other) = &self.0
+            && let [path] = other.paths[..]
+            && other.told.is_none()
+        {
+            let mut path = path;
+            path.flags.set(Flags::QUEUED, other.queued);
+            path.flags.set(Flags::IN_BATCH, other.in_batch);
+            self.0 = Form::One(path);
+        }
+    }
+}
+
+/// The paths of an entry that were picked, by their places.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Picked {
+    /// Ext-int's.
+    pub(crate) selected: Option<usize>,
+    /// Merge's among internal ones.
+    pub(crate) internal: Option<usize>,
+}

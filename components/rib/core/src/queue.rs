@@ -1,0 +1,125 @@
+//! What waits for the forwarding engine: prefixes, each with the group that the engine was told for it last.
+//!
+//! Octets in chunks, nine for the usual IPv4 prefix, so that a full table that waits for a slow engine costs little, a queue
+//! never moves as it grows, and gives back what it no longer needs.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::net::IpAddr;
+use sluice_base::{Family, GroupId, Prefix};
+
+/// Octets of a chunk.
+const CHUNK: usize = 16_384;
+/// The longest item: a length, an IPv6 address, a group.
+const LONGEST: usize = 1 + 16 + 4;
+/// Stands for no group: group numbers are below the number of routes.
+const NO_GROUP: u32 = u32::MAX;
+
+/// A queue of prefixes and groups.
+pub(crate) struct Queue<P> {
+    chunks: VecDeque<Vec<u8>>,
+    /// What was read of the first chunk.
+    read: usize,
+    prefixes: PhantomData<P>,
+}
+
+impl<P> Default for Queue<P> {
+    fn default() -> Self {
+        Queue { chunks: VecDeque::new(), read: 0, prefixes: PhantomData }
+    }
+}
+
+impl<P: Prefix> Queue<P> {
+    /// Whether nothing waits.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.chunks.front().is_none_or(|c| c.len() == self.read)
+    }
+
+    /// Drops everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Queue::default();
+    }
+
+    /// Adds a prefix at the end, and the group that the engine was told for it.
+    pub(crate) fn push(&mut self, prefix: P, told: Option<GroupId>) {
+        if self.chunks.back().is_none_or(|c| c.len() + LONGEST > CHUNK) {
+            self.chunks.push_back(Vec::with_capacity(CHUNK));
+        }
+        let Some(chunk) = self.chunks.back_mut() else { return };
+        let len = prefix.len();
+        chunk.push(len);
+        match prefix.addr().into() {
+            IpAddr::V4(addr) => chunk.extend_from_slice(&addr.octets()[..octets(len)]),
+            IpAddr::V6(addr) => chunk.extend_from_slice(&addr.octets()[..octets(len)]),
+        }
+        chunk.extend_from_slice(&told.map_or(NO_GROUP, |g| g.0).to_be_bytes());
+    }
+
+    /// Takes the first.
+    pub(crate) fn pop(&mut self) -> Option<(P, Option<GroupId>)> {
+        let chunk = self.chunks.front()?;
+        let (len, rest) = chunk.get(self.read..)?.split_first()?;
+        let (addr, rest) = rest.split_at_checked(octets(*len))?;
+        let (group, rest) = rest.split_first_chunk()?;
+        let item = (prefix_of(addr, *len)?, u32::from_be_bytes(*group));
+        let at_end = rest.is_empty();
+        self.read = chunk.len() - rest.len();
+        if at_end {
+            self.read = 0;
+            match self.chunks.len() {
+                1 => self.chunks.iter_mut().for_each(Vec::clear),
+                _ => drop(self.chunks.pop_front()),
+            }
+        }
+        Some((item.0, (item.1 != NO_GROUP).then_some(GroupId(item.1))))
+    }
+}
+
+fn octets(len: u8) -> usize {
+    usize::from(len).div_ceil(8)
+}
+
+fn prefix_of<P: Prefix>(leading: &[u8], len: u8) -> Option<P> {
+    let mut whole = [0; 16];
+    whole.get_mut(..leading.len())?.copy_from_slice(leading);
+    let addr = match P::FAMILY {
+        Family::Ipv4 => IpAddr::from(*whole.first_chunk::<4>()?),
+        Family::Ipv6 => IpAddr::from(whole),
+    };
+    P::new(P::Addr::try_from(addr).ok()?, len)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+    use std::vec::Vec;
+
+    fn check<P: Prefix>(prefixes: &[&str]) {
+        let prefixes: Vec<P> = prefixes.iter().map(|p| p.parse().expect("a prefix")).collect();
+        let mut queue = Queue::default();
+        let mut expected = VecDeque::new();
+        for n in 0..20_000u32 {
+            let told = (n % 3 != 0).then_some(GroupId(n));
+            let prefix = prefixes[n as usize % prefixes.len()];
+            queue.push(prefix, told);
+            expected.push_back((prefix, told));
+            if n % 5 == 0 {
+                assert_eq!(queue.pop(), expected.pop_front());
+            }
+        }
+        while let Some(item) = expected.pop_front() {
+            assert!(!queue.is_empty());
+            assert_eq!(queue.pop(), Some(item));
+        }
+        assert!(queue.is_empty());
+        assert_eq!((queue.pop(), queue.chunks.len()), (None, 1));
+    }
+
+    #[test]
+    fn what_went_in_comes_out_in_order() {
+        check::<Ipv4Prefix>(&["0.0.0.0/0", "10.0.0.0/7", "192.0.2.0/24", "192.0.2.1/32"]);
+        check::<Ipv6Prefix>(&["::/0", "2001:db8::/33", "2001:db8::1/128"]);
+    }
+}
