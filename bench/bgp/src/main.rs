@@ -183,8 +183,8 @@ fn compare(
         && first.device == Device::Sluice
     {
         let fixed = |n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) };
-        let dealt = Contender { scheduling: Some("dynamic"), ..fixed(threads) };
-        contenders.splice(1..1, [fixed(1), fixed(threads), dealt]);
+        let stays = Contender { scheduling: Some("peer"), ..fixed(threads) };
+        contenders.splice(1..1, [fixed(1), fixed(threads), stays]);
     }
     let mut gave_up: Vec<Contender> = Vec::new();
     for run in 0..args.runs {

@@ -140,7 +140,8 @@ impl Scaling<'_> {
 
     /// The process with so many threads.
     fn measure(&self, play: &Play, threads: usize) -> Result<Measured> {
-        let contender = Contender { threads: Some(threads), ..Contender::new(Device::Sluice) };
+        let contender =
+            Contender { device: Device::Sluice, threads: Some(threads), scheduling: Some("peer") };
         let mut samples: Vec<Sample> = Vec::new();
         for run in 0..self.runs {
             let sample = self.stage.perform(contender, play);

@@ -85,8 +85,8 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, String> {
     let plan = Plan {
         threads: tree.threads.map_or_else(default_threads, |n| usize::from(n).max(1)),
         scheduling: match tree.scheduling.as_deref() {
-            Some("dynamic") => Scheduling::Dynamic,
-            _ => Scheduling::Peer,
+            Some("peer") => Scheduling::Peer,
+            _ => Scheduling::Dynamic,
         },
     };
     Ok(Settings { local_as: Asn(tree.local_as), router_id, plan, config: Config { neighbors, networks } })

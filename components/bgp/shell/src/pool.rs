@@ -14,9 +14,9 @@ use tokio::task::JoinHandle;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Scheduling {
     /// Each stays where it was put.
-    #[default]
     Peer,
     /// An idle thread takes what is ready.
+    #[default]
     Dynamic,
 }
 
