@@ -149,6 +149,7 @@ impl Stage<'_> {
         let relay = Relay::start(Asn(bench_lab::LOCAL_AS), play.peers.len(), told)?;
         let mut setup = self.setup(play, relay.address, Vec::new());
         setup.peers = play.peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
+        setup.only_count = play.is_trace;
         let phases = run::run(&setup, &play.workload)?;
         relay.join()?;
         Ok(sample(play, &phases, &[], &[], self.limit))

@@ -139,6 +139,8 @@ pub struct Play {
     /// Routes that the router should have in the end, of IPv4 and of IPv6: also those that mark the end of a feed. Only known where
     /// routes go into the kernel.
     pub routes: (usize, usize),
+    /// It is a trace: senders take back what others still announce, which a relay cannot know.
+    pub is_trace: bool,
 }
 
 impl Play {
@@ -164,6 +166,7 @@ impl Play {
             peers: (0..together).map(|n| peer(n, senders, families)).collect(),
             late: (together..together + scenario.late()).map(|n| peer(n, senders, families)).collect(),
             routes: (size.v4 + senders, size.v6 + if size.v6 > 0 { senders } else { 0 }),
+            is_trace: false,
         })
     }
 
@@ -173,14 +176,21 @@ impl Play {
         let workload =
             cast(senders, IPV4, order, mix).table(table, Plan::Announce, Spread::Split, ANY_NUMBER)?;
         let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
-        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (count + senders, 0) })
+        Ok(Play {
+            scenario: Scenario::S2,
+            workload,
+            peers,
+            late: Vec::new(),
+            routes: (count + senders, 0),
+            is_trace: false,
+        })
     }
 
     /// The feeds of a trace, dealt out to so many senders, and one receiver.
     pub fn trace(trace: &Trace<'_>, senders: usize, order: Order, mix: Mix) -> Result<Self> {
         let workload = cast(senders, IPV4, order, mix).trace(trace)?;
         let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
-        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (0, 0) })
+        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (0, 0), is_trace: true })
     }
 
     /// All who ever take part, by address and AS.
