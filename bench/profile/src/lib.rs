@@ -7,6 +7,7 @@ mod ablation;
 mod clock;
 pub mod crossing;
 mod feed;
+mod next_hop;
 mod passes;
 mod speaker;
 pub mod stages;

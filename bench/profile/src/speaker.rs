@@ -2,11 +2,9 @@
 
 use crate::clock::time;
 use crate::feed::Feed;
+use crate::next_hop::connected;
 use anyhow::Result;
-use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Prefix, RouterId,
-};
+use sluice_base::{Asn, Instant, Ipv4Prefix, Prefix, RouterId};
 use sluice_bgp::session::{ConnectionId, Direction, Families};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
@@ -77,19 +75,8 @@ impl Router {
         let asked: Vec<_> = self.out.drain().collect();
         for output in asked {
             let Output::InterestIpv4(Interest::Register(address)) = output else { continue };
-            let (Some(valid), Some(interface)) = (Ipv4Prefix::new(address, 24), InterfaceIndex::new(1))
-            else {
-                continue;
-            };
-            let route = ResolvingRoute {
-                prefix: valid,
-                metric: Metric(0),
-                distance: Distance::CONNECTED,
-                connected: true,
-                forwarding: Forwarding::one(NextHop::on(interface)),
-            };
-            let answer = Input::AnswerIpv4(InterestAnswer { valid, route: Some(route) });
-            self.speaker.handle(Instant::ZERO, answer, &mut self.out);
+            let Some(answer) = connected(Ipv4Prefix::new(address, 24)) else { continue };
+            self.speaker.handle(Instant::ZERO, Input::AnswerIpv4(answer), &mut self.out);
         }
     }
 

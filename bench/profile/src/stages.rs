@@ -2,13 +2,10 @@
 //! itself, each from beginning to end as if on a thread of its own, in thread processor time.
 
 use crate::clock::now;
+use crate::next_hop::connected;
 use crate::passes::PIECE as READ;
 use anyhow::{Result, anyhow};
-use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::{
-    Asn, Distance, Forwarding, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance,
-    RouteBatch, RouterId,
-};
+use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
@@ -261,18 +258,6 @@ impl Driven {
             }
         }
     }
-}
-
-fn connected<P: Prefix>(valid: Option<P>) -> Option<InterestAnswer<P>> {
-    let (valid, interface) = (valid?, InterfaceIndex::new(1)?);
-    let route = ResolvingRoute {
-        prefix: valid,
-        metric: Metric(0),
-        distance: Distance::CONNECTED,
-        connected: true,
-        forwarding: Forwarding::one(NextHop::on(interface)),
-    };
-    Some(InterestAnswer { valid, route: Some(route) })
 }
 
 fn outlet(ipv6: bool) -> Outlet {

@@ -1,11 +1,8 @@
 //! The tables as a session's reader sees them: the only place here that knows their interface.
 
+use crate::next_hop::connected;
 use anyhow::{Result, anyhow};
-use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::{
-    Asn, Distance, Family, Forwarding, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Prefix, Provenance,
-    RouterId,
-};
+use sluice_base::{Asn, Family, Ipv4Prefix, Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
@@ -156,19 +153,8 @@ impl Session {
         let asked: Vec<Told> = self.out.drain().collect();
         for question in asked {
             let Told::InterestIpv4(Interest::Register(address), _) = question else { continue };
-            let (Some(valid), Some(interface)) = (Ipv4Prefix::new(address, 24), InterfaceIndex::new(1))
-            else {
-                continue;
-            };
-            let route = ResolvingRoute {
-                prefix: valid,
-                metric: Metric(0),
-                distance: Distance::CONNECTED,
-                connected: true,
-                forwarding: Forwarding::one(NextHop::on(interface)),
-            };
+            let Some(answer) = connected(Ipv4Prefix::new(address, 24)) else { continue };
             self.answers += 1;
-            let answer = InterestAnswer { valid, route: Some(route) };
             self.order(&Order::AnswerIpv4(Dated { number: self.answers, answer }, Provenance::NONE));
         }
     }
