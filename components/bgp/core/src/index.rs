@@ -19,25 +19,30 @@ impl Default for Index {
 }
 
 impl Index {
-    /// The table's own hash uses the low bits (place) and the top 7 (tag): the table is chosen by others.
-    const fn table(hash: u64) -> usize {
-        (hash >> 40) as usize % TABLES
+    /// Only the high half of a hash counts, so that who keeps hashes can keep half of them. A table uses low bits (place) and
+    /// the top 7 (tag) of what it is given: the table is chosen by others.
+    const fn table(hash: u64) -> (usize, u64) {
+        let half = hash >> 32;
+        ((half >> 16) as usize % TABLES, half << 32 | half)
     }
 
-    /// The number with this hash that `is` is true for.
+    /// The number with this hash that `is` is true for. Bits 0 to 31 of a hash mean nothing, here and below.
     #[inline]
     pub fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
-        self.tables[Self::table(hash)].find(hash, |id| is(*id)).copied()
+        let (table, hash) = Self::table(hash);
+        self.tables[table].find(hash, |id| is(*id)).copied()
     }
 
     /// Adds a number that is not there; `hash_of` tells the hash of every number.
     pub fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
-        self.tables[Self::table(hash)].insert_unique(hash, id, |id| hash_of(*id));
+        let (table, hash) = Self::table(hash);
+        self.tables[table].insert_unique(hash, id, |id| Self::table(hash_of(*id)).1);
     }
 
     /// Removes a number.
     pub fn remove(&mut self, hash: u64, id: u32) {
-        if let Ok(entry) = self.tables[Self::table(hash)].find_entry(hash, |other| *other == id) {
+        let (table, hash) = Self::table(hash);
+        if let Ok(entry) = self.tables[table].find_entry(hash, |other| *other == id) {
             entry.remove();
         }
     }

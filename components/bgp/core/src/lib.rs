@@ -11,6 +11,7 @@ pub mod event;
 pub mod hash;
 mod index;
 pub mod intake;
+mod octets;
 pub mod reader;
 pub mod relationship;
 pub mod session;

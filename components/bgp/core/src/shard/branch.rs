@@ -8,6 +8,7 @@
 use super::Core;
 use super::entry::{Path, PeerIndex};
 use super::sets::SetId;
+use super::told::Told;
 use crate::wire::Unicast;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
@@ -54,7 +55,7 @@ pub(super) struct Dump {
 
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
-    told: Vec<Source>,
+    told: Told,
     /// How many entries have been told.
     told_count: u32,
     /// The same by source.
@@ -68,7 +69,7 @@ impl Branch {
     /// A branch that was told nothing; the queue ends at `end`.
     pub fn new(end: u64) -> Self {
         Branch {
-            told: Vec::new(),
+            told: Told::default(),
             told_count: 0,
             told_of: Vec::new(),
             cursor: end,
@@ -83,7 +84,7 @@ impl Branch {
 
     /// What was told of an entry.
     pub fn told(&self, entry: u32) -> Source {
-        self.told.get(entry as usize).copied().unwrap_or_default()
+        self.told.get(entry)
     }
 
     pub const fn told_count(&self) -> u32 {
@@ -119,7 +120,7 @@ impl Branch {
         export: impl Fn(&Path) -> bool,
         items: &mut Vec<Item>,
     ) {
-        self.told.resize(core.entries.end() as usize, Source::NONE);
+        self.told.reach(core.entries.end());
         let to = core.queue.end().min(self.cursor + limit as u64);
         while self.cursor < to {
             if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
@@ -156,7 +157,7 @@ impl Branch {
     ) {
         let best = core.entries[entry].best().filter(|p| export(p));
         let source = best.map_or(Source::NONE, |p| Source::of(p.peer));
-        let before = core::mem::replace(&mut self.told[entry as usize], source);
+        let before = self.told.replace(entry, source);
         if (source, before) == (Source::NONE, Source::NONE) {
             return;
         }

@@ -37,7 +37,7 @@ impl GroupKey {
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
         let set = &core.sets[path.set];
         // An old speaker's AS_PATH and AS4_PATH take half as much again as AS_PATH alone.
-        let len = if self.four_octet_as { set.octets.len() } else { set.octets.len() * 3 / 2 };
+        let len = if self.four_octet_as { set.stored.len() } else { set.stored.len() * 3 / 2 };
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
             // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
@@ -83,7 +83,7 @@ impl Exported {
         let mut needs_local_pref = key.internal;
         let mut needs_mark = key.relationship.is_some_and(Relationship::marks_sent);
         let mut as4_aggregator = None;
-        for attribute in canonical::attributes(&set.octets).map(Some).chain([None]) {
+        for attribute in canonical::attributes(core.sets.octets(set)).map(Some).chain([None]) {
             let code = attribute.map_or(u8::MAX, |a| a.code);
             if code > code::AS_PATH && core::mem::take(&mut needs_next_hop) {
                 put_header(&mut self.attributes, Flags::TRANSITIVE, code::NEXT_HOP, self.next_hop.len());

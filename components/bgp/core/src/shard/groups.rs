@@ -24,7 +24,8 @@ use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation
 const BLOCK_CHANGES: usize = 2048;
 /// In the place of a group's number.
 const NO_GROUP: u32 = u32::MAX;
-/// A member that is more blocks than this behind the first one gets a group of its own.
+/// When a member is as many blocks as this behind the first one, all that are more than half as many behind it become a group
+/// of their own: members that are slow together stay together.
 const MOST_BLOCKS: usize = 32;
 
 #[derive(Debug)]
@@ -253,8 +254,8 @@ impl<P: Unicast> Groups<P> {
                 return Filled::Full;
             }
             if group.blocks.len() >= MOST_BLOCKS {
-                let first = group.first;
-                self.split(index, |m| m.block == first);
+                let half = group.first + (MOST_BLOCKS / 2) as u64;
+                self.split(index, |m| m.block < half);
                 continue;
             }
             self.produce(core, index);

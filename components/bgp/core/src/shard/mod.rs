@@ -28,6 +28,7 @@ mod resolver;
 mod rib;
 pub mod rules;
 mod sets;
+mod told;
 mod view;
 
 pub use decision::Lost;

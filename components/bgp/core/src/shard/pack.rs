@@ -11,6 +11,7 @@ use super::branch::{Item, Source};
 use super::export::{Exported, GroupKey};
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, Unicast, header};
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 /// What a message does for the members of the group.
@@ -37,9 +38,16 @@ pub(super) struct Message {
     pub kind: Kind,
 }
 
-/// UPDATEs of a group, in order.
-#[derive(Debug, Default)]
+/// UPDATEs of a group, in order. Some members read them later than others, so that there can be many: they have no room to spare.
+#[derive(Debug)]
 pub(super) struct Block {
+    octets: Box<[u8]>,
+    messages: Box<[Message]>,
+}
+
+/// A block in the making.
+#[derive(Debug, Default)]
+struct Draft {
     octets: Vec<u8>,
     messages: Vec<Message>,
 }
@@ -138,6 +146,7 @@ fn put_len(out: &mut [u8], at: usize, len: usize) {
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     exported: Exported,
+    draft: Draft,
     order: Vec<(u64, u32)>,
 }
 
@@ -151,7 +160,6 @@ impl Packer {
         items: &[Item],
         is_member: impl Fn(Source) -> bool,
     ) -> Block {
-        let mut block = Block::default();
         let watched = |source: Source| if is_member(source) { source } else { Source::NONE };
         let class = |item: &Item| match item.set {
             None => (0, watched(item.before), Kind::Withdraw),
@@ -172,6 +180,8 @@ impl Packer {
             (rank, index as u32)
         }));
         self.order.sort_unstable();
+        self.draft.octets.clear();
+        self.draft.messages.clear();
         let mut rest = &self.order[..];
         while let Some(&(rank, first)) = rest.first() {
             let run = rest.iter().take_while(|(r, _)| *r == rank).count();
@@ -180,27 +190,27 @@ impl Packer {
             let (_, source, kind) = class(&items[first as usize]);
             let mut prefixes = now.iter().map(|(_, i)| core.entries[items[*i as usize].entry].prefix);
             if kind == Kind::Withdraw {
-                withdraw(&mut block, &mut prefixes, source);
+                withdraw(&mut self.draft, &mut prefixes, source);
             } else if let Some(best) = core.entries[items[first as usize].entry].best() {
                 self.exported.make(core, best, key);
-                announce(&mut block, &self.exported, &mut prefixes, source, kind);
+                announce(&mut self.draft, &self.exported, &mut prefixes, source, kind);
             }
         }
-        block
+        Block { octets: self.draft.octets.as_slice().into(), messages: self.draft.messages.as_slice().into() }
     }
 }
 
-fn withdraw<P: Unicast>(block: &mut Block, prefixes: &mut impl Iterator<Item = P>, source: Source) {
+fn withdraw<P: Unicast>(draft: &mut Draft, prefixes: &mut impl Iterator<Item = P>, source: Source) {
     let mut prefixes = prefixes.peekable();
     while prefixes.peek().is_some() {
-        let start = block.octets.len();
+        let start = draft.octets.len();
         let mut count = 0;
-        let nlri_at = put_withdrawal::<P>(&mut block.octets, |out| {
+        let nlri_at = put_withdrawal::<P>(&mut draft.octets, |out| {
             let limit = out.len() + MAX_MESSAGE_LEN - withdrawal_overhead::<P>();
             count = fill(out, limit, &mut prefixes);
         });
-        let len = block.octets.len() - start;
-        block.messages.push(Message {
+        let len = draft.octets.len() - start;
+        draft.messages.push(Message {
             start: start as u32,
             len: len as u16,
             nlri_at: nlri_at as u16,
@@ -214,7 +224,7 @@ fn withdraw<P: Unicast>(block: &mut Block, prefixes: &mut impl Iterator<Item = P
 }
 
 fn announce<P: Unicast>(
-    block: &mut Block,
+    draft: &mut Draft,
     exported: &Exported,
     prefixes: &mut impl Iterator<Item = P>,
     source: Source,
@@ -222,7 +232,7 @@ fn announce<P: Unicast>(
 ) {
     let mut prefixes = prefixes.peekable();
     while prefixes.peek().is_some() {
-        let out = &mut block.octets;
+        let out = &mut draft.octets;
         let start = header::start(out, MessageType::Update);
         out.extend_from_slice(&[0, 0, 0, 0]);
         let attributes_at = out.len();
@@ -252,9 +262,9 @@ fn announce<P: Unicast>(
             put_len(out, attributes_at - 2, len);
         }
         header::finish(out, start);
-        block.messages.push(Message {
+        draft.messages.push(Message {
             start: start as u32,
-            len: (block.octets.len() - start) as u16,
+            len: (draft.octets.len() - start) as u16,
             nlri_at: (nlri_at - start) as u16,
             nlri_len: nlri_len as u16,
             hop_at: if exported.is_own { (hop_at - start) as u16 } else { 0 },

@@ -2,8 +2,8 @@
 
 use crate::attributes::View;
 use crate::index::Index;
+use crate::octets::{Octets, Stored};
 use crate::slab::Slab;
-use alloc::boxed::Box;
 
 /// The number of an attribute set in its shard.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -11,8 +11,10 @@ pub(super) struct SetId(pub u32);
 
 #[derive(Debug)]
 pub(super) struct Set {
-    pub octets: Box<[u8]>,
-    hash: u64,
+    /// Canonical octets: see [`Sets::octets`].
+    pub stored: Stored,
+    /// The half of the hash that the index needs.
+    hash: u32,
     references: u32,
     pub hop: u32,
     pub view: View,
@@ -21,16 +23,26 @@ pub(super) struct Set {
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     slots: Slab<Set>,
+    octets: Octets,
     index: Index,
+}
+
+/// The half of a hash that is kept, and a hash made of it.
+const fn half(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
+
+const fn whole(half: u32) -> u64 {
+    (half as u64) << 32
 }
 
 impl Sets {
     /// The set with these octets and next hop, one reference richer; `None` if there is none yet.
     pub fn find(&mut self, hash: u64, octets: &[u8], is_hop: impl Fn(u32) -> bool) -> Option<SetId> {
-        let slots = &self.slots;
+        let (slots, strings) = (&self.slots, &self.octets);
         let id = self.index.find(hash, |id| {
             let set = &slots[id];
-            set.hash == hash && *set.octets == *octets && is_hop(set.hop)
+            set.hash == half(hash) && strings.get(set.stored) == octets && is_hop(set.hop)
         })?;
         self.slots[id].references += 1;
         Some(SetId(id))
@@ -38,9 +50,10 @@ impl Sets {
 
     /// Stores a new set, with one reference.
     pub fn insert(&mut self, hash: u64, octets: &[u8], hop: u32, view: View) -> SetId {
-        let id = self.slots.insert(Set { octets: octets.into(), hash, references: 1, hop, view });
+        let stored = self.octets.insert(octets);
+        let id = self.slots.insert(Set { stored, hash: half(hash), references: 1, hop, view });
         let slots = &self.slots;
-        self.index.insert(hash, id, |id| slots[id].hash);
+        self.index.insert(hash, id, |id| whole(slots[id].hash));
         SetId(id)
     }
 
@@ -55,11 +68,16 @@ impl Sets {
         if set.references > 0 {
             return None;
         }
-        let (hash, hop) = (set.hash, set.hop);
-        set.octets = Box::default();
+        let (hash, hop) = (whole(set.hash), set.hop);
+        self.octets.remove(set.stored);
         self.index.remove(hash, id.0);
         self.slots.remove(id.0);
         Some(hop)
+    }
+
+    /// The canonical octets of a set.
+    pub fn octets(&self, set: &Set) -> &[u8] {
+        self.octets.get(set.stored)
     }
 
     pub fn len(&self) -> usize {
@@ -73,5 +91,15 @@ impl core::ops::Index<SetId> for Sets {
     #[inline]
     fn index(&self, id: SetId) -> &Set {
         &self.slots[id.0]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn size() {
+        assert_eq!(size_of::<Set>(), 40);
     }
 }

@@ -146,7 +146,7 @@ impl<P: Unicast> Shard<P> {
                     next_hop: *self.core.resolver.next_hop(set.hop).unwrap_or(&unspecified),
                     resolution: self.core.resolver.resolution(set.hop),
                     view: set.view,
-                    attributes: set.octets.to_vec(),
+                    attributes: self.core.sets.octets(set).to_vec(),
                 }
             })
             .collect();

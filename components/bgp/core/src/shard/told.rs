@@ -1,0 +1,60 @@
+//! What a branch told of each entry, in pages that branches have in common until one of them writes: a group that splits
+//! pays for what its halves tell differently, and not for what both know.
+
+use super::branch::Source;
+use alloc::sync::Arc;
+use alloc::vec::Vec;
+
+/// Entries of a page.
+const PAGE: usize = 2048;
+
+/// The source of the route that was told, by entry.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Told {
+    pages: Vec<Arc<[Source; PAGE]>>,
+}
+
+impl Told {
+    /// What was told of an entry.
+    #[inline]
+    pub fn get(&self, entry: u32) -> Source {
+        self.pages.get(entry as usize / PAGE).map_or(Source::NONE, |page| page[entry as usize % PAGE])
+    }
+
+    /// Makes room for all entries before `end`.
+    pub fn reach(&mut self, end: u32) {
+        let pages = (end as usize).div_ceil(PAGE);
+        if self.pages.len() < pages {
+            self.pages.resize_with(pages, || Arc::new([Source::NONE; PAGE]));
+        }
+    }
+
+    /// Notes what is told of an entry in reach, and returns what was told before.
+    #[inline]
+    pub fn replace(&mut self, entry: u32, source: Source) -> Source {
+        let page = &mut self.pages[entry as usize / PAGE];
+        let before = page[entry as usize % PAGE];
+        if before != source {
+            Arc::make_mut(page)[entry as usize % PAGE] = source;
+        }
+        before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::PeerIndex;
+    use super::*;
+
+    #[test]
+    fn copies_go_their_own_ways() {
+        let [a, b] = [1, 2].map(|peer| Source::of(PeerIndex(peer)));
+        let mut told = Told::default();
+        told.reach(5000);
+        assert_eq!((told.replace(7, a), told.replace(4999, a)), (Source::NONE, Source::NONE));
+        let mut copy = told.clone();
+        assert_eq!(copy.replace(7, b), a);
+        assert_eq!([told.get(7), copy.get(7), copy.get(4999), copy.get(100_000)], [a, b, a, Source::NONE]);
+        assert!(Arc::ptr_eq(&told.pages[2], &copy.pages[2]) && !Arc::ptr_eq(&told.pages[0], &copy.pages[0]));
+    }
+}
