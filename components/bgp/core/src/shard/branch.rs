@@ -137,7 +137,7 @@ impl Branch {
             let to = core.entries.end().min(dump.next + limit as u32);
             for entry in dump.next..to {
                 let known = self.told(entry) != Source::NONE;
-                let vacant = core.entries[entry].is_vacant();
+                let vacant = core.entries.is_vacant(entry);
                 if !vacant && (dump.again || !known) {
                     self.visit(core, entry, Provenance::NONE, &export, items);
                 }
@@ -155,7 +155,7 @@ impl Branch {
         export: &impl Fn(&Path) -> bool,
         items: &mut Vec<Item>,
     ) {
-        let best = core.entries[entry].best().filter(|p| export(p));
+        let best = core.entries.best(entry).filter(|p| export(p));
         let source = best.map_or(Source::NONE, |p| Source::of(p.peer));
         let before = self.told.replace(entry, source);
         if (source, before) == (Source::NONE, Source::NONE) {

@@ -1,7 +1,8 @@
 //! A prefix and all its paths, side by side: a decision costs one look-up, not one per peer.
 
 use super::sets::SetId;
-use smallvec::SmallVec;
+use crate::slab::Slab;
+use alloc::vec::Vec;
 
 /// A peer's number in the shards of a router. 0 is the router itself, as the originator of its own networks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -22,47 +23,196 @@ pub(super) struct Path {
     pub generation: u16,
 }
 
-/// A prefix. 40 octets for IPv4 as long as it has no more than two paths.
+/// A prefix. 32 octets for IPv4 as long as it has no more than two paths.
 #[derive(Debug)]
 pub(super) struct Entry<P> {
     pub prefix: P,
-    pub paths: SmallVec<[Path; 2]>,
+    /// The first paths, or the number of the list that has all of them in the place of the first one's set.
+    few: [Path; FEW],
     /// Low bits of the latest place in the change queue; means nothing unless `is_queued`.
     pub queued: u32,
-    /// The path that won; [`Entry::NO_BEST`] if none did.
-    pub best: u16,
+    /// The path that won; [`NO_BEST`] if none did.
+    best: u16,
+    /// The number of paths, [`MANY`] if they are in a list.
+    count: u8,
     pub is_queued: bool,
 }
 
-impl<P> Entry<P> {
-    pub const NO_BEST: u16 = u16::MAX;
+/// Paths that an entry has room for.
+const FEW: usize = 2;
+const NO_BEST: u16 = u16::MAX;
+const MANY: u8 = u8::MAX;
+const NO_PATH: Path = Path { set: SetId(0), peer: PeerIndex::LOCAL, generation: 0 };
 
-    pub fn new(prefix: P) -> Self {
-        Entry { prefix, paths: SmallVec::new(), queued: 0, best: Self::NO_BEST, is_queued: false }
+/// The prefixes of a shard, by number.
+#[derive(Debug)]
+pub(super) struct Entries<P> {
+    entries: Slab<Entry<P>>,
+    /// The paths of the entries that had more than [`FEW`].
+    lists: Slab<Vec<Path>>,
+}
+
+impl<P> Default for Entries<P> {
+    fn default() -> Self {
+        Entries { entries: Slab::default(), lists: Slab::default() }
+    }
+}
+
+impl<P> Entries<P> {
+    /// Puts a prefix without paths in a free place and returns its number.
+    pub fn insert(&mut self, prefix: P) -> u32 {
+        let entry =
+            Entry { prefix, few: [NO_PATH; FEW], queued: 0, best: NO_BEST, count: 0, is_queued: false };
+        self.entries.insert(entry)
     }
 
-    pub fn best(&self) -> Option<&Path> {
-        self.paths.get(usize::from(self.best))
+    /// Frees the place of an entry that is vacant.
+    pub fn remove(&mut self, id: u32) {
+        self.entries.remove(id);
     }
 
-    pub fn position(&self, peer: PeerIndex) -> Option<usize> {
-        self.paths.iter().position(|p| p.peer == peer)
+    /// One above the highest number ever used.
+    pub const fn end(&self) -> u32 {
+        self.entries.end()
     }
 
-    /// Whether the place in the slab is free.
-    pub fn is_vacant(&self) -> bool {
-        self.paths.is_empty() && !self.is_queued
+    /// The number of places in use.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// An entry's paths.
+    #[inline]
+    pub fn paths(&self, id: u32) -> &[Path] {
+        let entry = &self.entries[id];
+        match entry.count {
+            MANY => &self.lists[entry.few[0].set.0],
+            few => &entry.few[..few.into()],
+        }
+    }
+
+    /// An entry's paths, to change in place.
+    pub fn paths_mut(&mut self, id: u32) -> &mut [Path] {
+        let entry = &mut self.entries[id];
+        match entry.count {
+            MANY => &mut self.lists[entry.few[0].set.0],
+            few => &mut entry.few[..few.into()],
+        }
+    }
+
+    /// Where among an entry's paths the one of `peer` is.
+    pub fn position(&self, id: u32, peer: PeerIndex) -> Option<usize> {
+        self.paths(id).iter().position(|p| p.peer == peer)
+    }
+
+    /// The path that won.
+    #[inline]
+    pub fn best(&self, id: u32) -> Option<&Path> {
+        let best = self.entries[id].best;
+        if best == NO_BEST { None } else { self.paths(id).get(usize::from(best)) }
+    }
+
+    /// Says which path won. The word holds until paths come or go.
+    pub fn set_best(&mut self, id: u32, position: Option<usize>) {
+        self.entries[id].best = position.map_or(NO_BEST, |position| position as u16);
+    }
+
+    /// Adds a path.
+    pub fn push(&mut self, id: u32, path: Path) {
+        let entry = &mut self.entries[id];
+        match entry.count {
+            MANY => self.lists[entry.few[0].set.0].push(path),
+            count if usize::from(count) < FEW => {
+                entry.few[usize::from(count)] = path;
+                entry.count += 1;
+            }
+            _ => {
+                let mut list = Vec::with_capacity(2 * FEW);
+                list.extend_from_slice(&entry.few);
+                list.push(path);
+                entry.few[0].set = SetId(self.lists.insert(list));
+                entry.count = MANY;
+            }
+        }
+    }
+
+    /// Takes a path out; the last one comes in its place.
+    pub fn swap_remove(&mut self, id: u32, position: usize) -> Path {
+        let entry = &mut self.entries[id];
+        if entry.count != MANY {
+            entry.count -= 1;
+            entry.few.swap(position, entry.count.into());
+            return entry.few[usize::from(entry.count)];
+        }
+        let number = entry.few[0].set.0;
+        let list = &mut self.lists[number];
+        let path = list.swap_remove(position);
+        // Not as soon as there is room: one that comes and goes would make and drop a list each time.
+        if let [last] = list[..] {
+            entry.few[0] = last;
+            entry.count = 1;
+            *list = Vec::new();
+            self.lists.remove(number);
+        }
+        path
+    }
+
+    /// Whether the place is free.
+    pub fn is_vacant(&self, id: u32) -> bool {
+        self.entries[id].count == 0 && !self.entries[id].is_queued
+    }
+}
+
+impl<P> core::ops::Index<u32> for Entries<P> {
+    type Output = Entry<P>;
+
+    #[inline]
+    fn index(&self, id: u32) -> &Entry<P> {
+        &self.entries[id]
+    }
+}
+
+impl<P> core::ops::IndexMut<u32> for Entries<P> {
+    #[inline]
+    fn index_mut(&mut self, id: u32) -> &mut Entry<P> {
+        &mut self.entries[id]
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_base::Ipv4Prefix;
+    use proptest::prelude::*;
+    use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 
     #[test]
     fn sizes() {
         assert_eq!(size_of::<Path>(), 8);
-        assert_eq!(size_of::<Entry<Ipv4Prefix>>(), 40);
+        assert_eq!(size_of::<Entry<Ipv4Prefix>>(), 32);
+        assert_eq!(size_of::<Entry<Ipv6Prefix>>(), 44);
+    }
+
+    proptest! {
+        #[test]
+        fn paths_are_as_in_a_list(steps in prop::collection::vec((0..3_u32, 0..6_u16, any::<bool>()), 0..100)) {
+            let mut entries = Entries::default();
+            let mut known: [Vec<Path>; 3] = Default::default();
+            (0..3).for_each(|id| assert_eq!(entries.insert(id), id));
+            for (id, position, adds) in steps {
+                let list = &mut known[id as usize];
+                let place = usize::from(position);
+                if adds {
+                    let path = Path { set: SetId(7), peer: PeerIndex(position), generation: 1 };
+                    list.push(path);
+                    entries.push(id, path);
+                } else if place < list.len() {
+                    prop_assert_eq!(entries.swap_remove(id, place), list.swap_remove(place));
+                }
+                entries.set_best(id, Some(place));
+                prop_assert_eq!(entries.paths(id), &list[..]);
+                prop_assert_eq!(entries.best(id), list.get(place));
+                prop_assert_eq!(entries.is_vacant(id), list.is_empty());
+            }
+        }
     }
 }

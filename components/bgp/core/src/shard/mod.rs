@@ -43,13 +43,12 @@ use crate::attributes::canonical;
 use crate::batch::{Batch, BatchSet, Change};
 use crate::hash::HashSeed;
 use crate::index::Index;
-use crate::slab::Slab;
 use crate::wire::Unicast;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use decision::Tables;
-use entry::{Entry, Path};
+use entry::{Entries, Path};
 use groups::Groups;
 use queue::Queue;
 use resolver::Resolver;
@@ -88,7 +87,7 @@ pub(crate) struct PeerIn {
 pub(crate) struct Core<P: Unicast> {
     local_as: Asn,
     seed: HashSeed,
-    entries: Slab<Entry<P>>,
+    entries: Entries<P>,
     index: Index,
     sets: Sets,
     resolver: Resolver<P>,
@@ -108,10 +107,9 @@ impl<P: Unicast> Core<P> {
 
     /// Decides an entry and queues it if its best route changed from `old` (peer and set).
     fn decide(&mut self, id: u32, old: Option<(PeerIndex, SetId)>, provenance: Provenance) {
-        let best = self.tables().decide(&self.entries[id].paths, |_, _| {});
-        let entry = &mut self.entries[id];
-        entry.best = best.map_or(Entry::<P>::NO_BEST, |b| b as u16);
-        let new = entry.best().map(|p| (p.peer, p.set));
+        let best = self.tables().decide(self.entries.paths(id), |_, _| {});
+        self.entries.set_best(id, best);
+        let new = self.entries.best(id).map(|p| (p.peer, p.set));
         if new != old {
             self.queue.push(&mut self.entries, id, provenance);
         }
@@ -119,9 +117,8 @@ impl<P: Unicast> Core<P> {
     }
 
     fn free_if_vacant(&mut self, id: u32) {
-        let entry = &self.entries[id];
-        if entry.is_vacant() {
-            let hash = self.seed.prefix(&entry.prefix);
+        if self.entries.is_vacant(id) {
+            let hash = self.seed.prefix(&self.entries[id].prefix);
             self.index.remove(hash, id);
             self.entries.remove(id);
         }
@@ -140,9 +137,8 @@ impl<P: Unicast> Core<P> {
         provenance: Provenance,
         out: &mut Outbox<Interest<P>>,
     ) {
-        let entry = &mut self.entries[id];
-        let old = entry.best().map(|p| (p.peer, p.set));
-        let path = entry.paths.swap_remove(position);
+        let old = self.entries.best(id).map(|p| (p.peer, p.set));
+        let path = self.entries.swap_remove(id, position);
         let peer = &mut self.peers[usize::from(path.peer.0)];
         peer.paths -= 1;
         peer.stale -= u32::from(path.generation != peer.generation);
@@ -159,7 +155,7 @@ impl<P: Unicast> Core<P> {
         out: &mut Outbox<Interest<P>>,
     ) {
         if let Some((id, _)) = self.find(prefix)
-            && let Some(position) = self.entries[id].position(peer)
+            && let Some(position) = self.entries.position(id, peer)
         {
             self.remove_path(id, position, provenance, out);
         }
@@ -178,7 +174,7 @@ impl<P: Unicast> Core<P> {
             Some((id, _)) => id,
             None => {
                 let hash = self.seed.prefix(&prefix);
-                let id = self.entries.insert(Entry::new(prefix));
+                let id = self.entries.insert(prefix);
                 let (entries, seed) = (&self.entries, self.seed);
                 self.index.insert(hash, id, |id| seed.prefix(&entries[id].prefix));
                 id
@@ -186,17 +182,16 @@ impl<P: Unicast> Core<P> {
         };
         let known = &mut self.peers[usize::from(peer.0)];
         let generation = known.generation;
-        let entry = &mut self.entries[id];
-        let old = entry.best().map(|p| (p.peer, p.set));
+        let old = self.entries.best(id).map(|p| (p.peer, p.set));
         let hop = self.sets[set].hop;
-        let Some(position) = entry.position(peer) else {
-            entry.paths.push(Path { set, peer, generation });
+        let Some(position) = self.entries.position(id, peer) else {
+            self.entries.push(id, Path { set, peer, generation });
             known.paths += 1;
             self.sets.retain(set);
             self.resolver.add_path(hop, id);
             return self.decide(id, old, provenance);
         };
-        let path = &mut entry.paths[position];
+        let path = &mut self.entries.paths_mut(id)[position];
         let before = path.set;
         let was_stale = path.generation != generation;
         known.stale -= u32::from(was_stale);
@@ -253,7 +248,7 @@ impl<P: Unicast> Shard<P> {
         let core = Core {
             local_as,
             seed,
-            entries: Slab::default(),
+            entries: Entries::default(),
             index: Index::default(),
             sets: Sets::default(),
             resolver: Resolver::default(),
@@ -384,9 +379,8 @@ impl<P: Unicast> Shard<P> {
         self.slice.clear();
         if let Some(provenance) = self.core.resolver.slice(limit, &mut self.slice) {
             for id in self.slice.drain(..) {
-                let entry = &self.core.entries[id];
-                if !entry.is_vacant() {
-                    let old = entry.best().map(|p| (p.peer, p.set));
+                if !self.core.entries.is_vacant(id) {
+                    let old = self.core.entries.best(id).map(|p| (p.peer, p.set));
                     self.core.decide(id, old, provenance);
                 }
             }
@@ -412,7 +406,7 @@ impl<P: Unicast> Shard<P> {
             loop {
                 let peers = &core.peers;
                 let stale = |p: &Path| p.generation != peers[usize::from(p.peer.0)].generation;
-                let Some(position) = core.entries[id].paths.iter().position(stale) else { break };
+                let Some(position) = core.entries.paths(id).iter().position(stale) else { break };
                 core.remove_path(id, position, Provenance::NONE, out);
             }
             self.deletion.next += 1;
@@ -445,7 +439,7 @@ impl<P: Unicast> Shard<P> {
         let core = &self.core;
         log.sort_unstable();
         log.dedup();
-        log.retain(|id| core.entries[*id].paths.iter().any(|p| core.sets[p.set].hop == hop));
+        log.retain(|id| core.entries.paths(*id).iter().any(|p| core.sets[p.set].hop == hop));
         self.core.resolver.squeezed(hop, log);
     }
 

@@ -191,7 +191,7 @@ impl Packer {
             let mut prefixes = now.iter().map(|(_, i)| core.entries[items[*i as usize].entry].prefix);
             if kind == Kind::Withdraw {
                 withdraw(&mut self.draft, &mut prefixes, source);
-            } else if let Some(best) = core.entries[items[first as usize].entry].best() {
+            } else if let Some(best) = core.entries.best(items[first as usize].entry) {
                 self.exported.make(core, best, key);
                 announce(&mut self.draft, &self.exported, &mut prefixes, source, kind);
             }

@@ -5,8 +5,7 @@
 //! squeezed out when the queue holds more than two references an entry. A blocked reader therefore costs a bounded
 //! number of queue places and nothing else.
 
-use super::entry::Entry;
-use crate::slab::Slab;
+use super::entry::Entries;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
@@ -35,7 +34,7 @@ impl Queue {
     }
 
     /// Adds a change of `id`; earlier ones of the same entry are stale from now on.
-    pub fn push<P>(&mut self, entries: &mut Slab<Entry<P>>, id: u32, provenance: Provenance) {
+    pub fn push<P>(&mut self, entries: &mut Entries<P>, id: u32, provenance: Provenance) {
         let entry = &mut entries[id];
         entry.queued = self.end() as u32;
         entry.is_queued = true;
@@ -44,7 +43,7 @@ impl Queue {
     }
 
     /// The entry and event at `place`; `None` if a later change of the entry made it stale.
-    pub fn get<P>(&self, entries: &Slab<Entry<P>>, place: u64) -> Option<(u32, Provenance)> {
+    pub fn get<P>(&self, entries: &Entries<P>, place: u64) -> Option<(u32, Provenance)> {
         let change = self.changes[(place - self.start) as usize];
         let [low, high] = change.provenance;
         let provenance = Provenance::from_bits(u64::from(low) | u64::from(high) << 32);
@@ -52,7 +51,7 @@ impl Queue {
     }
 
     /// Drops what every reader has passed: all before `place`. `free` is told the entries that are in the queue no more.
-    pub fn trim<P>(&mut self, entries: &mut Slab<Entry<P>>, place: u64, mut free: impl FnMut(u32)) {
+    pub fn trim<P>(&mut self, entries: &mut Entries<P>, place: u64, mut free: impl FnMut(u32)) {
         while self.start < place {
             let Some(change) = self.changes.pop_front() else { break };
             let entry = &mut entries[change.entry];
@@ -74,7 +73,7 @@ impl Queue {
     }
 
     /// Takes out what is stale. `cursors` are the readers' and are moved along.
-    pub fn squeeze<P>(&mut self, entries: &mut Slab<Entry<P>>, cursors: &mut [&mut u64]) {
+    pub fn squeeze<P>(&mut self, entries: &mut Entries<P>, cursors: &mut [&mut u64]) {
         let mut kept_before: Vec<u64> = cursors.iter().map(|_| 0).collect();
         let mut kept = VecDeque::new();
         let begin = self.end();
@@ -108,16 +107,15 @@ mod tests {
     use super::*;
     use sluice_base::Ipv4Prefix;
 
-    fn read(queue: &Queue, entries: &Slab<Entry<Ipv4Prefix>>, from: u64) -> Vec<u32> {
+    fn read(queue: &Queue, entries: &Entries<Ipv4Prefix>, from: u64) -> Vec<u32> {
         (from..queue.end()).filter_map(|p| queue.get(entries, p)).map(|(id, _)| id).collect()
     }
 
     #[test]
     fn readers_see_the_latest_change_once() {
-        let mut entries = Slab::default();
-        let ids: Vec<u32> = (0..4)
-            .map(|n| entries.insert(Entry::new(std::format!("10.{n}.0.0/16").parse().unwrap())))
-            .collect();
+        let mut entries = Entries::default();
+        let ids: Vec<u32> =
+            (0..4).map(|n| entries.insert(std::format!("10.{n}.0.0/16").parse().unwrap())).collect();
         let mut queue = Queue::default();
         let push = |queue: &mut Queue, entries: &mut _, list: &[usize]| {
             for n in list {

@@ -33,12 +33,15 @@ impl RibBranch {
         self.branch.gather(core, limit, exports, &mut items);
         self.sets.clear();
         for item in items.drain(..) {
-            let entry = &core.entries[item.entry];
-            let action = match entry.best().filter(|_| item.set.is_some()) {
+            let action = match core.entries.best(item.entry).filter(|_| item.set.is_some()) {
                 None => RouteAction::Delete,
                 Some(path) => RouteAction::Set(self.set(core, path, batch)),
             };
-            batch.updates.push(RouteUpdate { prefix: entry.prefix, action, provenance: item.provenance });
+            batch.updates.push(RouteUpdate {
+                prefix: core.entries[item.entry].prefix,
+                action,
+                provenance: item.provenance,
+            });
         }
         self.items = items;
     }

@@ -32,14 +32,14 @@ pub(super) struct Truth<'a, P: Unicast> {
 impl<P: Unicast> Head<Announced<P>> for Truth<'_, P> {
     fn lookup(&self, prefix: P) -> Option<Source> {
         let (id, _) = self.core.find(prefix)?;
-        let best = self.core.entries[id].best()?;
+        let best = self.core.entries.best(id)?;
         self.key.exports(self.core, best).then(|| Source::of(best.peer))
     }
 
     fn next_after(&self, prefix: Option<P>) -> Option<(P, Source)> {
-        let all = (0..self.core.entries.end()).map(|id| &self.core.entries[id]);
-        let next =
-            all.filter(|e| !e.is_vacant() && prefix.is_none_or(|p| e.prefix > p)).map(|e| e.prefix).min()?;
+        let entries = &self.core.entries;
+        let all = (0..entries.end()).filter(|id| !entries.is_vacant(*id)).map(|id| entries[id].prefix);
+        let next = all.filter(|next| prefix.is_none_or(|p| *next > p)).min()?;
         self.lookup(next).map(|source| (next, source)).or_else(|| self.next_after(Some(next)))
     }
 }

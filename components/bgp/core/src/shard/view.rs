@@ -125,14 +125,13 @@ impl<P: Unicast> Shard<P> {
     }
 
     fn route_at(&self, id: u32) -> Option<RouteView<P>> {
-        let entry = &self.core.entries[id];
-        if entry.paths.is_empty() {
+        let paths = self.core.entries.paths(id);
+        if paths.is_empty() {
             return None;
         }
-        let mut reasons: Vec<Option<Lost>> = entry.paths.iter().map(|_| None).collect();
-        self.core.tables().decide(&entry.paths, |index, lost| reasons[index] = Some(lost));
-        let mut paths: Vec<PathView> = entry
-            .paths
+        let mut reasons: Vec<Option<Lost>> = paths.iter().map(|_| None).collect();
+        self.core.tables().decide(paths, |index, lost| reasons[index] = Some(lost));
+        let mut paths: Vec<PathView> = paths
             .iter()
             .zip(reasons)
             .map(|(path, lost)| {
@@ -151,7 +150,7 @@ impl<P: Unicast> Shard<P> {
             })
             .collect();
         paths.sort_by_key(|p| (p.lost.is_some(), p.peer));
-        Some(RouteView { prefix: entry.prefix, paths })
+        Some(RouteView { prefix: self.core.entries[id].prefix, paths })
     }
 
     /// Up to `limit` routes that `wanted` says yes to, from place `from` on, looking at no more than 16 times as many places;
