@@ -182,7 +182,7 @@ macro_rules! family {
         #[doc = concat!("An ", $doc, " prefix; host bits are zero.")]
         // An IPv6 prefix takes 20 octets of a table then, and not 32: the compiler's 128-bit integer wants to lie at multiples of 16.
         #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(packed(4))]
+        #[repr(C, packed(4))]
         pub struct $prefix {
             bits: $bits,
             len: u8,

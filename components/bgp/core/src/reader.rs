@@ -144,6 +144,8 @@ pub struct Reader {
     scratch: Vec<u8>,
     /// The number in each table's batch of the attributes of the UPDATE at hand.
     sets: SmallVec<[Option<u32>; 1]>,
+    /// How full the batches were before the UPDATE at hand.
+    marks: Vec<(Mark, Mark)>,
     /// What was read so far.
     pub counters: ReaderCounters,
 }
@@ -156,6 +158,7 @@ impl Reader {
             spread,
             scratch: Vec::new(),
             sets: SmallVec::new(),
+            marks: Vec::new(),
             counters: ReaderCounters::default(),
         }
     }
@@ -185,10 +188,11 @@ impl Reader {
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
         self.counters.loops += u64::from(verdict == Verdict::Loop);
         self.counters.leaks += u64::from(verdict == Verdict::Leak);
-        let marks: SmallVec<[_; 1]> = batches.iter().map(Batches::mark).collect();
+        self.marks.clear();
+        self.marks.extend(batches.iter().map(Batches::mark));
         let accepted = (verdict == Verdict::Accept).then_some(&scan);
         if let Err(error) = self.routes(&update, &scan, accepted, batches) {
-            batches.iter_mut().zip(marks).for_each(|(batches, mark)| batches.rewind(mark));
+            batches.iter_mut().zip(&self.marks).for_each(|(batches, mark)| batches.rewind(*mark));
             return Err(network_error(error));
         }
         for batches in batches {

@@ -26,7 +26,7 @@ const BLOCK_CHANGES: usize = 2048;
 const NO_GROUP: u32 = u32::MAX;
 /// When a member is as many blocks as this behind the first one, all that are more than half as many behind it become a group
 /// of their own: members that are slow together stay together.
-const MOST_BLOCKS: usize = 32;
+const MOST_BLOCKS: usize = 16;
 
 #[derive(Debug)]
 struct Member {
