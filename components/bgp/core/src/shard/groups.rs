@@ -1,9 +1,9 @@
 //! Update groups: peers that are told the same share one branch and one packing (lesson of who wins the fan-out).
 //!
 //! A group is a [`Branch`] and the last few blocks that it packed; a member is a cursor in them. The member that is
-//! ahead makes the next block, the others copy it. Members leave a group in two ways: one that falls too many blocks behind
-//! gets a group of its own, with the blocks that it still needs, so that nobody waits for it and nothing is queued for it;
-//! and one that asks for a refresh, or has just come up, is alone until it knows all that the others know. A group that has
+//! ahead makes the next block, the others copy it. Members leave a group in two ways: those that fall too many blocks behind
+//! become a group of their own, with the blocks that they still need, so that nobody waits for them and nothing is queued for
+//! them; and one that asks for a refresh, or has just come up, is alone until it knows all that the others know. A group that has
 //! told everything joins another of its key that has too: both then know the same.
 
 use super::Core;
