@@ -23,12 +23,14 @@ pub struct Contender {
     pub threads: Option<usize>,
     /// How work is dealt to them, if not as shipped.
     pub scheduling: Option<&'static str>,
+    /// With how many of the processors it must make do, all of its processes together; all of them if absent.
+    pub cores: Option<usize>,
 }
 
 impl Contender {
     /// A router as it is shipped.
     pub const fn new(device: Device) -> Self {
-        Contender { device, threads: None, scheduling: None }
+        Contender { device, threads: None, scheduling: None, cores: None }
     }
 
     /// Its name in tables.
@@ -40,6 +42,7 @@ impl Contender {
             Some(n) => name += &format!(", {n} threads"),
         }
         self.scheduling.iter().for_each(|scheduling| name += &format!(", {scheduling}"));
+        self.cores.iter().for_each(|cores| name += &format!(", cores: {cores}"));
         name
     }
 
@@ -76,6 +79,7 @@ impl Contender {
     pub fn up(self, play: &Play, sluice: &Path, processors: &[usize]) -> Result<Lab> {
         let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-bgp") };
         let topology = self.topology(play)?;
+        let processors = &processors[..self.cores.unwrap_or(usize::MAX).min(processors.len())];
         confined(processors, || {
             let mut lab = Lab::up(&topology, options)?;
             if self.device == Device::Bird3 {

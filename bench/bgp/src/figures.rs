@@ -227,7 +227,7 @@ impl Figures<'_> {
 }
 
 const fn sluice(threads: usize, scheduling: &'static str) -> Contender {
-    Contender { device: Device::Sluice, threads: Some(threads), scheduling: Some(scheduling) }
+    Contender { threads: Some(threads), scheduling: Some(scheduling), ..Contender::new(Device::Sluice) }
 }
 
 /// The run in parts of the same number of routes: the middle of each as a share of the run, and its milliseconds for 500 UPDATEs.

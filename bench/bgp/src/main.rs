@@ -44,7 +44,7 @@ struct Args {
     /// The share of each table that is used.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Sluice also with one thread and with so many, where ten feeds come (S2, S3) and where single routes do (S6). As shipped it has as many as cores.
+    /// Sluice also with one thread, on all processors and on one alone, and with so many, where ten feeds come (S2, S3) and where single routes do (S6). As shipped it has as many as cores.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
@@ -184,7 +184,8 @@ fn compare(
     {
         let fixed = |n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) };
         let stays = Contender { scheduling: Some("peer"), ..fixed(threads) };
-        contenders.splice(1..1, [fixed(1), fixed(threads), stays]);
+        let alone = Contender { cores: Some(1), ..fixed(1) };
+        contenders.splice(1..1, [alone, fixed(1), fixed(threads), stays]);
     }
     let mut gave_up: Vec<Contender> = Vec::new();
     for run in 0..args.runs {

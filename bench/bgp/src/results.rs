@@ -72,7 +72,7 @@ impl Results {
                 all.push(cell.contender);
             }
         }
-        all.sort_by_key(|c| (order(c.device), c.threads));
+        all.sort_by_key(|c| (order(c.device), c.threads, c.cores.is_none(), c.scheduling.is_some()));
         all
     }
 
@@ -209,28 +209,36 @@ impl Results {
 
     fn bars(&self, scenario: Scenario, report: &mut Report) {
         let sluice = Contender::new(Device::Sluice);
-        let single = Contender { threads: Some(1), ..sluice };
         for (name, _, value) in VALUES {
             let pair = self.middle(scenario, sluice, value).zip(self.best_peer(scenario, value));
             if let Some((own, (_, best))) = pair.filter(|(_, (_, best))| *best > 0.0) {
                 report.bar(Bar::lower(&format!("bgp.{}.{name}", scenario.name()), own / best, "x", 1.0));
             }
         }
-        for several in self
-            .contenders(Some(scenario))
-            .into_iter()
-            .filter(|c| c.threads > Some(1) && !scenario.is_latency())
-        {
-            let pair = self.middle(scenario, single, Sample::value).zip(self.middle(
-                scenario,
-                several,
-                Sample::value,
-            ));
-            if let Some((one, many)) = pair {
-                let threads = several.threads.unwrap_or(1);
-                let name = format!("bgp.{}.speedup_{threads}_threads", scenario.name());
-                report.bar(Bar::higher(&name, one / many, "x", 1.5));
+        let several = self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1));
+        for several in several.filter(|_| !scenario.is_latency()) {
+            let single = Contender { threads: Some(1), ..sluice };
+            self.speedup(scenario, single, several, "threads", report);
+            if several.threads == Some(self.processors.len()) {
+                self.speedup(scenario, Contender { cores: Some(1), ..single }, several, "cores", report);
             }
+        }
+    }
+
+    /// How many times as fast `several` is: for more threads on as many processors, or for more of both.
+    fn speedup(
+        &self,
+        scenario: Scenario,
+        single: Contender,
+        several: Contender,
+        of: &str,
+        report: &mut Report,
+    ) {
+        let time = |contender| self.middle(scenario, contender, Sample::value);
+        if let (Some(one), Some(many), Some(number)) = (time(single), time(several), several.threads) {
+            let scheduling = several.scheduling.map_or(String::new(), |s| format!("_{s}"));
+            let name = format!("bgp.{}.speedup_{number}_{of}{scheduling}", scenario.name());
+            report.bar(Bar::higher(&name, one / many, "x", 1.7));
         }
     }
 

@@ -141,7 +141,7 @@ impl Scaling<'_> {
     /// The process with so many threads.
     fn measure(&self, play: &Play, threads: usize) -> Result<Measured> {
         let contender =
-            Contender { device: Device::Sluice, threads: Some(threads), scheduling: Some("peer") };
+            Contender { threads: Some(threads), scheduling: Some("peer"), ..Contender::new(Device::Sluice) };
         let mut samples: Vec<Sample> = Vec::new();
         for run in 0..self.runs {
             let sample = self.stage.perform(contender, play);
