@@ -63,8 +63,9 @@ impl FibPump {
     }
 }
 
-/// Follows the FEA's lives: each is told everything. Never ends.
+/// Follows the FEA's lives: each is told everything, and nothing waits where there is none. Never ends.
 pub async fn follow_fea(shell: Rc<RibShell>) {
+    shell.input(Input::FibGone);
     let Ok(mut lives) = shell.frame.router.watch_class("fea").await else {
         return warn!("the Finder does not tell of the FEA; nothing is forwarded");
     };
