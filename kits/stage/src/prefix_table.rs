@@ -151,6 +151,11 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         self.map.iter().map(|(k, v)| (P::from_trie(k), v))
     }
 
+    /// All prefixes in order, and their values to change.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (P, &mut V)> {
+        self.map.iter_mut().map(|(k, v)| (P::from_trie(k), v))
+    }
+
     /// All values, in the order of the prefixes, to change.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.map.values_mut()

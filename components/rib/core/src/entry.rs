@@ -198,8 +198,12 @@ impl Entry {
     /// Whether nothing is left to be known of the prefix.
     pub(crate) fn is_over(&self) -> bool {
         match &self.0 {
-            Form::One(path) => path.flags.has(Flags::GONE) && !path.flags.has(Flags::QUEUED),
-            Form::Other(other) => other.paths.is_empty() && other.told.is_none() && !other.queued,
+            Form::One(path) => {
+                path.flags.has(Flags::GONE) && !path.flags.has(Flags::QUEUED | Flags::IN_BATCH)
+            }
+            Form::Other(other) => {
+                other.paths.is_empty() && other.told.is_none() && !other.queued && !other.in_batch
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use crate::entry::{Entry, Path, Picked};
 use crate::group::Groups;
 use crate::interest::{Interests, Scope, WatcherId};
 use crate::origin::{Origin, OriginId};
-use crate::queue::Queue;
+use crate::outcome::{Downstream, Open, Used};
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
 use alloc::collections::BTreeMap;
@@ -18,9 +18,7 @@ use core::marker::PhantomData;
 use core::net::IpAddr;
 use sluice_base::{Distance, GroupId, Metric, Provenance};
 use sluice_machine::{Budget, Progress};
-use sluice_stage::{
-    Action, Batch, Branch, Change, Cursor, PrefixTable, Source, Table as StageTable, TableKey,
-};
+use sluice_stage::{Branch, Cursor, PrefixTable, Source, Table as StageTable, TableKey};
 use smallvec::SmallVec;
 
 /// What a stage of the RIB sees of a route.
@@ -33,7 +31,7 @@ pub struct RibRoute {
 }
 
 impl RibRoute {
-    fn of(path: &Path) -> Self {
+    pub(crate) fn of(path: &Path) -> Self {
         RibRoute { origin: path.origin, set: path.set }
     }
 }
@@ -57,6 +55,8 @@ pub struct Shared {
     pub groups: Groups,
     /// Gateways that groups which are gone depended on, to be forgotten.
     pub gone: Vec<(GroupId, Vec<IpAddr>)>,
+    /// Whether there is an engine that wants routes.
+    pub has_engine: bool,
 }
 
 impl Shared {
@@ -84,7 +84,7 @@ impl Shared {
     }
 
     /// Merge and ext-int: the best internal path, the best of all. One look over a few alternatives.
-    fn decide(&self, paths: &[Path]) -> Picked {
+    pub(crate) fn decide(&self, paths: &[Path]) -> Picked {
         let mut picked = Picked::default();
         for (n, path) in paths.iter().enumerate().filter(|(_, p)| self.is_usable(p)) {
             let better = |than: Option<usize>| than.is_none_or(|t| self.rank(path) < self.rank(&paths[t]));
@@ -104,16 +104,12 @@ pub struct FamilyRib<P: TableKey> {
     pub(crate) entries: PrefixTable<P, Entry>,
     /// Prefixes that have internal paths, and how many: what resolution and its re-decisions walk.
     internal: PrefixTable<P, u16>,
-    selected_count: u64,
     /// Routes by origin.
     route_counts: Vec<u64>,
-    /// Prefixes that the engine must be told of, each once, with the group that it was told last.
-    pub(crate) fib_queue: Queue<P>,
+    /// Where decisions go.
+    pub(crate) downstream: Downstream<P>,
     /// Why the engine refused a route.
     pub(crate) rejected: BTreeMap<P, String>,
-    /// Prefixes whose best internal route changed: what resolution must look at.
-    pub(crate) internal_changed: Vec<P>,
-    trunk_batch: Batch<RibTable<P>>,
     /// Stages that every selected route passes.
     pub(crate) trunk: Branch<RibTable<P>>,
     pub(crate) subscribers: Vec<Subscriber<P>>,
@@ -143,12 +139,9 @@ impl<P: TableKey> Default for FamilyRib<P> {
         FamilyRib {
             entries: PrefixTable::new(),
             internal: PrefixTable::new(),
-            selected_count: 0,
             route_counts: Vec::new(),
-            fib_queue: Queue::default(),
+            downstream: Downstream::default(),
             rejected: BTreeMap::new(),
-            internal_changed: Vec::new(),
-            trunk_batch: Batch::new(),
             trunk: Branch::new(),
             subscribers: Vec::new(),
             interests_internal: Interests::default(),
@@ -188,7 +181,7 @@ impl<P: TableKey> FamilyRib<P> {
 
     /// Prefixes with a selected route.
     pub fn selected_count(&self) -> u64 {
-        self.selected_count
+        self.downstream.selected_count
     }
 
     /// Why the engine refused the route of a prefix.
@@ -225,6 +218,7 @@ impl<P: TableKey> FamilyRib<P> {
     ) {
         let generation = shared.origin(origin).generation;
         let new = set.map(|set| Path::new(origin, set, provenance, generation));
+        let is_heard = self.is_heard();
         let mut is_first = false;
         let entry = match new {
             Some(path) => self.entries.get_or_insert_with(prefix, || {
@@ -245,28 +239,26 @@ impl<P: TableKey> FamilyRib<P> {
             self.flush_trunk(shared);
             return self.change(shared, origin, prefix, set, provenance);
         }
-        let (selected_before, internal_before) = match is_first {
-            true => (None, None),
-            false => (entry.selected().map(RibRoute::of), entry.internal().map(RibRoute::of)),
-        };
+        let used_before = if is_first { Used::default() } else { Used::of(entry) };
         let told = entry.take_told(&shared.sets);
+        if let Some(path) = new {
+            shared.sets.retain(path.set);
+        }
         let before = match (place, new) {
-            (Some(place), Some(path)) => {
-                shared.sets.retain(path.set);
-                entry.replace(place, path)
-            }
+            (Some(place), Some(path)) => entry.replace(place, path),
             (Some(place), None) => entry.remove(place),
-            (None, Some(path)) => {
-                shared.sets.retain(path.set);
-                if !is_first {
-                    entry.add(path);
-                }
+            (None, Some(path)) if !is_first => {
+                entry.add(path);
                 None
             }
-            (None, None) => None,
+            (None, _) => None,
         };
+        let open = Open { prefix, entry: &mut *entry, before: used_before, told, provenance };
+        self.downstream.settle(shared, is_heard, open);
+        if entry.is_over() {
+            self.entries.remove(prefix);
+        }
         self.count(shared, origin, prefix, before.as_ref(), new.as_ref());
-        self.settle_entry(shared, prefix, [internal_before, selected_before], told, provenance);
         if let Some(path) = before {
             shared.release(path.set);
         }
@@ -313,57 +305,20 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Decides an entry anew and sends downstream what differs from `*_before`. `told` is the group that the engine was told, where
-    /// it does not lie in the queue already.
-    fn settle_entry(
-        &mut self,
-        shared: &Shared,
-        prefix: P,
-        [internal_before, selected_before]: [Option<RibRoute>; 2],
-        told: Option<GroupId>,
-        provenance: Provenance,
-    ) {
-        let Some(entry) = self.entries.get_mut(prefix) else { return };
-        entry.pick(shared.decide(entry.paths()));
-        let internal = entry.internal().map(RibRoute::of);
-        let selected = entry.selected().map(RibRoute::of);
-        if internal != internal_before {
-            self.internal_changed.push(prefix);
-        }
-        if let Some(action) = Action::between(selected_before, selected) {
-            match action {
-                Action::Add(_) => self.selected_count += 1,
-                Action::Delete(_) => self.selected_count -= 1,
-                Action::Replace { .. } => {}
-            }
-            self.trunk_batch.push(Change { key: prefix, action, provenance });
-            entry.set_in_batch(true);
-            if !entry.is_queued() {
-                entry.set_queued(true);
-                self.fib_queue.push(prefix, told);
-            }
-            return;
-        }
-        if let Some(told) = told {
-            entry.set_told(told, &shared.sets);
-        } else if entry.is_over() {
-            self.entries.remove(prefix);
-        }
-    }
-
     /// Decides an entry anew because the resolution of a group changed.
     fn redecide(&mut self, shared: &mut Shared, prefix: P, provenance: Provenance) {
-        let Some(entry) = self.entries.get(prefix) else { return };
+        let is_heard = self.is_heard();
+        let Some(entry) = self.entries.get_mut(prefix) else { return };
         if entry.has_picked(shared.decide(entry.paths())) {
             return;
         }
         if entry.is_in_batch() {
             self.flush_trunk(shared);
+            return self.redecide(shared, prefix, provenance);
         }
-        let Some(entry) = self.entries.get_mut(prefix) else { return };
-        let before = [entry.internal().map(RibRoute::of), entry.selected().map(RibRoute::of)];
+        let before = Used::of(entry);
         let told = entry.take_told(&shared.sets);
-        self.settle_entry(shared, prefix, before, told, provenance);
+        self.downstream.settle(shared, is_heard, Open { prefix, entry, before, told, provenance });
     }
 
     /// Decides all entries with internal paths anew, now: they are few, and others depend on them.
@@ -462,24 +417,36 @@ impl<P: TableKey> FamilyRib<P> {
         progress
     }
 
+    /// Whether anybody hears what is selected, the engine aside.
+    fn is_heard(&self) -> bool {
+        !(self.subscribers.is_empty() && self.interests_all.is_empty() && self.trunk.is_empty())
+    }
+
     /// Sends what has been selected through the trunk, to the subscribers and to interest.
     pub(crate) fn flush_trunk(&mut self, shared: &mut Shared) {
-        for change in self.trunk_batch.as_slice() {
+        let batch = &mut self.downstream.trunk_batch;
+        if batch.is_empty() {
+            return;
+        }
+        for change in batch.as_slice() {
             if let Some(entry) = self.entries.get_mut(change.key) {
                 entry.set_in_batch(false);
+                if entry.is_over() {
+                    self.entries.remove(change.key);
+                }
             }
         }
         let source = Selected(&self.entries);
-        self.trunk.push(&source, &mut self.trunk_batch);
+        self.trunk.push(&source, batch);
         for subscriber in &mut self.subscribers {
-            subscriber.offer(&source, shared, &self.trunk_batch);
+            subscriber.offer(&source, shared, batch);
         }
         if !self.interests_all.is_empty() {
-            for change in self.trunk_batch.as_slice() {
+            for change in batch.as_slice() {
                 self.interests_all.invalidate(change.key, &mut self.told);
             }
         }
-        self.trunk_batch.clear();
+        batch.clear();
     }
 }
 

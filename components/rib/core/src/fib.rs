@@ -2,17 +2,14 @@
 
 use crate::entry::Path;
 use crate::family::{FamilyRib, Shared};
+use alloc::vec::Vec;
 use sluice_base::{FibBatch, FibRoute, GroupId, Prefix, Provenance};
-use sluice_stage::{Cursor, TableKey};
-use smallvec::SmallVec;
-
-/// How many prefixes the walk after a restart of the engine looks at between two changes.
-const PREFIXES_AT_ONCE: usize = 64;
+use sluice_stage::TableKey;
 
 impl<P: TableKey> FamilyRib<P> {
     /// Whether the engine has not been told everything.
     pub fn has_fib_work(&self, shared: &Shared) -> bool {
-        !self.fib_queue.is_empty() || shared.groups.has_changes(P::FAMILY)
+        !self.downstream.fib_queue.is_empty() || shared.groups.has_changes(P::FAMILY)
     }
 
     /// Fills `batch` (emptied first) with what the engine must be told, at most `limit` routes.
@@ -21,7 +18,7 @@ impl<P: TableKey> FamilyRib<P> {
         batch.routes.clear();
         batch.unused.clear();
         while batch.routes.len() < limit
-            && let Some((prefix, told)) = self.fib_queue.pop()
+            && let Some((prefix, told)) = self.downstream.fib_queue.pop()
         {
             self.tell_prefix(shared, prefix, told, batch);
         }
@@ -60,32 +57,23 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// The engine was restarted and knows nothing: everything is told again. One walk over the table, which a restart is rare
-    /// enough to afford.
-    pub(crate) fn restart_fib(&mut self, shared: &Shared) {
-        self.fib_queue.clear();
+    /// There is another engine, which knows nothing, or none that wants routes: what was told counts no more, and everything
+    /// waits to be told, or nothing. One walk over the table, which such a change is rare enough to afford.
+    pub(crate) fn begin_fib(&mut self, shared: &Shared) {
+        self.downstream.fib_queue.clear();
         self.rejected.clear();
-        let mut cursor = Cursor::Start;
-        loop {
-            let next = self.entries.iter_after(cursor).take(PREFIXES_AT_ONCE).map(|(p, _)| p);
-            let prefixes: SmallVec<[P; PREFIXES_AT_ONCE]> = next.collect();
-            let Some(last) = prefixes.last() else { return };
-            cursor = Cursor::After(*last);
-            for prefix in prefixes {
-                self.tell_again(shared, prefix);
+        let mut over = Vec::new();
+        for (prefix, entry) in self.entries.iter_mut() {
+            entry.take_told(&shared.sets);
+            let waits = shared.has_engine && entry.selected().is_some();
+            entry.set_queued(waits);
+            if waits {
+                self.downstream.fib_queue.push(prefix, None);
+            } else if entry.is_over() {
+                over.push(prefix);
             }
         }
-    }
-
-    fn tell_again(&mut self, shared: &Shared, prefix: P) {
-        let Some(entry) = self.entries.get_mut(prefix) else { return };
-        let is_selected = entry.selected().is_some();
-        // What it was told, here or in the queue, counts no more.
-        entry.take_told(&shared.sets);
-        entry.set_queued(is_selected);
-        if is_selected {
-            self.fib_queue.push(prefix, None);
-        } else if entry.is_over() {
+        for prefix in over {
             self.entries.remove(prefix);
         }
     }

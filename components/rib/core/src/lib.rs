@@ -18,7 +18,8 @@
 //! * A process that dies leaves its routes stale; what it does not announce again within its grace time, or before it says
 //!   that it has announced everything, is swept in the background.
 //! * The forwarding engine is told by pulling: a prefix that changed is queued once, however often it changes before the
-//!   engine takes more, so that a slow engine costs a few octets a prefix and sees no intermediate route.
+//!   engine takes more, so that a slow engine costs a few octets a prefix and sees no intermediate route. For an engine that
+//!   wants no routes nothing is queued.
 #![no_std]
 
 extern crate alloc;
@@ -34,6 +35,7 @@ pub mod interest;
 pub mod interfaces;
 pub mod machine;
 pub mod origin;
+mod outcome;
 mod queue;
 mod resolve;
 pub mod set;

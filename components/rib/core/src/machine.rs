@@ -55,6 +55,8 @@ pub enum Input {
     FibRejected(TableId, Vec<(IpPrefix, Provenance, String)>),
     /// A watcher is gone.
     WatcherDied(WatcherId),
+    /// The forwarding engine is gone, or wants no routes: nothing waits for it before [`Input::FibRestarted`].
+    FibGone,
 }
 
 /// What the RIB wants done.
@@ -83,6 +85,8 @@ struct TableState {
 /// The routing information base.
 pub struct Rib {
     seed: u64,
+    /// Whether there is an engine that wants routes.
+    has_engine: bool,
     tables: BTreeMap<TableId, Table>,
     interfaces: Interfaces,
     timers: Timers<(TableId, OriginId)>,
@@ -98,6 +102,7 @@ impl Rib {
         let tables = BTreeMap::from([(TableId::MAIN, Table::new(TableId::MAIN, seed))]);
         Rib {
             seed,
+            has_engine: true,
             tables,
             interfaces: Interfaces::default(),
             timers: Timers::default(),
@@ -123,7 +128,16 @@ impl Rib {
     }
 
     fn table_mut(&mut self, id: TableId) -> &mut Table {
-        self.tables.entry(id).or_insert_with(|| Table::new(id, self.seed))
+        self.tables.entry(id).or_insert_with(|| {
+            let mut table = Table::new(id, self.seed);
+            table.set_engine(self.has_engine);
+            table
+        })
+    }
+
+    fn set_engine(&mut self, has_engine: bool) {
+        self.has_engine = has_engine;
+        self.tables.values_mut().for_each(|table| table.set_engine(has_engine));
     }
 
     fn next_provenance(&mut self) -> Provenance {
@@ -346,7 +360,8 @@ impl Machine for Rib {
                     }
                 }
             }
-            Input::FibRestarted => self.tables.values_mut().for_each(Table::restart_fib),
+            Input::FibRestarted => self.set_engine(true),
+            Input::FibGone => self.set_engine(false),
             Input::FibRejected(table, routes) => self.fib_rejected(table, routes, out),
             Input::WatcherDied(watcher) => {
                 for table in self.tables.values_mut() {

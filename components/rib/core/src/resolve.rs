@@ -218,11 +218,11 @@ impl Table {
     fn take_affected(&mut self) -> BTreeSet<GroupId> {
         let mut affected = BTreeSet::new();
         self.forget_gone();
-        for prefix in self.v4.internal_changed.drain(..) {
+        for prefix in self.v4.downstream.internal_changed.drain(..) {
             self.v4.interests_internal.invalidate(prefix, &mut self.v4.told);
             affected.extend(self.gateways.inside(prefix.into()));
         }
-        for prefix in self.v6.internal_changed.drain(..) {
+        for prefix in self.v6.downstream.internal_changed.drain(..) {
             self.v6.interests_internal.invalidate(prefix, &mut self.v6.told);
             affected.extend(self.gateways.inside(prefix.into()));
         }

@@ -75,6 +75,7 @@ impl Table {
             sets: Sets::new(seed),
             groups: Groups::default(),
             gone: Vec::new(),
+            has_engine: true,
         };
         Table {
             id,
@@ -291,10 +292,11 @@ impl Table {
         self.forget_gone();
     }
 
-    /// The engine knows nothing any more.
-    pub(crate) fn restart_fib(&mut self) {
-        self.v4.restart_fib(&self.shared);
-        self.v6.restart_fib(&self.shared);
+    /// There is an engine that knows nothing and wants everything, or none that wants routes.
+    pub(crate) fn set_engine(&mut self, has_engine: bool) {
+        self.shared.has_engine = has_engine;
+        self.v4.begin_fib(&self.shared);
+        self.v6.begin_fib(&self.shared);
         let gone = self.shared.groups.forget_engine();
         self.shared.gone.extend(gone);
         self.forget_gone();

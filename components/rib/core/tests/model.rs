@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use sluice_base::prefix::V4Addr;
 use sluice_base::{Ipv4Prefix, Prefix, TableId};
 use sluice_rib::{Input, Scope, WatcherId};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 
 const ORIGINS: [(&str, u8, bool); 4] =
@@ -26,6 +26,13 @@ enum Op {
         origin: usize,
         prefix: u8,
     },
+    /// The route comes and goes, or goes and comes, in one batch.
+    Flap {
+        origin: usize,
+        prefix: u8,
+        gateway: u8,
+        stays: bool,
+    },
     Interface {
         index: u32,
         up: bool,
@@ -37,6 +44,8 @@ enum Op {
         origin: usize,
     },
     RestartEngine,
+    /// There is no engine, or one that wants no routes, until it restarts.
+    EngineGone,
     /// The engine takes nothing, or takes again what waits.
     EngineBusy(bool),
     Ask {
@@ -49,10 +58,13 @@ fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         12 => (origin(), any::<u8>(), any::<u8>()).prop_map(|(origin, prefix, gateway)| Op::Set { origin, prefix, gateway }),
         5 => (origin(), any::<u8>()).prop_map(|(origin, prefix)| Op::Delete { origin, prefix }),
+        3 => (origin(), any::<u8>(), any::<u8>(), any::<bool>())
+            .prop_map(|(origin, prefix, gateway, stays)| Op::Flap { origin, prefix, gateway, stays }),
         1 => (1u32..3, any::<bool>()).prop_map(|(index, up)| Op::Interface { index, up }),
         1 => origin().prop_map(|origin| Op::Restart { origin }),
         1 => origin().prop_map(|origin| Op::Refreshed { origin }),
         1 => Just(Op::RestartEngine),
+        1 => Just(Op::EngineGone),
         2 => any::<bool>().prop_map(Op::EngineBusy),
         3 => any::<u8>().prop_map(|addr| Op::Ask { addr }),
     ]
@@ -149,12 +161,25 @@ impl Model {
         ok
     }
 
+    fn prefixes(&self) -> BTreeSet<Ipv4Prefix> {
+        self.routes.keys().map(|(_, p)| *p).collect()
+    }
+
+    /// What the engine has.
     fn table(&self) -> BTreeMap<Ipv4Prefix, String> {
-        let prefixes: std::collections::BTreeSet<_> = self.routes.keys().map(|(_, p)| *p).collect();
-        prefixes
-            .into_iter()
-            .filter_map(|p| Some((p, self.resolve(self.best(false, p)?.1, &mut Vec::new())?)))
-            .collect()
+        let resolved = |p| Some((p, self.resolve(self.best(false, p)?.1, &mut Vec::new())?));
+        self.prefixes().into_iter().filter_map(resolved).collect()
+    }
+
+    /// What a subscriber hears.
+    fn selected(&self) -> BTreeMap<Ipv4Prefix, String> {
+        let selected = |p| Some((p, self.best(false, p)?.1.to_string()));
+        self.prefixes().into_iter().filter_map(selected).collect()
+    }
+
+    fn set(&mut self, origin: usize, prefix: Ipv4Prefix, gateway: Ipv4Addr) {
+        self.routes.insert((origin, prefix), gateway);
+        self.stale.insert((origin, prefix), false);
     }
 }
 
@@ -162,7 +187,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_life_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>()) {
+    fn any_life_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), is_heard in any::<bool>()) {
         let mut b = Bench::new();
         let mut m = Model::default();
         for (name, distance, external) in ORIGINS {
@@ -174,14 +199,28 @@ proptest! {
             true => gateway(n),
             false => gateway(n % 3),
         };
+        let subscriber = is_heard.then(|| b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, Vec::new()));
+        let mut heard = BTreeMap::new();
+        let mut gone = false;
         let mut answers: BTreeMap<String, (Ipv4Addr, String)> = BTreeMap::new();
         for op in ops {
             match op {
                 Op::Set { origin, prefix: n, gateway: g } => {
                     let gw = allowed(origin, g);
                     b.set(ORIGINS[origin].0, &prefix(n).to_string(), &gw.to_string());
-                    m.routes.insert((origin, prefix(n)), gw);
-                    m.stale.insert((origin, prefix(n)), false);
+                    m.set(origin, prefix(n), gw);
+                }
+                Op::Flap { origin, prefix: n, gateway: g, stays } => {
+                    let (prefix, gw) = (prefix(n), allowed(origin, g));
+                    let text = gw.to_string();
+                    let (comes, goes) = ((prefix, Some(text.as_str())), (prefix, None));
+                    m.routes.remove(&(origin, prefix));
+                    if stays {
+                        b.changes(ORIGINS[origin].0, &[goes, comes]);
+                        m.set(origin, prefix, gw);
+                    } else {
+                        b.changes(ORIGINS[origin].0, &[comes, goes]);
+                    }
                 }
                 Op::Delete { origin, prefix: n } => {
                     b.delete(ORIGINS[origin].0, &prefix(n).to_string());
@@ -203,7 +242,14 @@ proptest! {
                     let stale = m.stale.clone();
                     m.routes.retain(|key, _| key.0 != origin || !stale.get(key).copied().unwrap_or(false));
                 }
-                Op::RestartEngine => b.restart_engine(),
+                Op::RestartEngine => {
+                    b.restart_engine();
+                    gone = false;
+                }
+                Op::EngineGone => {
+                    b.engine_gone();
+                    gone = true;
+                }
                 Op::EngineBusy(busy) => b.engine_busy(busy),
                 Op::Ask { addr } => {
                     let a = gateway(addr);
@@ -214,11 +260,20 @@ proptest! {
             for range in b.invalidated() {
                 answers.remove(&range);
             }
-            if !b.busy {
+            if gone {
+                prop_assert_eq!((b.rib.tables_with_fib_work().count(), b.engine_table()), (0, BTreeMap::new()));
+            } else if !b.busy {
                 prop_assert_eq!(b.engine_table(), m.table());
+            }
+            if let Some(id) = subscriber {
+                b.hear(id, &mut heard);
+                prop_assert_eq!(&heard, &m.selected());
             }
         }
         b.engine_busy(false);
+        if gone {
+            b.restart_engine();
+        }
         prop_assert_eq!(b.engine_table(), m.table());
         for (range, (addr, route)) in answers {
             let again = b.rib.interest_v4(TableId::MAIN, WatcherId(1), V4Addr(addr), Scope::Internal);

@@ -29,8 +29,6 @@ pub struct FibPump {
     client: fea::FibClient,
     interfaces: fea::InterfacesClient,
     alive: Cell<bool>,
-    /// The engine wants no routes: what it would be told is passed over.
-    declined: Cell<bool>,
     /// The engine keeps routes of before that are not announced yet; they are swept at the end of the resync.
     resyncing: Cell<bool>,
     under_way: UnderWay<fea::UpdateFibReply>,
@@ -48,7 +46,6 @@ impl FibPump {
             client: fea::FibClient::new(&frame.router, "fea"),
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             alive: Cell::new(false),
-            declined: Cell::new(false),
             resyncing: Cell::new(false),
             // The FEA's death is told by the Finder; its next life is told everything.
             under_way: UnderWay::new(WINDOW, "routes did not reach the FEA"),
@@ -66,8 +63,9 @@ impl FibPump {
     }
 }
 
-/// Follows the FEA's lives: each is told everything. Never ends.
+/// Follows the FEA's lives: each is told everything, and nothing waits where there is none. Never ends.
 pub async fn follow_fea(shell: Rc<RibShell>) {
+    shell.input(Input::FibGone);
     let Ok(mut lives) = shell.frame.router.watch_class("fea").await else {
         return warn!("the Finder does not tell of the FEA; nothing is forwarded");
     };
@@ -76,6 +74,7 @@ pub async fn follow_fea(shell: Rc<RibShell>) {
             LifeEvent::Death(_) => {
                 shell.fib.alive.set(false);
                 shell.fib.under_way.clear();
+                shell.input(Input::FibGone);
             }
             LifeEvent::Birth(_) => begin_anew(Rc::clone(&shell)).await,
         }
@@ -93,13 +92,12 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
     let fib = &shell.fib;
     let target = shell.instance.borrow().clone();
     let owned = fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
-    fib.declined.set(owned.declines_routes);
     let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {
         fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
     }
     fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
-    shell.input(Input::FibRestarted);
+    shell.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
     fib.resyncing.set(true);
     fib.alive.set(true);
     fib.wake();
@@ -144,7 +142,7 @@ pub fn send(shell: &RibShell) -> bool {
 fn send_batch<P: RibKey + PackedPrefix>(shell: &RibShell, table: TableId, batch: &mut FibBatch<P>) {
     let fib = &shell.fib;
     shell.driver.with(|rib| rib.fill_fib(table, BATCH, batch));
-    if batch.is_empty() || fib.declined.get() {
+    if batch.is_empty() {
         return;
     }
     if fib.sent.is_on() {

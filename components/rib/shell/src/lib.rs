@@ -21,13 +21,15 @@ use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
 use sluice_xrl::idl::rib::v1 as pb;
 use std::cell::RefCell;
+use std::mem::ManuallyDrop;
 use std::rc::{Rc, Weak};
 use tracing::{info, warn};
 
 /// The RIB's process.
 pub struct RibShell {
     frame: Frame,
-    driver: Driver<Rib>,
+    /// Never dropped: the process ends with it, and the kernel takes whole pages back where a drop looks at every route.
+    driver: ManuallyDrop<Driver<Rib>>,
     clients: Clients,
     fib: FibPump,
     interfaces: Interfaces,
@@ -52,7 +54,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 }
             };
             RibShell {
-                driver: Driver::new(Rib::new(u64::from_ne_bytes(seed), source), effect),
+                driver: ManuallyDrop::new(Driver::new(Rib::new(u64::from_ne_bytes(seed), source), effect)),
                 clients: Clients::new(&frame.router),
                 fib: FibPump::new(&frame),
                 interfaces: Interfaces::new(),

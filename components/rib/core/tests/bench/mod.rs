@@ -8,7 +8,7 @@ use sluice_base::{
     RouteSet, RouteUpdate, TableId, Tag,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
-use sluice_rib::{Input, OriginSettings, Output, Rib};
+use sluice_rib::{Input, OriginSettings, Output, Rib, SubscriptionId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -100,6 +100,24 @@ impl Bench {
         self.input(Input::UpdateV6(TableId::MAIN, origin.into(), batch));
     }
 
+    /// Several changes in one batch; `None`: the route goes.
+    pub fn changes(&mut self, origin: &str, changes: &[(Ipv4Prefix, Option<&str>)]) {
+        let mut all = RouteBatch::default();
+        for (prefix, gateways) in changes {
+            let mut one = batch(*prefix, *gateways);
+            let first = all.sets.len() as u32;
+            all.sets.append(&mut one.sets);
+            all.updates.extend(one.updates.into_iter().map(|update| RouteUpdate {
+                action: match update.action {
+                    RouteAction::Set(n) => RouteAction::Set(first + n),
+                    RouteAction::Delete => RouteAction::Delete,
+                },
+                ..update
+            }));
+        }
+        self.input(Input::UpdateV4(TableId::MAIN, origin.into(), all));
+    }
+
     pub fn delete(&mut self, origin: &str, prefix: &str) {
         self.input(Input::UpdateV4(TableId::MAIN, origin.into(), batch(prefix.parse().unwrap(), None)));
     }
@@ -159,10 +177,35 @@ impl Bench {
     }
 
     pub fn restart_engine(&mut self) {
+        self.clear_engine();
+        self.input(Input::FibRestarted);
+    }
+
+    /// The engine is gone, or wants no routes.
+    pub fn engine_gone(&mut self) {
+        self.clear_engine();
+        self.input(Input::FibGone);
+    }
+
+    fn clear_engine(&mut self) {
         self.groups.clear();
         self.v4.clear();
         self.v6.clear();
-        self.input(Input::FibRestarted);
+    }
+
+    /// What a subscriber hears, noted as prefix and announced gateways; routes without gateways are left out.
+    pub fn hear(&mut self, id: SubscriptionId, heard: &mut BTreeMap<Ipv4Prefix, String>) {
+        let (batch, _) = self.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, usize::MAX).unwrap();
+        for update in batch.updates {
+            let RouteAction::Set(set) = update.action else {
+                heard.remove(&update.prefix);
+                continue;
+            };
+            let hops = batch.sets[set as usize].forwarding.next_hops();
+            let gateways = hops.iter().filter_map(|h| h.gateway).map(|g| g.to_string());
+            heard.insert(update.prefix, gateways.collect::<Vec<_>>().join(" "));
+        }
+        heard.retain(|_, gateways| !gateways.is_empty());
     }
 
     /// What the engine does with a prefix, as `gateway@interface ...`; `-` for nothing.

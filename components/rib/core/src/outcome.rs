@@ -1,0 +1,87 @@
+//! Where decisions on entries go: to resolution, to the trunk and to the forwarding engine.
+
+use crate::entry::Entry;
+use crate::family::{RibRoute, RibTable, Shared};
+use crate::queue::Queue;
+use alloc::vec::Vec;
+use sluice_base::{GroupId, Provenance};
+use sluice_stage::{Action, Batch, Change, TableKey};
+
+/// What of an entry is used.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Used {
+    internal: Option<RibRoute>,
+    selected: Option<RibRoute>,
+}
+
+impl Used {
+    pub(crate) fn of(entry: &Entry) -> Self {
+        Used { internal: entry.internal().map(RibRoute::of), selected: entry.selected().map(RibRoute::of) }
+    }
+}
+
+/// What was decided and is not passed on yet.
+pub(crate) struct Downstream<P: TableKey> {
+    /// Prefixes with a selected route.
+    pub(crate) selected_count: u64,
+    /// Prefixes that the engine must be told of, each once, with the group that it was told last.
+    pub(crate) fib_queue: Queue<P>,
+    /// Prefixes whose best internal route changed: what resolution must look at.
+    pub(crate) internal_changed: Vec<P>,
+    /// What was selected, for those who hear it.
+    pub(crate) trunk_batch: Batch<RibTable<P>>,
+}
+
+impl<P: TableKey> Default for Downstream<P> {
+    fn default() -> Self {
+        Downstream {
+            selected_count: 0,
+            fib_queue: Queue::default(),
+            internal_changed: Vec::new(),
+            trunk_batch: Batch::new(),
+        }
+    }
+}
+
+/// An entry that is to be decided anew.
+pub(crate) struct Open<'a, P> {
+    pub(crate) prefix: P,
+    pub(crate) entry: &'a mut Entry,
+    /// What was used of it before.
+    pub(crate) before: Used,
+    /// The group that the engine was told, where it does not lie in the queue already.
+    pub(crate) told: Option<GroupId>,
+    /// The event that opened it.
+    pub(crate) provenance: Provenance,
+}
+
+impl<P: TableKey> Downstream<P> {
+    /// Decides an entry anew and keeps for passing on what differs from before: for the trunk only if it `is_heard`.
+    pub(crate) fn settle(&mut self, shared: &Shared, is_heard: bool, open: Open<'_, P>) {
+        let Open { prefix, entry, before, told, provenance } = open;
+        entry.pick(shared.decide(entry.paths()));
+        let after = Used::of(entry);
+        if after.internal != before.internal {
+            self.internal_changed.push(prefix);
+        }
+        let Some(action) = Action::between(before.selected, after.selected) else {
+            if let Some(told) = told {
+                entry.set_told(told, &shared.sets);
+            }
+            return;
+        };
+        match action {
+            Action::Add(_) => self.selected_count += 1,
+            Action::Delete(_) => self.selected_count -= 1,
+            Action::Replace { .. } => {}
+        }
+        if is_heard {
+            self.trunk_batch.push(Change { key: prefix, action, provenance });
+            entry.set_in_batch(true);
+        }
+        if shared.has_engine && !entry.is_queued() {
+            entry.set_queued(true);
+            self.fib_queue.push(prefix, told);
+        }
+    }
+}
