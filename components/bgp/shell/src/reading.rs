@@ -10,11 +10,11 @@ use sluice_bgp::reader::{Batches, ReaderCounters};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::table::Told;
 use sluice_shell::clock;
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
@@ -65,8 +65,8 @@ struct Over;
 pub struct Reader {
     /// Whose.
     pub name: Name,
-    /// The connection.
-    pub stream: Arc<TcpStream>,
+    /// The connection's way in.
+    pub stream: OwnedReadHalf,
     post: Arc<Post>,
     intake: Intake,
     batches: Vec<Batches>,
@@ -76,12 +76,7 @@ pub struct Reader {
 
 impl Reader {
     /// A reader of a new connection.
-    pub fn new(
-        name: Name,
-        stream: Arc<TcpStream>,
-        post: Arc<Post>,
-        heard: Arc<News<ReaderCounters>>,
-    ) -> Self {
+    pub fn new(name: Name, stream: OwnedReadHalf, post: Arc<Post>, heard: Arc<News<ReaderCounters>>) -> Self {
         let batches = post.tables.iter().map(|_| Batches::default()).collect();
         Reader { name, stream, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
     }
@@ -96,18 +91,22 @@ impl Reader {
             }
             // Space only as long as there is something to read: most neighbours are silent most of the time.
             let mut buffer = Vec::with_capacity(PIECE);
-            match self.stream.try_read_buf(&mut buffer) {
-                Ok(0) => break,
-                Ok(_) => {
-                    if self.feed(&buffer).await.is_err() {
-                        return None;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(_) => break,
+            let read = tokio::select! {
+                biased;
+                () = halted(&mut halt) => return Some(self),
+                read = self.stream.read_buf(&mut buffer) => read,
+            };
+            match read {
+                Ok(0) | Err(_) => break,
+                Ok(_) => {}
             }
-            // A neighbour with much to say must not keep the others from being heard.
-            tokio::task::yield_now().await;
+            if self.feed(&buffer).await.is_err() {
+                return None;
+            }
+            // A neighbour with much to say must not keep the others from being heard. One that has said it all is waited for.
+            if buffer.len() == PIECE {
+                tokio::task::yield_now().await;
+            }
         }
         let _ = self.post.main.send(ToMain::Lost(self.name));
         None
