@@ -208,26 +208,26 @@ impl Post {
         let (table, number) = (&mut self.table, self.number);
         let mut own_writes = OWN_WRITES;
         for (peer, outgoing) in &self.writers {
-            if !table.has_output(*peer) {
-                continue;
+            // Once more after a piece: what is left is waited for only if it is asked for.
+            while table.has_output(*peer) {
+                let Some(space) = outgoing.take_credit(number) else { break };
+                if self.space.capacity() < space.capacity() {
+                    self.space = space;
+                }
+                let mut piece =
+                    Piece { table: number, octets: std::mem::take(&mut self.space), ..Piece::default() };
+                piece.octets.clear();
+                // What is filled in ends with the message that reaches the limit.
+                piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
+                piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
+                if piece.octets.is_empty() && piece.ended == [false; 2] {
+                    self.space = piece.octets;
+                    outgoing.give_credit(number, Vec::new());
+                    break;
+                }
+                self.space = outgoing.send(piece, own_writes > 0);
+                own_writes = own_writes.saturating_sub(1);
             }
-            let Some(space) = outgoing.take_credit(number) else { continue };
-            if self.space.capacity() < space.capacity() {
-                self.space = space;
-            }
-            let mut piece =
-                Piece { table: number, octets: std::mem::take(&mut self.space), ..Piece::default() };
-            piece.octets.clear();
-            // What is filled in ends with the message that reaches the limit.
-            piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
-            piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
-            if piece.octets.is_empty() && piece.ended == [false; 2] {
-                self.space = piece.octets;
-                outgoing.give_credit(number, Vec::new());
-                continue;
-            }
-            self.space = outgoing.send(piece, own_writes > 0);
-            own_writes = own_writes.saturating_sub(1);
         }
     }
 
@@ -241,10 +241,10 @@ impl Post {
             }
         }
         // After the neighbours: their letters are on their way while the RIB's are made.
-        if let Some(batch) = self.rib_batch() {
+        while let Some(batch) = self.rib_batch() {
             let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
         }
-        if let Some(batch) = self.rib_batch() {
+        while let Some(batch) = self.rib_batch() {
             let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv6(batch)));
         }
         if !self.settling.is_empty() && self.is_settled() {
@@ -254,7 +254,8 @@ impl Post {
         }
     }
 
-    /// What the RIB is to be told of a family, if it can take any.
+    /// What the RIB is to be told of a family, if it can take any. To be called until there is nothing: what is left is asked for when
+    /// the RIB can take it.
     fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
         if !self.table.has_rib_changes::<P>() {
             return None;
