@@ -23,6 +23,12 @@ pub async fn halted(halt: &mut watch::Receiver<bool>) {
     }
 }
 
+/// Whether a task is to go to another thread, without waiting.
+pub fn is_halted(halt: &watch::Receiver<bool>) -> bool {
+    // It changes once.
+    halt.has_changed().unwrap_or(false)
+}
+
 struct Tasks {
     halt: watch::Sender<bool>,
     reader: JoinHandle<Option<Reader>>,

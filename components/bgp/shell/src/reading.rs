@@ -1,6 +1,6 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
-use crate::connection::halted;
+use crate::connection::{halted, is_halted};
 use crate::latest::Latest;
 use crate::table::{Address, Routes};
 use sluice_base::Instant;
@@ -20,6 +20,8 @@ use tokio::sync::{oneshot, watch};
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
+/// Octets that are read at a time of a neighbour who has said less the last time: space for so little costs next to nothing.
+const LITTLE: usize = 1024;
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
 
@@ -83,23 +85,25 @@ impl Reader {
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
     pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
-        loop {
+        let mut size = LITTLE;
+        // Who has much to say does not keep the reader from going.
+        while !is_halted(&halt) {
             tokio::select! {
                 biased;
+                ready = self.stream.readable() => if ready.is_err() { return self.lost() },
                 () = halted(&mut halt) => return Some(self),
-                ready = self.stream.readable() => if ready.is_err() { break },
             }
             // Space only as long as there is something to read: most neighbours are silent most of the time.
-            let mut buffer = Vec::with_capacity(PIECE);
+            let mut buffer = Vec::with_capacity(size);
             let read = tokio::select! {
                 biased;
-                () = halted(&mut halt) => return Some(self),
                 read = self.stream.read_buf(&mut buffer) => read,
+                () = halted(&mut halt) => return Some(self),
             };
-            match read {
-                Ok(0) | Err(_) => break,
-                Ok(_) => {}
+            if !read.is_ok_and(|read| read > 0) {
+                return self.lost();
             }
+            size = if buffer.len() < LITTLE { LITTLE } else { PIECE };
             if self.feed(&buffer).await.is_err() {
                 return None;
             }
@@ -108,6 +112,10 @@ impl Reader {
                 tokio::task::yield_now().await;
             }
         }
+        Some(self)
+    }
+
+    fn lost(self) -> Option<Reader> {
         let _ = self.post.main.send(ToMain::Lost(self.name));
         None
     }
