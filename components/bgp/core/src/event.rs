@@ -3,6 +3,7 @@
 use crate::attributes::AttributeError;
 use crate::session::State;
 use crate::wire::Notification;
+use crate::wire::notification::code;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
@@ -22,6 +23,18 @@ pub enum DownReason {
     ConnectionLost,
     /// No connection could be made.
     ConnectionFailed,
+}
+
+impl DownReason {
+    /// Whether something was wrong. It was not if the connection was merely closed, or with a Cease by either side: RFC 4271, section
+    /// 6.7, has that for the absence of any fatal error.
+    pub fn is_error(&self) -> bool {
+        match self {
+            DownReason::Sent(n) | DownReason::Received(n) => n.code != code::CEASE,
+            DownReason::Stopped | DownReason::ConnectionLost => false,
+            DownReason::ConnectionFailed => true,
+        }
+    }
 }
 
 impl fmt::Display for DownReason {

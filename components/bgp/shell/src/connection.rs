@@ -1,5 +1,6 @@
 //! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
+use crate::outgoing::Outgoing;
 use crate::pool::Pool;
 use crate::reading::{Name, News, Post, Reader};
 use crate::writing::{Note, Writer};
@@ -10,6 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::Arc;
 use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
@@ -19,6 +21,12 @@ pub async fn halted(halt: &mut watch::Receiver<bool>) {
     if halt.wait_for(|halt| *halt).await.is_err() {
         std::future::pending().await
     }
+}
+
+/// Whether a task is to go to another thread, without waiting.
+pub fn is_halted(halt: &watch::Receiver<bool>) -> bool {
+    // It changes once.
+    halt.has_changed().unwrap_or(false)
 }
 
 struct Tasks {
@@ -69,12 +77,19 @@ impl Connection {
     /// The socket is there.
     pub fn start(&self, pool: &Pool, name: Name, stream: TcpStream, post: &Arc<Post>) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
-        let stream = Arc::new(pool.at(self.place, || TcpStream::from_std(stream.into_std()?))?);
-        let reader = Reader::new(name, Arc::clone(&stream), Arc::clone(post), Arc::clone(&self.heard));
-        let (own, sent) = (self.notes.clone(), Arc::clone(&self.sent));
-        let writer = Writer::new(name, stream, Arc::clone(post), unread, own, sent);
+        let (way_in, way_out) = self.split(pool, stream)?;
+        let outgoing = Outgoing::new(post.tables.len(), self.notes.clone(), Arc::clone(&self.sent));
+        outgoing.attach(way_out);
+        let reader = Reader::new(name, way_in, Arc::clone(post), Arc::clone(&self.heard));
+        let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())
+    }
+
+    /// Both ways of a connection, on the thread where it is to be.
+    fn split(&self, pool: &Pool, stream: TcpStream) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
+        let stream = pool.at(self.place, || TcpStream::from_std(stream.into_std()?))?;
+        Ok(stream.into_split())
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
@@ -114,14 +129,16 @@ impl Connection {
         let Some(tasks) = self.tasks.take() else { return Ok(()) };
         tasks.halt.send_replace(true);
         // One that has ended meanwhile said so itself.
-        let (Ok(Some(mut reader)), Ok(Some(mut writer))) = (tasks.reader.await, tasks.writer.await) else {
+        let (Ok(Some(mut reader)), Ok(Some(writer))) = (tasks.reader.await, tasks.writer.await) else {
             return Ok(());
         };
-        drop(reader.stream);
-        let alone = Arc::try_unwrap(writer.stream).map_err(|_| io::Error::other("the socket is in use"))?;
-        let stream = Arc::new(pool.at(self.place, || TcpStream::from_std(alone.into_std()?))?);
-        reader.stream = Arc::clone(&stream);
-        writer.stream = stream;
+        // Tables use the way out only with its lock held.
+        let way_out = writer.outgoing.detach().and_then(Arc::into_inner);
+        let stream = way_out.and_then(|way_out| reader.stream.reunite(way_out).ok());
+        let stream = stream.ok_or_else(|| io::Error::other("the socket is in use"))?;
+        let (way_in, way_out) = self.split(pool, stream)?;
+        reader.stream = way_in;
+        writer.outgoing.attach(way_out);
         self.run(pool, reader, writer);
         Ok(())
     }

@@ -7,10 +7,12 @@
 
 pub mod config;
 mod connection;
+mod credit;
 mod ffi;
 mod interfaces;
 mod latest;
 mod listening;
+mod outgoing;
 mod pool;
 mod reading;
 mod rib;
@@ -27,7 +29,7 @@ use listening::Listening;
 use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
-use sluice_base::{Distance, Family, InterfaceEvent, IpPrefix, TableId};
+use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
 use sluice_bgp::event::{Event, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
@@ -341,9 +343,6 @@ impl BgpShell {
         self.identity.replace(Some(identity));
         self.core.replace(Some(Rc::clone(&core)));
         tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
-        for (address, family) in core.post.tables.iter().flat_map(|t| Family::ALL.map(|f| (t, f))) {
-            address.write(Letter::PullRib(family));
-        }
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move { core.driver.run_hooked(|| me.collect_all(), || {}).await });
         Ok(())

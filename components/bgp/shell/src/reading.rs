@@ -1,6 +1,6 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
-use crate::connection::halted;
+use crate::connection::{halted, is_halted};
 use crate::latest::Latest;
 use crate::table::{Address, Routes};
 use sluice_base::Instant;
@@ -10,16 +10,18 @@ use sluice_bgp::reader::{Batches, ReaderCounters};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::table::Told;
 use sluice_shell::clock;
-use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::net::TcpStream;
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
+/// Octets that are read at a time of a neighbour who has said less the last time: space for so little costs next to nothing.
+const LITTLE: usize = 1024;
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
 
@@ -65,8 +67,8 @@ struct Over;
 pub struct Reader {
     /// Whose.
     pub name: Name,
-    /// The connection.
-    pub stream: Arc<TcpStream>,
+    /// The connection's way in.
+    pub stream: OwnedReadHalf,
     post: Arc<Post>,
     intake: Intake,
     batches: Vec<Batches>,
@@ -76,39 +78,44 @@ pub struct Reader {
 
 impl Reader {
     /// A reader of a new connection.
-    pub fn new(
-        name: Name,
-        stream: Arc<TcpStream>,
-        post: Arc<Post>,
-        heard: Arc<News<ReaderCounters>>,
-    ) -> Self {
+    pub fn new(name: Name, stream: OwnedReadHalf, post: Arc<Post>, heard: Arc<News<ReaderCounters>>) -> Self {
         let batches = post.tables.iter().map(|_| Batches::default()).collect();
         Reader { name, stream, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
     }
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
     pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
-        loop {
+        let mut size = LITTLE;
+        // Who has much to say does not keep the reader from going.
+        while !is_halted(&halt) {
             tokio::select! {
                 biased;
+                ready = self.stream.readable() => if ready.is_err() { return self.lost() },
                 () = halted(&mut halt) => return Some(self),
-                ready = self.stream.readable() => if ready.is_err() { break },
             }
             // Space only as long as there is something to read: most neighbours are silent most of the time.
-            let mut buffer = Vec::with_capacity(PIECE);
-            match self.stream.try_read_buf(&mut buffer) {
-                Ok(0) => break,
-                Ok(_) => {
-                    if self.feed(&buffer).await.is_err() {
-                        return None;
-                    }
-                }
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
-                Err(_) => break,
+            let mut buffer = Vec::with_capacity(size);
+            let read = tokio::select! {
+                biased;
+                read = self.stream.read_buf(&mut buffer) => read,
+                () = halted(&mut halt) => return Some(self),
+            };
+            if !read.is_ok_and(|read| read > 0) {
+                return self.lost();
             }
-            // A neighbour with much to say must not keep the others from being heard.
-            tokio::task::yield_now().await;
+            size = if buffer.len() < LITTLE { LITTLE } else { PIECE };
+            if self.feed(&buffer).await.is_err() {
+                return None;
+            }
+            // A neighbour with much to say must not keep the others from being heard. One that has said it all is waited for.
+            if buffer.len() == PIECE {
+                tokio::task::yield_now().await;
+            }
         }
+        Some(self)
+    }
+
+    fn lost(self) -> Option<Reader> {
         let _ = self.post.main.send(ToMain::Lost(self.name));
         None
     }

@@ -2,7 +2,7 @@
 
 use crate::BgpShell;
 use crate::reading::ToMain;
-use crate::table::{Letter, Routes};
+use crate::table::Routes;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{Distance, Family, IpPrefix, Metric, RouteAction, RouteBatch, TableId};
@@ -112,7 +112,7 @@ pub async fn pump(shell: Rc<BgpShell>) {
                 Routes::Ipv6(batch) => send(&shell, &batch),
             };
             if let Some(core) = shell.core() {
-                core.post.tables[table].write(Letter::PullRib(family));
+                core.post.tables[table].rib_room(family);
             }
             tokio::task::yield_now().await;
         }

@@ -1,7 +1,8 @@
 //! A table as a task: letters in, letters out. It shares nothing; whoever wants something of it writes to it.
 
+use crate::credit::Credit;
+use crate::outgoing::{Outgoing, Piece};
 use crate::reading::ToMain;
-use crate::writing::{Note, Piece};
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::reader::Batches;
 use sluice_bgp::shard::PeerIndex;
@@ -22,6 +23,8 @@ const WAITING: usize = 16;
 const RIB_BATCH: usize = 4096;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
+/// Neighbours whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
+const OWN_WRITES: usize = 4;
 
 type Question = Box<dyn FnOnce(&mut Table) + Send>;
 
@@ -31,28 +34,16 @@ pub enum Letter {
     Order(Order),
     /// What a reader read in a session.
     Read(PeerIndex, Life, Batches, OwnedSemaphorePermit),
-    /// A writer can take octets: they go there when there are some.
-    Pull(Pull),
-    /// The RIB can take routes of a family: they are written to the process's own thread when there are some.
-    PullRib(Family),
+    /// The way out to a neighbour in its session: what there is for it goes there.
+    Writer(PeerIndex, Life, Arc<Outgoing>),
+    /// A writer or the RIB can take more, which the table waited for.
+    Room,
     /// Somebody wants to look into the table.
     Ask(Question),
     /// Somebody waits until all is decided by the RIB's word and the RIB has been told.
     Settle(oneshot::Sender<()>),
     /// The table is to go to another thread.
     Halt,
-}
-
-/// A writer's wish for octets.
-pub struct Pull {
-    /// Whose octets.
-    pub peer: PeerIndex,
-    /// Of which session.
-    pub life: Life,
-    /// Space for them, empty.
-    pub octets: Vec<u8>,
-    /// Where they go.
-    pub notes: UnboundedSender<Note>,
 }
 
 /// Routes for the RIB.
@@ -70,6 +61,8 @@ pub struct Address {
     room: Arc<Semaphore>,
     /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes.
     spare: Arc<Mutex<Vec<Batches>>>,
+    /// By family: one batch of the table may be on its way to the RIB.
+    rib: Arc<[Credit<()>; 2]>,
 }
 
 impl Address {
@@ -84,6 +77,13 @@ impl Address {
         let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         self.write(Letter::Read(peer, life, std::mem::replace(batches, spare), permit));
+    }
+
+    /// The RIB can take another batch of a family.
+    pub fn rib_room(&self, family: Family) {
+        if self.rib[family as usize].give(()) {
+            self.write(Letter::Room);
+        }
     }
 
     /// What `look` sees in the table; `None` if the process ends.
@@ -113,10 +113,10 @@ pub struct Post {
     letters: UnboundedReceiver<Letter>,
     address: Address,
     main: UnboundedSender<ToMain>,
-    /// Writers that can take octets.
-    pulls: BTreeMap<PeerIndex, Pull>,
-    /// Families that the RIB can take routes of.
-    rib_pulls: [bool; 2],
+    /// The ways out to neighbours whose sessions are up.
+    writers: BTreeMap<PeerIndex, Arc<Outgoing>>,
+    /// Space for the next piece.
+    space: Vec<u8>,
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
@@ -128,15 +128,16 @@ impl Post {
     pub fn new(number: usize, table: Table, main: UnboundedSender<ToMain>) -> (Post, Address) {
         let (sender, letters) = mpsc::unbounded_channel();
         let (room, spare) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
-        let address = Address { letters: sender, room, spare };
+        let rib = Arc::new([Credit::new(()), Credit::new(())]);
+        let address = Address { letters: sender, room, spare, rib };
         let post = Post {
             number,
             table,
             letters,
             address: address.clone(),
             main,
-            pulls: BTreeMap::new(),
-            rib_pulls: [false; 2],
+            writers: BTreeMap::new(),
+            space: Vec::new(),
             settling: Vec::new(),
             busy: false,
             out: Outbox::new(),
@@ -170,7 +171,10 @@ impl Post {
                 false => true,
             };
             self.tell();
-            tokio::task::yield_now().await;
+            // Others have their turn, unless there is nothing to do here anyway.
+            if self.busy || !self.letters.is_empty() {
+                tokio::task::yield_now().await;
+            }
         }
     }
 
@@ -178,7 +182,7 @@ impl Post {
         match letter {
             Letter::Order(order) => {
                 if let Order::PeerDown(peer, _) = order {
-                    self.pulls.remove(&peer);
+                    self.writers.remove(&peer);
                 }
                 self.table.order(order, &mut self.out);
             }
@@ -187,37 +191,49 @@ impl Post {
                 self.address.spare.lock().unwrap_or_else(PoisonError::into_inner).push(batches);
                 drop(permit);
             }
-            Letter::Pull(pull) => {
-                if self.table.is_up(pull.peer, pull.life) {
-                    self.pulls.insert(pull.peer, pull);
+            Letter::Writer(peer, life, outgoing) => {
+                if self.table.is_up(peer, life) {
+                    self.writers.insert(peer, outgoing);
                 }
             }
-            Letter::PullRib(family) => self.rib_pulls[family as usize] = true,
+            // What there is to say is looked for after every letter.
+            Letter::Room | Letter::Halt => {}
             Letter::Ask(question) => question(&mut self.table),
             Letter::Settle(waiting) => self.settling.push(waiting),
-            Letter::Halt => {}
         }
     }
 
-    /// Gives writers their octets, and says what there is to say.
+    /// Gives neighbours their octets.
+    fn tell_neighbors(&mut self) {
+        let (table, number) = (&mut self.table, self.number);
+        let mut own_writes = OWN_WRITES;
+        for (peer, outgoing) in &self.writers {
+            // Once more after a piece: what is left is waited for only if it is asked for.
+            while table.has_output(*peer) {
+                let Some(space) = outgoing.take_credit(number) else { break };
+                if self.space.capacity() < space.capacity() {
+                    self.space = space;
+                }
+                let mut piece =
+                    Piece { table: number, octets: std::mem::take(&mut self.space), ..Piece::default() };
+                piece.octets.clear();
+                // What is filled in ends with the message that reaches the limit.
+                piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
+                piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
+                if piece.octets.is_empty() && piece.ended == [false; 2] {
+                    self.space = piece.octets;
+                    outgoing.give_credit(number, Vec::new());
+                    break;
+                }
+                self.space = outgoing.send(piece, own_writes > 0);
+                own_writes = own_writes.saturating_sub(1);
+            }
+        }
+    }
+
+    /// Says what there is to say.
     fn tell(&mut self) {
-        let table = &mut self.table;
-        self.pulls.retain(|peer, pull| {
-            if !table.has_output(*peer) {
-                return true;
-            }
-            let mut piece = Piece { table: self.number, ..Piece::default() };
-            piece.octets = std::mem::take(&mut pull.octets);
-            // What is filled in ends with the message that reaches the limit.
-            piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
-            piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
-            if piece.octets.is_empty() && piece.ended == [false; 2] {
-                pull.octets = piece.octets;
-                return true;
-            }
-            let _ = pull.notes.send(Note::Piece(piece));
-            false
-        });
+        self.tell_neighbors();
         for told in self.out.drain() {
             // The RIB's pull is answered anyway.
             if !matches!(told, Told::RibReady(_)) {
@@ -225,10 +241,10 @@ impl Post {
             }
         }
         // After the neighbours: their letters are on their way while the RIB's are made.
-        if let Some(batch) = self.rib_batch() {
+        while let Some(batch) = self.rib_batch() {
             let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
         }
-        if let Some(batch) = self.rib_batch() {
+        while let Some(batch) = self.rib_batch() {
             let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv6(batch)));
         }
         if !self.settling.is_empty() && self.is_settled() {
@@ -238,17 +254,22 @@ impl Post {
         }
     }
 
-    /// What the RIB is to be told of a family, if it can take any.
+    /// What the RIB is to be told of a family, if it can take any. To be called until there is nothing: what is left is asked for when
+    /// the RIB can take it.
     fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
-        let pull = &mut self.rib_pulls[P::FAMILY as usize];
-        if !*pull || !self.table.has_rib_changes::<P>() {
+        if !self.table.has_rib_changes::<P>() {
             return None;
         }
+        let credit = &self.address.rib[P::FAMILY as usize];
+        credit.take()?;
         let mut batch = RouteBatch::default();
         self.table.rib_batch(RIB_BATCH, &mut batch);
-        // Changes that cancelled each other out leave nothing.
-        *pull = batch.updates.is_empty();
-        (!*pull).then_some(batch)
+        if batch.updates.is_empty() {
+            // Changes that cancelled each other out leave nothing.
+            credit.give(());
+            return None;
+        }
+        Some(batch)
     }
 
     fn is_settled(&self) -> bool {

@@ -1,5 +1,6 @@
 //! What a session is told to be.
 
+use super::fsm::Failures;
 use crate::relationship::Relationship;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Duration, Family, Rng, RouterId};
@@ -8,10 +9,13 @@ use sluice_base::{Asn, Duration, Family, Rng, RouterId};
 pub(super) const STABLE: Duration = Duration::from_secs(60);
 /// How long an Idle session rests after one of its first failures.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
-/// After so many failures in a row the rest doubles with each.
+/// After so many failures in a row the rest doubles with each: the number of RFC 4271's example (section 8.1.1).
 const FREE_FAILURES: u32 = 10;
-/// The longest rest.
+/// The longest rest after an error: RFC 4271's example.
 const LONGEST_HOLD: Duration = Duration::from_secs(120);
+/// The longest rest after an end without an error. A peer that is restarted over and over is no reason to be away when it
+/// is back for good; one that does so in a loop changes everybody's routes once a second at most.
+const LONGEST_HOLD_AFTER_CLOSE: Duration = Duration::from_secs(1);
 
 /// Who made a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -82,7 +86,9 @@ pub struct SessionConfig {
     pub delay_open: Option<Duration>,
     /// PassiveTcpEstablishment: wait for the peer to connect.
     pub passive: bool,
-    /// DampPeerOscillations: rest longer and longer after failures in a row.
+    /// DampPeerOscillations (RFC 4271, section 8.1.1): rest longer and longer after failures in a row. How long is left to the
+    /// implementation. Here it depends on how the last connection ended: up to 2 minutes after an error, up to a second
+    /// after a close or a Cease, which do not count as errors either.
     pub damp: bool,
     /// Families to offer.
     pub families: Families,
@@ -113,9 +119,13 @@ impl SessionConfig {
     }
 
     /// IdleHoldTime after `failures` in a row.
-    pub(super) fn idle_hold(&self, failures: u32, rng: &mut Rng) -> Duration {
-        let doublings = if self.damp { failures.saturating_sub(FREE_FAILURES).min(16) } else { 0 };
-        jittered((FIRST_HOLD * (1 << doublings)).min(LONGEST_HOLD), rng)
+    pub(super) fn idle_hold(&self, failures: &Failures, rng: &mut Rng) -> Duration {
+        let (count, longest) = match failures.last_is_error {
+            true => (failures.errors, LONGEST_HOLD),
+            false => (failures.all, LONGEST_HOLD_AFTER_CLOSE),
+        };
+        let doublings = if self.damp { count.saturating_sub(FREE_FAILURES).min(16) } else { 0 };
+        jittered((FIRST_HOLD * (1 << doublings)).min(longest), rng)
     }
 }
 

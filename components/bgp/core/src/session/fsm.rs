@@ -101,6 +101,25 @@ pub(super) struct Context<'a> {
     pub out: &'a mut Outbox<Output>,
 }
 
+/// How often a connection ended or could not be made, in a row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub(super) struct Failures {
+    /// ConnectRetryCounter: all of them.
+    pub all: u32,
+    /// Those of them for which something was wrong.
+    pub errors: u32,
+    /// Whether the last was of these.
+    pub last_is_error: bool,
+}
+
+impl Failures {
+    pub fn add(&mut self, reason: &DownReason) {
+        self.last_is_error = reason.is_error();
+        self.all = self.all.saturating_add(1);
+        self.errors = self.errors.saturating_add(self.last_is_error.into());
+    }
+}
+
 /// The state machine of one connection.
 #[derive(Debug)]
 pub(super) struct Fsm {
@@ -109,8 +128,7 @@ pub(super) struct Fsm {
     pub connection: Option<ConnectionId>,
     pub negotiated: Option<Negotiated>,
     pub peer_open: Option<Open>,
-    /// ConnectRetryCounter.
-    pub failures: u32,
+    pub failures: Failures,
 }
 
 impl Fsm {
@@ -121,7 +139,7 @@ impl Fsm {
             connection: None,
             negotiated: None,
             peer_open: None,
-            failures: 0,
+            failures: Failures::default(),
         }
     }
 
@@ -235,7 +253,7 @@ impl Fsm {
 
     /// Goes to Idle; counts as a failure.
     pub fn fail(&mut self, reason: DownReason, cx: &mut Context<'_>) {
-        self.failures = self.failures.saturating_add(1);
+        self.failures.add(&reason);
         self.idle(reason, cx);
     }
 

@@ -21,7 +21,7 @@ use crate::wire::notification::{cease, code};
 use crate::wire::{Notification, Open};
 use alloc::string::String;
 use alloc::vec::Vec;
-use fsm::{Context, Event, Fsm};
+use fsm::{Context, Event, Failures, Fsm};
 use serde::{Deserialize, Serialize};
 use sluice_base::{Instant, Rng};
 use sluice_machine::{Machine, Outbox};
@@ -267,7 +267,7 @@ impl Session {
             let since = self.established_at.take().unwrap_or(now);
             self.flaps += 1;
             if now.saturating_since(since) >= config::STABLE {
-                self.primary.failures = 0;
+                self.primary.failures = Failures::default();
             }
         }
     }
@@ -276,7 +276,7 @@ impl Session {
     fn rest(&mut self, now: Instant) {
         let waiting = self.primary.timers.deadline(Timer::IdleHold).is_some();
         if self.started && self.primary.state == State::Idle && !waiting {
-            let hold = self.config.idle_hold(self.primary.failures, &mut self.rng);
+            let hold = self.config.idle_hold(&self.primary.failures, &mut self.rng);
             self.primary.timers.start(now, Timer::IdleHold, hold);
         }
     }
@@ -461,11 +461,11 @@ impl Machine for Session {
     }
 
     fn export(&self) -> SessionState {
-        SessionState { started: self.started, failures: self.primary.failures }
+        SessionState { started: self.started, failures: self.primary.failures.all }
     }
 
     fn import(&mut self, now: Instant, state: SessionState, out: &mut Outbox<Output>) {
-        self.primary.failures = state.failures;
+        self.primary.failures.all = state.failures;
         if state.started {
             self.handle(now, Input::Start, out);
         }

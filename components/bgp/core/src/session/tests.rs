@@ -379,6 +379,65 @@ fn rests_get_longer() {
     assert!(rests[23] > Duration::from_secs(80) && rests[23] <= Duration::from_secs(120));
 }
 
+/// The longest of 40 rests between sessions, each of which ends with `input` on the connection; then whether it is an error's.
+fn longest_rest(end: impl Fn(&mut Rig, ConnectionId)) -> (Duration, Failures) {
+    let mut rig = Rig::in_state(State::Established);
+    let mut longest = Duration::ZERO;
+    for _ in 0..40 {
+        let connection = rig.session.established().unwrap();
+        end(&mut rig, connection);
+        assert_eq!(rig.session.state(), State::Idle);
+        let before = rig.now;
+        rig.expire(Timer::IdleHold);
+        longest = longest.max(rig.now.saturating_since(before));
+        let connection = rig.session.primary.connection.unwrap();
+        rig.input(Input::Connected(connection));
+        rig.received(connection, Received::Open(peer_open(20)));
+        rig.received(connection, Received::Keepalive);
+    }
+    (longest, rig.session.primary.failures)
+}
+
+#[test]
+fn a_peer_that_only_goes_and_comes_is_not_kept_waiting() {
+    let second = Duration::from_secs(1);
+    let cease = |n| Notification::new(code::CEASE, n);
+    let all = |errors| Failures { all: 40, errors, last_is_error: errors > 0 };
+
+    let (rest, failures) = longest_rest(|rig, c| drop(rig.input(Input::Closed(c))));
+    assert!(rest > second / 2 && rest <= second, "{rest:?}");
+    assert_eq!(failures, all(0));
+    let (rest, failures) =
+        longest_rest(|rig, c| drop(rig.received(c, Received::Notification(cease(cease::SHUTDOWN)))));
+    assert_eq!((rest <= second, failures), (true, all(0)));
+    let (rest, failures) = longest_rest(|rig, _| {
+        drop(rig.input(Input::Reset { subcode: cease::RESET, text: String::new() }));
+    });
+    assert_eq!((rest <= second, failures), (true, all(0)));
+
+    let (rest, failures) =
+        longest_rest(|rig, c| drop(rig.received(c, Received::Notification(Notification::new(3, 1)))));
+    assert!(rest > second * 80, "{rest:?}");
+    assert_eq!(failures, all(40));
+}
+
+#[test]
+fn a_close_neither_counts_as_an_error_nor_forgives_one() {
+    let mut failures = Failures::default();
+    let rest = |failures: &Failures| config().idle_hold(failures, &mut Rng::from_seed(1));
+    for _ in 0..15 {
+        failures.add(&DownReason::Received(Notification::new(3, 1)));
+    }
+    assert!(rest(&failures) > Duration::from_secs(2));
+    for _ in 0..15 {
+        failures.add(&DownReason::ConnectionLost);
+    }
+    assert!(rest(&failures) <= Duration::from_secs(1));
+    failures.add(&DownReason::Received(Notification::new(3, 1)));
+    let again = rest(&failures);
+    assert!(again > Duration::from_secs(4) && again < Duration::from_secs(7), "{again:?}");
+}
+
 #[test]
 fn unknown_fsm_error_subcodes_have_names() {
     let n = Notification::new(code::FSM, fsm_error::ESTABLISHED);

@@ -5,14 +5,14 @@
 //! the ConnectRetryTimer expires.
 
 use crate::event::DownReason;
-use crate::session::fsm::{Context, Event, Fsm, State, Timer};
+use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
 
 pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'_>) {
     let delaying = fsm.timers.deadline(Timer::DelayOpen).is_some();
     match event {
         Event::Start => {}
         Event::ManualStop(_) => {
-            fsm.failures = 0;
+            fsm.failures = Failures::default();
             fsm.idle(DownReason::Stopped, cx);
         }
         Event::Expired(Timer::ConnectRetry) => {
@@ -46,6 +46,8 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::Notification(n) => fsm.fail(DownReason::Received(n), cx),
         // SendNOTIFICATIONwithoutOPEN is false: the peer is not told.
         Event::Error(n) | Event::AutomaticStop(n) => fsm.fail(DownReason::Sent(n), cx),
+        // While DelayOpen holds the OPEN back: a close like any other.
+        Event::ConnectionFails => fsm.fail(DownReason::ConnectionLost, cx),
         _ => fsm.fail(DownReason::ConnectionFailed, cx),
     }
 }

@@ -1,12 +1,12 @@
 //! Idle: nothing is tried. Only a start leads out of it.
 
-use crate::session::fsm::{Context, Event, Fsm, State, Timer};
+use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
 
 pub(in crate::session) fn handle(fsm: &mut Fsm, event: &Event, cx: &mut Context<'_>) {
     match event {
         Event::Start | Event::Expired(Timer::IdleHold) => {
             if *event == Event::Start {
-                fsm.failures = 0;
+                fsm.failures = Failures::default();
             }
             fsm.timers.clear();
             if cx.config.passive {

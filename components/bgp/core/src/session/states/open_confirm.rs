@@ -1,7 +1,7 @@
 //! OpenConfirm: both OPENs are known, the peer's first KEEPALIVE is awaited.
 
 use crate::event::DownReason;
-use crate::session::fsm::{Context, Event, Fsm, State, Timer};
+use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
 use crate::session::{Output, collision};
 use crate::wire::Notification;
 use crate::wire::notification::{code, fsm as subcode};
@@ -11,7 +11,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::Start => {}
         Event::ManualStop(n) => {
             fsm.send_notification(cx, &n);
-            fsm.failures = 0;
+            fsm.failures = Failures::default();
             fsm.idle(DownReason::Stopped, cx);
         }
         Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),

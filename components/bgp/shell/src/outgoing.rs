@@ -1,0 +1,228 @@
+//! The way out of a connection: what waits to be written, and the socket. It is the writer's; a table that has little to say
+//! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it.
+
+use crate::credit::Credit;
+use crate::reading::News;
+use crate::table::PIECE;
+use crate::writing::Note;
+use sluice_bgp::shard::Sent;
+use sluice_bgp::wire::MAX_MESSAGE_LEN;
+use sluice_bgp::writer::Writer as Joiner;
+use sluice_shell::clock;
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::sync::mpsc::UnboundedSender;
+
+/// Buffers that are written at once.
+const SLICES: usize = 16;
+/// The most octets that a table writes itself: more takes longer than it takes to wake somebody for it, and tables have other things to do.
+const LITTLE: usize = MAX_MESSAGE_LEN;
+
+/// Octets from a table: whole messages.
+#[derive(Default)]
+pub struct Piece {
+    /// The table's number.
+    pub table: usize,
+    /// The messages.
+    pub octets: Vec<u8>,
+    /// What they tell.
+    pub sent: Sent,
+    /// Families of which the table has told all its routes with this.
+    pub ended: [bool; 2],
+}
+
+struct Waiting {
+    octets: Vec<u8>,
+    /// The table that they are from, which may send more when they are written.
+    table: Option<usize>,
+}
+
+/// What is left to do after a write.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Left {
+    /// Nothing waits.
+    Nothing,
+    /// More can be written at once.
+    More,
+    /// The socket takes no more now.
+    Blocked,
+}
+
+/// What belongs together: a message is written whole before another begins.
+struct Stream {
+    /// `None` while the connection moves, and when it is over.
+    socket: Option<Arc<OwnedWriteHalf>>,
+    session: Option<Joiner>,
+    waiting: VecDeque<Waiting>,
+    /// Octets of the first that are written.
+    written: usize,
+}
+
+/// A connection's way out. A lock is held for a write; tables do not wait for it.
+pub struct Outgoing {
+    stream: Mutex<Stream>,
+    /// By table: one piece of each may wait here, and comes with space for the next.
+    credits: Vec<Credit<Vec<u8>>>,
+    notes: UnboundedSender<Note>,
+    sent: Arc<News<Sent>>,
+}
+
+impl Outgoing {
+    /// The way out of a new connection. `notes` lead to its writer.
+    pub fn new(tables: usize, notes: UnboundedSender<Note>, sent: Arc<News<Sent>>) -> Self {
+        let stream = Stream { socket: None, session: None, waiting: VecDeque::new(), written: 0 };
+        let credits = (0..tables).map(|_| Credit::new(Vec::new())).collect();
+        Outgoing { stream: Mutex::new(stream), credits, notes, sent }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The socket is there, or there again.
+    pub fn attach(&self, socket: OwnedWriteHalf) {
+        self.lock().socket = Some(Arc::new(socket));
+    }
+
+    /// Takes the socket out: nothing is written from now on.
+    pub fn detach(&self) -> Option<Arc<OwnedWriteHalf>> {
+        self.lock().socket.take()
+    }
+
+    /// The socket.
+    pub fn socket(&self) -> Option<Arc<OwnedWriteHalf>> {
+        self.lock().socket.clone()
+    }
+
+    /// The session is up.
+    pub fn open(&self, joiner: Joiner) {
+        self.lock().session = Some(joiner);
+    }
+
+    /// The session is over: what tables send is void.
+    pub fn close(&self) {
+        self.lock().session = None;
+    }
+
+    /// Puts a message of the session behind what waits already.
+    pub fn push(&self, octets: Vec<u8>) {
+        self.lock().waiting.push_back(Waiting { octets, table: None });
+    }
+
+    /// Space for a piece of this table, if the connection can take one; otherwise the table is written a letter when it can.
+    pub fn take_credit(&self, table: usize) -> Option<Vec<u8>> {
+        self.credits[table].take()
+    }
+
+    /// This table may send a piece; returns whether it waits for that. Space that was hardly needed is not kept for it.
+    pub fn give_credit(&self, table: usize, mut space: Vec<u8>) -> bool {
+        space.clear();
+        self.credits[table].give(if space.capacity() < PIECE { Vec::new() } else { space })
+    }
+
+    /// Sends a piece of a table that has the credit for it: `at_once` if the table has time to write it. What comes back is space
+    /// to be used again.
+    pub fn send(&self, mut piece: Piece, at_once: bool) -> Vec<u8> {
+        if piece.octets.len() > LITTLE {
+            let _ = self.notes.send(Note::Piece(piece));
+            return Vec::new();
+        }
+        if at_once && self.write_now(&mut piece) {
+            return piece.octets;
+        }
+        // It may wait for long: in no more space than it needs.
+        let octets = piece.octets.as_slice().to_vec();
+        let space = std::mem::replace(&mut piece.octets, octets);
+        let _ = self.notes.send(Note::Piece(piece));
+        space
+    }
+
+    /// Writes a piece if nothing waits and nobody else is writing.
+    fn write_now(&self, piece: &mut Piece) -> bool {
+        let mut stream = match self.stream.try_lock() {
+            Ok(stream) => stream,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        let Stream { socket: Some(socket), session, waiting, .. } = &mut *stream else { return false };
+        if !waiting.is_empty() {
+            return false;
+        }
+        if !self.join(session, piece) {
+            return true;
+        }
+        // An error is met again by the writer, who is to say that the connection is lost.
+        let written = match piece.octets.is_empty() {
+            true => 0,
+            false => socket.try_write(&piece.octets).unwrap_or(0),
+        };
+        if written == piece.octets.len() {
+            // It is this table that has the credit: it does not wait for it.
+            self.credits[piece.table].give(Vec::new());
+            return true;
+        }
+        let octets = piece.octets[written..].to_vec();
+        waiting.push_back(Waiting { octets, table: Some(piece.table) });
+        let _ = self.notes.send(Note::Rest);
+        true
+    }
+
+    /// Puts a piece behind what waits; returns whether its table is to be told that it may send more.
+    pub fn put(&self, mut piece: Piece) -> bool {
+        let mut stream = self.lock();
+        if !self.join(&mut stream.session, &mut piece) {
+            return false;
+        }
+        if piece.octets.is_empty() {
+            return self.give_credit(piece.table, piece.octets);
+        }
+        stream.waiting.push_back(Waiting { octets: piece.octets, table: Some(piece.table) });
+        false
+    }
+
+    /// Makes a piece part of the session's stream; `false` if that is over.
+    fn join(&self, session: &mut Option<Joiner>, piece: &mut Piece) -> bool {
+        let Some(joiner) = session else { return false };
+        joiner.ended(piece.ended, &mut piece.octets);
+        joiner.sent += piece.sent;
+        let so_far = joiner.sent;
+        self.sent.change(|sent| *sent = Some((clock::now(), so_far)));
+        true
+    }
+
+    /// Writes what the socket takes of what waits, once. `room` is told of tables that wait to hear that they may send more.
+    pub fn write(&self, mut room: impl FnMut(usize)) -> io::Result<Left> {
+        let mut stream = self.lock();
+        let Stream { socket, waiting, written, .. } = &mut *stream;
+        if waiting.is_empty() {
+            return Ok(Left::Nothing);
+        }
+        let Some(socket) = socket else { return Ok(Left::Blocked) };
+        let mut slices: [IoSlice<'_>; SLICES] = [IoSlice::new(&[]); SLICES];
+        let mut count = 0;
+        for (slice, waiting) in slices.iter_mut().zip(&*waiting) {
+            let from = if count == 0 { *written } else { 0 };
+            *slice = IoSlice::new(&waiting.octets[from..]);
+            count += 1;
+        }
+        let mut left = match socket.try_write_vectored(&slices[..count]) {
+            Ok(taken) => taken + *written,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Blocked),
+            Err(error) => return Err(error),
+        };
+        while let Some(first) = waiting.front()
+            && left >= first.octets.len()
+        {
+            left -= first.octets.len();
+            if let Some(Waiting { octets, table: Some(table) }) = waiting.pop_front()
+                && self.give_credit(table, octets)
+            {
+                room(table);
+            }
+        }
+        *written = left;
+        Ok(if waiting.is_empty() { Left::Nothing } else { Left::More })
+    }
+}
