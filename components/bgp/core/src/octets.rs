@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 /// Lengths are multiples of this.
 const STEP: usize = 8;
 /// Octets of a page, unless one string needs more.
-const PAGE: usize = 4096;
+const PAGE: usize = 1024;
 /// What a place's number has room for besides the page: the most places that a page can have.
 const PLACES: u32 = (PAGE / STEP) as u32;
 

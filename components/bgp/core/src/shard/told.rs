@@ -6,7 +6,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 /// Entries of a page.
-const PAGE: usize = 2048;
+const PAGE: usize = 512;
 
 /// The source of the route that was told, by entry.
 #[derive(Clone, Debug, Default)]
@@ -55,6 +55,6 @@ mod tests {
         let mut copy = told.clone();
         assert_eq!(copy.replace(7, b), a);
         assert_eq!([told.get(7), copy.get(7), copy.get(4999), copy.get(100_000)], [a, b, a, Source::NONE]);
-        assert!(Arc::ptr_eq(&told.pages[2], &copy.pages[2]) && !Arc::ptr_eq(&told.pages[0], &copy.pages[0]));
+        assert!(Arc::ptr_eq(&told.pages[9], &copy.pages[9]) && !Arc::ptr_eq(&told.pages[0], &copy.pages[0]));
     }
 }
