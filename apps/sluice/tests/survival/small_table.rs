@@ -6,7 +6,6 @@ use sluice_load::RoutingTable;
 use sluice_load::bird::Feed;
 use std::path::Path;
 use std::sync::RwLockReadGuard;
-use std::time::Duration;
 
 /// Routes of the feed, of each family.
 const ROUTES: usize = 1500;
@@ -123,11 +122,11 @@ fn a_peer_flaps_and_another_sends_garbage() {
     let mut stranger = stranger.args(["-c", garbage]).spawn().unwrap();
     for _ in 0..20 {
         lab.birdc("feed", "disable sluice");
+        lab.until("the session is down", |l| !l.established(FEED));
         lab.birdc("feed", "enable sluice");
-        std::thread::sleep(Duration::from_millis(300)); // the pace of the flapping, not a wait for anything
+        lab.until("the session is up again", |l| l.established(FEED));
     }
     stranger.wait().unwrap();
-    lab.until("the session is up again", |l| l.established(FEED));
     lab.until("the table is in the kernel again", |l| l.kernel() == WHOLE);
     assert_eq!(lab.restarts(), 0);
 }
