@@ -2,6 +2,7 @@
 
 use sluice_config::text::{self, Statement};
 use sluice_config::{ConfigError, Module, Schema};
+use sluice_shell::part::{Change, Edit};
 
 /// A text: what is understood reads the same when it is written again.
 pub fn statements(octets: &[u8]) {
@@ -79,12 +80,20 @@ pub fn load(octets: &[u8]) {
             let Some(part) = part.cloned() else { continue };
             let _refused_or_read = match class {
                 "bgp" => sluice_bgp_shell::config::settings(part).err(),
-                "static" => sluice_static_shell::config::routes(part).err(),
+                "static" => sluice_static_shell::config::input(&routes(&part)).err(),
                 "fea" => sluice_fea_shell::configuration::read(&part).err(),
                 other => panic!("{other} has a configuration that no target reads"),
             };
         }
     });
+}
+
+/// All routes of the part, as static takes them.
+fn routes(part: &serde_json::Value) -> Change {
+    let entries = part["route"].as_array().into_iter().flatten();
+    let edit =
+        |entry: &serde_json::Value| Edit { name: "route".into(), key: None, value: Some(entry.clone()) };
+    Change { clear: true, edits: entries.map(edit).collect() }
 }
 
 /// Configurations that are valid: one with everything there is, in braces and as lines.

@@ -3,10 +3,12 @@
 //! libyang keeps extensions, but the binding does not show those of nodes; the text is at hand and YANG's grammar is one rule
 //! (keyword, argument, semicolon or block), so they are read from there.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What a change of a leaf costs a running router.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Impact {
     /// Nothing that anybody outside can see.
     None,

@@ -23,10 +23,12 @@ mod bind;
 mod difference;
 mod error;
 mod impact;
+mod node;
 mod schema;
 pub mod text;
 
 pub use bind::Config;
 pub use error::{ConfigError, Place};
 pub use impact::Impact;
+pub use node::{Node, NodeKind, Value};
 pub use schema::{Module, Schema, SchemaError};

@@ -124,6 +124,11 @@ impl Schema {
         self.components.iter().map(|(class, path)| (class.as_str(), path.as_slice()))
     }
 
+    /// The keys of the list at a path.
+    pub fn keys(&self, path: &[String]) -> Option<&[String]> {
+        self.keys.get(&path.join("/")).map(Vec::as_slice)
+    }
+
     /// What a change of the leaf at a path (names joined with `/`, keys left out) costs.
     pub fn impact(&self, path: &str) -> Option<Impact> {
         self.impacts.get(path).copied()

@@ -2,11 +2,12 @@
 //!
 //! A component's shell is short because what all shells need is here: the event loop and the clock ([`Driver`], [`clock`]), the
 //! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), latency profiling ([`Profile`]), talking to the RIB
-//! as an origin ([`RibOrigin`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
+//! as an origin ([`RibOrigin`]), its part of the configuration ([`part`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;
 mod driver;
+pub mod part;
 mod process;
 mod profile;
 mod rib_origin;
@@ -14,7 +15,8 @@ pub mod rights;
 mod under_way;
 
 pub use driver::Driver;
-pub use process::{Component, Frame, RunOptions, run, start_log};
+pub use process::{Component, Frame, Prepared, RunOptions, run, start_log};
 pub use profile::{Point, Profile};
 pub use rib_origin::{RibOrigin, RibOriginSettings};
+pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 pub use under_way::UnderWay;

@@ -1,9 +1,10 @@
 //! The life of a component's process: it shows its secret to the Finder, registers, takes its configuration, ends in order.
 
 use crate::clock;
+use crate::part::{Change, Part, Planned};
 use crate::profile::Profile;
 use sluice_base::{Instant, Provenance};
-use sluice_xrl::idl::common::v1 as pb;
+use sluice_xrl::idl::common::v1::{self as pb, Effect};
 use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::io::Read;
@@ -38,14 +39,21 @@ pub trait Component: 'static {
     /// The class that it registers as.
     const CLASS: &'static str;
 
+    /// A change of its configuration, ready to be applied.
+    type Settings: 'static;
+
     /// What it serves beside what every component serves.
     fn services(self: &Rc<Self>) -> Vec<Service>;
 
     /// It is registered: whom others address is `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
-    /// Takes a configuration, or with `check_only` says whether it would. The error says what is wrong in it.
-    async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String>;
+    /// The first half of a change of configuration: whether it would take it, and what that would touch. Changes nothing. The
+    /// error says what is wrong in it.
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, String>;
+
+    /// The second half: what was prepared holds from now on.
+    async fn apply(self: Rc<Self>, settings: Self::Settings) -> Result<(), String>;
 
     /// The process is about to end. With `for_good` the router goes on without it, and what it announced is to go with it; else
     /// it comes back, or the whole router ends, and what it announced stays as it is.
@@ -54,6 +62,22 @@ pub trait Component: 'static {
     /// The state in its core's exported form.
     fn export_state(&self) -> Vec<u8> {
         Vec::new()
+    }
+}
+
+/// What a component would do with a change of its configuration.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Prepared<S> {
+    /// What it applies.
+    pub settings: S,
+    /// What that touches.
+    pub effects: Vec<Effect>,
+}
+
+impl<S> Prepared<S> {
+    /// A change that nobody outside notices.
+    pub fn quiet(settings: S) -> Self {
+        Prepared { settings, effects: Vec::new() }
     }
 }
 
@@ -90,6 +114,8 @@ where
             reason: RefCell::new(String::new()),
             end: Notify::new(),
             for_good: Cell::new(false),
+            part: RefCell::default(),
+            prepared: RefCell::new(None),
         });
         let mut services = component.services();
         services.push(pb::component_service(Rc::clone(&life)));
@@ -162,13 +188,16 @@ async fn wait_for_end<C: Component>(life: &Life<C>) {
 }
 
 /// What every component answers.
-struct Life<C> {
+struct Life<C: Component> {
     component: Rc<C>,
     started: Instant,
     readiness: Cell<pb::Readiness>,
     reason: RefCell<String>,
     end: Notify,
     for_good: Cell<bool>,
+    part: RefCell<Part>,
+    /// What was prepared last, and in which transaction.
+    prepared: RefCell<Option<(u64, Change, C::Settings)>>,
 }
 
 impl<C: Component> pb::Component for Life<C> {
@@ -193,26 +222,53 @@ impl<C: Component> pb::Component for Life<C> {
         })
     }
 
-    async fn configure(
+    async fn prepare(
         &self,
         _ctx: &CallContext,
-        request: pb::ConfigureRequest,
-    ) -> Result<pb::ConfigureReply, XrlError> {
-        let config =
-            serde_json::from_str(&request.json).map_err(|e| XrlError::BadArguments(format!("json: {e}")))?;
-        match Rc::clone(&self.component).configure(config, request.check_only).await {
-            Ok(()) => {
-                if !request.check_only {
-                    self.readiness.set(pb::Readiness::Ready);
-                    self.reason.borrow_mut().clear();
-                }
-                Ok(pb::ConfigureReply {})
+        request: pb::PrepareRequest,
+    ) -> Result<pb::PrepareReply, XrlError> {
+        let change: Change = serde_json::from_str(&request.change)
+            .map_err(|e| XrlError::BadArguments(format!("change: {e}")))?;
+        let outcome = self.component.prepare(&Planned { part: &self.part.borrow(), change: &change });
+        match outcome {
+            Ok(Prepared { settings, effects }) => {
+                self.prepared.replace(Some((request.transaction, change, settings)));
+                Ok(pb::PrepareReply { effects })
             }
             Err(reason) => {
+                self.prepared.take();
                 error!(reason, "configuration refused");
                 Err(XrlError::application(1, reason))
             }
         }
+    }
+
+    async fn apply(&self, _ctx: &CallContext, request: pb::ApplyRequest) -> Result<pb::ApplyReply, XrlError> {
+        let prepared = self.prepared.take();
+        let Some((_, change, settings)) = prepared.filter(|(number, ..)| *number == request.transaction)
+        else {
+            return Err(XrlError::application(1, "this change was not prepared; prepare it first"));
+        };
+        Rc::clone(&self.component).apply(settings).await.map_err(|reason| {
+            error!(reason, "configuration could not be applied");
+            XrlError::application(1, reason)
+        })?;
+        self.part.borrow_mut().apply(change);
+        self.readiness.set(pb::Readiness::Ready);
+        self.reason.borrow_mut().clear();
+        Ok(pb::ApplyReply {})
+    }
+
+    async fn abandon(
+        &self,
+        _ctx: &CallContext,
+        request: pb::AbandonRequest,
+    ) -> Result<pb::AbandonReply, XrlError> {
+        let mut prepared = self.prepared.borrow_mut();
+        if prepared.as_ref().is_some_and(|(number, ..)| *number == request.transaction) {
+            *prepared = None;
+        }
+        Ok(pb::AbandonReply {})
     }
 
     async fn shutdown(

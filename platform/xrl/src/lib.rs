@@ -12,8 +12,6 @@
 //! impl manager::Manager for Mine {
 //!     async fn get_processes(&self, _: &CallContext, _: manager::GetProcessesRequest)
 //!         -> Result<manager::GetProcessesReply, XrlError> { Ok(Default::default()) }
-//!     async fn get_config(&self, _: &CallContext, _: manager::GetConfigRequest)
-//!         -> Result<manager::GetConfigReply, XrlError> { Err(XrlError::application(1, "there is none")) }
 //!     async fn stop_router(&self, _: &CallContext, _: manager::StopRouterRequest)
 //!         -> Result<manager::StopRouterReply, XrlError> { Ok(Default::default()) }
 //! }

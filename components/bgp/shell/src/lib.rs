@@ -36,7 +36,10 @@ use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity};
 use sluice_machine::Machine;
-use sluice_shell::{Component, Driver, Frame, Point, RibOrigin, RibOriginSettings, RunOptions, clock};
+use sluice_shell::part::Planned;
+use sluice_shell::{
+    Component, Driver, Frame, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, clock,
+};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
@@ -398,6 +401,8 @@ impl BgpShell {
 impl Component for BgpShell {
     const CLASS: &'static str = "bgp";
 
+    type Settings = config::Settings;
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             idl::bgp::v1::bgp_service(Rc::new(Served(Rc::clone(self)))),
@@ -426,11 +431,8 @@ impl Component for BgpShell {
         tokio::task::spawn_local(self.follow_interfaces(instance));
     }
 
-    async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String> {
-        let settings = config::settings(config)?;
-        if check_only {
-            return Ok(());
-        }
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {
+        let settings = config::settings(planned.whole())?;
         let changed = self
             .identity
             .borrow()
@@ -439,6 +441,10 @@ impl Component for BgpShell {
         if changed {
             return Err("local-as and router-id hold for the life of the process: restart bgp".into());
         }
+        Ok(Prepared::quiet(settings))
+    }
+
+    async fn apply(self: Rc<Self>, settings: config::Settings) -> Result<(), String> {
         match self.core() {
             None => self.start_core(&settings)?,
             Some(_) => self.change_threads(settings.plan).await?,

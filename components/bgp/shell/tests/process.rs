@@ -3,7 +3,7 @@
 
 mod fake;
 
-use fake::{Neighbor, Surroundings, prefix, surround, until};
+use fake::{Neighbor, Surroundings, configure, prefix, surround, until};
 use sluice_base::{Ipv4Prefix, Prefix};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_shell::idl::bgp::v1 as bgp;
@@ -36,8 +36,8 @@ async fn scenario() {
             "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port}],
         })
     };
-    assert!(Rc::clone(shell).configure(serde_json::json!({"local-as": "x"}), true).await.is_err());
-    Rc::clone(shell).configure(config(2, "peer"), false).await.unwrap();
+    assert!(configure(shell, serde_json::json!({"local-as": "x"})).await.is_err());
+    configure(shell, config(2, "peer")).await.unwrap();
 
     // The router connects, tells its network, takes a table and hands it to the RIB.
     let (stream, _) = listener.accept().await.unwrap();
@@ -64,7 +64,7 @@ async fn scenario() {
     {
         let count = 20_001 + n as u32;
         neighbor.announce(count).await;
-        Rc::clone(shell).configure(config(threads, scheduling), false).await.unwrap();
+        configure(shell, config(threads, scheduling)).await.unwrap();
         until(&fake_rib.changed, || fake_rib.routes.borrow().len() == count as usize).await;
     }
     let reply = bgp::BgpClient::new(others, "bgp").get_neighbors(bgp::GetNeighborsRequest::default()).await;

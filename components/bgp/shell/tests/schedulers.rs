@@ -4,7 +4,7 @@
 
 mod fake;
 
-use fake::{FakeFea, Neighbor, surround, until};
+use fake::{FakeFea, Neighbor, configure, surround, until};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
@@ -212,7 +212,7 @@ async fn run(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS], usize)
         "local-as": 65001, "router-id": "0.0.0.1", "threads": plan.0, "scheduling": plan.1,
         "neighbor": neighbors.collect::<Vec<_>>(),
     });
-    Rc::clone(&surroundings.shell).configure(config, false).await.unwrap();
+    configure(&surroundings.shell, config).await.unwrap();
     let told: Rc<RefCell<[Told; PEERS]>> = Rc::default();
     let changed = Rc::new(Notify::new());
     let mut tasks = tokio::task::JoinSet::new();

@@ -7,7 +7,8 @@ use crate::{configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Machine, Progress};
-use sluice_shell::{Component, Frame, Point, RunOptions, clock};
+use sluice_shell::part::Planned;
+use sluice_shell::{Component, Frame, Point, Prepared, RunOptions, clock};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
 use std::cell::{Cell, RefCell};
@@ -226,6 +227,8 @@ async fn wait_readable(watched: &[AsyncFd<OwnedFd>; 2]) -> std::io::Result<()> {
 impl Component for FeaShell {
     const CLASS: &'static str = "fea";
 
+    type Settings = configuration::Read;
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
@@ -238,13 +241,15 @@ impl Component for FeaShell {
         tokio::task::spawn_local(self.work());
     }
 
-    async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String> {
-        let configuration::Read { configuration, policy, installs_routes } = configuration::read(&config)?;
-        if !check_only {
-            self.sockets.set_policy(policy);
-            self.input(Input::Configure(configuration));
-            self.install_routes(installs_routes);
-        }
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {
+        configuration::read(&planned.whole()).map(Prepared::quiet)
+    }
+
+    async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), String> {
+        let configuration::Read { configuration, policy, installs_routes } = settings;
+        self.sockets.set_policy(policy);
+        self.input(Input::Configure(configuration));
+        self.install_routes(installs_routes);
         Ok(())
     }
 

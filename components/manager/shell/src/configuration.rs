@@ -4,6 +4,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::{Value, json};
 use sluice_config::{Config, ConfigError, Impact, Module, Schema, SchemaError};
 use sluice_manager::Spec;
+use sluice_shell::part::{Change, Edit};
 use sluice_shell::rights::Rights;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixDatagram;
@@ -165,6 +166,24 @@ impl Loaded {
         self.schema.cost(path, before.config.part(path), self.config.part(path))
     }
 
+    /// A component's part of the tree as a change of everything, in JSON.
+    pub fn part_change(&self, class: &str) -> String {
+        let path = self.paths.get(class).map(Vec::as_slice).unwrap_or_default();
+        let mut edits = Vec::new();
+        for (name, value) in self.part(class).as_object().into_iter().flatten() {
+            let list = [path, std::slice::from_ref(name)].concat();
+            match (self.schema.keys(&list), value.as_array()) {
+                (Some(keys), Some(entries)) => edits.extend(entries.iter().map(|entry| Edit {
+                    name: name.clone(),
+                    key: Some(keys.iter().map(|k| text_of(&entry[k.as_str()])).collect()),
+                    value: Some(entry.clone()),
+                })),
+                _ => edits.push(Edit { name: name.clone(), key: None, value: Some(value.clone()) }),
+            }
+        }
+        json!(Change { clear: true, edits }).to_string()
+    }
+
     /// A component's part of the tree. The FEA's also says which sockets it may open for whom.
     pub fn part(&self, class: &str) -> Value {
         let mut part = self
@@ -182,4 +201,8 @@ impl Loaded {
         }
         part
     }
+}
+
+fn text_of(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), Into::into)
 }

@@ -217,9 +217,14 @@ impl ManagerShell {
     }
 
     async fn configure(self: Rc<Self>, class: String) {
-        let json = self.loaded.borrow().part(&class).to_string();
+        let change = self.loaded.borrow().part_change(&class);
         let client = common::ComponentClient::new(&self.router, &class).with_deadline(CONFIGURE_DEADLINE);
-        match client.configure(common::ConfigureRequest { json, check_only: false }).await {
+        let prepare = common::PrepareRequest { transaction: 0, change };
+        let outcome = match client.prepare(prepare).await {
+            Ok(_) => client.apply(common::ApplyRequest { transaction: 0 }).await,
+            Err(error) => Err(error),
+        };
+        match outcome {
             Ok(_) => self.driver.input(Input::Configured(class)),
             Err(error) => {
                 warn!(class, %error, "does not take its configuration");

@@ -58,17 +58,6 @@ impl pb::Manager for Served {
         Ok(pb::GetProcessesReply { processes, version: env!("CARGO_PKG_VERSION").into(), uptime_ms })
     }
 
-    async fn get_config(
-        &self,
-        _ctx: &CallContext,
-        _request: pb::GetConfigRequest,
-    ) -> Result<pb::GetConfigReply, XrlError> {
-        Ok(pb::GetConfigReply {
-            text: self.loaded.borrow().config.text.clone(),
-            file: self.options.source.file.display().to_string(),
-        })
-    }
-
     async fn stop_router(
         &self,
         _ctx: &CallContext,

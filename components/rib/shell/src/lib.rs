@@ -16,7 +16,8 @@ use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
 use sluice_machine::Machine;
 use sluice_rib::{Input, Output, Rib};
-use sluice_shell::{Component, Driver, Frame, Point, RunOptions};
+use sluice_shell::part::Planned;
+use sluice_shell::{Component, Driver, Frame, Point, Prepared, RunOptions};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
 use sluice_xrl::idl::rib::v1 as pb;
@@ -117,6 +118,8 @@ impl RibShell {
 impl Component for RibShell {
     const CLASS: &'static str = "rib";
 
+    type Settings = ();
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             pb::rib_service(Rc::new(Served(Rc::clone(self)))),
@@ -133,8 +136,12 @@ impl Component for RibShell {
         tokio::task::spawn_local(fib::pump(self));
     }
 
-    async fn configure(self: Rc<Self>, _config: serde_json::Value, _check_only: bool) -> Result<(), String> {
-        Ok(()) // what routes there are, their origins say
+    fn prepare(self: &Rc<Self>, _planned: &Planned<'_>) -> Result<Prepared<()>, String> {
+        Ok(Prepared::quiet(())) // what routes there are, their origins say
+    }
+
+    async fn apply(self: Rc<Self>, (): ()) -> Result<(), String> {
+        Ok(())
     }
 
     fn export_state(&self) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Configured routes and interfaces in, announcements out.
 
 use crate::route::StaticRoute;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,8 @@ use sluice_machine::{Machine, Outbox};
 pub enum Input {
     /// These are all configured routes now. A prefix that occurs twice keeps its last route.
     Configure(Vec<StaticRoute>),
+    /// These come or are others from now on (`Some`), or go (`None`); the rest stays.
+    Change(Vec<(IpPrefix, Option<StaticRoute>)>),
     /// An interface changed.
     Interface(InterfaceEvent),
     /// The RIB has forgotten what it was told.
@@ -56,23 +58,29 @@ impl Static {
         self.configured.values().map(|r| (r, self.announced.contains_key(&r.prefix)))
     }
 
-    /// Announces what differs from what was announced.
+    /// Announces what differs from what was announced of any route.
     fn announce(&mut self, out: &mut Outbox<Output>) {
+        let all: BTreeSet<IpPrefix> = self.configured.keys().chain(self.announced.keys()).copied().collect();
+        self.announce_of(all, out);
+    }
+
+    /// The same of these prefixes only.
+    fn announce_of(&mut self, prefixes: impl IntoIterator<Item = IpPrefix>, out: &mut Outbox<Output>) {
         self.provenance = self.provenance.next();
-        let running = &self.running;
-        let now: BTreeMap<IpPrefix, RouteSet> = self
-            .configured
-            .values()
-            .filter_map(|r| Some((r.prefix, r.usable(|name| running.get(name).copied())?)))
-            .collect();
-        let before = core::mem::take(&mut self.announced);
-        let gone = before.keys().filter(|p| !now.contains_key(p)).map(|p| (*p, None));
-        let set = now.iter().filter(|(p, s)| before.get(p) != Some(s)).map(|(p, s)| (*p, Some(s.clone())));
         let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
-        for (prefix, set) in gone.chain(set) {
+        for prefix in prefixes {
+            let route = self.configured.get(&prefix);
+            let now = route.and_then(|r| r.usable(|name| self.running.get(name).copied()));
+            let before = match now.clone() {
+                Some(set) => self.announced.insert(prefix, set),
+                None => self.announced.remove(&prefix),
+            };
+            if before == now {
+                continue;
+            }
             match prefix {
-                IpPrefix::V4(p) => push(&mut v4, p, set, self.provenance),
-                IpPrefix::V6(p) => push(&mut v6, p, set, self.provenance),
+                IpPrefix::V4(p) => push(&mut v4, p, now, self.provenance),
+                IpPrefix::V6(p) => push(&mut v6, p, now, self.provenance),
             }
         }
         if !v4.is_empty() {
@@ -81,7 +89,6 @@ impl Static {
         if !v6.is_empty() {
             out.push(Output::V6(v6));
         }
-        self.announced = now;
     }
 }
 
@@ -109,6 +116,16 @@ impl Machine for Static {
         match input {
             Input::Configure(routes) => {
                 self.configured = routes.into_iter().map(|r| (r.prefix, r)).collect();
+            }
+            Input::Change(changes) => {
+                let prefixes: Vec<IpPrefix> = changes.iter().map(|(prefix, _)| *prefix).collect();
+                for (prefix, route) in changes {
+                    match route {
+                        Some(route) => self.configured.insert(prefix, route),
+                        None => self.configured.remove(&prefix),
+                    };
+                }
+                return self.announce_of(prefixes, out);
             }
             Input::Interface(InterfaceEvent::Changed(interface)) => {
                 self.running.retain(|_, index| *index != interface.index);

@@ -2,14 +2,9 @@
 
 use serde::Deserialize;
 use sluice_base::{Distance, IpPrefix, Tag};
-use sluice_static::{RouteKind, StaticNextHop, StaticRoute};
+use sluice_shell::part::{Change, Edit};
+use sluice_static::{Input, RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
-
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct Tree {
-    route: Vec<Route>,
-}
 
 #[derive(Deserialize)]
 struct Route {
@@ -37,10 +32,27 @@ fn one() -> u8 {
     1
 }
 
-/// The routes of a configuration tree.
-pub fn routes(config: serde_json::Value) -> Result<Vec<StaticRoute>, String> {
-    let tree: Tree = serde_json::from_value(config).map_err(|e| e.to_string())?;
-    tree.route.into_iter().map(route).collect()
+/// A change of the configuration tree as the core takes it.
+pub fn input(change: &Change) -> Result<Input, String> {
+    let routes = change.edits.iter().filter(|edit| edit.name == "route");
+    let changes = routes.map(of_edit).collect::<Result<Vec<_>, String>>()?;
+    Ok(match change.clear {
+        true => Input::Configure(changes.into_iter().filter_map(|(_, route)| route).collect()),
+        false => Input::Change(changes),
+    })
+}
+
+fn of_edit(edit: &Edit) -> Result<(IpPrefix, Option<StaticRoute>), String> {
+    match &edit.value {
+        Some(value) => {
+            let route = route(Route::deserialize(value).map_err(|e| e.to_string())?)?;
+            Ok((route.prefix, Some(route)))
+        }
+        None => {
+            let key = edit.key.as_deref().and_then(<[String]>::first);
+            Ok((canonical(key.ok_or("a route without its prefix")?)?, None))
+        }
+    }
 }
 
 fn route(r: Route) -> Result<StaticRoute, String> {
@@ -81,14 +93,32 @@ mod tests {
 
     #[test]
     fn reads_every_kind() {
-        let tree = serde_json::json!({"route": [
-            {"prefix": "10.1.2.3/8", "next-hop": [{"gateway": "192.0.2.1", "weight": 3}], "distance": 200},
-            {"prefix": "2001:db8::/32", "interface": ["eth0"], "tag": 7},
-            {"prefix": "192.0.2.0/24", "discard": [null]},
-        ]});
-        let routes = routes(tree).expect("valid");
+        let entry = |key: &str, value: serde_json::Value| Edit {
+            name: "route".into(),
+            key: Some(vec![key.into()]),
+            value: Some(value),
+        };
+        let edits = vec![
+            entry(
+                "10.1.2.3/8",
+                serde_json::json!({"prefix": "10.1.2.3/8", "next-hop": [{"gateway": "192.0.2.1", "weight": 3}], "distance": 200}),
+            ),
+            entry(
+                "2001:db8::/32",
+                serde_json::json!({"prefix": "2001:db8::/32", "interface": ["eth0"], "tag": 7}),
+            ),
+            entry("192.0.2.0/24", serde_json::json!({"prefix": "192.0.2.0/24", "discard": [null]})),
+        ];
+        let Ok(Input::Configure(routes)) = input(&Change { clear: true, edits: edits.clone() }) else {
+            panic!("valid")
+        };
         assert_eq!(routes[0].prefix.to_string(), "10.0.0.0/8");
         assert_eq!((routes[0].distance, routes[1].tag), (Some(Distance(200)), Tag(7)));
         assert_eq!(routes[2].kind, RouteKind::Discard);
+        let mut edits = vec![edits[2].clone()];
+        edits.push(Edit { name: "route".into(), key: Some(vec!["10.0.0.0/8".into()]), value: None });
+        let gone = "10.0.0.0/8".parse().expect("a prefix");
+        let expected = vec![(routes[2].prefix, Some(routes[2].clone())), (gone, None)];
+        assert_eq!(input(&Change { clear: false, edits }), Ok(Input::Change(expected)));
     }
 }

@@ -4,7 +4,8 @@ pub mod config;
 
 use sluice_base::{Distance, Duration, TableId};
 use sluice_machine::Machine;
-use sluice_shell::{Component, Driver, Frame, RibOrigin, RibOriginSettings, RunOptions};
+use sluice_shell::part::Planned;
+use sluice_shell::{Component, Driver, Frame, Prepared, RibOrigin, RibOriginSettings, RunOptions};
 use sluice_static::{Input, Output, Static};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
@@ -101,6 +102,8 @@ impl StaticShell {
 impl Component for StaticShell {
     const CLASS: &'static str = "static";
 
+    type Settings = Input;
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
@@ -119,13 +122,14 @@ impl Component for StaticShell {
         tokio::task::spawn_local(self.follow_interfaces(instance));
     }
 
-    async fn configure(self: Rc<Self>, config: serde_json::Value, check_only: bool) -> Result<(), String> {
-        let routes = config::routes(config)?;
-        if !check_only {
-            self.driver.input(Input::Configure(routes));
-            self.configured.set(true);
-            self.announce_end();
-        }
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Input>, String> {
+        config::input(planned.change).map(Prepared::quiet)
+    }
+
+    async fn apply(self: Rc<Self>, input: Input) -> Result<(), String> {
+        self.driver.input(input);
+        self.configured.set(true);
+        self.announce_end();
         Ok(())
     }
 

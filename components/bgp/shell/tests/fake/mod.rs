@@ -8,6 +8,7 @@ use sluice_bgp::wire::{
     AFI_IPV4, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
 };
 use sluice_bgp_shell::BgpShell;
+use sluice_shell::part::{Change, Edit, Part, Planned};
 use sluice_shell::{Component, Frame, Profile};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::{fea::v1 as fea, rib::v1 as rib};
@@ -407,6 +408,15 @@ pub struct Surroundings {
     pub others: Router,
     _finder: Finder,
     _targets: Vec<TargetHandle>,
+}
+
+/// Hands the router its whole configuration, as the frame of a process does.
+pub async fn configure(shell: &Rc<BgpShell>, config: serde_json::Value) -> Result<(), String> {
+    let edits = config.as_object().into_iter().flatten();
+    let edits = edits.map(|(name, value)| Edit { name: name.clone(), key: None, value: Some(value.clone()) });
+    let change = Change { clear: true, edits: edits.collect() };
+    let prepared = shell.prepare(&Planned { part: &Part::default(), change: &change })?;
+    Rc::clone(shell).apply(prepared.settings).await
 }
 
 /// Starts BGP's process, not configured yet.

@@ -1,0 +1,76 @@
+//! The schema as the configuration's users see it: names, types, words of help. Everything that completion, help and documents say
+//! of the configuration comes from here, so that a module that is dropped in is known everywhere.
+
+use crate::Impact;
+use serde::{Deserialize, Serialize};
+
+/// A node of the schema that an operator may write.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Node {
+    /// Its name.
+    pub name: String,
+    /// What it is, in a sentence or a few.
+    pub description: String,
+    /// Its shape.
+    pub kind: NodeKind,
+    /// The component whose configuration this and everything inside is, where that begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub component: Option<String>,
+    /// What may stand inside, in the module's order. A list's keys are among them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub children: Vec<Node>,
+}
+
+/// The shape of a node.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeKind {
+    /// A block.
+    Container {
+        /// Whether the block says something by being there.
+        presence: bool,
+    },
+    /// Blocks, each with keys.
+    List {
+        /// The leaves that name an entry, in order.
+        keys: Vec<String>,
+    },
+    /// A single value.
+    Leaf(Value),
+    /// Any number of values.
+    LeafList(Value),
+}
+
+/// What a leaf takes.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Value {
+    /// The type's name as YANG has it, a typedef's where there is one: `uint16`, `inet:ip-address`, `boolean`.
+    pub type_name: String,
+    /// What may be written, in words: `1..65535`, `up to 255 characters`; empty if the type's name says it all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub range: String,
+    /// The words of an enumeration, of a boolean too, with what each means.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub words: Vec<(String, String)>,
+    /// The value if none is written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub default: Option<String>,
+    /// The unit, as the module says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub units: Option<String>,
+    /// Whether it has to be written.
+    pub mandatory: bool,
+    /// Whether the name alone is enough: an empty leaf, or a boolean's `true`.
+    pub flag: bool,
+    /// Whether the value is a secret, never to be shown.
+    pub secret: bool,
+    /// What a change of it costs a running router.
+    pub impact: Impact,
+}
+
+impl Node {
+    /// The child of a name.
+    pub fn child(&self, name: &str) -> Option<&Node> {
+        self.children.iter().find(|c| c.name == name)
+    }
+}

@@ -1,0 +1,118 @@
+//! A component's part of the configuration, and changes of it. A change names what differs and nothing else, so that a line more in a
+//! configuration of 100,000 costs what a line costs.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// A change of a component's part.
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Change {
+    /// Whether what was there before goes first.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub clear: bool,
+    /// What comes, goes, or has another value; applied in order.
+    pub edits: Vec<Edit>,
+}
+
+/// A change of one thing that stands directly in a part: a leaf, a container with all in it, or an entry of a list.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Edit {
+    /// Its name, or that of its list.
+    pub name: String,
+    /// The values of the keys, for an entry of a list.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<Vec<String>>,
+    /// What it is from now on (RFC 7951, without module names; an entry has its keys among its members); `None`: it goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value: Option<Value>,
+}
+
+/// A component's part as it is.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Part {
+    members: Map<String, Value>,
+    lists: BTreeMap<String, BTreeMap<Vec<String>, Value>>,
+}
+
+impl Part {
+    /// Carries out a change.
+    pub fn apply(&mut self, change: Change) {
+        if change.clear {
+            *self = Part::default();
+        }
+        for Edit { name, key, value } in change.edits {
+            match (key, value) {
+                (Some(key), Some(value)) => {
+                    self.lists.entry(name).or_default().insert(key, value);
+                }
+                (Some(key), None) => {
+                    if let Some(list) = self.lists.get_mut(&name) {
+                        list.remove(&key);
+                    }
+                }
+                (None, Some(value)) => {
+                    self.members.insert(name, value);
+                }
+                (None, None) => {
+                    self.members.remove(&name);
+                }
+            }
+        }
+    }
+
+    /// All of it as one JSON object, lists ordered by their keys.
+    pub fn whole(&self) -> Value {
+        let mut whole = self.members.clone();
+        for (name, entries) in self.lists.iter().filter(|(_, entries)| !entries.is_empty()) {
+            whole.insert(name.clone(), entries.values().cloned().collect());
+        }
+        Value::Object(whole)
+    }
+}
+
+/// What a component is asked to take: its part as it is, and the change.
+pub struct Planned<'a> {
+    /// As it is.
+    pub part: &'a Part,
+    /// What is to change.
+    pub change: &'a Change,
+}
+
+impl Planned<'_> {
+    /// The whole part as it would be.
+    pub fn whole(&self) -> Value {
+        let mut part = if self.change.clear { Part::default() } else { self.part.clone() };
+        part.apply(self.change.clone());
+        part.whole()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn changes_name_what_differs() {
+        let change = |value: Value| -> Change { serde_json::from_value(value).expect("a change") };
+        let mut part = Part::default();
+        part.apply(change(json!({"clear": true, "edits": [
+            {"name": "local-as", "value": 1},
+            {"name": "neighbor", "key": ["10.0.0.2"], "value": {"address": "10.0.0.2", "peer-as": 2}},
+            {"name": "neighbor", "key": ["10.0.0.1"], "value": {"address": "10.0.0.1", "peer-as": 1}},
+        ]})));
+        let less = change(
+            json!({"edits": [{"name": "neighbor", "key": ["10.0.0.2"]}, {"name": "local-as", "value": 7}]}),
+        );
+        let expected = json!({"local-as": 7, "neighbor": [{"address": "10.0.0.1", "peer-as": 1}]});
+        assert_eq!(Planned { part: &part, change: &less }.whole(), expected);
+        part.apply(less);
+        assert_eq!(part.whole(), expected);
+        part.apply(change(json!({"edits": [{"name": "neighbor", "key": ["10.0.0.1"]}]})));
+        assert_eq!(part.whole(), json!({"local-as": 7}));
+        assert!(serde_json::from_value::<Change>(json!({"edits": [{"nam": "x"}]})).is_err());
+    }
+}
