@@ -8,7 +8,9 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod commit;
 pub mod component;
+pub mod editors;
 pub mod event;
 pub mod machine;
 

@@ -4,7 +4,9 @@
 //! in `state.json`, so that its next life can take them over.
 
 mod configuration;
+mod durable;
 mod processes;
+mod revisions;
 mod service;
 mod state;
 
