@@ -2,7 +2,8 @@
 
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::{Value, json};
-use sluice_config::{Config, ConfigError, Impact, Module, Schema, SchemaError};
+use sluice_config::package::{self, Package};
+use sluice_config::{ConfigError, Impact, Module, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
 use sluice_shell::part::{Change, Edit};
 use sluice_shell::rights::Rights;
@@ -10,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use thiserror::Error;
+use tracing::warn;
 
 /// A component that is part of the executable.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +31,7 @@ pub struct ConfigSource {
     pub file: PathBuf,
     /// Components of the executable.
     pub builtins: &'static [Builtin],
-    /// A folder with the modules of third parties, if there is one.
+    /// A folder with the packages of third parties, if there is one.
     pub yang_dir: Option<PathBuf>,
 }
 
@@ -99,11 +101,9 @@ pub fn check_network_rights() -> Result<(), StartError> {
 /// A valid configuration and what it means for processes.
 pub struct Loaded {
     /// The configuration.
-    pub config: Config,
+    pub config: Tree,
     rights: BTreeMap<String, Rights>,
     schema: Schema,
-    /// Classes with configuration, and where in the tree it is.
-    paths: BTreeMap<String, Vec<String>>,
 }
 
 /// Reads and validates everything.
@@ -111,8 +111,18 @@ pub fn load(source: &ConfigSource) -> Result<Loaded, StartError> {
     let path = source.file.display().to_string();
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    let modules: Vec<Module> = source.builtins.iter().filter_map(|b| b.module).collect();
-    let schema = Schema::load(&modules, source.yang_dir.as_deref())?;
+    let builtins = source.builtins.iter().filter_map(|b| Some(builtin(b.class, b.module?)));
+    let mut packages: Vec<Package> = builtins.collect();
+    for package in source.yang_dir.as_deref().map(package::read_folder).transpose()?.unwrap_or_default() {
+        match package {
+            Ok(package) => packages.push(package),
+            Err(refused) => warn!(package = refused.name, "package refused: {}", refused.reason),
+        }
+    }
+    let (schema, _, refused) = Schema::load(packages)?;
+    for refused in refused {
+        warn!(package = refused.name, "package refused: {}", refused.reason);
+    }
     let config = schema.read(&path, &text).map_err(|e| StartError::Config(Box::new(e)))?;
     let mut rights = BTreeMap::new();
     for builtin in source.builtins {
@@ -120,16 +130,24 @@ pub fn load(source: &ConfigSource) -> Result<Loaded, StartError> {
             .map_err(|e| StartError::Rights { class: builtin.class.into(), reason: e.to_string() })?;
         rights.insert(builtin.class.to_string(), parsed);
     }
-    let paths = schema.components().map(|(class, path)| (class.to_string(), path.to_vec())).collect();
-    Ok(Loaded { config, rights, schema, paths })
+    Ok(Loaded { config, rights, schema })
+}
+
+fn builtin(class: &str, module: Module) -> Package {
+    Package {
+        name: class.into(),
+        class: Some(class.into()),
+        modules: vec![(module.name.into(), module.text.into())],
+        builtin: true,
+        ..Package::default()
+    }
 }
 
 impl Loaded {
     /// The classes that run: those that are configured, and what they need.
     pub fn classes(&self) -> impl Iterator<Item = &str> {
         let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
-        let configured = self.paths.iter().filter(|(_, path)| self.config.part(path).is_some());
-        all.extend(configured.map(|(class, _)| class.as_str()));
+        all.extend(self.schema.classes(&self.config));
         loop {
             let needs: Vec<&str> = all
                 .iter()
@@ -162,47 +180,36 @@ impl Loaded {
 
     /// What it costs to go from `before` to this in a component's part of the tree; `None` if that is the same.
     pub fn cost_since(&self, before: &Loaded, class: &str) -> Option<Impact> {
-        let path = self.paths.get(class)?;
-        self.schema.cost(path, before.config.part(path), self.config.part(path))
+        self.schema.cost(class, &before.config, &self.config)
     }
 
     /// A component's part of the tree as a change of everything, in JSON.
     pub fn part_change(&self, class: &str) -> String {
-        let path = self.paths.get(class).map(Vec::as_slice).unwrap_or_default();
-        let mut edits = Vec::new();
-        for (name, value) in self.part(class).as_object().into_iter().flatten() {
-            let list = [path, std::slice::from_ref(name)].concat();
-            match (self.schema.keys(&list), value.as_array()) {
-                (Some(keys), Some(entries)) => edits.extend(entries.iter().map(|entry| Edit {
-                    name: name.clone(),
-                    key: Some(keys.iter().map(|k| text_of(&entry[k.as_str()])).collect()),
-                    value: Some(entry.clone()),
-                })),
-                _ => edits.push(Edit { name: name.clone(), key: None, value: Some(value.clone()) }),
-            }
+        let mut change = self
+            .schema
+            .change(class, None, &self.config)
+            .unwrap_or(Change { clear: true, edits: Vec::new() });
+        if class == "fea" {
+            let value = Some(self.socket_rights());
+            change.edits.push(Edit { name: "socket-rights".into(), key: None, value });
         }
-        json!(Change { clear: true, edits }).to_string()
+        json!(change).to_string()
     }
 
     /// A component's part of the tree. The FEA's also says which sockets it may open for whom.
     pub fn part(&self, class: &str) -> Value {
-        let mut part = self
-            .paths
-            .get(class)
-            .and_then(|path| self.config.part(path))
-            .cloned()
-            .unwrap_or_else(|| json!({}));
+        let mut part = self.schema.part(class, &self.config).unwrap_or_else(|| json!({}));
         if class == "fea"
             && let Value::Object(map) = &mut part
         {
-            let sockets: BTreeMap<&str, _> =
-                self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
-            map.insert("socket-rights".into(), json!(sockets));
+            map.insert("socket-rights".into(), self.socket_rights());
         }
         part
     }
-}
 
-fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), Into::into)
+    fn socket_rights(&self) -> Value {
+        let sockets: BTreeMap<&str, _> =
+            self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
+        json!(sockets)
+    }
 }
