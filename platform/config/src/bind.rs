@@ -222,7 +222,8 @@ impl<'a> Binder<'a> {
             self.trail.push(leaf.text.clone());
             self.note(word.place);
             self.trail.pop();
-            if let Item::Values(values) = block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
+            if let Item::Values(values) =
+                block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
             {
                 values.entry(&leaf.text, || leaf.form);
             }

@@ -26,9 +26,7 @@ impl Schema {
         };
         let root = Arc::make_mut(&mut tree.root);
         match (verb.text.as_str(), path) {
-            ("set" | "delete", []) => {
-                Err(binder.error(verb.place, format!("`{}` needs a path", verb.text)))
-            }
+            ("set" | "delete", []) => Err(binder.error(verb.place, format!("`{}` needs a path", verb.text))),
             ("set", path) => binder.statement(path, None, ROOT, root),
             ("delete", path) => binder.delete(path, ROOT, root),
             _ => Err(binder
@@ -66,7 +64,8 @@ impl Binder<'_> {
                 let shown = leaves.iter().map(|leaf| &*leaf.text).collect::<Vec<_>>().join(" ");
                 if entries.get(&key).is_none() {
                     let keys = entries.iter().map(|(key, _)| &**key).take(SUGGESTED);
-                    let missing = self.error(place, format!("there is no `{} {shown}`", self.trail.join(" ")));
+                    let missing =
+                        self.error(place, format!("there is no `{} {shown}`", self.trail.join(" ")));
                     return Err(missing.hinting(nearest(&key, keys)));
                 }
                 self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));

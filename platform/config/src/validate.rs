@@ -51,13 +51,12 @@ impl Schema {
         let json = Json { index: &self.index, secrets: Secrets::Shown, fills: false, qualifies: true };
         let text = json.block(ROOT, &tree.root).to_string();
         let flags = DataValidationFlags::NO_STATE | DataValidationFlags::PRESENT;
-        DataTree::parse_string(self.yang.context(), text, DataFormat::JSON, DataParserFlags::STRICT, flags).map_err(
-            |error| Fault {
+        DataTree::parse_string(self.yang.context(), text, DataFormat::JSON, DataParserFlags::STRICT, flags)
+            .map_err(|error| Fault {
                 path: data_path(error.path.as_deref().unwrap_or_default()),
                 message: words_of(&error),
                 expected: None,
-            },
-        )
+            })
     }
 
     /// The tree with all defaults in it, as libyang fills them in.
@@ -92,7 +91,8 @@ impl Schema {
                 block.item(&own.name, || Item::Leaf(value()));
             }
             Kind::Values { is_listed, .. } => {
-                if let Item::Values(values) = block.item(&own.name, || Item::Values(Entries::new(is_listed))) {
+                if let Item::Values(values) = block.item(&own.name, || Item::Values(Entries::new(is_listed)))
+                {
                     let leaf = value();
                     values.entry(&leaf.text, || leaf.form);
                 }
@@ -221,7 +221,12 @@ impl Checker<'_> {
         }
     }
 
-    fn entries(&mut self, id: Id, before: &Entries<Arc<Block>>, after: &Entries<Arc<Block>>) -> Result<(), Fault> {
+    fn entries(
+        &mut self,
+        id: Id,
+        before: &Entries<Arc<Block>>,
+        after: &Entries<Arc<Block>>,
+    ) -> Result<(), Fault> {
         if before.is_same(after) {
             return Ok(());
         }
@@ -297,7 +302,12 @@ impl Checker<'_> {
                         let all = case.written(index, block);
                         all.first().map_or_else(String::new, |id| format!("`{}`", index[*id].name))
                     };
-                    let message = format!("{} has {} and {}, which exclude each other", self.here(), name(one), name(other));
+                    let message = format!(
+                        "{} has {} and {}, which exclude each other",
+                        self.here(),
+                        name(one),
+                        name(other)
+                    );
                     return Err(self.fault(message, Some("one of them".into())));
                 }
             }
@@ -314,4 +324,3 @@ fn alternatives(index: &Index, cases: &[Case]) -> String {
         all => format!("one of {}", all.join(", ")),
     }
 }
-
