@@ -9,7 +9,7 @@ use sluice_config::{HIDDEN, Impact, Module, Schema, Secrets, Tree};
 use world::{EXAMPLE, path};
 
 fn schema() -> Schema {
-    Schema::of(&[EXAMPLE]).unwrap()
+    Schema::of(&[Module { name: "example", text: EXAMPLE }]).unwrap()
 }
 
 fn first_line(error: impl ToString) -> String {
