@@ -1,25 +1,28 @@
 //! The components of this executable: a row each.
 
-use sluice_config::Module;
 use sluice_manager_shell::Builtin;
 use sluice_shell::RunOptions;
 
 macro_rules! builtin {
     ($class:literal, module) => {
-        Builtin {
-            class: $class,
-            rights: include_str!(concat!("../../../components/", $class, "/rights.toml")),
-            module: Some(Module {
-                name: concat!("sluice-", $class),
-                text: include_str!(concat!("../../../components/", $class, "/", $class, ".yang")),
-            }),
-        }
+        builtin!(
+            $class,
+            Some((
+                concat!("sluice-", $class),
+                include_str!(concat!("../../../components/", $class, "/", $class, ".yang")),
+            ))
+        )
     };
     ($class:literal) => {
+        builtin!($class, None)
+    };
+    ($class:literal, $module:expr) => {
         Builtin {
             class: $class,
             rights: include_str!(concat!("../../../components/", $class, "/rights.toml")),
-            module: None,
+            module: $module,
+            commands: None,
+            help: include_str!(concat!("../../../components/", $class, "/README.md")),
         }
     };
 }

@@ -13,6 +13,7 @@ pub mod component;
 pub mod editors;
 pub mod event;
 pub mod machine;
+pub mod watchdog;
 
 pub use component::{Phase, Spec};
 pub use event::Event;

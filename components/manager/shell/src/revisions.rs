@@ -107,6 +107,11 @@ impl Revisions {
         Ok(Revisions { folder: state_dir.into(), last })
     }
 
+    /// The folder of all that.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
     fn file(&self, number: u64) -> PathBuf {
         self.folder.join("revisions").join(format!("{number:08}.conf"))
     }
