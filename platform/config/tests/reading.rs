@@ -100,6 +100,7 @@ fn refusals_say_where_and_what() {
         "r.conf:1:33: `protocols example group` has 4, and may have 3 at most",
     );
     check("protocols example { local-as { a; } }", "r.conf:1:32: `local-as` is a value, not a block; expected `local-as a value of type uint32, 1..4294967294;`");
+    check("protocols example { local-as 1; limits 11; }", "r.conf:1:40: `11` is not valid here; expected uint8 1..10 | none");
     check("protocols example;", "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`");
     check("protocols;", "r.conf:1:1: `protocols` says nothing; expected `{` with `example`");
     let unknown = schema.read("r.conf", "protocols example stats packets 1;").unwrap_err();
@@ -238,7 +239,7 @@ fn the_index_says_what_there_is() {
     assert_eq!((passive.default.as_deref(), passive.flag, passive.words.len()), (Some("false"), true, 2));
     assert_eq!(value("mode").words[0], ("fast".to_string(), "At once.".to_string()));
     assert_eq!((value("secret").range.as_str(), value("secret").secret), ("1..8 characters", true));
-    assert_eq!(value("limits").range, "uint8 1..10 | enumeration");
+    assert_eq!(value("limits").range, "uint8 1..10 | none");
     let neighbor = example.child("neighbor").unwrap();
     assert_eq!(neighbor.kind, sluice_config::NodeKind::List { keys: vec!["address".into()] });
     let names: Vec<&str> = neighbor.children.iter().map(|c| c.name.as_str()).collect();
