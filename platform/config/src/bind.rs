@@ -222,7 +222,8 @@ impl<'a> Binder<'a> {
             self.trail.push(leaf.text.clone());
             self.note(word.place);
             self.trail.pop();
-            if let Item::Values(values) = block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
+            if let Item::Values(values) =
+                block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
             {
                 values.entry(&leaf.text, || leaf.form);
             }
@@ -301,7 +302,8 @@ impl<'a> Binder<'a> {
             Ok((text, form)) => Ok(Leaf { text: text.into(), form }),
             Err(reason) => {
                 // A pattern tells people less than the name of the type does.
-                let is_dark = reason.contains("Unsatisfied pattern") || reason.contains("no matching subtype");
+                let is_dark =
+                    reason.contains("Unsatisfied pattern") || reason.contains("no matching subtype");
                 let words = match reason.lines().next() {
                     _ if def.is_secret => ": it does not fit".into(),
                     Some(reason) if !is_dark => format!(": {reason}"),

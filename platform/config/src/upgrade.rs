@@ -55,7 +55,12 @@ impl fmt::Display for Notice {
             What::Gone => f.write_str("there is no such statement any more"),
             What::Refused { reason } => write!(f, "the value is refused: {reason}"),
             What::Default { before, after } => {
-                write!(f, "it is not written, and its default is {} instead of {}", shown(after), shown(before))
+                write!(
+                    f,
+                    "it is not written, and its default is {} instead of {}",
+                    shown(after),
+                    shown(before)
+                )
             }
             What::Needed => f.write_str("it has to be written now"),
             What::Impact { before, after } => write!(f, "a change of it costs {after} instead of {before}"),
