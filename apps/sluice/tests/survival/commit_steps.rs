@@ -111,11 +111,12 @@ impl Steps {
         seen
     }
 
-    /// Lets whatever comes go on until it is so.
+    /// Lets whatever comes go on until it is so, and until the commit that was begun is at its end.
     fn follow_until(&self, what: &str, mut so: impl FnMut() -> bool) {
+        let mut last = None;
         let is_so = until(Duration::from_secs(60), || {
-            self.steps.try_iter().for_each(|(_, go)| drop(go));
-            so()
+            last = self.steps.try_iter().map(|(step, _goes_on)| step).last().or(last.take());
+            so() && last.as_ref().is_none_or(|last| last == "done" || last == "undone")
         });
         assert!(is_so, "never: {what}");
     }
@@ -183,7 +184,7 @@ fn hurt_everywhere(test: &str, [before, after]: &[Configured; 2]) {
             }
             let one_of_both = |lab: &RouterLab| lab.ready() && (before.runs(lab) || after.runs(lab));
             assert!(until(Duration::from_secs(60), || one_of_both(&lab)), "{to}: {}", lab.lab.log("sluice", "sluice"));
-            println!("{to}: {}", if after.runs(&lab) { "new" } else { "old" });
+            println!("{to}: {} {seen:?}", if after.runs(&lab) { "new" } else { "old" });
         }
     }
 }
