@@ -143,13 +143,9 @@ fn an_upgrade_says_what_it_means_for_this_configuration() {
         upgrade::check(old.nodes(), &new, tree).iter().map(ToString::to_string).collect()
     };
     assert_eq!(check(&Tree::empty()), [""; 0]);
-    let tree = old
-        .read(
-            "r",
-            "protocols { example { local-as 1; passive true; mode slow; secret abc;
-             neighbor a { via x; timers { hold 9; } } neighbor b { via y; } } }",
-        )
-        .unwrap();
+    let text = "protocols { example { local-as 1; passive; mode slow; secret abc; group [ x y ];
+        neighbor a { via x; timers { hold 9; } } neighbor b { via y; } area 0 1 inner value 3; } }";
+    let tree = old.read("r", text).unwrap();
     let expected = [
         "protocols example mode: the value is refused: Invalid enumeration value \"slow\"",
         "protocols example neighbor a address: a change of it costs restart instead of reset",
@@ -160,6 +156,8 @@ fn an_upgrade_says_what_it_means_for_this_configuration() {
         "protocols example cluster: it has to be written now",
     ];
     assert_eq!(check(&tree), expected);
+    assert_eq!(check(&upgrade::read(old.nodes(), "r", text).unwrap()), expected);
+    assert_eq!(check(&upgrade::read(old.nodes(), "r", "protocols example nonsense 1;").unwrap()).len(), 2);
     assert_eq!(upgrade::check(old.nodes(), &old, &tree), []);
     let notice = serde_json::to_value(&upgrade::check(old.nodes(), &new, &tree)[1]).unwrap();
     let expected = serde_json::json!({"path": ["protocols", "example", "neighbor", "a", "address"], "what": "impact",
