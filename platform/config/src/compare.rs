@@ -399,6 +399,12 @@ impl Comparison {
     }
 }
 
+impl std::fmt::Debug for Comparison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text(Secrets::Hidden))
+    }
+}
+
 impl Difference {
     fn words<'d>(&'d self, index: &'d Index) -> impl Iterator<Item = &'d str> {
         let name = std::iter::once(&*index[self.id].name);

@@ -397,8 +397,10 @@ impl<'a> Walk<'a, '_> {
             [] => range_words(kind),
             _ if kind.typedef_name().is_some_and(|name| !name.is_empty()) => String::new(),
             members => {
-                let one =
-                    |m: &SchemaLeafType<'_>| [type_name(m), range_words(m)].join(" ").trim_end().to_owned();
+                let one = |m: &SchemaLeafType<'_>| match yang::words(m).as_slice() {
+                    [] => [type_name(m), range_words(m)].join(" ").trim_end().to_owned(),
+                    words => words.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" | "),
+                };
                 members.iter().map(one).collect::<Vec<_>>().join(" | ")
             }
         };
@@ -479,6 +481,7 @@ fn expects(value: &Value) -> String {
     match (value.type_name.as_str(), words.as_slice()) {
         ("boolean", _) => "true or false".into(),
         ("empty", _) => "nothing after it".into(),
+        ("union", _) => value.range.clone(),
         (_, words) if !words.is_empty() && value.range.is_empty() => format!("one of {}", words.join(", ")),
         (name, _) if value.range.is_empty() => format!("a value of type {name}"),
         (name, _) => format!("a value of type {name}, {}", value.range),

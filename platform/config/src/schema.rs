@@ -65,14 +65,14 @@ impl Schema {
         let schema = Schema::of_texts(
             packages.iter().flat_map(|p| &p.modules).map(|(n, t)| (n.as_str(), t.as_str())),
         )?;
-        for (package, class) in packages.iter().filter_map(|p| Some((p, p.class.as_ref()?))) {
-            let reason = match package.modules.first() {
-                Some((name, _)) if schema.paths.get(class).is_none() => {
-                    (name, format!("no container is marked `sluice:component \"{class}\"`"))
-                }
-                _ => continue,
+        for package in packages {
+            let Some((class, (name, _))) = package.class.as_ref().zip(package.modules.first()) else {
+                continue;
             };
-            return Err(SchemaError::Module { name: reason.0.clone(), reason: reason.1 });
+            if !schema.paths.contains_key(class) {
+                let reason = format!("no container is marked `sluice:component \"{class}\"`");
+                return Err(SchemaError::Module { name: name.clone(), reason });
+            }
         }
         Ok(schema)
     }

@@ -47,7 +47,7 @@ impl Schema {
         self.libyang_tree(tree).map(|_| ())
     }
 
-    fn libyang_tree(&self, tree: &Tree) -> Result<DataTree<'_>, Fault> {
+    pub(crate) fn libyang_tree(&self, tree: &Tree) -> Result<DataTree<'_>, Fault> {
         let json = Json { index: &self.index, secrets: Secrets::Shown, fills: false, qualifies: true };
         let text = json.block(ROOT, &tree.root).to_string();
         let flags = DataValidationFlags::NO_STATE | DataValidationFlags::PRESENT;
@@ -166,7 +166,7 @@ impl Checker<'_> {
         if before.is_none() {
             self.is_watched |= def.is_watched || def.watched_inside;
         }
-        self.case(id, &def.body, after)?;
+        self.case(&def.body, after)?;
         let nothing = Block::default();
         let old = before.map_or(&nothing, |block| &**block);
         for (name, _) in old.items().filter(|(name, _)| after.get(name).is_none()) {
@@ -263,7 +263,7 @@ impl Checker<'_> {
     }
 
     /// What a block has to have, and cannot have together.
-    fn case(&mut self, id: Id, case: &Case, block: &Block) -> Result<(), Fault> {
+    fn case(&mut self, case: &Case, block: &Block) -> Result<(), Fault> {
         let index = self.index;
         for member in &case.members {
             let def = &index[*member];
@@ -282,7 +282,7 @@ impl Checker<'_> {
                 Kind::Container { presence: false } => {
                     // It is there even if nothing is written in it.
                     self.trail.push(def.name.clone());
-                    self.case(*member, &def.body, &Block::default())?;
+                    self.case(&def.body, &Block::default())?;
                     self.trail.pop();
                 }
                 _ => {}
@@ -296,7 +296,7 @@ impl Checker<'_> {
                     return Err(self.fault(message, Some(alternatives(index, &choice.cases))));
                 }
                 [] => {}
-                [one] => self.case(id, one, block)?,
+                [one] => self.case(one, block)?,
                 [one, other, ..] => {
                     let name = |case: &Case| {
                         let all = case.written(index, block);

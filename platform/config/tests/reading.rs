@@ -9,7 +9,7 @@ use sluice_config::{HIDDEN, Impact, Module, Schema, Secrets, Tree};
 use world::{EXAMPLE, path};
 
 fn schema() -> Schema {
-    Schema::of(&[EXAMPLE]).unwrap()
+    Schema::of(&[Module { name: "example", text: EXAMPLE }]).unwrap()
 }
 
 fn first_line(error: impl ToString) -> String {
@@ -106,6 +106,10 @@ fn refusals_say_where_and_what() {
     check(
         "protocols example { local-as { a; } }",
         "r.conf:1:32: `local-as` is a value, not a block; expected `local-as a value of type uint32, 1..4294967294;`",
+    );
+    check(
+        "protocols example { local-as 1; limits 11; }",
+        "r.conf:1:40: `11` is not valid here; expected uint8 1..10 | none",
     );
     check(
         "protocols example;",
@@ -279,7 +283,7 @@ fn the_index_says_what_there_is() {
     assert_eq!((passive.default.as_deref(), passive.flag, passive.words.len()), (Some("false"), true, 2));
     assert_eq!(value("mode").words[0], ("fast".to_string(), "At once.".to_string()));
     assert_eq!((value("secret").range.as_str(), value("secret").secret), ("1..8 characters", true));
-    assert_eq!(value("limits").range, "uint8 1..10 | enumeration");
+    assert_eq!(value("limits").range, "uint8 1..10 | none");
     let neighbor = example.child("neighbor").unwrap();
     assert_eq!(neighbor.kind, sluice_config::NodeKind::List { keys: vec!["address".into()] });
     let names: Vec<&str> = neighbor.children.iter().map(|c| c.name.as_str()).collect();
