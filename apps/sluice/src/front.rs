@@ -140,15 +140,19 @@ fn arguments(command: &Command) -> Vec<clap::Arg> {
     all
 }
 
+/// The subcommand that a word means: of this name, or the only one that begins like it.
+fn subcommand(command: &clap::Command, word: &str) -> Option<clap::Command> {
+    let mut beginning = command.get_subcommands().filter(|c| c.get_name().starts_with(word));
+    let only = beginning.next().filter(|_| beginning.next().is_none());
+    command.find_subcommand(word).or(only).cloned()
+}
+
 /// Prints the help about words: of the deepest command that they name.
 pub fn help(words: &[String]) -> ExitCode {
     let mut command = whole();
     let mut name = "sluice".to_string();
     for word in words {
-        let exact = command.find_subcommand(word).cloned();
-        let mut beginning = command.get_subcommands().filter(|c| c.get_name().starts_with(word.as_str()));
-        let found = exact.or_else(|| beginning.next().filter(|_| beginning.next().is_none()).cloned());
-        let Some(next) = found else { break };
+        let Some(next) = subcommand(&command, word) else { break };
         name = format!("{name} {}", next.get_name());
         command = next;
     }

@@ -26,12 +26,12 @@ mod status;
 
 sluice_xrl::include_idl!();
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use output::Failure;
 use sluice_lab::LabCommand;
 use sluice_manager_shell::{ConfigSource, StartOptions};
 use sluice_shell::RunOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// An open router platform.
@@ -73,9 +73,12 @@ enum Command {
         /// The configuration file.
         #[arg(long, short, default_value = "/etc/sluice/sluice.conf")]
         config: PathBuf,
-        /// A folder with YANG modules of third-party components.
-        #[arg(long, default_value = "/etc/sluice/yang")]
-        yang_dir: PathBuf,
+        /// The folder with the packages of third-party components.
+        #[arg(long, default_value = "/etc/sluice/packages")]
+        packages_dir: PathBuf,
+        /// The folder of what was committed; `/var/lib/sluice` if absent, or `state` in a run-time folder that is not the usual one.
+        #[arg(long)]
+        state_dir: Option<PathBuf>,
         #[command(flatten)]
         place: Where,
     },
@@ -167,17 +170,25 @@ enum ConfigCommand {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// A folder with YANG modules of third-party components.
-        #[arg(long, default_value = "/etc/sluice/yang")]
-        yang_dir: PathBuf,
+        /// The folder with the packages of third-party components.
+        #[arg(long, default_value = "/etc/sluice/packages")]
+        packages_dir: PathBuf,
         /// Print one JSON document instead of text.
         #[arg(long, short = 'j')]
         json: bool,
     },
 }
 
-fn source(file: PathBuf, yang_dir: PathBuf) -> ConfigSource {
-    ConfigSource { file, builtins: components::BUILTINS, yang_dir: Some(yang_dir) }
+fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
+    ConfigSource { file, builtins: components::BUILTINS, packages_dir, state_dir }
+}
+
+/// Where a router keeps what was committed, unless it is told.
+fn state_dir(run_dir: &Path) -> PathBuf {
+    match run_dir == Path::new("/run/sluice") {
+        true => "/var/lib/sluice".into(),
+        false => run_dir.join("state"),
+    }
 }
 
 fn main() -> ExitCode {
@@ -207,9 +218,11 @@ fn main() -> ExitCode {
 
 fn run_tool(command: Command) -> ExitCode {
     let (result, json) = match command {
-        Command::Start { config, yang_dir, place } => {
+        Command::Start { config, packages_dir, state_dir: chosen, place } => {
             sluice_shell::start_log("manager");
-            let options = StartOptions { source: source(config, yang_dir), run_dir: place.run_dir };
+            let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
+            let source = source(config, packages_dir, state_dir);
+            let options = StartOptions { source, run_dir: place.run_dir };
             (sluice_manager_shell::start(options).map_err(Failure::from), place.json)
         }
         Command::Run { component, place } => {
@@ -217,8 +230,8 @@ fn run_tool(command: Command) -> ExitCode {
             let options = RunOptions { run_dir: place.run_dir };
             (components::run(&component, options).map_err(Failure::from), place.json)
         }
-        Command::Config { command: ConfigCommand::Check { file, yang_dir, json } } => {
-            (check(file, yang_dir, json), json)
+        Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
+            (check(file, packages_dir, json), json)
         }
         Command::Call { args, place } => (call::run(args, &place), place.json),
         Command::Profile { args, place } => (profile::run(args, &place), place.json),
@@ -251,9 +264,9 @@ fn run_tool(command: Command) -> ExitCode {
     }
 }
 
-fn check(file: PathBuf, yang_dir: PathBuf, json: bool) -> Result<(), Failure> {
+fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    sluice_manager_shell::check(&source(file, yang_dir)).map_err(Failure::config)?;
+    sluice_manager_shell::check(&source(file, packages_dir, PathBuf::new())).map_err(Failure::config)?;
     match json {
         true => output::print_json(&serde_json::json!({ "file": shown, "valid": true })),
         false => println!("{shown}: valid"),
@@ -264,6 +277,7 @@ fn check(file: PathBuf, yang_dir: PathBuf, json: bool) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_grammar_is_sound() {

@@ -1,5 +1,6 @@
 //! Commands that one call and a table say all of: `commands.toml` of components and of packages.
 
+use crate::components;
 use crate::output::{Failure, Output};
 use crate::session::Session;
 use serde_json::{Map, Value};
@@ -9,15 +10,14 @@ use sluice_cli::render::{Format, cell, records};
 use sluice_xrl::text;
 
 /// What the components of this executable ship.
-const BUILTIN: [&str; 2] = [
-    include_str!("../../../components/bgp/commands.toml"),
-    include_str!("../../../components/manager/commands.toml"),
-];
+fn shipped() -> impl Iterator<Item = &'static str> {
+    components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
+}
 
 /// The commands of this executable's components.
 pub fn builtin() -> Vec<PackageCommand> {
     // A test reads them all; what is wrong in one never gets this far.
-    BUILTIN.iter().flat_map(|text| package::parse(text).unwrap_or_default()).collect()
+    shipped().flat_map(|text| package::parse(text).unwrap_or_default()).collect()
 }
 
 /// Carries a command out.
@@ -151,7 +151,7 @@ mod tests {
 
     #[test]
     fn what_components_ship_is_right() {
-        for text in BUILTIN {
+        for text in shipped() {
             package::parse(text).expect("a commands.toml");
         }
     }

@@ -4,7 +4,7 @@ use crate::clock;
 use crate::part::{Change, Part, Planned};
 use crate::profile::Profile;
 use sluice_base::{Instant, Provenance};
-use sluice_xrl::idl::common::v1::{self as pb, Effect};
+use sluice_xrl::idl::common::v1::{self as pb, Effect, EffectKind};
 use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::io::Read;
@@ -78,6 +78,13 @@ impl<S> Prepared<S> {
     /// A change that nobody outside notices.
     pub fn quiet(settings: S) -> Self {
         Prepared { settings, effects: Vec::new() }
+    }
+
+    /// A change that touches these, as operators know them; none of a kind is nothing.
+    pub fn touching(settings: S, effects: Vec<(EffectKind, Vec<String>)>) -> Self {
+        let effects = effects.into_iter().filter(|(_, subjects)| !subjects.is_empty());
+        let effects = effects.map(|(kind, subjects)| Effect { kind: kind.into(), subjects }).collect();
+        Prepared { settings, effects }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Finding;
 use nix::sys::statvfs::statvfs;
-use nix::unistd::{AccessFlags, User, access, geteuid};
+use nix::unistd::{AccessFlags, User, access};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 

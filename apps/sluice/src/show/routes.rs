@@ -242,7 +242,7 @@ fn kernel_json(r: &fea::KernelRoute, names: &Names) -> Value {
 
 async fn kernel(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output) -> Result<(), Failure> {
     let router = session.router().await?;
-    let client = fea::FibClient::new(router, "fea").with_deadline(DEADLINE * 6);
+    let client = fea::FibClient::new(&router, "fea").with_deadline(session.flags.timeout * 6);
     let names = Names::ask(&router).await;
     out.begin_list("routes", "  prefix                   owner      metric  forwarding\n");
     if let What::Addr(addr) = what {

@@ -38,7 +38,7 @@ use sluice_bgp::speaker::{Config, Identity};
 use sluice_machine::Machine;
 use sluice_shell::part::Planned;
 use sluice_shell::{
-    Component, Driver, Frame, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, clock,
+    Component, Driver, EffectKind, Frame, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, clock,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
@@ -308,6 +308,13 @@ impl BgpShell {
         });
     }
 
+    /// Whether these are of another router than this process is.
+    fn is_other(&self, settings: &config::Settings) -> bool {
+        let identity = self.identity.borrow();
+        let own = identity.as_ref().map(|i| (i.local_as, i.router_id));
+        own.is_some_and(|own| own != (settings.local_as, settings.router_id))
+    }
+
     fn start_core(self: &Rc<Self>, settings: &config::Settings) -> Result<(), String> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|e| format!("no randomness: {e}"))?;
@@ -433,18 +440,25 @@ impl Component for BgpShell {
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {
         let settings = config::settings(planned.whole())?;
-        let changed = self
-            .identity
-            .borrow()
-            .as_ref()
-            .is_some_and(|i| (i.local_as, i.router_id) != (settings.local_as, settings.router_id));
-        if changed {
-            return Err("local-as and router-id hold for the life of the process: restart bgp".into());
+        let mut effects = Vec::new();
+        if self.is_other(&settings) {
+            effects.push((EffectKind::ProcessRestart, vec![BgpShell::CLASS.to_string()]));
+        } else {
+            let now = self.with(|control| control.config()).unwrap_or_default();
+            let touched = now.touched(&settings.config);
+            let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
+            effects.push((EffectKind::SessionReset, names(touched.reset)));
+            effects.push((EffectKind::Refiltered, names(touched.refiltered)));
+            effects.push((EffectKind::Started, names(touched.started)));
+            effects.push((EffectKind::Stopped, names(touched.stopped)));
         }
-        Ok(Prepared::quiet(settings))
+        Ok(Prepared::touching(settings, effects))
     }
 
     async fn apply(self: Rc<Self>, settings: config::Settings) -> Result<(), String> {
+        if self.is_other(&settings) {
+            return Err("local-as and router-id hold for the life of the process: restart bgp".into());
+        }
         match self.core() {
             None => self.start_core(&settings)?,
             Some(_) => self.change_threads(settings.plan).await?,

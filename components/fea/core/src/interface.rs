@@ -192,6 +192,21 @@ impl Interfaces {
         }
     }
 
+    /// The interfaces whose traffic another configuration interrupts: they go down, or lose an address that this one gave them.
+    pub(crate) fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
+        let none = LinkConfiguration::default();
+        let is_interrupted = |name: &&String| {
+            let of =
+                |configuration: &Configuration| configuration.interfaces.get(*name).unwrap_or(&none).clone();
+            let (before, after) = (of(&self.configuration), of(new));
+            let goes_down = after.enabled == Some(false) && before.enabled != Some(false);
+            goes_down || !before.addresses.is_subset(&after.addresses)
+        };
+        let names: BTreeSet<&String> =
+            self.configuration.interfaces.keys().chain(new.interfaces.keys()).collect();
+        names.into_iter().filter(is_interrupted).cloned().collect()
+    }
+
     /// Asks for what is missing at an interface; `before` are the addresses that the last configuration gave it.
     fn configure_one(
         &self,

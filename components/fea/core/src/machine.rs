@@ -170,6 +170,11 @@ impl Fea {
         self.interfaces.all()
     }
 
+    /// The interfaces whose traffic going over to another configuration interrupts.
+    pub fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
+        self.interfaces.interrupted_by(new)
+    }
+
     /// Figures.
     pub fn totals(&mut self) -> Totals {
         let mut totals = Totals { repaired: self.repaired, refused: self.refusals, ..Totals::default() };

@@ -8,7 +8,7 @@ use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Machine, Progress};
 use sluice_shell::part::Planned;
-use sluice_shell::{Component, Frame, Point, Prepared, RunOptions, clock};
+use sluice_shell::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
 use std::cell::{Cell, RefCell};
@@ -242,7 +242,9 @@ impl Component for FeaShell {
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {
-        configuration::read(&planned.whole()).map(Prepared::quiet)
+        let read = configuration::read(&planned.whole())?;
+        let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
+        Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), String> {

@@ -8,9 +8,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod commit;
 pub mod component;
+pub mod editors;
 pub mod event;
 pub mod machine;
+pub mod watchdog;
 
 pub use component::{Phase, Spec};
 pub use event::Event;

@@ -60,9 +60,16 @@ impl Processes {
         self.watched.borrow_mut().insert(class.into())
     }
 
-    /// Starts a component's process: this executable again, unprivileged where that is possible.
-    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
-        let mut command = Command::new(std::env::current_exe()?);
+    /// Starts a component's process: this executable again or that of a third party, unprivileged where that is possible.
+    pub fn spawn(
+        &self,
+        class: &str,
+        executable: Option<PathBuf>,
+        rights: &Rights,
+        secret: &[u8; 16],
+    ) -> io::Result<Child> {
+        let executable = executable.map_or_else(std::env::current_exe, Ok)?;
+        let mut command = Command::new(executable);
         command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
         command.env_clear();
         for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "RUST_BACKTRACE"] {
@@ -129,6 +136,11 @@ impl Processes {
     /// Ends a process at once.
     pub fn kill(&self, class: &str) {
         self.signal(class, Signal::SIGKILL);
+    }
+
+    /// Ends a process with a core, where those are written.
+    pub fn abort(&self, class: &str) {
+        self.signal(class, Signal::SIGABRT);
     }
 
     /// Asks a process to end.

@@ -43,7 +43,9 @@ fn request(descriptor: &MessageDescriptor, fields: &[(String, String)]) -> Resul
         // An address is of the family that it looks like.
         let names = type_name(&field);
         let kind = names.split('|').nth(usize::from(text.contains(':'))).unwrap_or(&names).to_owned();
-        atoms.push(Atom { name: name.clone(), kind, value: escape(text) });
+        let mut value = String::new();
+        escape(text.as_bytes(), &mut value);
+        atoms.push(Atom { name: name.clone(), kind, value });
     }
     build(descriptor, &atoms)
 }

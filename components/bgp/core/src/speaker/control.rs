@@ -190,6 +190,12 @@ impl Control {
         self.peers.config(address)
     }
 
+    /// All that is configured.
+    pub fn config(&self) -> Config {
+        let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
+        Config { neighbors: neighbors.collect(), networks: self.networks.iter().copied().collect() }
+    }
+
     /// The connection of a neighbour's session, if it is up.
     pub fn established(&self, address: IpAddr) -> Option<ConnectionId> {
         self.peers.of(address)?.session.established()
@@ -258,13 +264,7 @@ impl Machine for Control {
     }
 
     fn export(&self) -> SpeakerState {
-        let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
-        SpeakerState {
-            config: Config {
-                neighbors: neighbors.collect(),
-                networks: self.networks.iter().copied().collect(),
-            },
-        }
+        SpeakerState { config: self.config() }
     }
 
     fn import(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {

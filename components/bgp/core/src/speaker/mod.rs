@@ -22,7 +22,7 @@ mod peers;
 mod questions;
 mod view;
 
-pub use config::{Config, Identity, NeighborConfig};
+pub use config::{Config, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use peer::Link;
 pub use view::{NeighborView, PrefixCounts, Summary};
