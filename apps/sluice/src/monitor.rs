@@ -23,8 +23,8 @@ const PAGE: u32 = 500;
 fn wanted(what: &str, id: &str) -> bool {
     match what {
         "sessions" => id.contains(".session."),
-        "routes" => id.contains(".route.") || id.contains(".table."),
-        "commits" => id.starts_with("configuration."),
+        "routes" => ["rib.", "fea.route", "fea.next-hop", "static.route"].iter().any(|s| id.starts_with(s)),
+        "commits" => id.starts_with("config."),
         "processes" => id.starts_with("process."),
         _ => true,
     }

@@ -245,7 +245,7 @@ impl<C: Component> pb::Component for Life<C> {
             }
             Err(reason) => {
                 self.prepared.take();
-                error!(event = "configuration.refused", reason, "configuration refused");
+                error!(event = "config.part-refused", reason, "configuration refused");
                 Err(XrlError::application(1, reason))
             }
         }
@@ -258,7 +258,7 @@ impl<C: Component> pb::Component for Life<C> {
             return Err(XrlError::application(1, "this change was not prepared; prepare it first"));
         };
         Rc::clone(&self.component).apply(settings).await.map_err(|reason| {
-            error!(event = "configuration.not-applied", reason, "configuration could not be applied");
+            error!(event = "config.part-not-applied", reason, "configuration could not be applied");
             XrlError::application(1, reason)
         })?;
         self.part.borrow_mut().apply(change);
