@@ -147,7 +147,11 @@ async fn serve(
         }
     });
     let served = Rc::new(service::Served(Rc::clone(&shell)));
-    let services = vec![manager_service(Rc::clone(&served)), configuration_service(served)];
+    let services = vec![
+        manager_service(Rc::clone(&served)),
+        configuration_service(served),
+        sluice_shell::events::service(),
+    ];
     let _registered = shell.router.register(Target::new("manager", services).singleton()).await?;
     {
         let me = Rc::clone(&shell);
@@ -181,7 +185,7 @@ impl ManagerShell {
             }
             Output::Kill(class) => self.processes.kill(&class),
             Output::AllStopped => self.stopped.notify_one(),
-            Output::Event(event) => info!("{event}"),
+            Output::Event(event) => info!(event = event.id(), "{event}"),
         }
     }
 
@@ -280,7 +284,7 @@ impl ManagerShell {
     fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
         for (class, secret) in adopted {
             let rights = self.model.rights(&class);
-            info!(class, "taken over from an earlier life of the manager");
+            info!(event = "process.taken-over", class, "taken over from an earlier life of the manager");
             let me = Rc::clone(self);
             let spec = Spec { class: class.clone(), needs: rights.needs };
             self.driver.input(Input::Adopt(spec));
@@ -299,7 +303,7 @@ impl ManagerShell {
                 self.tell_commit(commit::Input::Ready(class));
             }
             Err(error) => {
-                warn!(class, %error, "does not take its configuration");
+                warn!(event = "config.part-refused", class, %error, "does not take its configuration");
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }
         }
