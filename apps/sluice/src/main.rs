@@ -5,6 +5,7 @@ mod components;
 mod connect;
 mod output;
 mod profile;
+mod restart;
 mod show;
 mod status;
 
@@ -75,6 +76,21 @@ enum Command {
     Show {
         #[command(subcommand)]
         command: show::ShowCommand,
+        #[command(flatten)]
+        place: Where,
+    },
+    /// Replaces a component's process by a new one, which takes over all it has: no session drops, no packet is lost. If the new one
+    /// does not come up or fails its check, the old one goes on, and the exit status is 1.
+    Restart {
+        #[command(flatten)]
+        args: restart::RestartArgs,
+        #[command(flatten)]
+        place: Where,
+    },
+    /// Does the same with another executable.
+    Upgrade {
+        #[command(flatten)]
+        args: restart::UpgradeArgs,
         #[command(flatten)]
         place: Where,
     },
@@ -169,6 +185,8 @@ fn main() -> ExitCode {
         }
         Command::Status { place } => (status::run(&place), place.json),
         Command::Show { command, place } => (show::run(command, &place), place.json),
+        Command::Restart { args, place } => (restart::restart(args, &place), place.json),
+        Command::Upgrade { args, place } => (restart::upgrade(args, &place), place.json),
         Command::Call { args, place } => (call::run(args, &place), place.json),
         Command::Profile { args, place } => (profile::run(args, &place), place.json),
         Command::Lab { command } => {

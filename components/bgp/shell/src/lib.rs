@@ -35,7 +35,6 @@ use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity};
-use sluice_machine::Machine;
 use sluice_shell::part::Planned;
 use sluice_shell::{
     Component, Driver, Frame, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, clock,
@@ -468,11 +467,6 @@ impl Component for BgpShell {
         for connection in open {
             connection.closed().await;
         }
-    }
-
-    fn export_state(&self) -> Vec<u8> {
-        let state = self.with(|control| control.export());
-        state.and_then(|state| postcard::to_allocvec(&state).ok()).unwrap_or_default()
     }
 }
 

@@ -10,6 +10,7 @@ extern crate std;
 
 pub mod component;
 pub mod event;
+pub mod handover;
 pub mod machine;
 
 pub use component::{Phase, Spec};

@@ -4,6 +4,7 @@
 //! in `state.json`, so that its next life can take them over.
 
 mod configuration;
+mod handover;
 mod processes;
 mod service;
 mod state;
@@ -42,6 +43,7 @@ pub struct ManagerShell {
     router: Router,
     driver: Driver<Manager>,
     processes: Processes,
+    handovers: handover::HandOvers,
     loaded: RefCell<Loaded>,
     started: Instant,
     stopped: Notify,
@@ -92,6 +94,7 @@ async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
         ManagerShell {
             driver: Driver::new(Manager::new(), effect),
             processes,
+            handovers: handover::HandOvers::default(),
             finder,
             router,
             loaded: RefCell::new(loaded),
@@ -166,16 +169,9 @@ impl ManagerShell {
         };
         self.finder.set_principal(secret, principal(&rights));
         match self.processes.spawn(class, &rights, &secret) {
-            Ok(mut child) => {
+            Ok(child) => {
                 self.driver_later(Input::Spawned(class.into()));
-                let (me, class) = (Rc::clone(self), class.to_string());
-                tokio::task::spawn_local(async move {
-                    let how = match child.wait().await {
-                        Ok(status) => status.to_string(),
-                        Err(error) => error.to_string(),
-                    };
-                    me.ended(&class, secret, how);
-                });
+                self.follow(secret, child);
             }
             Err(error) => {
                 self.finder.remove_principal(&secret);
@@ -184,10 +180,27 @@ impl ManagerShell {
         }
     }
 
-    fn ended(&self, class: &str, secret: [u8; 16], how: String) {
+    /// Waits for the end of a process.
+    fn follow(self: &Rc<Self>, secret: [u8; 16], mut child: tokio::process::Child) {
+        let (me, pid) = (Rc::clone(self), child.id().unwrap_or(0));
+        tokio::task::spawn_local(async move {
+            let how = match child.wait().await {
+                Ok(status) => status.to_string(),
+                Err(error) => error.to_string(),
+            };
+            me.ended(pid, secret, how);
+        });
+    }
+
+    fn ended(&self, pid: u32, secret: [u8; 16], how: String) {
         self.finder.remove_principal(&secret);
-        self.processes.forget(class);
-        self.driver.input(Input::Exited(class.into(), how));
+        let class = self.processes.forget(pid);
+        if self.handovers.ended(pid, &how) {
+            return;
+        }
+        if let Some(class) = class {
+            self.driver.input(Input::Exited(class, how));
+        }
     }
 
     /// An input that follows from an output: after the core has returned.
@@ -210,8 +223,9 @@ impl ManagerShell {
             self.driver.input(Input::Adopt(spec));
             self.watch(&class);
             tokio::task::spawn_local(async move {
+                let pid = me.processes.pid(&class);
                 me.processes.wait_for_adopted(&class).await;
-                me.ended(&class, secret, "ended (adopted process)".into());
+                me.ended(pid, secret, "ended (adopted process)".into());
             });
         }
     }
@@ -234,6 +248,7 @@ impl ManagerShell {
     }
 
     async fn terminate(self: Rc<Self>, class: &str, end: End) {
+        self.handovers.cancel(class);
         let client = common::ComponentClient::new(&self.router, class).with_deadline(Duration::from_secs(2));
         if client.shutdown(common::ShutdownRequest { for_good: end == End::ForGood }).await.is_err() {
             self.processes.terminate(class);
