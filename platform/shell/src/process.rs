@@ -299,6 +299,9 @@ impl<C: Component> pb::Component for Life<C> {
         _ctx: &CallContext,
         request: pb::PrepareRequest,
     ) -> Result<pb::PrepareReply, XrlError> {
+        if self.succession.is_under_way() {
+            return Err(XrlError::Busy("it is handed over to another process; try again".into()));
+        }
         let change: Change = serde_json::from_str(&request.change)
             .map_err(|e| XrlError::BadArguments(format!("change: {e}")))?;
         let outcome = self.component.prepare(&Planned { part: &self.part.borrow(), change: &change });

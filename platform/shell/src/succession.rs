@@ -61,6 +61,13 @@ pub(crate) struct Succession {
     name: Cell<Option<TargetHandle>>,
 }
 
+impl Succession {
+    /// Whether nothing may change now.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.stage.get() != Stage::None
+    }
+}
+
 impl<C: Component> Life<C> {
     /// Hands over to the process `successor`; octets and descriptors that went there.
     pub(crate) async fn hand_over_to(&self, successor: u32) -> Result<(u64, u32), XrlError> {
