@@ -127,9 +127,10 @@ where
         let mut services = component.services();
         services.push(pb::component_service(Rc::clone(&life)));
         services.push(pb::profile_service(Rc::new(profile)));
+        services.push(crate::events::service());
         let handle: TargetHandle = router.register(Target::new(C::CLASS, services).singleton()).await?;
         Rc::clone(&component).registered(handle.instance().to_string()).await;
-        info!(class = C::CLASS, "registered");
+        info!(event = "process.registered", class = C::CLASS, "registered");
         tokio::select! {
             () = wait_for_end(&life) => {}
             // The manager was started anew and does not know of this process: it starts another one in its place.
@@ -244,7 +245,7 @@ impl<C: Component> pb::Component for Life<C> {
             }
             Err(reason) => {
                 self.prepared.take();
-                error!(reason, "configuration refused");
+                error!(event = "config.part-refused", reason, "configuration refused");
                 Err(XrlError::application(1, reason))
             }
         }
@@ -257,7 +258,7 @@ impl<C: Component> pb::Component for Life<C> {
             return Err(XrlError::application(1, "this change was not prepared; prepare it first"));
         };
         Rc::clone(&self.component).apply(settings).await.map_err(|reason| {
-            error!(reason, "configuration could not be applied");
+            error!(event = "config.part-not-applied", reason, "configuration could not be applied");
             XrlError::application(1, reason)
         })?;
         self.part.borrow_mut().apply(change);
@@ -304,18 +305,13 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
-/// Sends what the process reports to standard error: text for people, or JSON lines with `SLUICE_LOG_JSON=1`. `SLUICE_LOG` filters
-/// (`info`, `debug`, `bgp=debug`).
-pub fn start_log() {
+/// Sends what the process of a component reports to the journal or to standard error: text for people, or JSON lines with
+/// `SLUICE_LOG_JSON=1`. `SLUICE_LOG` filters (`info`, `debug`, `bgp=debug`).
+pub fn start_log(component: &str) {
     use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
     let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    // Where the log cannot be written (a full disk, a reader that is gone) there is nobody to tell it to; telling it on standard
-    // error all the same would end the process.
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
-    let json = std::env::var("SLUICE_LOG_JSON").is_ok_and(|v| v == "1");
     // A second start in one process (as tests do) keeps the first log.
-    let _ = if json { log.json().try_init() } else { log.with_ansi(false).try_init() };
+    let _ = tracing_subscriber::registry().with(filter).with(crate::events::Log::new(component)).try_init();
 }

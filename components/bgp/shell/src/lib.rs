@@ -203,14 +203,18 @@ impl BgpShell {
     }
 
     fn report(&self, event: &Event) {
-        match event.what {
-            PeerEvent::Up | PeerEvent::Down(_) => info!("{event}"),
+        let (id, neighbor) = (event.id(), event.peer);
+        match &event.what {
+            PeerEvent::Up => info!(event = id, %neighbor, "{event}"),
+            PeerEvent::Down(reason) => info!(event = id, %neighbor, %reason, "{event}"),
             PeerEvent::EndOfRib(_) => {
-                debug!("{event}");
+                debug!(event = id, %neighbor, "{event}");
                 self.rib.look();
             }
-            PeerEvent::Session(_) => debug!("{event}"),
-            PeerEvent::Malformed { .. } | PeerEvent::TooManyNeighbors => warn!("{event}"),
+            PeerEvent::Session(_) => debug!(event = id, %neighbor, "{event}"),
+            PeerEvent::Malformed { .. } | PeerEvent::TooManyNeighbors => {
+                warn!(event = id, %neighbor, "{event}");
+            }
         }
     }
 

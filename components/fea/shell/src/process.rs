@@ -143,7 +143,7 @@ impl FeaShell {
             match effect {
                 Effect::Interface(event) => self.tell_interface(event),
                 Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
-                Effect::Event(event) => info!("{event}"),
+                Effect::Event(event) => info!(event = event.id(), "{event}"),
                 Effect::Rejected { .. } => {}
             }
         }

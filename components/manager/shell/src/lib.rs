@@ -23,7 +23,6 @@ use committing::{Request, UnderWay};
 use editing::Editing;
 use processes::Processes;
 use revisions::{Revisions, Via};
-use starting::Start;
 use sluice_config::Tree;
 use sluice_manager::component::Phase;
 use sluice_manager::{End, Input, Manager, Output, Spec, commit};
@@ -32,6 +31,7 @@ use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1::{self as pb, configuration_service, manager_service};
 use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target};
+use starting::Start;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
@@ -91,7 +91,12 @@ pub fn start(options: StartOptions) -> anyhow::Result<()> {
     local.block_on(&runtime, serve(options, model, revisions, start))
 }
 
-async fn serve(options: StartOptions, model: Model, revisions: Revisions, start: Start) -> anyhow::Result<()> {
+async fn serve(
+    options: StartOptions,
+    model: Model,
+    revisions: Revisions,
+    start: Start,
+) -> anyhow::Result<()> {
     let own = random_secret()?;
     let operator = random_secret()?;
     let mut acl = Acl::from([
@@ -142,7 +147,11 @@ async fn serve(options: StartOptions, model: Model, revisions: Revisions, start:
         }
     });
     let served = Rc::new(service::Served(Rc::clone(&shell)));
-    let services = vec![manager_service(Rc::clone(&served)), configuration_service(served)];
+    let services = vec![
+        manager_service(Rc::clone(&served)),
+        configuration_service(served),
+        sluice_shell::events::service(),
+    ];
     let _registered = shell.router.register(Target::new("manager", services).singleton()).await?;
     {
         let me = Rc::clone(&shell);
@@ -176,7 +185,7 @@ impl ManagerShell {
             }
             Output::Kill(class) => self.processes.kill(&class),
             Output::AllStopped => self.stopped.notify_one(),
-            Output::Event(event) => info!("{event}"),
+            Output::Event(event) => info!(event = event.id(), "{event}"),
         }
     }
 
@@ -275,7 +284,7 @@ impl ManagerShell {
     fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
         for (class, secret) in adopted {
             let rights = self.model.rights(&class);
-            info!(class, "taken over from an earlier life of the manager");
+            info!(event = "process.taken-over", class, "taken over from an earlier life of the manager");
             let me = Rc::clone(self);
             let spec = Spec { class: class.clone(), needs: rights.needs };
             self.driver.input(Input::Adopt(spec));
@@ -294,7 +303,7 @@ impl ManagerShell {
                 self.tell_commit(commit::Input::Ready(class));
             }
             Err(error) => {
-                warn!(class, %error, "does not take its configuration");
+                warn!(event = "config.part-refused", class, %error, "does not take its configuration");
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }
         }
@@ -318,7 +327,9 @@ impl ManagerShell {
         });
         let (text, after) = match tree {
             Ok(read) => read,
-            Err(error) => return warn!(event = "config.refused", "the configuration stays as it is: {error}"),
+            Err(error) => {
+                return warn!(event = "config.refused", "the configuration stays as it is: {error}");
+            }
         };
         let request = Request {
             after,

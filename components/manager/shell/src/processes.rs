@@ -72,7 +72,7 @@ impl Processes {
         let mut command = Command::new(executable);
         command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
         command.env_clear();
-        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "RUST_BACKTRACE"] {
+        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "JOURNAL_STREAM", "RUST_BACKTRACE"] {
             if let Some(value) = std::env::var_os(kept) {
                 command.env(kept, value);
             }
