@@ -4,9 +4,9 @@ use crate::{ManagerShell, principal, random_secret};
 use sluice_manager::handover::{HandOver, Input, Output};
 use sluice_manager::{Input as ManagerInput, Phase};
 use sluice_shell::{Driver, successor_class};
-use sluice_xrl::LifeEvent;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::{LifeEvent, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -197,13 +197,13 @@ impl UnderWay {
             (report.octets, report.descriptors) = (reply.octets, reply.descriptors);
             report.handed_over_ms = self.took();
         });
-        self.driver.input(Input::HandedOver(outcome.map_err(|e| e.to_string())));
+        self.driver.input(Input::HandedOver(outcome.map_err(reason)));
     }
 
     async fn release(&self, shell: Rc<ManagerShell>) {
         let client = common::ComponentClient::new(&shell.router, &self.class).with_deadline(DEADLINE);
         let outcome = client.release(common::ReleaseRequest {}).await;
-        self.driver.input(Input::Released(outcome.map(|_| ()).map_err(|e| e.to_string())));
+        self.driver.input(Input::Released(outcome.map(|_| ()).map_err(reason)));
     }
 
     async fn tell_new(&self, shell: Rc<ManagerShell>) {
@@ -211,6 +211,14 @@ impl UnderWay {
         let client = common::ComponentClient::new(&shell.router, &next).with_deadline(DEADLINE);
         let outcome = client.take_over(common::TakeOverRequest {}).await;
         let outcome = outcome.map(|reply| self.report.borrow_mut().version = reply.version);
-        self.driver.input(Input::TookOver(outcome.map_err(|e| e.to_string())));
+        self.driver.input(Input::TookOver(outcome.map_err(reason)));
+    }
+}
+
+/// What a component says, in its own words.
+fn reason(error: XrlError) -> String {
+    match error {
+        XrlError::Application { message, .. } => message,
+        other => other.to_string(),
     }
 }
