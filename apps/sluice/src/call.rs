@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connect::with_router;
-use crate::output::{self, Failure};
+use crate::output::{Failure, print_json};
 use clap::Args;
 use serde_json::json;
 use sluice_xrl::text;
@@ -33,7 +33,7 @@ pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
                         })
                     })
                     .collect();
-                output::json(&json!({ "methods": all }));
+                print_json(&json!({ "methods": all }));
             } else {
                 methods.iter().for_each(|m| println!("{m}"));
             }
@@ -41,7 +41,7 @@ pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
         }
         let reply = text::call_text(&router, &args.xrl.unwrap_or_default()).await?;
         match as_json {
-            true => output::json(&reply.json),
+            true => print_json(&reply.json),
             false => println!("{}", reply.text),
         }
         Ok(())

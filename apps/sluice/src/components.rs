@@ -1,32 +1,52 @@
 //! The components of this executable: a row each.
 
-use sluice_config::Module;
 use sluice_manager_shell::Builtin;
 use sluice_shell::RunOptions;
 
-macro_rules! builtin {
+/// A file of a component's folder, where the row names it.
+macro_rules! shipped {
     ($class:literal, module) => {
-        Builtin {
-            class: $class,
-            rights: include_str!(concat!("../../../components/", $class, "/rights.toml")),
-            module: Some(Module {
-                name: concat!("sluice-", $class),
-                text: include_str!(concat!("../../../components/", $class, "/", $class, ".yang")),
-            }),
-        }
+        Some((
+            concat!("sluice-", $class),
+            include_str!(concat!("../../../components/", $class, "/", $class, ".yang")),
+        ))
     };
+    ($class:literal, commands) => {
+        Some(include_str!(concat!("../../../components/", $class, "/commands.toml")))
+    };
+    ($class:literal, none) => {
+        None
+    };
+}
+
+macro_rules! builtin {
     ($class:literal) => {
+        builtin!($class, none, none)
+    };
+    ($class:literal, module) => {
+        builtin!($class, module, none)
+    };
+    ($class:literal, $module:ident, $commands:ident) => {
         Builtin {
             class: $class,
             rights: include_str!(concat!("../../../components/", $class, "/rights.toml")),
-            module: None,
+            module: shipped!($class, $module),
+            commands: shipped!($class, $commands),
+            help: include_str!(concat!("../../../components/", $class, "/README.md")),
         }
     };
 }
 
+/// Commands of the manager, which no manager starts.
+pub const MANAGER_COMMANDS: &str = include_str!("../../../components/manager/commands.toml");
+
 /// What the manager may start.
-pub const BUILTINS: &[Builtin] =
-    &[builtin!("fea", module), builtin!("rib"), builtin!("bgp", module), builtin!("static", module)];
+pub const BUILTINS: &[Builtin] = &[
+    builtin!("fea", module),
+    builtin!("rib"),
+    builtin!("bgp", module, commands),
+    builtin!("static", module),
+];
 
 /// Runs a component until it is told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {

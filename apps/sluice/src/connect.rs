@@ -3,10 +3,50 @@
 use crate::Where;
 use crate::output::Failure;
 use sluice_xrl::{Router, RouterOptions};
+use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer may take.
+/// How long an answer may take where nothing else is said.
 pub const DEADLINE: Duration = Duration::from_secs(10);
+/// How long the Finder may take to answer, at most.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Connects as the operator.
+pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<Router, Failure> {
+    let secret = match sluice_manager_shell::operator_secret(run_dir) {
+        Ok(secret) => secret,
+        Err(error) => return Err(no_secret(run_dir, &error)),
+    };
+    let mut options = RouterOptions::new(run_dir.join("finder.sock"), secret, std::env::temp_dir());
+    options.patience = PATIENCE.min(timeout);
+    let router = Router::connect(options).await?;
+    router.finder_connected().await.map_err(|e| {
+        Failure::not_connected(format!(
+            "the router in {} does not answer ({e}); start it with `sluice start`",
+            run_dir.display()
+        ))
+    })?;
+    Ok(router)
+}
+
+fn no_secret(run_dir: &Path, error: &anyhow::Error) -> Failure {
+    // Whether the file is missing or may not be read are two things to do something about.
+    match std::fs::File::open(run_dir.join("operator.secret")) {
+        Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
+            Failure::new(Failure::PERMISSION, "not-allowed", format!("{error:#}"))
+        }
+        _ => Failure::not_connected(error),
+    }
+}
+
+/// Runs on this thread, with tasks that stay on it.
+pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::from(anyhow::Error::from(e)))?;
+    Ok(tokio::task::LocalSet::new().block_on(&runtime, act))
+}
 
 /// Connects as the operator and lets `act` do its work.
 pub fn with_router<F, Fut>(place: &Where, act: F) -> Result<(), Failure>
@@ -14,23 +54,5 @@ where
     F: FnOnce(Router) -> Fut,
     Fut: Future<Output = Result<(), Failure>>,
 {
-    let secret = sluice_manager_shell::operator_secret(&place.run_dir).map_err(Failure::not_connected)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::from(anyhow::Error::from(e)))?;
-    let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, async {
-        let sockets = std::env::temp_dir();
-        let mut options = RouterOptions::new(place.run_dir.join("finder.sock"), secret, sockets);
-        options.patience = Duration::from_secs(2);
-        let router = Router::connect(options).await?;
-        router.finder_connected().await.map_err(|e| {
-            Failure::not_connected(anyhow::anyhow!(
-                "the router in {} does not answer ({e}); start it with `sluice start`",
-                place.run_dir.display()
-            ))
-        })?;
-        act(router).await
-    })
+    block_on(async { act(connect(&place.run_dir, DEADLINE).await?).await })?
 }

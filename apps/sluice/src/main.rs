@@ -1,28 +1,45 @@
 //! The one executable: the router, its components, and the tools around it.
 
+mod bundle;
 mod call;
+mod commands;
+mod complete;
+mod completions;
 mod components;
+mod configure;
 mod connect;
+mod doctor;
+mod flags;
+mod front;
+mod man;
+mod monitor;
+mod one_shot;
 mod output;
+mod packages;
 mod profile;
+mod refusal;
 mod restart;
+mod schemas;
+mod session;
+mod shell;
 mod show;
 mod status;
 
 sluice_xrl::include_idl!();
 
-use clap::{Args, CommandFactory, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand};
 use output::Failure;
 use sluice_lab::LabCommand;
 use sluice_manager_shell::{ConfigSource, StartOptions};
 use sluice_shell::RunOptions;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// An open router platform.
 ///
-/// `sluice start` runs a router from a configuration file; `sluice show` looks at it; `sluice lab` builds whole networks of routers
-/// in namespaces to try things in.
+/// `sluice start` runs a router from a configuration file. `sluice` alone opens the interactive shell, where `?` says what may follow;
+/// its commands (`show ...`, `configure ...`, `monitor`) are also commands by themselves. `sluice lab` builds whole networks of routers in
+/// namespaces to try things in.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 struct Cli {
@@ -39,6 +56,15 @@ struct Where {
     /// Print one JSON document instead of text, errors too.
     #[arg(long, short = 'j', global = true)]
     json: bool,
+    /// Print all at once, also on a terminal.
+    #[arg(long, global = true, hide = true)]
+    no_pager: bool,
+    /// No colours, also on a terminal.
+    #[arg(long, global = true, hide = true)]
+    no_color: bool,
+    /// No remarks beside the result.
+    #[arg(long, short = 'q', global = true, hide = true)]
+    quiet: bool,
 }
 
 #[derive(Subcommand)]
@@ -48,9 +74,12 @@ enum Command {
         /// The configuration file.
         #[arg(long, short, default_value = "/etc/sluice/sluice.conf")]
         config: PathBuf,
-        /// A folder with YANG modules of third-party components.
-        #[arg(long, default_value = "/etc/sluice/yang")]
-        yang_dir: PathBuf,
+        /// The folder with the packages of third-party components.
+        #[arg(long, default_value = "/etc/sluice/packages")]
+        packages_dir: PathBuf,
+        /// The folder of what was committed; `/var/lib/sluice` if absent, or `state` in a run-time folder that is not the usual one.
+        #[arg(long)]
+        state_dir: Option<PathBuf>,
         #[command(flatten)]
         place: Where,
     },
@@ -62,22 +91,10 @@ enum Command {
         #[command(flatten)]
         place: Where,
     },
-    /// Succeeds if the router runs and all its components are ready.
-    Status {
-        #[command(flatten)]
-        place: Where,
-    },
     /// Works with configuration files.
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
-    },
-    /// Shows what the router does.
-    Show {
-        #[command(subcommand)]
-        command: show::ShowCommand,
-        #[command(flatten)]
-        place: Where,
     },
     /// Replaces a component's process by a new one, which takes over all it has: no session drops, no packet is lost. If the new one
     /// does not come up or fails its check, the old one goes on, and the exit status is 1.
@@ -130,10 +147,24 @@ enum Command {
     /// A large network runs until it has come to rest. A campaign runs many small ones with random faults and checks each; a network that
     /// fails is cut down and written to a file, from which --replay runs it again.
     Simulate(Box<sluice_sim::SimulateArgs>),
+    /// Prints the JSON Schema of what a command prints with --json; without a command all that there are.
+    Schema {
+        /// The command's words.
+        command: Vec<String>,
+    },
     /// Prints a completion script for a shell.
     Completions {
         /// The shell.
-        shell: clap_complete::Shell,
+        shell: completions::Shell,
+    },
+    /// Prints what may follow a line; completion scripts call this.
+    #[command(name = "__complete", hide = true)]
+    Complete {
+        /// The shell.
+        shell: completions::Shell,
+        /// The line up to the cursor, the program's name included.
+        #[arg(allow_hyphen_values = true)]
+        line: String,
     },
     /// Prints the manual page, or writes one for each command into a folder.
     Man {
@@ -155,91 +186,120 @@ enum ConfigCommand {
     Check {
         /// The configuration file.
         file: PathBuf,
-        /// A folder with YANG modules of third-party components.
-        #[arg(long, default_value = "/etc/sluice/yang")]
-        yang_dir: PathBuf,
+        /// The folder with the packages of third-party components.
+        #[arg(long, default_value = "/etc/sluice/packages")]
+        packages_dir: PathBuf,
         /// Print one JSON document instead of text.
         #[arg(long, short = 'j')]
         json: bool,
     },
 }
 
-fn source(file: PathBuf, yang_dir: PathBuf) -> ConfigSource {
-    ConfigSource { file, builtins: components::BUILTINS, yang_dir: Some(yang_dir) }
+fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
+    ConfigSource { file, builtins: components::BUILTINS, packages_dir, state_dir }
+}
+
+/// Where a router keeps what was committed, unless it is told.
+fn state_dir(run_dir: &Path) -> PathBuf {
+    match run_dir == Path::new("/run/sluice") {
+        true => "/var/lib/sluice".into(),
+        false => run_dir.join("state"),
+    }
 }
 
 fn main() -> ExitCode {
-    let (result, json) = match Cli::parse().command {
-        Command::Start { config, yang_dir, place } => {
-            sluice_shell::start_log();
-            let options = StartOptions { source: source(config, yang_dir), run_dir: place.run_dir };
+    let args: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
+    let json = flags::wants_json(&args);
+    match front::choose(&args) {
+        Ok(front::Choice::Tool) => {}
+        Ok(front::Choice::Words(flags, words)) => return shell::one_command(flags, words),
+        Ok(front::Choice::Interactive(flags)) => return shell::run(flags, None),
+        Ok(front::Choice::Help(words)) => return front::help(&words),
+        Ok(front::Choice::Version) => {
+            println!("sluice {}", env!("CARGO_PKG_VERSION"));
+            return ExitCode::SUCCESS;
+        }
+        Err(failure) => return output::fail(&failure, json),
+    }
+    match Cli::try_parse() {
+        Ok(cli) => run_tool(cli.command),
+        Err(error) if json && error.use_stderr() => {
+            let text = error.render().to_string();
+            let text = text.trim().trim_start_matches("error: ").to_string();
+            output::fail(&Failure::usage(text), true)
+        }
+        Err(error) => error.exit(),
+    }
+}
+
+fn run_tool(command: Command) -> ExitCode {
+    let (result, json) = match command {
+        Command::Start { config, packages_dir, state_dir: chosen, place } => {
+            sluice_shell::start_log("manager");
+            let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
+            let source = source(config, packages_dir, state_dir);
+            let options = StartOptions { source, run_dir: place.run_dir };
             (sluice_manager_shell::start(options).map_err(Failure::from), place.json)
         }
         Command::Run { component, place } => {
-            sluice_shell::start_log();
+            sluice_shell::start_log(&component);
             let options = RunOptions { run_dir: place.run_dir };
             (components::run(&component, options).map_err(Failure::from), place.json)
         }
-        Command::Config { command: ConfigCommand::Check { file, yang_dir, json } } => {
-            (check(file, yang_dir, json), json)
+        Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
+            (check(file, packages_dir, json), json)
         }
-        Command::Status { place } => (status::run(&place), place.json),
-        Command::Show { command, place } => (show::run(command, &place), place.json),
         Command::Restart { args, place } => (restart::restart(args, &place), place.json),
         Command::Upgrade { args, place } => (restart::upgrade(args, &place), place.json),
         Command::Call { args, place } => (call::run(args, &place), place.json),
         Command::Profile { args, place } => (profile::run(args, &place), place.json),
         Command::Lab { command } => {
-            return sluice_lab::run(command).unwrap_or_else(|error| Failure::from(error).print(false));
+            return sluice_lab::run(command)
+                .unwrap_or_else(|error| output::fail(&Failure::from(error), false));
         }
         Command::Bgpsim(args) => {
             return sluice_bgpsim::cli::run(&args)
-                .unwrap_or_else(|error| Failure::from(error).print(args.json));
+                .unwrap_or_else(|error| output::fail(&Failure::from(error), args.json));
         }
         Command::Bench { command: BenchCommand::BgpProfile(args) } => {
             (bench_profile::run(&args).map_err(Failure::from), false)
         }
         Command::Simulate(args) => {
-            return sluice_sim::cli::run(&args).unwrap_or_else(|error| Failure::from(error).print(args.json));
+            return sluice_sim::cli::run(&args)
+                .unwrap_or_else(|error| output::fail(&Failure::from(error), args.json));
         }
+        Command::Schema { command } => (schemas::print(&command), false),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "sluice", &mut std::io::stdout());
+            print!("{}", shell.script());
             (Ok(()), false)
         }
-        Command::Man { into } => (man(into), false),
+        Command::Complete { shell, line } => (completions::run(shell, &line), false),
+        Command::Man { into } => (man::run(into), false),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.print(json),
+        Err(failure) => output::fail(&failure, json),
     }
 }
 
-fn check(file: PathBuf, yang_dir: PathBuf, json: bool) -> Result<(), Failure> {
+fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    sluice_manager_shell::check(&source(file, yang_dir)).map_err(Failure::config)?;
+    sluice_manager_shell::check(&source(file, packages_dir, PathBuf::new())).map_err(Failure::config)?;
     match json {
-        true => output::json(&serde_json::json!({ "file": shown, "valid": true })),
+        true => output::print_json(&serde_json::json!({ "file": shown, "valid": true })),
         false => println!("{shown}: valid"),
     }
     Ok(())
 }
 
-fn man(into: Option<PathBuf>) -> Result<(), Failure> {
-    let written = match into {
-        Some(folder) => {
-            std::fs::create_dir_all(&folder).and_then(|()| clap_mangen::generate_to(Cli::command(), &folder))
-        }
-        None => clap_mangen::Man::new(Cli::command()).render(&mut std::io::stdout()),
-    };
-    written.map_err(|e| Failure::from(anyhow::Error::from(e)))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::CommandFactory;
 
     #[test]
     fn the_grammar_is_sound() {
         Cli::command().debug_assert();
+        front::whole().debug_assert();
     }
 }

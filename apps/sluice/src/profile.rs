@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connect::{DEADLINE, with_router};
-use crate::output::{self, Failure, Table};
+use crate::output::{self, Failure, Table, print_json};
 use clap::Args;
 use serde_json::{Value, json};
 use sluice_xrl::Router;
@@ -94,7 +94,7 @@ impl Journeys {
             };
             table.row([vec![(*words).to_string()], cells].concat());
         }
-        table.print("");
+        table.print();
         println!("{} routes, milliseconds since entering BGP", self.complete());
     }
 
@@ -130,7 +130,7 @@ pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
         let journeys = followed?;
         off?;
         match as_json {
-            true => output::json(&journeys.json()),
+            true => print_json(&journeys.json()),
             false => journeys.print(),
         }
         Ok(())

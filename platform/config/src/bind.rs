@@ -1,293 +1,342 @@
-//! Statements to a validated tree: every word finds its schema node, every error its place.
+//! Statements to a tree: every word finds its definition, every error its place.
 
-use crate::error::{ConfigError, Place};
+use crate::entries::{Entries, Key, SEPARATOR};
+use crate::error::{ConfigError, Place, nearest};
+use crate::index::{Def, Id, Kind, ROOT};
 use crate::schema::Schema;
 use crate::text::{self, Statement, Word};
-use serde_json::Value;
-use std::collections::BTreeMap;
-use yang5::data::{Data, DataFormat, DataPrinterFlags, DataTree, DataValidationFlags};
-use yang5::schema::{DataValueType, SchemaNode, SchemaNodeKind};
+use crate::tree::{Block, Item, Leaf, Tree};
+use std::sync::Arc;
 
-/// A valid configuration.
-#[derive(Clone, PartialEq, Debug)]
-pub struct Config {
-    /// The text that it was read from.
-    pub text: String,
-    /// The whole tree as JSON, module names left out, defaults filled in.
-    pub tree: Value,
-}
+/// What a secret is shown as; no secret can be this.
+pub const HIDDEN: &str = "<hidden>";
 
-impl Config {
-    /// The part of the tree at a path of containers; `None` if it is not configured.
-    pub fn part(&self, path: &[String]) -> Option<&Value> {
-        path.iter().try_fold(&self.tree, |value, name| value.get(name))
-    }
-}
-
-struct Binder<'a> {
-    file: &'a str,
-    text: &'a str,
-    tree: DataTree<'a>,
-    /// Where each data path was written, for what only the whole tree can show to be wrong.
-    places: BTreeMap<String, Place>,
+/// Puts statements into a tree.
+pub(crate) struct Binder<'a> {
+    pub schema: &'a Schema,
+    pub file: &'a str,
+    pub text: &'a str,
+    /// Whether a statement takes the place of what cannot stand beside it (RFC 7950, section 7.9); what stands in one text is to be
+    /// without such contradictions.
+    pub replaces: bool,
+    /// The names and keys from the top to where we are.
+    pub trail: Vec<Arc<str>>,
+    /// A data path whose place is sought, and the nearest that was found so far with the number of words that agree.
+    sought: Option<(Vec<Arc<str>>, usize, Place)>,
 }
 
 impl Schema {
-    /// Reads a configuration text; `file` is the name used in errors.
-    pub fn read(&self, file: &str, text: &str) -> Result<Config, ConfigError> {
+    /// Reads and validates a configuration text; `file` is the name used in errors.
+    pub fn read(&self, file: &str, text: &str) -> Result<Tree, ConfigError> {
+        let tree = self.bind(&Tree::empty(), file, text, false)?;
+        self.check(None, &tree).map_err(|fault| self.placed(file, text, fault))?;
+        Ok(tree)
+    }
+
+    /// A tree with a text's statements in it too. Each takes the place of what cannot stand beside it; whether the whole is valid is
+    /// for [`Schema::validate`] to say.
+    pub fn merge(&self, tree: &Tree, file: &str, text: &str) -> Result<Tree, ConfigError> {
+        self.bind(tree, file, text, true)
+    }
+
+    fn bind(&self, tree: &Tree, file: &str, text: &str, replaces: bool) -> Result<Tree, ConfigError> {
         let statements = text::parse(file, text)?;
-        let mut binder = Binder { file, text, tree: DataTree::new(&self.context), places: BTreeMap::new() };
-        let top = self.top();
-        binder.block(&statements, &top, "", &[])?;
-        binder.finish()
+        let mut tree = tree.clone();
+        let mut binder = Binder::new(self, file, text);
+        binder.replaces = replaces;
+        binder.block(&statements, ROOT, Arc::make_mut(&mut tree.root))?;
+        Ok(tree)
+    }
+
+    /// A fault of a tree that was read from `text`, at its place.
+    fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
+        let mut place = Place { line: 1, column: 1, length: 1 };
+        if let Ok(statements) = text::parse(file, text) {
+            let mut binder = Binder::new(self, file, text);
+            binder.sought = Some((fault.path, 0, place));
+            let bound = binder.block(&statements, ROOT, &mut Block::default());
+            debug_assert!(bound.is_ok(), "it was bound before");
+            place = binder.sought.map_or(place, |(_, _, place)| place);
+        }
+        let error = ConfigError::new(file, text, place, fault.message);
+        match fault.expected {
+            Some(expected) => error.expecting(expected),
+            None => error,
+        }
     }
 }
 
+/// What is wrong with a tree.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// Where: names and keys from the top.
+    pub path: Vec<Arc<str>>,
+    pub message: String,
+    pub expected: Option<String>,
+}
+
 impl<'a> Binder<'a> {
-    fn error(&self, place: Place, message: impl Into<String>) -> ConfigError {
+    pub fn new(schema: &'a Schema, file: &'a str, text: &'a str) -> Self {
+        Binder { schema, file, text, replaces: false, trail: Vec::new(), sought: None }
+    }
+
+    pub fn error(&self, place: Place, message: impl Into<String>) -> ConfigError {
         ConfigError::new(self.file, self.text, place, message)
     }
 
-    fn block(
-        &mut self,
-        statements: &[Statement],
-        nodes: &[SchemaNode<'a>],
-        path: &str,
-        names: &[String],
-    ) -> Result<(), ConfigError> {
+    fn block(&mut self, statements: &[Statement], def: Id, block: &mut Block) -> Result<(), ConfigError> {
         for statement in statements {
-            self.statement(&statement.words, statement.block.as_deref(), nodes, path, names)?;
+            self.statement(&statement.words, statement.block.as_deref(), def, block)?;
         }
         Ok(())
     }
 
-    fn statement(
+    /// Puts a statement into a block of a definition.
+    pub fn statement(
         &mut self,
         words: &[Word],
-        block: Option<&[Statement]>,
-        nodes: &[SchemaNode<'a>],
-        path: &str,
-        names: &[String],
+        inner: Option<&[Statement]>,
+        def: Id,
+        block: &mut Block,
     ) -> Result<(), ConfigError> {
         let Some((name, rest)) = words.split_first() else { return Ok(()) };
-        let Some(node) = nodes.iter().find(|n| n.name() == name.text) else {
-            return Err(self.unknown(name, nodes, names));
-        };
-        let mut path = step(path, node);
-        let mut names = names.to_vec();
-        names.push(name.text.clone());
-        match node.kind() {
-            SchemaNodeKind::Container => {
-                if node.is_np_container() {
-                    self.note(&path, name.place);
-                } else {
-                    self.create(&path, None, name, None)?;
-                }
-                self.inside(rest, block, node, &path, &names, name)
+        let index = &self.schema.index;
+        let id = self.child(def, name)?;
+        let depth = self.trail.len();
+        self.trail.push(index[id].name.clone());
+        self.note(name.place);
+        if self.replaces && !index[def].body.choices.is_empty() {
+            for rival in index[def].body.rivals(id) {
+                block.remove(&index[rival].name);
             }
-            SchemaNodeKind::List => {
-                let keys: Vec<SchemaNode<'a>> = node.list_keys().collect();
-                if rest.len() < keys.len() {
-                    let wanted: Vec<&str> = keys.iter().map(|k| k.name()).collect();
-                    let missing = self.error(name.place, format!("`{}` needs its key", name.text));
-                    return Err(missing.expecting(format!(
-                        "`{} {}`",
-                        name.text,
-                        wanted.join(" ").to_uppercase()
-                    )));
-                }
-                for (key, value) in keys.iter().zip(rest) {
-                    let quote = if value.text.contains('\'') { '"' } else { '\'' };
-                    path.push_str(&format!("[{}={quote}{}{quote}]", key.name(), value.text));
-                }
-                self.create(&path, None, rest.first().unwrap_or(name), keys.first())?;
-                self.inside(&rest[keys.len()..], block, node, &path, &names, name)
-            }
-            SchemaNodeKind::Leaf => {
-                if let Some(block) = block {
-                    let place = block.first().and_then(|s| s.words.first()).map_or(name.place, |w| w.place);
-                    let wrong = self.error(place, format!("`{}` is a single value, not a block", name.text));
-                    return Err(wrong.expecting(format!("`{} {};`", name.text, type_words(node))));
-                }
-                match rest {
-                    [value] => self.leaf(&path, value, node),
-                    [] if is_flag(node) => self.create(&path, flag_value(node), name, Some(node)),
-                    [] => Err(self
-                        .error(name.place, format!("`{}` needs a value", name.text))
-                        .expecting(type_words(node))),
-                    [_, extra, ..] => Err(self
-                        .error(extra.place, format!("`{}` takes one value", name.text))
-                        .expecting("`;`")),
-                }
-            }
-            SchemaNodeKind::LeafList => {
-                for value in rest {
-                    let path = format!("{path}[.='{}']", value.text);
-                    self.create(&path, None, value, Some(node))?;
-                }
-                match rest.is_empty() {
-                    true => Err(self
-                        .error(name.place, format!("`{}` needs values", name.text))
-                        .expecting(type_words(node))),
-                    false => Ok(()),
-                }
-            }
-            _ => Err(self.error(name.place, format!("`{}` cannot be configured", name.text))),
         }
+        match &index[id].kind {
+            Kind::Container { .. } => self.container(name, rest, inner, id, block)?,
+            Kind::List { .. } => self.entry(name, rest, inner, id, block)?,
+            Kind::Leaf => self.leaf(name, rest, inner, def, id, block)?,
+            Kind::Values { .. } => self.values(name, rest, inner, id, block)?,
+        }
+        self.trail.truncate(depth);
+        Ok(())
+    }
+
+    fn container(
+        &mut self,
+        name: &Word,
+        rest: &[Word],
+        inner: Option<&[Statement]>,
+        id: Id,
+        block: &mut Block,
+    ) -> Result<(), ConfigError> {
+        let def = &self.schema.index[id];
+        let item = block.item(&def.name, || Item::Container(Arc::default()));
+        if let Item::Container(container) = item {
+            let container = Arc::make_mut(container);
+            self.inside(name, rest, inner, id, container)?;
+            if def.is_plain_container() && container.is_empty() {
+                block.remove(&def.name);
+            }
+        }
+        Ok(())
+    }
+
+    fn entry(
+        &mut self,
+        name: &Word,
+        rest: &[Word],
+        inner: Option<&[Statement]>,
+        id: Id,
+        block: &mut Block,
+    ) -> Result<(), ConfigError> {
+        let def = &self.schema.index[id];
+        let (key, leaves) = self.key(name, rest, id)?;
+        self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));
+        self.note(rest.first().map_or(name.place, |word| word.place));
+        let rest = &rest[leaves.len()..];
+        let item = block.item(&def.name, || Item::List(Entries::new(def.is_listed())));
+        let Item::List(entries) = item else { return Ok(()) };
+        let make = || {
+            let mut block = Block::default();
+            for (name, leaf) in def.keys().iter().zip(leaves) {
+                block.item(name, || Item::Leaf(leaf));
+            }
+            Arc::new(block)
+        };
+        if let Some(entry) = entries.entry(&key, make) {
+            self.inside(name, rest, inner, id, Arc::make_mut(entry))?;
+        }
+        Ok(())
+    }
+
+    fn leaf(
+        &mut self,
+        name: &Word,
+        rest: &[Word],
+        inner: Option<&[Statement]>,
+        parent: Id,
+        id: Id,
+        block: &mut Block,
+    ) -> Result<(), ConfigError> {
+        let index = &self.schema.index;
+        let def = &index[id];
+        self.no_block(name, inner, def)?;
+        let leaf = match rest {
+            [value] => self.value(value, id)?,
+            [] => def.flag.clone().ok_or_else(|| {
+                self.error(name.place, format!("`{}` needs a value", name.text)).expecting(&def.expects)
+            })?,
+            [_, extra, ..] => {
+                return Err(self
+                    .error(extra.place, format!("`{}` takes one value", name.text))
+                    .expecting("`;`"));
+            }
+        };
+        if index[parent].keys().contains(&def.name) {
+            if block.leaf(&def.name).is_some_and(|written| *written != leaf) {
+                let place = rest.first().map_or(name.place, |word| word.place);
+                let wrong = format!("`{}` names its entry and cannot be another here", name.text);
+                return Err(self.error(place, wrong));
+            }
+            return Ok(());
+        }
+        block.put(&def.name, Item::Leaf(leaf));
+        Ok(())
+    }
+
+    fn values(
+        &mut self,
+        name: &Word,
+        rest: &[Word],
+        inner: Option<&[Statement]>,
+        id: Id,
+        block: &mut Block,
+    ) -> Result<(), ConfigError> {
+        let def = &self.schema.index[id];
+        self.no_block(name, inner, def)?;
+        if rest.is_empty() {
+            let short = self.error(name.place, format!("`{}` needs values", name.text));
+            return Err(short.expecting(&def.expects));
+        }
+        for word in rest {
+            let leaf = self.value(word, id)?;
+            self.trail.push(leaf.text.clone());
+            self.note(word.place);
+            self.trail.pop();
+            if let Item::Values(values) =
+                block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
+            {
+                values.entry(&leaf.text, || leaf.form);
+            }
+        }
+        Ok(())
+    }
+
+    fn no_block(&self, name: &Word, inner: Option<&[Statement]>, def: &Def) -> Result<(), ConfigError> {
+        let Some(inner) = inner else { return Ok(()) };
+        let place = inner.first().and_then(|s| s.words.first()).map_or(name.place, |w| w.place);
+        let wrong = self.error(place, format!("`{}` is a value, not a block", name.text));
+        Err(wrong.expecting(format!("`{} {};`", name.text, def.expects)))
     }
 
     /// What follows a container's name or a list's keys: a block, more words, or the end.
     fn inside(
         &mut self,
-        rest: &[Word],
-        block: Option<&[Statement]>,
-        node: &SchemaNode<'a>,
-        path: &str,
-        names: &[String],
         name: &Word,
+        rest: &[Word],
+        inner: Option<&[Statement]>,
+        id: Id,
+        block: &mut Block,
     ) -> Result<(), ConfigError> {
-        let children = config_children(node);
-        match (rest, block) {
-            ([], Some(block)) => self.block(block, &children, path, names),
-            ([], None) if node.kind() == SchemaNodeKind::List || !node.is_np_container() => Ok(()),
+        match (rest, inner) {
+            ([], Some(inner)) => self.block(inner, id, block),
+            ([], None) if !self.schema.index[id].is_plain_container() => Ok(()),
             ([], None) => {
                 let short = self.error(name.place, format!("`{}` says nothing", name.text));
-                Err(short.expecting(format!("`{{` with {}", one_of(&children))))
+                Err(short.expecting(format!("`{{` with {}", one_of(&self.schema.index[id]))))
             }
-            (rest, block) => self.statement(rest, block, &children, path, names),
+            (rest, inner) => self.statement(rest, inner, id, block),
         }
     }
 
-    fn unknown(&self, word: &Word, nodes: &[SchemaNode<'_>], names: &[String]) -> ConfigError {
-        let context = if names.is_empty() { String::new() } else { format!(" in `{}`", names.join(" ")) };
-        self.error(word.place, format!("unknown statement `{}`{context}", word.text)).expecting(one_of(nodes))
+    /// The definition that a word names.
+    pub fn child(&self, def: Id, word: &Word) -> Result<Id, ConfigError> {
+        let def = &self.schema.index[def];
+        def.child(&word.text).ok_or_else(|| {
+            let context = match self.trail.as_slice() {
+                [] => String::new(),
+                trail => format!(" in `{}`", trail.join(" ")),
+            };
+            self.error(word.place, format!("unknown statement `{}`{context}", word.text))
+                .expecting(one_of(def))
+                .hinting(nearest(&word.text, def.names()))
+        })
     }
 
-    fn note(&mut self, path: &str, place: Place) {
-        self.places.entry(path.to_string()).or_insert(place);
-    }
-
-    fn leaf(&mut self, path: &str, value: &Word, node: &SchemaNode<'a>) -> Result<(), ConfigError> {
-        self.create(path, Some(&value.text), value, Some(node))
-    }
-
-    fn create(
-        &mut self,
-        path: &str,
-        value: Option<&str>,
-        word: &Word,
-        node: Option<&SchemaNode<'a>>,
-    ) -> Result<(), ConfigError> {
-        self.note(path, word.place);
-        match self.tree.new_path(path, value, false) {
-            Ok(_) => Ok(()),
-            Err(e) => {
-                let wrong =
-                    self.error(word.place, format!("`{}` is not valid here: {}", word.text, words_of(&e)));
-                Err(match node {
-                    Some(node) => wrong.expecting(type_words(node)),
-                    None => wrong,
-                })
-            }
+    /// The key of an entry, and its leaves, from the words after the list's name.
+    pub fn key(&self, name: &Word, rest: &[Word], id: Id) -> Result<(Key, Vec<Leaf>), ConfigError> {
+        let def = &self.schema.index[id];
+        let keys = def.keys();
+        if rest.len() < keys.len() {
+            let missing = self.error(name.place, format!("`{}` needs its key", name.text));
+            return Err(missing.expecting(format!("`{} {}`", name.text, keys.join(" ").to_uppercase())));
         }
-    }
-
-    fn finish(mut self) -> Result<Config, ConfigError> {
-        let flags = DataValidationFlags::NO_STATE | DataValidationFlags::PRESENT;
-        if let Err(e) = self.tree.validate(flags) {
-            let path = e.path.clone().unwrap_or_default();
-            let place = self.place_of(&path);
-            return Err(self.error(place, words_of(&e)));
+        let mut leaves = Vec::with_capacity(keys.len());
+        for (key, word) in keys.iter().zip(rest) {
+            leaves.push(self.value(word, def.child(key).unwrap_or(id))?);
         }
-        let flags = DataPrinterFlags::WITH_SIBLINGS | DataPrinterFlags::WD_ALL;
-        let json = self
-            .tree
-            .print_string(DataFormat::JSON, flags)
-            .map_err(|e| self.error(Place::default(), words_of(&e)))?;
-        let tree = serde_json::from_str(&json).map_err(|e| self.error(Place::default(), e.to_string()))?;
-        Ok(Config { text: self.text.into(), tree: strip_modules(tree) })
+        let key = match leaves.as_slice() {
+            [leaf] => leaf.text.clone(),
+            leaves => join_key(leaves.iter().map(|leaf| &*leaf.text)),
+        };
+        Ok((key, leaves))
     }
 
-    /// The place of the nearest written node at or above a data path.
-    fn place_of(&self, path: &str) -> Place {
-        let mut path = path;
-        loop {
-            if let Some(place) = self.places.get(path) {
-                return *place;
-            }
-            match path.rfind(['/', '[']) {
-                Some(0) | None => return Place { line: 1, column: 1, length: 1 },
-                Some(cut) => path = &path[..cut],
+    /// A word as a value of a leaf or leaf-list.
+    pub fn value(&self, word: &Word, id: Id) -> Result<Leaf, ConfigError> {
+        let def = &self.schema.index[id];
+        if def.is_secret && word.text == HIDDEN {
+            let hidden = format!("`{HIDDEN}` only stands for a secret that is not shown");
+            return Err(self.error(word.place, hidden).expecting("the secret itself"));
+        }
+        match self.schema.yang.canonical(id, &word.text) {
+            Ok((text, form)) => Ok(Leaf { text: text.into(), form }),
+            Err(reason) => {
+                // A pattern tells people less than the name of the type does.
+                let is_dark =
+                    reason.contains("Unsatisfied pattern") || reason.contains("no matching subtype");
+                let words = match reason.lines().next() {
+                    _ if def.is_secret => ": it does not fit".into(),
+                    Some(reason) if !is_dark => format!(": {reason}"),
+                    _ => String::new(),
+                };
+                let shown = if def.is_secret { HIDDEN } else { &word.text };
+                Err(self
+                    .error(word.place, format!("`{shown}` is not valid here{words}"))
+                    .expecting(&def.expects))
             }
         }
     }
-}
 
-fn step(path: &str, node: &SchemaNode<'_>) -> String {
-    format!("{path}/{}:{}", node.module().name(), node.name())
-}
-
-/// Children that an operator may write, those of choices taken out of them.
-fn config_children<'a>(node: &SchemaNode<'a>) -> Vec<SchemaNode<'a>> {
-    let mut found = Vec::new();
-    for child in node.children() {
-        match child.kind() {
-            SchemaNodeKind::Choice | SchemaNodeKind::Case => found.extend(config_children(&child)),
-            _ if child.is_config() => found.push(child),
-            _ => {}
+    /// Remembers a place if it is nearer to what is sought than any before.
+    fn note(&mut self, place: Place) {
+        if let Some((path, depth, found)) = &mut self.sought
+            && self.trail.len() > *depth
+            && path.starts_with(&self.trail)
+        {
+            (*depth, *found) = (self.trail.len(), place);
         }
     }
-    found
 }
 
-fn is_flag(node: &SchemaNode<'_>) -> bool {
-    matches!(node.leaf_type().map(|t| t.base_type()), Some(DataValueType::Empty | DataValueType::Bool))
+/// One key of several values.
+pub(crate) fn join_key<'t>(values: impl Iterator<Item = &'t str>) -> Key {
+    values.collect::<Vec<_>>().join(&SEPARATOR.to_string()).into()
 }
 
-fn flag_value(node: &SchemaNode<'_>) -> Option<&'static str> {
-    match node.leaf_type().map(|t| t.base_type()) {
-        Some(DataValueType::Bool) => Some("true"),
-        _ => None,
-    }
-}
-
-fn one_of(nodes: &[SchemaNode<'_>]) -> String {
-    let mut names: Vec<&str> = nodes.iter().map(|n| n.name()).collect();
-    names.sort_unstable();
-    names.dedup();
-    match names.as_slice() {
+fn one_of(def: &Def) -> String {
+    match def.names().collect::<Vec<_>>().as_slice() {
         [] => "nothing".into(),
         [one] => format!("`{one}`"),
         many => format!("one of {}", many.join(", ")),
-    }
-}
-
-fn type_words(node: &SchemaNode<'_>) -> String {
-    let Some(kind) = node.leaf_type() else { return "a value".into() };
-    match (kind.typedef_name(), kind.base_type()) {
-        (Some(name), _) if !name.is_empty() => format!("a value of type {name}"),
-        (_, DataValueType::Bool) => "true or false".into(),
-        (_, DataValueType::Empty) => "nothing after it".into(),
-        (_, base) => format!("a value of type {}", format!("{base:?}").to_lowercase()),
-    }
-}
-
-/// What libyang says, in one line.
-pub(crate) fn words_of(e: &yang5::Error) -> String {
-    e.msg.clone().unwrap_or_else(|| e.to_string()).trim_end_matches('.').to_string()
-}
-
-fn strip_modules(value: Value) -> Value {
-    match value {
-        Value::Object(map) => Value::Object(
-            map.into_iter()
-                .map(|(name, value)| {
-                    let name = name.split_once(':').map_or(name.clone(), |(_, local)| local.to_string());
-                    (name, strip_modules(value))
-                })
-                .collect(),
-        ),
-        Value::Array(all) => Value::Array(all.into_iter().map(strip_modules).collect()),
-        other => other,
     }
 }

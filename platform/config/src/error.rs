@@ -1,9 +1,11 @@
 //! Errors with a place.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
+use thiserror::Error;
 
 /// A place in a configuration text.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Place {
     /// Line, from 1.
     pub line: u32,
@@ -13,19 +15,23 @@ pub struct Place {
     pub length: u32,
 }
 
-/// Why a configuration is refused.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// Why a configuration, or a change of one, is refused.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigError {
-    /// The file, as the operator named it.
+    /// The file, as the operator named it; `statement` if this is about one that was given by itself.
     pub file: String,
     /// Where.
     pub place: Place,
     /// What is wrong.
     pub message: String,
     /// What would be right.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
+    /// What was probably meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<Box<str>>,
     /// The line of the text.
-    pub source_line: String,
+    pub source_line: Box<str>,
 }
 
 impl ConfigError {
@@ -36,12 +42,18 @@ impl ConfigError {
             place,
             message: message.into(),
             expected: None,
+            hint: None,
             source_line: text.lines().nth(index).unwrap_or_default().into(),
         }
     }
 
     pub(crate) fn expecting(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
+        self
+    }
+
+    pub(crate) fn hinting(mut self, hint: Option<String>) -> Self {
+        self.hint = hint.map(Into::into);
         self
     }
 }
@@ -52,6 +64,9 @@ impl fmt::Display for ConfigError {
         write!(f, "{}:{line}:{column}: {}", self.file, self.message)?;
         if let Some(expected) = &self.expected {
             write!(f, "; expected {expected}")?;
+        }
+        if let Some(hint) = &self.hint {
+            write!(f, "; {hint}")?;
         }
         if !self.source_line.is_empty() {
             let before: String = self
@@ -67,3 +82,62 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+/// Why there is no schema.
+#[derive(Debug, Error)]
+pub enum SchemaError {
+    /// libyang could not start.
+    #[error("libyang does not start: {0}")]
+    Library(String),
+    /// A module is not valid.
+    #[error("module {name}: {reason}")]
+    Module {
+        /// Its name.
+        name: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// A folder of packages cannot be read.
+    #[error("cannot read the packages in {path}: {source}")]
+    Folder {
+        /// The folder.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// A leaf says nothing about what its change costs.
+    #[error("module {module}: {path} has no sluice:impact; add one of none, soft, refilter, reset, restart")]
+    NoImpact {
+        /// The module.
+        module: String,
+        /// The leaf.
+        path: String,
+    },
+}
+
+/// What was probably meant by a word: the nearest of `names`, if one is near.
+pub(crate) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+    let allowed = 1 + word.chars().count() / 4;
+    let found = names.map(|name| (distance(word, name), name)).filter(|(far, _)| *far <= allowed).min()?;
+    Some(format!("did you mean `{}`?", found.1))
+}
+
+/// How many letters have to be put in, taken out, replaced, or swapped with their neighbor, to make `b` of `a`.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];
+    for i in 0..=a.len() {
+        for j in 0..=b.len() {
+            rows[i][j] = match (i, j) {
+                (0, n) | (n, 0) => n,
+                _ => {
+                    let replaced = rows[i - 1][j - 1] + usize::from(a[i - 1] != b[j - 1]);
+                    let near = replaced.min(rows[i - 1][j] + 1).min(rows[i][j - 1] + 1);
+                    let swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+                    if swapped { near.min(rows[i - 2][j - 2] + 1) } else { near }
+                }
+            };
+        }
+    }
+    rows[a.len()][b.len()]
+}

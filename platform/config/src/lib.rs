@@ -1,6 +1,6 @@
-//! Configuration: YANG schema, curly-brace text, validation.
+//! Configuration: YANG schema, curly-brace text, validation, and one tree for the whole router.
 //!
-//! The schema is YANG; each component ships its own module, and a third party adds one by dropping a file into a folder. On
+//! The schema is YANG; each component ships its own module, and a third party adds one by dropping a package into a folder. On
 //! disk the configuration reads as curly braces, or as one path a line, which is the same thing to the parser:
 //!
 //! ```text
@@ -14,21 +14,39 @@
 //! ```
 //!
 //! * [`text`] turns text into statements with places,
-//! * [`Schema`] holds the modules, validated by libyang,
-//! * [`Schema::read`] binds statements to the schema; an error says file, line, column, and what was expected there,
-//! * [`Config`] hands each component its part as JSON,
-//! * [`Schema::cost`] says what the change from one configuration to another costs a running router.
+//! * [`Schema`] holds the modules; libyang checks every value, and what no one else can check ([`Schema::validate`]),
+//! * [`Schema::read`], [`Schema::merge`] and [`Schema::edit`] make a [`Tree`]; an error says file, line, column, and what was expected
+//!   there. Trees share what they have in common, so that the next one costs what the change costs,
+//! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write it,
+//! * [`Schema::compare`] says what differs between two, [`Schema::change`] what a component has to be told of it, and
+//!   [`Schema::cost`] what that costs a running router,
+//! * [`package`] reads what extends the router, [`upgrade`] says what another schema means for a configuration.
 
 mod bind;
-mod difference;
+mod change;
+mod compare;
+mod edit;
+mod entries;
 mod error;
 mod impact;
+mod index;
 mod node;
+pub mod package;
+#[cfg(test)]
+mod properties;
 mod schema;
 pub mod text;
+mod tree;
+pub mod upgrade;
+mod validate;
+mod write;
+mod yang;
 
-pub use bind::Config;
-pub use error::{ConfigError, Place};
+pub use bind::HIDDEN;
+pub use compare::Comparison;
+pub use error::{ConfigError, Place, SchemaError};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
-pub use schema::{Module, Schema, SchemaError};
+pub use schema::{Module, Schema};
+pub use tree::Tree;
+pub use write::Secrets;

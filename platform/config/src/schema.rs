@@ -1,11 +1,14 @@
-//! The schema: every module there is.
+//! The schema: the modules of every package there is.
 
-use crate::impact::{self, Impact};
+use crate::error::SchemaError;
+use crate::index::{self, Index};
+use crate::package::{Package, Refused};
+use crate::yang::Yang;
+use crate::{Impact, Node};
 use std::collections::BTreeMap;
-use std::path::Path;
-use thiserror::Error;
-use yang5::context::{Context, ContextFlags, EmbeddedModuleKey, EmbeddedModules};
-use yang5::schema::SchemaNode;
+use std::sync::Arc;
+use yang5::context::{Context, ContextFlags};
+use yang5::schema::{SchemaInputFormat, SchemaModule};
 
 /// A YANG module that is part of the executable.
 #[derive(Clone, Copy, Debug)]
@@ -16,126 +19,118 @@ pub struct Module {
     pub text: &'static str,
 }
 
-impl Module {
-    /// What other modules build on.
-    pub const PLATFORM: [Module; 2] = [
-        Module { name: "sluice-extensions", text: include_str!("../yang/sluice-extensions.yang") },
-        Module { name: "sluice-router", text: include_str!("../yang/sluice-router.yang") },
-    ];
-}
+/// What other modules build on.
+const PLATFORM: [Module; 2] = [
+    Module { name: "sluice-extensions", text: include_str!("../yang/sluice-extensions.yang") },
+    Module { name: "sluice-router", text: include_str!("../yang/sluice-router.yang") },
+];
 
-/// Why there is no schema.
-#[derive(Debug, Error)]
-pub enum SchemaError {
-    /// libyang could not start.
-    #[error("libyang does not start: {0}")]
-    Library(String),
-    /// A module is not valid.
-    #[error("module {name}: {reason}")]
-    Module {
-        /// Its name.
-        name: String,
-        /// What libyang says.
-        reason: String,
-    },
-    /// A folder of modules cannot be read.
-    #[error("cannot read the modules in {path}: {source}")]
-    Folder {
-        /// The folder.
-        path: String,
-        /// The cause.
-        source: std::io::Error,
-    },
-    /// A leaf says nothing about what its change costs.
-    #[error("module {module}: {path} has no sluice:impact; add one of none, soft, refilter, reset, restart")]
-    NoImpact {
-        /// The module.
-        module: String,
-        /// The leaf.
-        path: String,
-    },
-}
-
-/// All modules, and what they say to the manager.
+/// All modules, and what they say to the manager. libyang wants it used by one thread.
 pub struct Schema {
-    pub(crate) context: Context,
-    components: BTreeMap<String, Vec<String>>,
-    impacts: BTreeMap<String, Impact>,
-    pub(crate) keys: BTreeMap<String, Vec<String>>,
+    pub(crate) yang: Yang,
+    pub(crate) index: Arc<Index>,
+    nodes: Vec<Node>,
+    paths: BTreeMap<String, Vec<String>>,
 }
 
 impl Schema {
-    /// A schema of built-in modules and of every `.yang` file in `folder`, if that exists.
-    pub fn load(modules: &[Module], folder: Option<&Path>) -> Result<Self, SchemaError> {
-        let flags = ContextFlags::NO_YANGLIBRARY | ContextFlags::DISABLE_SEARCHDIR_CWD;
-        let mut context = Context::new(flags).map_err(|e| SchemaError::Library(e.to_string()))?;
-        let all = || Module::PLATFORM.iter().chain(modules);
-        let embedded: EmbeddedModules =
-            all().map(|m| (EmbeddedModuleKey::new(m.name, None, None, None), m.text)).collect();
-        context.set_embedded_modules(&embedded);
-        let mut schema =
-            Schema { context, components: BTreeMap::new(), impacts: BTreeMap::new(), keys: BTreeMap::new() };
-        for module in all() {
-            schema.load_module(module.name, module.text)?;
+    /// A schema of packages; also those that are part of it, and those that are not, with the reason. Each that is not builtin is tried
+    /// together with those before it in a context of its own, so that a bad one harms nobody.
+    pub fn load(packages: Vec<Package>) -> Result<(Schema, Vec<Package>, Vec<Refused>), SchemaError> {
+        let (mut taken, others): (Vec<Package>, Vec<Package>) = packages.into_iter().partition(|p| p.builtin);
+        let mut schema = Schema::of_packages(&taken)?;
+        let mut refused = Vec::new();
+        for package in others {
+            if let Some(reason) = package.collision(&taken) {
+                refused.push(Refused { name: package.name, reason });
+                continue;
+            }
+            taken.push(package);
+            match Schema::of_packages(&taken) {
+                Ok(larger) => schema = larger,
+                Err(error) => {
+                    refused.extend(taken.pop().map(|p| Refused { name: p.name, reason: error.to_string() }));
+                }
+            }
         }
-        if let Some(folder) = folder.filter(|f| f.is_dir()) {
-            schema.load_folder(folder)?;
+        Ok((schema, taken, refused))
+    }
+
+    /// A schema of modules that are part of the executable.
+    pub fn of(modules: &[Module]) -> Result<Schema, SchemaError> {
+        Schema::of_texts(modules.iter().map(|m| (m.name, m.text)))
+    }
+
+    fn of_packages(packages: &[Package]) -> Result<Schema, SchemaError> {
+        let schema = Schema::of_texts(
+            packages.iter().flat_map(|p| &p.modules).map(|(n, t)| (n.as_str(), t.as_str())),
+        )?;
+        for package in packages {
+            let Some((class, (name, _))) = package.class.as_ref().zip(package.modules.first()) else {
+                continue;
+            };
+            if !schema.paths.contains_key(class) {
+                let reason = format!("no container is marked `sluice:component \"{class}\"`");
+                return Err(SchemaError::Module { name: name.clone(), reason });
+            }
         }
-        schema.context.unset_embedded_modules();
         Ok(schema)
     }
 
-    fn load_folder(&mut self, folder: &Path) -> Result<(), SchemaError> {
-        let failed = |source| SchemaError::Folder { path: folder.display().to_string(), source };
-        self.context.set_searchdir(folder).map_err(|e| SchemaError::Library(e.to_string()))?;
-        let mut names = Vec::new();
-        for entry in std::fs::read_dir(folder).map_err(failed)? {
-            let path = entry.map_err(failed)?.path();
-            if path.extension().is_some_and(|e| e == "yang") {
-                names.push(path);
+    fn of_texts<'m>(modules: impl Iterator<Item = (&'m str, &'m str)>) -> Result<Schema, SchemaError> {
+        let flags = ContextFlags::NO_YANGLIBRARY | ContextFlags::DISABLE_SEARCHDIR_CWD;
+        let context = Context::new(flags).map_err(|e| SchemaError::Library(e.to_string()))?;
+        let mut waiting: Vec<(&str, &str)> =
+            PLATFORM.iter().map(|m| (m.name, m.text)).chain(modules).collect();
+        // A module may come before one that it imports: so as long as some get in, the others are tried again.
+        while !waiting.is_empty() {
+            let before = waiting.len();
+            let mut failed = None;
+            let mut left = Vec::new();
+            for (name, text) in waiting {
+                if let Err(error) = SchemaModule::parse_string(&context, text, SchemaInputFormat::YANG) {
+                    failed.get_or_insert((name, words_of(&error)));
+                    left.push((name, text));
+                }
             }
+            if let Some((name, reason)) = failed
+                && left.len() == before
+            {
+                return Err(SchemaError::Module { name: name.into(), reason });
+            }
+            waiting = left;
         }
-        names.sort();
-        for path in names {
-            let text = std::fs::read_to_string(&path).map_err(failed)?;
-            let name = path.file_stem().unwrap_or_default().to_string_lossy();
-            let name = name.split('@').next().unwrap_or_default().to_string();
-            self.load_module(&name, &text)?;
-        }
-        Ok(())
+        let (yang, built) = Yang::new(context, index::build);
+        let (mut index, nodes) = built?;
+        index.settle_defaults(&yang);
+        let words = |path: &str| path.split('/').map(Into::into).collect();
+        let paths =
+            index.classes.iter().map(|(class, id)| (class.to_string(), words(&index[*id].path))).collect();
+        Ok(Schema { yang, index: Arc::new(index), nodes, paths })
     }
 
-    fn load_module(&mut self, name: &str, text: &str) -> Result<(), SchemaError> {
-        self.context
-            .load_module(name, None, &[])
-            .map_err(|e| SchemaError::Module { name: name.into(), reason: crate::bind::words_of(&e) })?;
-        let marks = impact::marks(text);
-        if let Some(path) = marks.unmarked.first() {
-            return Err(SchemaError::NoImpact { module: name.into(), path: path.clone() });
-        }
-        self.components.extend(marks.components);
-        self.impacts.extend(marks.impacts);
-        self.keys.extend(marks.keys);
-        Ok(())
+    /// Everything that an operator may write, choices taken out.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
     }
 
     /// The component classes that have configuration, with the path of their container.
     pub fn components(&self) -> impl Iterator<Item = (&str, &[String])> {
-        self.components.iter().map(|(class, path)| (class.as_str(), path.as_slice()))
+        self.paths.iter().map(|(class, path)| (class.as_str(), path.as_slice()))
     }
 
-    /// The keys of the list at a path.
-    pub fn keys(&self, path: &[String]) -> Option<&[String]> {
-        self.keys.get(&path.join("/")).map(Vec::as_slice)
-    }
-
-    /// What a change of the leaf at a path (names joined with `/`, keys left out) costs.
+    /// What a change of the leaf at a schema path (names joined with `/`, keys left out) costs.
     pub fn impact(&self, path: &str) -> Option<Impact> {
-        self.impacts.get(path).copied()
+        let mut id = index::ROOT;
+        for name in path.split('/') {
+            id = self.index[id].child(name)?;
+        }
+        matches!(self.index[id].kind, index::Kind::Leaf | index::Kind::Values { .. })
+            .then(|| self.index[id].impact)
     }
+}
 
-    /// The nodes that may stand at the top.
-    pub(crate) fn top(&self) -> Vec<SchemaNode<'_>> {
-        self.context.modules(true).flat_map(|m| m.data().collect::<Vec<_>>()).collect()
-    }
+/// What libyang says, in one line.
+pub(crate) fn words_of(e: &yang5::Error) -> String {
+    e.msg.clone().unwrap_or_else(|| e.to_string()).trim_end_matches('.').to_string()
 }

@@ -1,6 +1,7 @@
 //! Text to statements. Knows braces, semicolons, quotes and comments; nothing of what the words mean.
 
 use crate::error::{ConfigError, Place};
+use std::borrow::Cow;
 
 /// A word and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -160,6 +161,47 @@ pub fn parse(file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
     let lexer = || Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
     refuse_controls(lexer())?;
     block(&mut lexer(), None, 0)
+}
+
+/// The words of a single statement; a semicolon after it is no part of it.
+pub(crate) fn words(file: &str, text: &str) -> Result<Vec<Word>, ConfigError> {
+    let lexer = || Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
+    refuse_controls(lexer())?;
+    let mut lexer = lexer();
+    let (mut words, mut is_list, mut is_ended) = (Vec::new(), false, false);
+    while let Some((token, place)) = lexer.next()? {
+        match token {
+            _ if is_ended => return Err(lexer.error(place, "there is more than one statement")),
+            Token::Word(text) => words.push(Word { text, place }),
+            Token::ListOpen if !is_list && !words.is_empty() => is_list = true,
+            Token::ListClose if is_list => is_list = false,
+            Token::End if !words.is_empty() && !is_list => is_ended = true,
+            _ => return Err(lexer.error(place, "this does not belong into a single statement")),
+        }
+    }
+    if is_list {
+        return Err(lexer.error(lexer.place(), "the list never ends").expecting("`]`"));
+    }
+    Ok(words)
+}
+
+/// A word as it has to be written to be read as itself.
+pub fn quoted(word: &str) -> Cow<'_, str> {
+    let is_special = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';' | '[' | ']' | '"' | '#');
+    if !word.is_empty() && !word.starts_with('/') && !word.contains(is_special) {
+        return Cow::Borrowed(word);
+    }
+    let mut quoted = String::from('"');
+    for c in word.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    Cow::Owned(quoted)
 }
 
 /// No string of YANG holds a control character other than tab and the ends of lines (RFC 7950, section 9.4), and what is

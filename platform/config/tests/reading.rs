@@ -1,157 +1,301 @@
-//! Texts against a schema: what is read, and what a refusal says.
+//! Texts and statements against a schema: what is read, what is written, and what a refusal says.
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
-use serde_json::json;
-use sluice_config::{Impact, Module, Schema};
+mod world;
 
-const EXAMPLE: Module = Module {
-    name: "example",
-    text: r#"module example {
-        yang-version 1.1;
-        namespace "urn:example";
-        prefix ex;
-        import sluice-extensions { prefix sluice; }
-        import sluice-router { prefix router; }
-        augment "/router:protocols" {
-            container example {
-                presence "The example runs.";
-                sluice:component "example";
-                leaf local-as { type uint32 { range "1..4294967294"; } mandatory true; sluice:impact "reset"; }
-                leaf passive { type boolean; default false; sluice:impact "soft"; }
-                leaf mode { type enumeration { enum fast; enum slow; } sluice:impact "none"; }
-                leaf-list group { type string; sluice:impact "soft"; }
-                list neighbor {
-                    key address;
-                    leaf address { type string; sluice:impact "reset"; }
-                    choice kind {
-                        leaf discard { type empty; sluice:impact "soft"; }
-                        leaf via { type string; sluice:impact "soft"; }
-                    }
-                }
-                container stats { config false; leaf packets { type uint64; } }
-            }
-        }
-    }"#,
-};
+use serde_json::json;
+use sluice_config::{HIDDEN, Impact, Module, Schema, Secrets, Tree};
+use world::{EXAMPLE, path};
 
 fn schema() -> Schema {
-    Schema::load(&[EXAMPLE], None).unwrap()
+    Schema::of(&[Module { name: "example", text: EXAMPLE }]).unwrap()
+}
+
+fn first_line(error: impl ToString) -> String {
+    error.to_string().lines().next().unwrap_or_default().into()
 }
 
 #[test]
 fn braces_and_lines_read_the_same() {
     let schema = schema();
-    let braces = "protocols { example { local-as 65001; passive; group [ a b ]; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2; } }";
-    let lines = "protocols example local-as 65001;\nprotocols example passive true;\nprotocols example group a;\n\
-                 protocols example group b;\nprotocols example neighbor 10.0.0.1 via x;\nprotocols example neighbor 10.0.0.2;";
+    let braces = "protocols { example { local-as 65001; passive; group [ b a ]; neighbor 10.0.0.10 { via x; } neighbor 10.0.0.9 { discard; } } }";
+    let lines = "protocols example local-as 065001;\nprotocols example passive true;\nprotocols example group a;\n\
+                 protocols example group b;\nprotocols example neighbor 10.0.0.9 discard;\nprotocols example neighbor 10.0.0.10 via x;";
     let (a, b) = (schema.read("a", braces).unwrap(), schema.read("b", lines).unwrap());
-    assert_eq!(a.tree, b.tree);
-    let (class, path) = schema.components().next().unwrap();
-    assert_eq!(class, "example");
-    let part = a.part(path).unwrap();
-    assert_eq!(part["local-as"], json!(65001));
-    assert_eq!(part["passive"], json!(true));
-    assert_eq!(part["neighbor"][0], json!({"address": "10.0.0.1", "via": "x"}));
-    assert_eq!(schema.impact("protocols/example/local-as"), Some(Impact::Reset));
-}
-
-#[test]
-fn a_change_costs_what_its_dearest_leaf_costs() {
-    let schema = schema();
-    let path = ["protocols".to_string(), "example".to_string()];
-    let base = "local-as 1; passive; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2 { via y; }";
-    let cases = [
-        (base, &[][..], None),
-        ("local-as 1; passive; neighbor 10.0.0.2 { via y; } neighbor 10.0.0.1 { via x; }", &[], None),
-        (
-            "local-as 1; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2 { via y; }",
-            &["passive"],
-            Some(Impact::Soft),
-        ),
-        (
-            "local-as 1; passive; mode slow; group a; neighbor 10.0.0.1 { via z; } neighbor 10.0.0.2 { via y; }",
-            &["group", "mode", "neighbor/via"],
-            Some(Impact::Soft),
-        ),
-        (
-            "local-as 1; passive; neighbor 10.0.0.2 { via y; }",
-            &["neighbor/address", "neighbor/via"],
-            Some(Impact::Reset),
-        ),
-        (
-            "local-as 2; neighbor 10.0.0.1 { via x; } neighbor 10.0.0.2 { via y; }",
-            &["local-as", "passive"],
-            Some(Impact::Reset),
-        ),
-    ];
-    let read = |text: &str| schema.read("t", &format!("protocols {{ example {{ {text} }} }}")).unwrap();
-    let before = read(base);
-    for (text, leaves, cost) in cases {
-        let after = read(text);
-        let found = schema.differences(&path, before.part(&path), after.part(&path));
-        let leaves: Vec<String> = leaves.iter().map(|l| format!("protocols/example/{l}")).collect();
-        assert_eq!(found.into_iter().collect::<Vec<_>>(), leaves, "{text}");
-        assert_eq!(schema.cost(&path, before.part(&path), after.part(&path)), cost, "{text}");
+    assert_eq!(a, b);
+    assert_eq!(schema.classes(&a).collect::<Vec<_>>(), ["example"]);
+    assert_eq!(schema.classes(&Tree::empty()).count(), 0);
+    let part = schema.part("example", &a).unwrap();
+    assert_eq!(part["neighbor"][0], json!({"address": "10.0.0.10", "via": "x", "timers": {"hold": 90}}));
+    let text = schema.text(&a, &[], Secrets::Shown).unwrap();
+    let expected = "\
+protocols {
+    example {
+        local-as 65001;
+        passive true;
+        group [ a b ];
+        neighbor 10.0.0.9 {
+            discard;
+        }
+        neighbor 10.0.0.10 {
+            via x;
+        }
     }
+}
+";
+    assert_eq!(text, expected);
+    let lines = schema.set_lines(&a, &path("protocols example neighbor"), Secrets::Shown).unwrap();
+    let expected =
+        ["set protocols example neighbor 10.0.0.9 discard", "set protocols example neighbor 10.0.0.10 via x"];
+    assert_eq!(lines, expected);
+    let json = schema.json(&a, &path("protocols example"), Secrets::Shown).unwrap();
+    let expected = json!({"local-as": 65001, "passive": true, "group": ["a", "b"], "neighbor": [
+        {"address": "10.0.0.9", "discard": [null]}, {"address": "10.0.0.10", "via": "x"}]});
+    assert_eq!(json, expected);
+    assert_eq!(schema.impact("protocols/example/local-as"), Some(Impact::Reset));
 }
 
 #[test]
 fn refusals_say_where_and_what() {
     let schema = schema();
     let check = |text: &str, expected: &str| {
-        let error = schema.read("r.conf", text).unwrap_err();
-        assert_eq!(error.to_string().lines().next().unwrap(), expected, "{text}");
+        assert_eq!(first_line(schema.read("r.conf", text).unwrap_err()), expected, "{text}");
     };
-    check("protocls { }", "r.conf:1:1: unknown statement `protocls`; expected one of protocols, system");
+    check(
+        "protocls { }",
+        "r.conf:1:1: unknown statement `protocls`; expected one of protocols, system; did you mean `protocols`?",
+    );
     check(
         "protocols {\n  example {\n    local-as 65001;\n    pasive;\n  }\n}",
-        "r.conf:4:5: unknown statement `pasive` in `protocols example`; expected one of group, local-as, mode, neighbor, passive",
+        "r.conf:4:5: unknown statement `pasive` in `protocols example`; expected one of area, group, key, limits, local-as, mode, \
+         neighbor, order, passive, secret; did you mean `passive`?",
     );
     check(
         "protocols example passive true;",
-        "r.conf:1:11: Mandatory node \"local-as\" instance does not exist",
+        "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`",
+    );
+    check(
+        "protocols example { local-as 1;\n neighbor b { via x; }\n neighbor a; }",
+        "r.conf:3:11: `protocols example neighbor a` needs its kind; expected one of `discard`, `via`",
+    );
+    check(
+        "protocols example { local-as 1;\n neighbor b { via x; discard; } }",
+        "r.conf:2:11: `protocols example neighbor b` has `discard` and `via`, which exclude each other; expected one of them",
     );
     check(
         "protocols example local-as;",
-        "r.conf:1:19: `local-as` needs a value; expected a value of type uint32",
+        "r.conf:1:19: `local-as` needs a value; expected a value of type uint32, 1..4294967294",
     );
     check(
         "protocols example neighbor;",
         "r.conf:1:19: `neighbor` needs its key; expected `neighbor ADDRESS`",
     );
     check(
-        "protocols example stats packets 1;",
-        "r.conf:1:19: unknown statement `stats` in `protocols example`; expected one of group, local-as, mode, neighbor, passive",
+        "protocols example neighbor x address y;",
+        "r.conf:1:38: `address` names its entry and cannot be another here",
     );
-    for (text, at) in [
-        ("protocols example local-as x;", "r.conf:1:28: `x` is not valid here"),
-        ("protocols example local-as 0;", "r.conf:1:28: `0` is not valid here"),
-        ("protocols example { local-as 1; mode quick; }", "r.conf:1:38: `quick` is not valid here"),
-    ] {
-        let error = schema.read("r.conf", text).unwrap_err().to_string();
-        assert!(error.starts_with(at), "{error}");
-    }
+    check(
+        "protocols example { local-as 1; mode quick; }",
+        "r.conf:1:38: `quick` is not valid here: Invalid enumeration value \"quick\"; expected one of fast, slow",
+    );
+    check(
+        "protocols example { local-as 1; group [ a b c d ]; }",
+        "r.conf:1:33: `protocols example group` has 4, and may have 3 at most",
+    );
+    check(
+        "protocols example { local-as { a; } }",
+        "r.conf:1:32: `local-as` is a value, not a block; expected `local-as a value of type uint32, 1..4294967294;`",
+    );
+    check(
+        "protocols example { local-as 1; limits 11; }",
+        "r.conf:1:40: `11` is not valid here; expected uint8 1..10 | none",
+    );
+    check(
+        "protocols example;",
+        "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`",
+    );
+    check("protocols;", "r.conf:1:1: `protocols` says nothing; expected `{` with `example`");
+    let unknown = schema.read("r.conf", "protocols example stats packets 1;").unwrap_err();
+    assert!(first_line(unknown).starts_with("r.conf:1:19: unknown statement `stats`"));
     let pointed = schema.read("r.conf", "protocols example local-as x;").unwrap_err().to_string();
     assert!(
         pointed.ends_with("\n  protocols example local-as x;\n                             ^"),
         "{pointed}"
     );
+    let said = serde_json::to_value(schema.read("r.conf", "protocls;").unwrap_err()).unwrap();
+    assert_eq!((&said["place"]["line"], &said["file"]), (&json!(1), &json!("r.conf")));
+}
+
+#[test]
+fn statements_change_a_tree() {
+    let schema = schema();
+    let base = "protocols { example { local-as 1; passive; group [ a b ]; neighbor 10.0.0.1 { via x; } order z; order a; } }";
+    let base = schema.read("base", base).unwrap();
+    let check = |statement: &str, expected: &str| {
+        let got = match schema.edit(&base, statement) {
+            Ok(after) => schema.compare(&base, &after).text(Secrets::Shown),
+            Err(error) => first_line(error),
+        };
+        assert_eq!(got, expected, "{statement}");
+    };
+    check("set protocols example local-as 2", "[edit protocols example]\n-  local-as 1;\n+  local-as 2;\n");
+    check("set protocols example local-as 01;", "");
+    check("set protocols example group c", "[edit protocols example]\n+  group c;\n");
+    check("delete protocols example group a", "[edit protocols example]\n-  group a;\n");
+    check("delete protocols example group", "[edit protocols example]\n-  group a;\n-  group b;\n");
+    check(
+        "set protocols example neighbor 10.0.0.1 discard",
+        "[edit protocols example neighbor 10.0.0.1]\n+  discard;\n-  via x;\n",
+    );
+    check(
+        "set protocols example neighbor 10.0.0.2 timers hold 9",
+        "[edit protocols example]\n+  neighbor 10.0.0.2 {\n+      timers {\n+          hold 9;\n+      }\n+  }\n",
+    );
+    check(
+        "delete protocols example neighbor 10.0.0.1",
+        "[edit protocols example]\n-  neighbor 10.0.0.1 {\n-      via x;\n-  }\n",
+    );
+    check("set system host-name \"a b\"", "[edit]\n+  system {\n+      host-name \"a b\";\n+  }\n");
+    check(
+        "delete protocols example neighbor 10.0.0.11",
+        "statement:1:35: there is no `protocols example neighbor 10.0.0.11`; did you mean `10.0.0.1`?",
+    );
+    check(
+        "delete protocols example group aa",
+        "statement:1:32: `protocols example group` has no `aa`; did you mean `a`?",
+    );
+    check("delete system", "statement:1:8: there is no `system` to delete");
+    check(
+        "delete protocols example mode",
+        "statement:1:26: there is no `mode` in `protocols example` to delete",
+    );
+    check(
+        "delete protocols example local-as 2",
+        "statement:1:35: `protocols example local-as` is 1, not `2`",
+    );
+    check(
+        "delete protocols example neighbor 10.0.0.1 address",
+        "statement:1:44: `address` names its entry; expected `delete` of the `neighbor` itself",
+    );
+    check("set", "statement:1:1: `set` needs a path");
+    check(
+        "sett protocols",
+        "statement:1:1: `sett` changes nothing; expected `set` or `delete`; did you mean `set`?",
+    );
+    check(
+        "set protocols example { passive; }",
+        "statement:1:23: this does not belong into a single statement",
+    );
+    check("set protocols example passive; set", "statement:1:32: there is more than one statement");
+    check(
+        "set protocols example local-as x",
+        "statement:1:32: `x` is not valid here: Invalid type uint32 value \"x\"; expected a value of type uint32, 1..4294967294",
+    );
+    check(
+        "set protocols example secret \"<hidden>\"",
+        "statement:1:30: `<hidden>` only stands for a secret that is not shown; expected the secret itself",
+    );
+    let after = schema.edit(&base, "delete protocols").unwrap();
+    assert!(after.is_empty() && !base.is_empty());
+}
+
+#[test]
+fn the_operators_order_is_kept_where_it_counts() {
+    let schema = schema();
+    let read =
+        |order: &str| schema.read("r", &format!("protocols example {{ local-as 1; {order} }}")).unwrap();
+    let (a, b) = (read("order [ z a m ];"), read("order [ a z m ];"));
+    assert_ne!(a, b);
+    let comparison = schema.compare(&a, &b);
+    let replayed =
+        comparison.set_text(Secrets::Shown).iter().fold(a.clone(), |t, s| schema.edit(&t, s).unwrap());
+    assert_eq!(replayed, b);
+    assert_eq!(schema.cost("example", &a, &b), Some(Impact::Refilter));
+    assert_eq!(schema.part("example", &b).unwrap()["order"], json!(["a", "z", "m"]));
+}
+
+#[test]
+fn secrets_are_hidden() {
+    let schema = schema();
+    let tree = schema.read("r", "protocols example { local-as 1; secret \"x{y\"; }").unwrap();
+    let everything = |secrets| {
+        let text = schema.text(&tree, &[], secrets).unwrap();
+        let lines = schema.set_lines(&tree, &[], secrets).unwrap().join("\n");
+        let json = schema.json(&tree, &[], secrets).unwrap().to_string();
+        let compared = schema.compare(&Tree::empty(), &tree);
+        [text, lines, json, compared.text(secrets), compared.set_text(secrets).join("\n")]
+    };
+    for shown in everything(Secrets::Hidden) {
+        assert!(shown.contains(HIDDEN) && !shown.contains("x{y"), "{shown}");
+    }
+    for shown in everything(Secrets::Shown) {
+        assert!(shown.contains("x{y"), "{shown}");
+    }
+    let wrong = schema.read("r", "protocols example { local-as 1; secret \"much too long\"; }").unwrap_err();
+    assert_eq!(
+        first_line(wrong),
+        "r:1:40: `<hidden>` is not valid here: it does not fit; expected a value of type string, 1..8 characters"
+    );
+}
+
+#[test]
+fn merging_replaces_what_excludes_it() {
+    let schema = schema();
+    let tree = schema.read("r", "protocols example { local-as 1; neighbor a { via x; } }").unwrap();
+    let merged = schema
+        .merge(&tree, "m", "protocols example { local-as 2; neighbor a discard; neighbor b; }")
+        .unwrap();
+    let lines = schema.set_lines(&merged, &[], Secrets::Shown).unwrap();
+    let expected = [
+        "set protocols example local-as 2",
+        "set protocols example neighbor a discard",
+        "set protocols example neighbor b",
+    ];
+    assert_eq!(lines, expected);
+    let error = schema.validate(Some(&tree), &merged).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "configuration:1:1: `protocols example neighbor b` needs its kind; expected one of `discard`, `via`\n  \
+         protocols example neighbor b\n  ^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
+    );
+}
+
+#[test]
+fn the_index_says_what_there_is() {
+    let schema = schema();
+    let protocols = schema.nodes().iter().find(|n| n.name == "protocols").unwrap();
+    let example = protocols.child("example").unwrap();
+    assert_eq!(
+        (example.component.as_deref(), example.description.as_str()),
+        (Some("example"), "An example.")
+    );
+    let value = |name: &str| match &example.child(name).unwrap().kind {
+        sluice_config::NodeKind::Leaf(value) | sluice_config::NodeKind::LeafList(value) => value.clone(),
+        other => panic!("{other:?}"),
+    };
+    let local_as = value("local-as");
+    assert_eq!(
+        (local_as.type_name.as_str(), local_as.range.as_str(), local_as.mandatory),
+        ("uint32", "1..4294967294", true)
+    );
+    let passive = value("passive");
+    assert_eq!((passive.default.as_deref(), passive.flag, passive.words.len()), (Some("false"), true, 2));
+    assert_eq!(value("mode").words[0], ("fast".to_string(), "At once.".to_string()));
+    assert_eq!((value("secret").range.as_str(), value("secret").secret), ("1..8 characters", true));
+    assert_eq!(value("limits").range, "uint8 1..10 | none");
+    let neighbor = example.child("neighbor").unwrap();
+    assert_eq!(neighbor.kind, sluice_config::NodeKind::List { keys: vec!["address".into()] });
+    let names: Vec<&str> = neighbor.children.iter().map(|c| c.name.as_str()).collect();
+    assert_eq!(names, ["address", "discard", "via", "timers"]);
+    let again: Vec<sluice_config::Node> =
+        serde_json::from_value(serde_json::to_value(schema.nodes()).unwrap()).unwrap();
+    assert_eq!(again, schema.nodes());
 }
 
 #[test]
 fn a_leaf_without_an_impact_class_is_refused() {
     let text = "module bad { yang-version 1.1; namespace \"urn:bad\"; prefix b; leaf a { type string; } }";
-    let error = Schema::load(&[Module { name: "bad", text }], None).err().unwrap();
+    let error = Schema::of(&[Module { name: "bad", text }]).err().unwrap();
     assert!(error.to_string().contains("a has no sluice:impact"), "{error}");
-}
-
-#[test]
-fn a_third_party_module_is_found_in_a_folder() {
-    let folder = std::env::temp_dir().join(format!("sluice-yang-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("example.yang"), EXAMPLE.text).unwrap();
-    let schema = Schema::load(&[], Some(&folder));
-    std::fs::remove_dir_all(&folder).unwrap();
-    assert!(schema.unwrap().read("r", "protocols example local-as 7;").is_ok());
 }

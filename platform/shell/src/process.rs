@@ -7,7 +7,7 @@ use crate::part::{Change, Part, Planned};
 use crate::profile::Profile;
 use crate::succession::{PREDECESSOR, Succession};
 use sluice_base::{Instant, Provenance};
-use sluice_xrl::idl::common::v1::{self as pb, Effect};
+use sluice_xrl::idl::common::v1::{self as pb, Effect, EffectKind};
 use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::io::Read;
@@ -106,6 +106,13 @@ impl<S> Prepared<S> {
     /// A change that nobody outside notices.
     pub fn quiet(settings: S) -> Self {
         Prepared { settings, effects: Vec::new() }
+    }
+
+    /// A change that touches these, as operators know them; none of a kind is nothing.
+    pub fn touching(settings: S, effects: Vec<(EffectKind, Vec<String>)>) -> Self {
+        let effects = effects.into_iter().filter(|(_, subjects)| !subjects.is_empty());
+        let effects = effects.map(|(kind, subjects)| Effect { kind: kind.into(), subjects }).collect();
+        Prepared { settings, effects }
     }
 }
 
@@ -256,13 +263,17 @@ impl<C: Component> Life<C> {
         let handle = self.router.register(Target::new(C::CLASS, services).singleton()).await?;
         let instance = handle.instance().to_string();
         self.name.set(Some(handle));
-        info!(class = C::CLASS, "registered");
+        info!(event = "process.registered", class = C::CLASS, "registered");
         Ok(instance)
     }
 
     /// What every component serves.
-    pub(crate) fn common_services(self: &Rc<Self>) -> [Service; 2] {
-        [pb::component_service(Rc::clone(self)), pb::profile_service(Rc::clone(&self.profile))]
+    pub(crate) fn common_services(self: &Rc<Self>) -> [Service; 3] {
+        [
+            pb::component_service(Rc::clone(self)),
+            pb::profile_service(Rc::clone(&self.profile)),
+            crate::events::service(),
+        ]
     }
 
     async fn begin(self: &Rc<Self>) -> Result<(), XrlError> {
@@ -312,7 +323,7 @@ impl<C: Component> pb::Component for Life<C> {
             }
             Err(reason) => {
                 self.prepared.take();
-                error!(reason, "configuration refused");
+                error!(event = "config.part-refused", reason, "configuration refused");
                 Err(XrlError::application(1, reason))
             }
         }
@@ -325,7 +336,7 @@ impl<C: Component> pb::Component for Life<C> {
             return Err(XrlError::application(1, "this change was not prepared; prepare it first"));
         };
         Rc::clone(&self.component).apply(settings).await.map_err(|reason| {
-            error!(reason, "configuration could not be applied");
+            error!(event = "config.part-not-applied", reason, "configuration could not be applied");
             XrlError::application(1, reason)
         })?;
         self.part.borrow_mut().apply(change);
@@ -391,18 +402,13 @@ fn resident_bytes() -> u64 {
     statm.split(' ').nth(1).and_then(|pages| pages.parse::<u64>().ok()).unwrap_or(0) * 4096
 }
 
-/// Sends what the process reports to standard error: text for people, or JSON lines with `SLUICE_LOG_JSON=1`. `SLUICE_LOG` filters
-/// (`info`, `debug`, `bgp=debug`).
-pub fn start_log() {
+/// Sends what the process of a component reports to the journal or to standard error: text for people, or JSON lines with
+/// `SLUICE_LOG_JSON=1`. `SLUICE_LOG` filters (`info`, `debug`, `bgp=debug`).
+pub fn start_log(component: &str) {
     use tracing_subscriber::EnvFilter;
+    use tracing_subscriber::layer::SubscriberExt;
+    use tracing_subscriber::util::SubscriberInitExt;
     let filter = EnvFilter::try_from_env("SLUICE_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
-    // Where the log cannot be written (a full disk, a reader that is gone) there is nobody to tell it to; telling it on standard
-    // error all the same would end the process.
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .log_internal_errors(false);
-    let json = std::env::var("SLUICE_LOG_JSON").is_ok_and(|v| v == "1");
     // A second start in one process (as tests do) keeps the first log.
-    let _ = if json { log.json().try_init() } else { log.with_ansi(false).try_init() };
+    let _ = tracing_subscriber::registry().with(filter).with(crate::events::Log::new(component)).try_init();
 }

@@ -11,9 +11,10 @@
 Messages are dictionaries by their fields' names; see `codec`. The protocol is in docs/xrl.md.
 """
 
+from .component import Component, run
 from .errors import XrlError, application
 from .proto import ProtoError, load
 from .router import Client, Event, Router
 from .schema import Schema
 
-__all__ = ["Client", "Event", "ProtoError", "Router", "Schema", "XrlError", "application", "load"]
+__all__ = ["Client", "Component", "Event", "ProtoError", "Router", "Schema", "XrlError", "application", "load", "run"]

@@ -73,6 +73,14 @@ class Router:
         """Calls a method of the Finder."""
         return await _call(self._finder, self._link, "finder", _FINDER, method, NO_KEY, request or {}, None)
 
+    def platform_schema(self) -> Schema:
+        """The interfaces of the platform: what every component answers is among them."""
+        return self._finder
+
+    async def lost(self) -> None:
+        """Returns when the connection to the Finder is gone."""
+        await asyncio.gather(self._events, return_exceptions=True)
+
     async def targets(self) -> list[dict[str, Any]]:
         """All the targets that there are."""
         return (await self.ask("ListTargets"))["targets"]

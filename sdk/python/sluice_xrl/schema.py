@@ -101,6 +101,14 @@ class Schema:
 
         return encode(DESCRIPTORS, "FileDescriptorSet", {"file": self.files})
 
+    def with_files_of(self, other: "Schema") -> "Schema":
+        """This and what another one has besides."""
+        both = Schema()
+        names = {file["name"] for file in self.files}
+        for file in [*self.files, *(f for f in other.files if f["name"] not in names)]:
+            both.add_file(file)
+        return both
+
     def add_file(self, file: dict[str, Any]) -> None:
         """Adds what a FileDescriptorProto describes."""
         self.files.append(file)

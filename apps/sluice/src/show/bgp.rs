@@ -1,59 +1,39 @@
 //! `sluice show bgp`: sessions, neighbours, routes.
 
-use crate::connect::DEADLINE;
 use crate::idl::bgp::v1 as pb;
-use crate::output::{self, Failure, Table};
-use clap::{Args, Subcommand};
+use crate::output::{self, Failure, Output, Table};
+use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_base::IpPrefix;
-use sluice_xrl::Router;
+use sluice_cli::Values;
 use sluice_xrl::idl::common::v1 as common;
-use std::io::{self, Write};
 
-#[derive(Subcommand)]
-pub enum BgpCommand {
-    /// Every session in a line, and the tables' counts.
-    Summary,
-    /// All that is known of one neighbour, or of all.
-    #[command(alias = "neighbors")]
-    Neighbor {
-        /// Its address.
-        address: Option<String>,
-    },
-    /// BGP's own routes, the best first, and why the others are not.
-    #[command(alias = "route")]
-    Routes(RoutesArgs),
-}
-
-#[derive(Args)]
+/// What of BGP's routes is wanted.
 pub struct RoutesArgs {
-    /// A prefix, or an address (its longest match).
-    what: Option<String>,
-    /// The prefix and all inside it.
-    #[arg(long)]
+    place: Option<String>,
     longer: bool,
-    /// Only paths of this neighbour.
-    #[arg(long)]
     received_from: Option<String>,
-    /// Only routes that this neighbour was told.
-    #[arg(long)]
     advertised_to: Option<String>,
-    /// IPv6 instead of IPv4, where no prefix says so.
-    #[arg(long, short = '6')]
     v6: bool,
-    /// At most this many prefixes.
-    #[arg(long)]
     limit: Option<u64>,
 }
 
-/// Shows.
-pub async fn show(router: &Router, command: BgpCommand, as_json: bool) -> Result<(), Failure> {
-    let client = pb::BgpClient::new(router, "bgp").with_deadline(DEADLINE);
-    match command {
-        BgpCommand::Summary => summary(&client, as_json).await,
-        BgpCommand::Neighbor { address } => neighbors(&client, address.unwrap_or_default(), as_json).await,
-        BgpCommand::Routes(args) => routes(&client, args, as_json).await,
+impl RoutesArgs {
+    /// From a command line.
+    pub fn from_values(values: &Values) -> Self {
+        RoutesArgs {
+            place: values.text("place").map(String::from),
+            longer: values.has("longer"),
+            received_from: values.text("received-from").map(String::from),
+            advertised_to: values.text("advertised-to").map(String::from),
+            v6: values.has("v6"),
+            limit: values.number("limit"),
+        }
     }
+}
+
+async fn client(session: &Session) -> Result<pb::BgpClient, Failure> {
+    Ok(pb::BgpClient::new(&session.router().await?, "bgp").with_deadline(session.flags.timeout))
 }
 
 fn family(number: i32) -> &'static str {
@@ -64,10 +44,12 @@ fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {
     n.families.iter().filter(|f| f.negotiated).map(|f| of(f).to_string()).collect::<Vec<_>>().join("/")
 }
 
-async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
+/// Every session in a line.
+pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let client = client(session).await?;
     let s = client.get_summary(pb::GetSummaryRequest {}).await?;
     let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
-    if as_json {
+    if out.is_json() {
         let tables: Vec<_> = s
             .tables
             .iter()
@@ -78,19 +60,19 @@ async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
                 })
             })
             .collect();
-        output::json(&json!({
+        out.json(&json!({
             "local_as": s.local_as, "router_id": s.router_id, "neighbors": s.neighbors,
             "established": s.established, "tables": tables,
             "sessions": neighbors.iter().map(neighbor_json).collect::<Vec<_>>(),
         }));
         return Ok(());
     }
-    println!(
+    out.line(&format!(
         "AS {}, router id {}, {} of {} sessions established",
         s.local_as, s.router_id, s.established, s.neighbors
-    );
+    ));
     for t in &s.tables {
-        println!(
+        out.line(&format!(
             "{}: {} prefixes, {} attribute sets, {} in the RIB, {} stale, {} changes queued",
             family(t.family),
             t.prefixes,
@@ -98,9 +80,9 @@ async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
             t.in_rib,
             t.stale,
             t.queued
-        );
+        ));
     }
-    println!();
+    out.line("");
     let mut table =
         Table::new(&["neighbor", "as", "state", "for", "received", "sent", "description", "last error"]);
     for n in &neighbors {
@@ -115,7 +97,7 @@ async fn summary(client: &pb::BgpClient, as_json: bool) -> Result<(), Failure> {
             n.last_error.clone(),
         ]);
     }
-    table.print("no neighbors");
+    out.table(&table, "no neighbors");
     Ok(())
 }
 
@@ -150,57 +132,59 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
     })
 }
 
-async fn neighbors(client: &pb::BgpClient, address: String, as_json: bool) -> Result<(), Failure> {
+/// All that is known of one neighbor, or of all.
+pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> Result<(), Failure> {
+    let client = client(session).await?;
     let neighbors =
         client.get_neighbors(pb::GetNeighborsRequest { address: address.clone() }).await?.neighbors;
     if neighbors.is_empty() && !address.is_empty() {
         return Err(Failure::failed(format!("no neighbor {address} is configured")));
     }
-    if as_json {
-        output::json(&json!({ "neighbors": neighbors.iter().map(neighbor_json).collect::<Vec<_>>() }));
+    if out.is_json() {
+        out.json(&json!({ "neighbors": neighbors.iter().map(neighbor_json).collect::<Vec<_>>() }));
         return Ok(());
     }
     for n in &neighbors {
-        println!(
+        out.line(&format!(
             "neighbor {} AS {} ({}) {}",
             n.address,
             n.peer_as,
             if n.internal { "internal" } else { "external" },
             n.description
-        );
-        println!(
+        ));
+        out.line(&format!(
             "  {} for {}, router id {}, hold time {} s",
             n.state,
             output::span(n.uptime_ms),
             n.router_id,
             n.hold_time
-        );
-        println!("  capabilities: {}", n.capabilities.join(", "));
+        ));
+        out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
         for t in &n.timers {
-            println!("  {} in {}", t.name, output::span(t.expires_in_ms));
+            out.line(&format!("  {} in {}", t.name, output::span(t.expires_in_ms)));
         }
         for f in n.families.iter().filter(|f| f.negotiated) {
             let end = if f.end_of_rib { "told all its routes" } else { "still telling its routes" };
-            println!(
+            out.line(&format!(
                 "  {}: {} received, {} sent, {end}",
                 family(f.family),
                 f.prefixes_received,
                 f.prefixes_sent
-            );
+            ));
         }
         for (what, m) in [("received", &n.received), ("sent", &n.sent)] {
             let m = m.unwrap_or_default();
-            println!(
+            out.line(&format!(
                 "  {what}: {} open, {} update, {} keepalive, {} notification, {} refresh",
                 m.open, m.update, m.keepalive, m.notification, m.route_refresh
-            );
+            ));
         }
-        println!(
+        out.line(&format!(
             "  {} UPDATEs treated as withdraw, {} with attributes discarded, {} loops, {} leaks, lost {} times",
             n.treated_as_withdraw, n.attribute_discards, n.loops, n.leaks, n.flaps
-        );
+        ));
         if !n.last_error.is_empty() {
-            println!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error);
+            out.line(&format!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error));
         }
     }
     Ok(())
@@ -233,8 +217,10 @@ fn lines(route: &pb::Route) -> String {
     text
 }
 
-async fn routes(client: &pb::BgpClient, args: RoutesArgs, as_json: bool) -> Result<(), Failure> {
-    let (net, kind) = match &args.what {
+/// Routes, in pages.
+pub async fn routes(session: &Session, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
+    let client = client(session).await?;
+    let (net, kind) = match &args.place {
         None => (None, pb::Match::Exact),
         Some(text) => match (text.parse::<std::net::IpAddr>(), text.parse::<IpPrefix>()) {
             (Ok(addr), _) => {
@@ -248,14 +234,9 @@ async fn routes(client: &pb::BgpClient, args: RoutesArgs, as_json: bool) -> Resu
         },
     };
     let wanted = if args.v6 { common::Family::Ipv6 } else { common::Family::Ipv4 };
-    let mut out = io::BufWriter::new(io::stdout());
     let mut left = args.limit.unwrap_or(u64::MAX);
     let mut page = 0;
-    let mut first = true;
-    if as_json {
-        // A reader that went away ends the output at the next flush.
-        let _ = write!(out, "{{\"routes\": [");
-    }
+    out.begin_list("routes", "");
     while left > 0 {
         let request = pb::GetRoutesRequest {
             family: wanted.into(),
@@ -268,26 +249,18 @@ async fn routes(client: &pb::BgpClient, args: RoutesArgs, as_json: bool) -> Resu
         };
         let reply = client.get_routes(request).await?;
         for route in &reply.routes {
-            let _ = if as_json {
+            let value = || {
                 let paths: Vec<_> = route.paths.iter().map(path_json).collect();
-                let value = json!({ "prefix": output::net(route.net.as_ref()), "paths": paths });
-                write!(out, "{}\n{value}", if first { "" } else { "," })
-            } else {
-                write!(out, "{}", lines(route))
+                json!({ "prefix": output::net(route.net.as_ref()), "paths": paths })
             };
-            first = false;
+            out.element(|| lines(route).trim_end().to_string(), value);
         }
         left = left.saturating_sub(reply.routes.len() as u64);
         page = reply.next_page;
-        if page == 0 || out.flush().is_err() {
+        if page == 0 || !out.page_done() {
             break;
         }
     }
-    let _ = match (as_json, first) {
-        (true, _) => writeln!(out, "\n]}}"),
-        (false, true) => writeln!(out, "no routes"),
-        (false, false) => Ok(()),
-    };
-    let _ = out.flush();
+    out.end_list("no routes");
     Ok(())
 }

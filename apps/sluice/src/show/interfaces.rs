@@ -1,14 +1,14 @@
 //! `sluice show interfaces`.
 
-use crate::connect::DEADLINE;
-use crate::output::{self, Failure, Table};
+use crate::output::{self, Failure, Output, Table};
+use crate::session::Session;
 use serde_json::json;
-use sluice_xrl::Router;
 use sluice_xrl::idl::fea::v1 as fea;
 
 /// Shows the interfaces.
-pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
-    let client = fea::InterfacesClient::new(router, "fea").with_deadline(DEADLINE);
+pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let client =
+        fea::InterfacesClient::new(&session.router().await?, "fea").with_deadline(session.flags.timeout);
     let interfaces = client.get_interfaces(fea::GetInterfacesRequest {}).await?.interfaces;
     let addresses = |i: &fea::Interface| -> Vec<String> {
         i.addresses.iter().map(|a| format!("{}/{}", output::addr(a.addr.as_ref()), a.prefix_length)).collect()
@@ -17,7 +17,7 @@ pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
         let octets = i.mac.as_ref().map(|m| m.octets.clone()).unwrap_or_default();
         octets.iter().map(|b| format!("{b:02x}")).collect::<Vec<_>>().join(":")
     };
-    if as_json {
+    if out.is_json() {
         let all: Vec<_> = interfaces
             .iter()
             .map(|i| {
@@ -29,7 +29,7 @@ pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
                 })
             })
             .collect();
-        output::json(&json!({ "interfaces": all }));
+        out.json(&json!({ "interfaces": all }));
         return Ok(());
     }
     let mut table = Table::new(&["interface", "state", "mtu", "addresses", "received", "sent"]);
@@ -48,6 +48,6 @@ pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
             output::bytes(i.tx_bytes),
         ]);
     }
-    table.print("no interfaces");
+    out.table(&table, "no interfaces");
     Ok(())
 }

@@ -1,43 +1,45 @@
 //! `sluice show routes` and `sluice show summary`: the RIB's and the kernel's tables.
 
-use crate::connect::DEADLINE;
-use crate::output::{self, Failure, Table};
-use clap::Args;
+use crate::output::{self, Failure, Output, Table};
+use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_base::{Family, IpPrefix};
+use sluice_cli::Values;
 use sluice_xrl::Router;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as rib;
-use std::io::{self, Write};
 use std::net::IpAddr;
 use std::time::Duration;
 
-#[derive(Args)]
+/// What of the routes is wanted.
 pub struct RoutesArgs {
-    /// A prefix (its routes only) or an address (the route that it is forwarded by).
-    what: Option<String>,
-    /// All prefixes inside the given one.
-    #[arg(long)]
+    place: Option<String>,
     longer: bool,
-    /// The kernel's table as it is, instead of the RIB's.
-    #[arg(long)]
     kernel: bool,
-    /// Only routes of this origin (bgp, static, connected, ...).
-    #[arg(long)]
     origin: Option<String>,
-    /// Only IPv4.
-    #[arg(long, short = '4', conflicts_with = "v6")]
     v4: bool,
-    /// Only IPv6.
-    #[arg(long, short = '6')]
     v6: bool,
-    /// The routing table's number.
-    #[arg(long, default_value_t = 254)]
     table: u32,
-    /// At most this many prefixes.
-    #[arg(long)]
     limit: Option<u64>,
+}
+
+impl RoutesArgs {
+    /// From a command line.
+    pub fn from_values(values: &Values) -> Result<Self, Failure> {
+        let table = u32::try_from(values.number("table").unwrap_or(254))
+            .map_err(|_| Failure::usage("a table's number is at most 4294967295"))?;
+        Ok(RoutesArgs {
+            place: values.text("place").map(String::from),
+            longer: values.has("longer"),
+            kernel: values.has("kernel"),
+            origin: values.text("origin").map(String::from),
+            v4: values.has("v4"),
+            v6: values.has("v6"),
+            table,
+            limit: values.number("limit"),
+        })
+    }
 }
 
 /// What the argument names.
@@ -50,7 +52,7 @@ enum What {
 
 impl RoutesArgs {
     fn what(&self) -> Result<What, Failure> {
-        let Some(text) = &self.what else { return Ok(What::All) };
+        let Some(text) = &self.place else { return Ok(What::All) };
         if let Ok(addr) = text.parse() {
             return Ok(What::Addr(addr));
         }
@@ -77,11 +79,11 @@ impl RoutesArgs {
 const PAGE: u32 = 2000;
 
 /// Shows routes.
-pub async fn show(router: &Router, args: RoutesArgs, as_json: bool) -> Result<(), Failure> {
+pub async fn show(session: &Session, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
     let what = args.what()?;
     match args.kernel {
-        true => kernel(router, &args, &what, as_json).await,
-        false => rib(router, &args, &what, as_json).await,
+        true => kernel(session, &args, &what, out).await,
+        false => rib(session, &args, &what, out).await,
     }
 }
 
@@ -172,65 +174,22 @@ fn rib_json(r: &rib::Route, names: &Names) -> Value {
     })
 }
 
-/// Writes routes one by one: lines, or the elements of one JSON array.
-struct Writer {
-    out: io::BufWriter<io::Stdout>,
-    as_json: bool,
-    written: u64,
-}
-
-impl Writer {
-    fn new(as_json: bool, heading: &str) -> Self {
-        let mut writer = Writer { out: io::BufWriter::new(io::stdout()), as_json, written: 0 };
-        writer.write(if as_json { "{\"routes\": [" } else { heading });
-        writer
-    }
-
-    fn write(&mut self, text: &str) {
-        // A reader that went away (as `head` does) ends the output; there is nobody to tell.
-        let _ = self.out.write_all(text.as_bytes());
-    }
-
-    fn route(&mut self, line: impl FnOnce() -> String, value: impl FnOnce() -> Value) {
-        let text = match (self.as_json, self.written) {
-            (true, 0) => format!("\n{}", value()),
-            (true, _) => format!(",\n{}", value()),
-            (false, _) => format!("{}\n", line()),
-        };
-        self.write(&text);
-        self.written += 1;
-    }
-
-    /// Whether anybody still reads.
-    fn page_done(&mut self) -> bool {
-        self.out.flush().is_ok()
-    }
-
-    fn finish(mut self, nothing: &str) {
-        if self.as_json {
-            self.write("\n]}\n");
-        } else if self.written == 0 {
-            self.write(&format!("{nothing}\n"));
-        }
-        let _ = self.out.flush();
-    }
-}
-
-async fn rib(router: &Router, args: &RoutesArgs, what: &What, as_json: bool) -> Result<(), Failure> {
-    let client = rib::RibClient::new(router, "rib").with_deadline(DEADLINE);
-    let mut writer = Writer::new(as_json, "  prefix                   origin     dist/metric  forwarding\n");
+async fn rib(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output) -> Result<(), Failure> {
+    let router = session.router().await?;
+    let client = rib::RibClient::new(&router, "rib").with_deadline(session.flags.timeout);
+    out.begin_list("routes", "  prefix                   origin     dist/metric  forwarding\n");
     if let What::Addr(addr) = what {
         let request = rib::LookupRouteRequest { table: args.table, addr: Some((*addr).into()) };
         // Both are asked before either has answered: each may be busy with a table.
         let found = client.lookup_route(request);
-        let names = Names::ask(router).await;
+        let names = Names::ask(&router).await;
         if let Some(r) = found.await?.route {
-            writer.route(|| rib_line(&r, &names), || rib_json(&r, &names));
+            out.element(|| rib_line(&r, &names), || rib_json(&r, &names));
         }
-        writer.finish(&format!("no route to {addr}"));
+        out.end_list(&format!("no route to {addr}"));
         return Ok(());
     }
-    let names = Names::ask(router).await;
+    let names = Names::ask(&router).await;
     let mut left = args.limit.unwrap_or(u64::MAX);
     for family in args.families(what) {
         let mut after = None;
@@ -251,16 +210,16 @@ async fn rib(router: &Router, args: &RoutesArgs, what: &What, as_json: bool) -> 
             };
             let reply = client.get_routes(request).await?;
             for r in &reply.routes {
-                writer.route(|| rib_line(r, &names), || rib_json(r, &names));
+                out.element(|| rib_line(r, &names), || rib_json(r, &names));
             }
             left = left.saturating_sub(reply.routes.len() as u64);
             after = reply.routes.last().and_then(|r| r.net.clone());
-            if !reply.more || after.is_none() || !writer.page_done() {
+            if !reply.more || after.is_none() || !out.page_done() {
                 break;
             }
         }
     }
-    writer.finish("no routes");
+    out.end_list("no routes");
     Ok(())
 }
 
@@ -281,16 +240,17 @@ fn kernel_json(r: &fea::KernelRoute, names: &Names) -> Value {
     })
 }
 
-async fn kernel(router: &Router, args: &RoutesArgs, what: &What, as_json: bool) -> Result<(), Failure> {
-    let client = fea::FibClient::new(router, "fea").with_deadline(DEADLINE * 6);
-    let names = Names::ask(router).await;
-    let mut writer = Writer::new(as_json, "  prefix                   owner      metric  forwarding\n");
+async fn kernel(session: &Session, args: &RoutesArgs, what: &What, out: &mut Output) -> Result<(), Failure> {
+    let router = session.router().await?;
+    let client = fea::FibClient::new(&router, "fea").with_deadline(session.flags.timeout * 6);
+    let names = Names::ask(&router).await;
+    out.begin_list("routes", "  prefix                   owner      metric  forwarding\n");
     if let What::Addr(addr) = what {
         let request = fea::LookupKernelRouteRequest { addr: Some((*addr).into()) };
         if let Some(r) = client.lookup_kernel_route(request).await?.route {
-            writer.route(|| kernel_line(&r, &names), || kernel_json(&r, &names));
+            out.element(|| kernel_line(&r, &names), || kernel_json(&r, &names));
         }
-        writer.finish(&format!("no route to {addr}"));
+        out.end_list(&format!("no route to {addr}"));
         return Ok(());
     }
     for family in args.families(what) {
@@ -306,29 +266,30 @@ async fn kernel(router: &Router, args: &RoutesArgs, what: &What, as_json: bool) 
             };
             let reply = client.get_kernel_routes(request).await?;
             for r in &reply.routes {
-                writer.route(|| kernel_line(r, &names), || kernel_json(r, &names));
+                out.element(|| kernel_line(r, &names), || kernel_json(r, &names));
             }
             after = reply.routes.last().and_then(|r| r.net.clone());
-            if !reply.more || args.limit.is_some() || after.is_none() || !writer.page_done() {
+            if !reply.more || args.limit.is_some() || after.is_none() || !out.page_done() {
                 break;
             }
         }
     }
-    writer.finish("no routes");
+    out.end_list("no routes");
     Ok(())
 }
 
 /// Shows counts.
-pub async fn summary(router: &Router, as_json: bool) -> Result<(), Failure> {
-    let rib_client = rib::RibClient::new(router, "rib").with_deadline(DEADLINE);
-    let fea_client = fea::FibClient::new(router, "fea").with_deadline(DEADLINE);
+pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let router = session.router().await?;
+    let rib_client = rib::RibClient::new(&router, "rib").with_deadline(session.flags.timeout);
+    let fea_client = fea::FibClient::new(&router, "fea").with_deadline(session.flags.timeout);
     let tables = rib_client.get_summary(rib::GetSummaryRequest {}).await?.tables;
     let engine = fea_client.get_summary(fea::GetSummaryRequest {}).await?;
     let installed = |table: u32, family: i32| {
         engine.tables.iter().find(|t| t.table == table && t.family == family).cloned().unwrap_or_default()
     };
     let family = |n: i32| if n == 6 { "ipv6" } else { "ipv4" };
-    if as_json {
+    if out.is_json() {
         let all: Vec<_> = tables
             .iter()
             .map(|t| {
@@ -345,7 +306,7 @@ pub async fn summary(router: &Router, as_json: bool) -> Result<(), Failure> {
                 })
             })
             .collect();
-        output::json(&json!({
+        out.json(&json!({
             "tables": all, "engine": engine.engine, "routes_refused": engine.routes_refused,
             "routes_repaired": engine.routes_repaired, "nexthop_objects": engine.nexthop_objects, "idle": engine.idle,
         }));
@@ -385,6 +346,6 @@ pub async fn summary(router: &Router, as_json: bool) -> Result<(), Failure> {
             origins.join(", "),
         ]);
     }
-    table.print("no tables");
+    out.table(&table, "no tables");
     Ok(())
 }

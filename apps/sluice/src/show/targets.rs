@@ -1,13 +1,13 @@
 //! `sluice show targets`.
 
-use crate::output::{self, Failure, Table};
+use crate::output::{Failure, Output, Table};
+use crate::session::Session;
 use serde_json::json;
-use sluice_xrl::Router;
 
 /// Shows who can be called.
-pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
-    let targets = router.targets().await?;
-    if as_json {
+pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let targets = session.router().await?.targets().await?;
+    if out.is_json() {
         let all: Vec<_> = targets
             .iter()
             .map(|t| {
@@ -19,7 +19,7 @@ pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
                 })
             })
             .collect();
-        output::json(&json!({ "targets": all }));
+        out.json(&json!({ "targets": all }));
         return Ok(());
     }
     let mut table = Table::new(&["class", "instance", "pid", "user", "interfaces"]);
@@ -33,6 +33,6 @@ pub async fn show(router: &Router, as_json: bool) -> Result<(), Failure> {
             interfaces.join(" "),
         ]);
     }
-    table.print("no targets");
+    out.table(&table, "no targets");
     Ok(())
 }

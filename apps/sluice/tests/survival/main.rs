@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod changed_configuration;
+mod commit_steps;
 mod full_disk;
 mod full_table;
 mod refused_starts;

@@ -108,6 +108,20 @@ pub enum PeerEvent {
     TooManyNeighbors,
 }
 
+impl Event {
+    /// Its stable name (docs/events.md).
+    pub fn id(&self) -> &'static str {
+        match self.what {
+            PeerEvent::Up => "bgp.session.up",
+            PeerEvent::Down(_) => "bgp.session.down",
+            PeerEvent::Session(_) => "bgp.session.state",
+            PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
+            PeerEvent::Malformed { .. } => "bgp.update.malformed",
+            PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "neighbor {}: ", self.peer)?;

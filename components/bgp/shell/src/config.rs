@@ -172,15 +172,14 @@ mod tests {
     #[test]
     fn the_schema_and_this_reader_agree() {
         let module = sluice_config::Module { name: "sluice-bgp", text: include_str!("../../bgp.yang") };
-        let schema = sluice_config::Schema::load(&[module], None).expect("bgp.yang is good");
+        let schema = sluice_config::Schema::of(&[module]).expect("bgp.yang is good");
         let text =
             "protocols { bgp { local-as 65001; router-id 10.0.0.1; network [ 192.0.2.0/24 2001:db8::/32 ];
             neighbor 10.0.0.2 { peer-as 65002; hold-time 9; passive; relationship provider; ipv6-unicast { enabled; } }
             neighbor 2001:db8::2 { peer-as 65001; enabled false; description \"a note\"; } } }";
         let document = schema.read("test", text).expect("the text is good");
-        let (class, path) = schema.components().next().expect("one component");
-        assert_eq!(class, "bgp");
-        let settings = settings(document.part(path).expect("it is configured").clone()).expect("valid");
+        let part = schema.part("bgp", &document).expect("it is configured");
+        let settings = settings(part).expect("valid");
         let find = |ipv4| settings.config.neighbors.iter().find(|n| n.address.is_ipv4() == ipv4);
         let (a, b) = (find(true).expect("the first"), find(false).expect("the second"));
         assert_eq!((a.hold_time, a.passive, a.enabled, a.families), (9, true, true, Families::BOTH));

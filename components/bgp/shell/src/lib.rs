@@ -39,8 +39,8 @@ use sluice_bgp::speaker::{Config, Identity};
 use sluice_bgp::table::Table;
 use sluice_shell::part::Planned;
 use sluice_shell::{
-    Component, Driver, Frame, HandOverError, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, Sink,
-    Source, clock,
+    Component, Driver, EffectKind, Frame, HandOverError, Point, Prepared, RibOrigin, RibOriginSettings,
+    RunOptions, Sink, Source, clock,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
@@ -210,14 +210,18 @@ impl BgpShell {
     }
 
     fn report(&self, event: &Event) {
-        match event.what {
-            PeerEvent::Up | PeerEvent::Down(_) => info!("{event}"),
+        let (id, neighbor) = (event.id(), event.peer);
+        match &event.what {
+            PeerEvent::Up => info!(event = id, %neighbor, "{event}"),
+            PeerEvent::Down(reason) => info!(event = id, %neighbor, %reason, "{event}"),
             PeerEvent::EndOfRib(_) => {
-                debug!("{event}");
+                debug!(event = id, %neighbor, "{event}");
                 self.rib.look();
             }
-            PeerEvent::Session(_) => debug!("{event}"),
-            PeerEvent::Malformed { .. } | PeerEvent::TooManyNeighbors => warn!("{event}"),
+            PeerEvent::Session(_) => debug!(event = id, %neighbor, "{event}"),
+            PeerEvent::Malformed { .. } | PeerEvent::TooManyNeighbors => {
+                warn!(event = id, %neighbor, "{event}");
+            }
         }
     }
 
@@ -319,6 +323,13 @@ impl BgpShell {
             sluice_bgp::session::Direction::Outgoing => Input::Connected(address, id, endpoints),
             sluice_bgp::session::Direction::Incoming => Input::Accepted(address, id, endpoints),
         });
+    }
+
+    /// Whether these are of another router than this process is.
+    fn is_other(&self, settings: &config::Settings) -> bool {
+        let identity = self.identity.borrow();
+        let own = identity.as_ref().map(|i| (i.local_as, i.router_id));
+        own.is_some_and(|own| own != (settings.local_as, settings.router_id))
     }
 
     fn start_core(self: &Rc<Self>, settings: &config::Settings) -> Result<(), String> {
@@ -490,18 +501,25 @@ impl Component for BgpShell {
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {
         let settings = config::settings(planned.whole())?;
-        let changed = self
-            .identity
-            .borrow()
-            .as_ref()
-            .is_some_and(|i| (i.local_as, i.router_id) != (settings.local_as, settings.router_id));
-        if changed {
-            return Err("local-as and router-id hold for the life of the process: restart bgp".into());
+        let mut effects = Vec::new();
+        if self.is_other(&settings) {
+            effects.push((EffectKind::ProcessRestart, vec![BgpShell::CLASS.to_string()]));
+        } else {
+            let now = self.with(|control| control.config()).unwrap_or_default();
+            let touched = now.touched(&settings.config);
+            let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
+            effects.push((EffectKind::SessionReset, names(touched.reset)));
+            effects.push((EffectKind::Refiltered, names(touched.refiltered)));
+            effects.push((EffectKind::Started, names(touched.started)));
+            effects.push((EffectKind::Stopped, names(touched.stopped)));
         }
-        Ok(Prepared::quiet(settings))
+        Ok(Prepared::touching(settings, effects))
     }
 
     async fn apply(self: Rc<Self>, settings: config::Settings) -> Result<(), String> {
+        if self.is_other(&settings) {
+            return Err("local-as and router-id hold for the life of the process: restart bgp".into());
+        }
         match self.core() {
             None => self.start_core(&settings)?,
             Some(_) => self.change_threads(settings.plan).await?,

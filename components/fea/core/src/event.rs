@@ -29,6 +29,23 @@ pub enum Event {
     NoInterface(String),
 }
 
+impl Event {
+    /// Its stable name (docs/events.md).
+    pub fn id(&self) -> &'static str {
+        match self {
+            Event::RouteRepaired(..) => "fea.route.repaired",
+            Event::NextHopRepaired(_) => "fea.next-hop.repaired",
+            Event::Contended(_) => "fea.engine.contended",
+            Event::Overrun => "fea.engine.overrun",
+            Event::Refused(..) => "fea.engine.refused",
+            Event::Unresolved(_) => "fea.next-hop.unresolved",
+            Event::UnknownGroup(..) => "fea.route.unknown-group",
+            Event::WrongFamily(_) => "fea.route.wrong-family",
+            Event::NoInterface(_) => "fea.link.missing",
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

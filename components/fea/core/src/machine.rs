@@ -170,6 +170,11 @@ impl Fea {
         self.interfaces.all()
     }
 
+    /// The interfaces whose traffic going over to another configuration interrupts.
+    pub fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
+        self.interfaces.interrupted_by(new)
+    }
+
     /// Figures.
     pub fn totals(&mut self) -> Totals {
         let mut totals = Totals { repaired: self.repaired, refused: self.refusals, ..Totals::default() };
@@ -239,8 +244,8 @@ impl Fea {
                 self.link_down(index, out);
                 self.interfaces.link_gone(index, out);
             }
-            Notice::AddressIs(index, address) => {
-                if self.interfaces.address_is(index, address, out) {
+            Notice::AddressIs(index, address, own) => {
+                if self.interfaces.address_is(index, address, own, out) {
                     self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
                 }
             }

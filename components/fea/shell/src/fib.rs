@@ -33,7 +33,7 @@ pub(crate) fn tell_rejected(shell: &Rc<FeaShell>, effects: &[Effect]) {
     }
     for (table, routes) in rejected {
         if let Some(route) = routes.first() {
-            warn!(%table, count = routes.len(), reason = route.reason, "the kernel refuses routes");
+            warn!(event = "fea.route.refused", %table, count = routes.len(), reason = route.reason, "the kernel refuses routes");
         }
         let Some(owner) = shell.owner.borrow().clone() else { continue };
         tokio::task::spawn_local(async move {

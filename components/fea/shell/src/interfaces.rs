@@ -8,11 +8,43 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tracing::debug;
+use tracing::{debug, info};
 
 /// Those who want to know about interfaces.
 #[derive(Default)]
-pub(crate) struct Subscribers(RefCell<BTreeMap<String, Rc<Subscriber>>>);
+pub(crate) struct Subscribers(RefCell<BTreeMap<String, Rc<Subscriber>>>, Links);
+
+/// What was reported of links: their names, and whether they run.
+#[derive(Default)]
+struct Links(RefCell<BTreeMap<InterfaceIndex, (String, bool)>>);
+
+impl Links {
+    /// Reports what has become of a link, if that is news. What is there at the start is none.
+    fn report(&self, event: &InterfaceEvent) {
+        match event {
+            InterfaceEvent::Changed(now) => {
+                let before = self.0.borrow_mut().insert(now.index, (now.name.clone(), now.running));
+                let (name, mtu) = (&now.name, now.mtu);
+                match (before.map(|(_, running)| running), now.running) {
+                    (Some(false), true) => {
+                        info!(event = "fea.link.up", interface = name, mtu, "{name} is up")
+                    }
+                    (Some(true), false) => {
+                        let reason = if now.admin_up { "no carrier" } else { "switched off" };
+                        info!(event = "fea.link.down", interface = name, reason, "{name} is down: {reason}");
+                    }
+                    _ => {}
+                }
+            }
+            InterfaceEvent::Removed(index) => {
+                if let Some((name, _)) = self.0.borrow_mut().remove(index) {
+                    info!(event = "fea.link.removed", interface = name, "{name} is gone");
+                }
+            }
+            InterfaceEvent::SnapshotEnd => {}
+        }
+    }
+}
 
 /// One of them, and what it has not been told: of each interface the latest state only.
 #[derive(Default)]
@@ -46,6 +78,7 @@ impl Subscriber {
 impl Subscribers {
     /// Tells everybody.
     pub(crate) fn tell(&self, _shell: &Rc<FeaShell>, event: InterfaceEvent) {
+        self.1.report(&event);
         for subscriber in self.0.borrow().values() {
             subscriber.queue(event.clone());
         }

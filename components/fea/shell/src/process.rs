@@ -8,7 +8,7 @@ use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Progress};
 use sluice_shell::part::Planned;
-use sluice_shell::{Component, Frame, Point, Prepared, RunOptions, clock};
+use sluice_shell::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
 use std::cell::{Cell, RefCell};
@@ -146,7 +146,7 @@ impl FeaShell {
             match effect {
                 Effect::Interface(event) => self.tell_interface(event),
                 Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
-                Effect::Event(event) => info!("{event}"),
+                Effect::Event(event) => info!(event = event.id(), "{event}"),
                 Effect::Rejected { .. } => {}
             }
         }
@@ -242,7 +242,7 @@ impl Component for FeaShell {
 
     async fn registered(self: Rc<Self>, _instance: String) {
         if let Err(error) = self.sockets.serve(&self.frame.run_dir) {
-            error!(%error, "no component can have sockets; see what is wrong with the run-time folder and restart fea");
+            error!(event = "socket.no-broker", %error, "no component can have sockets; see what is wrong with the run-time folder and restart fea");
         }
         if !self.works.replace(true) {
             tokio::task::spawn_local(self.work());
@@ -250,7 +250,9 @@ impl Component for FeaShell {
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {
-        configuration::read(&planned.whole()).map(Prepared::quiet)
+        let read = configuration::read(&planned.whole())?;
+        let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
+        Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
     }
 
     async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), String> {

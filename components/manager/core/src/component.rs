@@ -95,6 +95,16 @@ impl Component {
         }
     }
 
+    /// Whether it is wanted.
+    pub fn is_wanted(&self) -> bool {
+        self.wanted
+    }
+
+    /// Whether an end now is one that it was told.
+    pub fn ends_as_told(&self) -> bool {
+        !self.wanted || self.restarting
+    }
+
     /// The wait after a death at `now`; the next one is twice as long unless this life was sound.
     pub(crate) fn next_backoff(&mut self, now: Instant) -> Duration {
         if self.ready_since.take().is_some_and(|since| now.saturating_since(since) >= Self::SOUND_LIFE) {

@@ -32,6 +32,19 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Its stable name (docs/events.md).
+    pub fn id(&self) -> &'static str {
+        match self {
+            Event::Ready(_) => "process.ready",
+            Event::Died { .. } => "process.died",
+            Event::StartTimedOut(_) => "process.start-timeout",
+            Event::StopTimedOut(_) => "process.stop-timeout",
+            Event::MissingNeed { .. } => "process.missing-need",
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -8,10 +8,13 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod commit;
 pub mod component;
+pub mod editors;
 pub mod event;
 pub mod handover;
 pub mod machine;
+pub mod watchdog;
 
 pub use component::{Phase, Spec};
 pub use event::Event;

@@ -1,8 +1,9 @@
-//! The configuration file and the schema, and what follows from them: which components run, with what.
+//! The schema and the rights of all components, and what follows from them for a configuration: which components run, with what.
 
 use nix::sys::socket::{setsockopt, sockopt};
-use serde_json::{Value, json};
-use sluice_config::{Config, ConfigError, Impact, Module, Schema, SchemaError};
+use serde_json::json;
+use sluice_config::package::{self, Package, Refused};
+use sluice_config::{ConfigError, Schema, SchemaError, Secrets, Tree};
 use sluice_manager::Spec;
 use sluice_shell::part::{Change, Edit};
 use sluice_shell::rights::Rights;
@@ -11,7 +12,7 @@ use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// A component that is part of the executable.
+/// A component that is part of the executable: its package.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
     /// Its class.
@@ -19,7 +20,11 @@ pub struct Builtin {
     /// The text of its `rights.toml`.
     pub rights: &'static str,
     /// Its schema, if it has configuration.
-    pub module: Option<Module>,
+    pub module: Option<(&'static str, &'static str)>,
+    /// The text of its `commands.toml`, if it has one.
+    pub commands: Option<&'static str>,
+    /// The text of its `README.md`.
+    pub help: &'static str,
 }
 
 /// Where the configuration and the schema come from.
@@ -29,8 +34,10 @@ pub struct ConfigSource {
     pub file: PathBuf,
     /// Components of the executable.
     pub builtins: &'static [Builtin],
-    /// A folder with the modules of third parties, if there is one.
-    pub yang_dir: Option<PathBuf>,
+    /// The folder with the packages of third parties, if there is one.
+    pub packages_dir: PathBuf,
+    /// The folder of what was committed.
+    pub state_dir: PathBuf,
 }
 
 /// Why the router does not start.
@@ -96,40 +103,55 @@ pub fn check_network_rights() -> Result<(), StartError> {
     if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
-/// A valid configuration and what it means for processes.
-pub struct Loaded {
-    /// The configuration.
-    pub config: Config,
+/// All that the router may be configured to be.
+pub struct Model {
+    /// The schema of all components.
+    pub schema: Schema,
+    /// What extends the router, the executable's own components first.
+    pub packages: Vec<Package>,
+    /// What was not taken, and why.
+    pub refused: Vec<Refused>,
     rights: BTreeMap<String, Rights>,
-    schema: Schema,
-    /// Classes with configuration, and where in the tree it is.
-    paths: BTreeMap<String, Vec<String>>,
 }
 
-/// Reads and validates everything.
-pub fn load(source: &ConfigSource) -> Result<Loaded, StartError> {
-    let path = source.file.display().to_string();
-    let text = std::fs::read_to_string(&source.file)
-        .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    let modules: Vec<Module> = source.builtins.iter().filter_map(|b| b.module).collect();
-    let schema = Schema::load(&modules, source.yang_dir.as_deref())?;
-    let config = schema.read(&path, &text).map_err(|e| StartError::Config(Box::new(e)))?;
-    let mut rights = BTreeMap::new();
-    for builtin in source.builtins {
-        let parsed = Rights::parse(builtin.rights)
-            .map_err(|e| StartError::Rights { class: builtin.class.into(), reason: e.to_string() })?;
-        rights.insert(builtin.class.to_string(), parsed);
+impl Model {
+    /// Reads the executable's own packages and those of the packages folder. One of those that is not valid is refused, and the
+    /// router runs without it.
+    pub fn load(source: &ConfigSource) -> Result<Self, StartError> {
+        let mut rights = BTreeMap::new();
+        let mut packages = Vec::new();
+        let mut refused = Vec::new();
+        for builtin in source.builtins {
+            let parsed = Rights::parse(builtin.rights)
+                .map_err(|e| StartError::Rights { class: builtin.class.into(), reason: e.to_string() })?;
+            rights.insert(builtin.class.to_string(), parsed);
+            packages.push(of_builtin(builtin));
+        }
+        for package in package::read_folder(&source.packages_dir)? {
+            let checked = package.and_then(|package| match third_party_rights(&package, &rights) {
+                Ok(found) => Ok((package, found)),
+                Err(reason) => Err(Refused { name: package.name, reason }),
+            });
+            match checked {
+                Ok((package, found)) => {
+                    rights.extend(found.map(|found| (found.class.clone(), found)));
+                    packages.push(package);
+                }
+                Err(why) => refused.push(why),
+            }
+        }
+        let (schema, packages, more) = Schema::load(packages)?;
+        for why in &more {
+            rights.remove(&why.name);
+        }
+        refused.extend(more);
+        Ok(Model { schema, packages, refused, rights })
     }
-    let paths = schema.components().map(|(class, path)| (class.to_string(), path.to_vec())).collect();
-    Ok(Loaded { config, rights, schema, paths })
-}
 
-impl Loaded {
-    /// The classes that run: those that are configured, and what they need.
-    pub fn classes(&self) -> impl Iterator<Item = &str> {
+    /// The classes that run with a configuration: those that are configured, and what they need. Who is needed comes first.
+    pub fn classes(&self, tree: &Tree) -> Vec<String> {
         let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
-        let configured = self.paths.iter().filter(|(_, path)| self.config.part(path).is_some());
-        all.extend(configured.map(|(class, _)| class.as_str()));
+        all.extend(self.schema.classes(tree));
         loop {
             let needs: Vec<&str> = all
                 .iter()
@@ -138,15 +160,28 @@ impl Loaded {
                 .filter(|n| !all.contains(n))
                 .collect();
             if needs.is_empty() {
-                return all.into_iter();
+                break;
             }
             all.extend(needs);
         }
+        let mut ordered: Vec<String> = Vec::new();
+        while ordered.len() < all.len() {
+            let is_next = |class: &&&str| {
+                let has = |need: &String| ordered.contains(need) || !all.contains(need.as_str());
+                !ordered.iter().any(|o| o == **class) && self.rights(class).needs.iter().all(has)
+            };
+            // Who need each other in a circle come in any order.
+            let next =
+                all.iter().find(is_next).or_else(|| all.iter().find(|c| !ordered.iter().any(|o| o == **c)));
+            let Some(next) = next else { break };
+            ordered.push((*next).to_string());
+        }
+        ordered
     }
 
     /// The same as the core wants it.
-    pub fn specs(&self) -> Vec<Spec> {
-        self.classes().map(|class| Spec { class: class.into(), needs: self.rights(class).needs }).collect()
+    pub fn specs(&self, classes: &[String]) -> Vec<Spec> {
+        classes.iter().map(|class| Spec { class: class.clone(), needs: self.rights(class).needs }).collect()
     }
 
     /// A component's rights; none for one that ships no rights file.
@@ -160,49 +195,83 @@ impl Loaded {
         })
     }
 
-    /// What it costs to go from `before` to this in a component's part of the tree; `None` if that is the same.
-    pub fn cost_since(&self, before: &Loaded, class: &str) -> Option<Impact> {
-        let path = self.paths.get(class)?;
-        self.schema.cost(path, before.config.part(path), self.config.part(path))
+    /// The executable of a third party's component; `None` for those in this one.
+    pub fn executable(&self, class: &str) -> Option<PathBuf> {
+        let of_class = |p: &&Package| p.class.as_deref() == Some(class);
+        self.packages.iter().find(of_class)?.executable.clone()
     }
 
-    /// A component's part of the tree as a change of everything, in JSON.
-    pub fn part_change(&self, class: &str) -> String {
-        let path = self.paths.get(class).map(Vec::as_slice).unwrap_or_default();
-        let mut edits = Vec::new();
-        for (name, value) in self.part(class).as_object().into_iter().flatten() {
-            let list = [path, std::slice::from_ref(name)].concat();
-            match (self.schema.keys(&list), value.as_array()) {
-                (Some(keys), Some(entries)) => edits.extend(entries.iter().map(|entry| Edit {
-                    name: name.clone(),
-                    key: Some(keys.iter().map(|k| text_of(&entry[k.as_str()])).collect()),
-                    value: Some(entry.clone()),
-                })),
-                _ => edits.push(Edit { name: name.clone(), key: None, value: Some(value.clone()) }),
+    /// The whole configuration as text, for a file.
+    pub fn render(&self, tree: &Tree) -> String {
+        self.schema.text(tree, &[], Secrets::Shown).unwrap_or_default()
+    }
+
+    /// The schema as JSON: a list of nodes.
+    pub fn schema_json(&self) -> String {
+        serde_json::to_string(self.schema.nodes()).unwrap_or_default()
+    }
+
+    /// What a component is handed to go from one configuration to another, or from nothing; `None` if nothing changes for it. The
+    /// FEA also hears which sockets it may open for whom.
+    pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
+        let mut change = self.schema.change(class, before, after);
+        if before.is_none() {
+            let mut whole = change.unwrap_or(Change { clear: true, edits: Vec::new() });
+            if class == "fea" {
+                let sockets: BTreeMap<&str, _> =
+                    self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
+                whole.edits.push(Edit {
+                    name: "socket-rights".into(),
+                    key: None,
+                    value: Some(json!(sockets)),
+                });
             }
+            change = Some(whole);
         }
-        json!(Change { clear: true, edits }).to_string()
-    }
-
-    /// A component's part of the tree. The FEA's also says which sockets it may open for whom.
-    pub fn part(&self, class: &str) -> Value {
-        let mut part = self
-            .paths
-            .get(class)
-            .and_then(|path| self.config.part(path))
-            .cloned()
-            .unwrap_or_else(|| json!({}));
-        if class == "fea"
-            && let Value::Object(map) = &mut part
-        {
-            let sockets: BTreeMap<&str, _> =
-                self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
-            map.insert("socket-rights".into(), json!(sockets));
-        }
-        part
+        change
     }
 }
 
-fn text_of(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), Into::into)
+fn of_builtin(builtin: &Builtin) -> Package {
+    let module = builtin.module.map(|(name, text)| (name.to_string(), text.to_string()));
+    Package {
+        name: builtin.class.into(),
+        class: Some(builtin.class.into()),
+        version: env!("CARGO_PKG_VERSION").into(),
+        description: builtin.help.lines().next().unwrap_or_default().trim_start_matches('#').trim().into(),
+        executable: None,
+        modules: module.into_iter().collect(),
+        rights: Some(builtin.rights.into()),
+        commands: builtin.commands.map(Into::into),
+        metrics: None,
+        help: Some(builtin.help.into()),
+        builtin: true,
+    }
+}
+
+/// The rights that a third party's package asks for; the error says what is wrong with them.
+fn third_party_rights(package: &Package, taken: &BTreeMap<String, Rights>) -> Result<Option<Rights>, String> {
+    let Some(class) = &package.class else { return Ok(None) };
+    if taken.contains_key(class) {
+        return Err(format!("there is a component `{class}` already; give yours another class"));
+    }
+    match &package.executable {
+        None => return Err(format!("package.toml names no executable for `{class}`")),
+        Some(path) if !path.is_file() => {
+            return Err(format!("the executable {} is not there", path.display()));
+        }
+        Some(_) => {}
+    }
+    let text = package.rights.as_deref().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let rights = Rights::parse(text).map_err(|e| format!("rights.toml: {e}"))?;
+    if rights.class != *class {
+        return Err(format!("rights.toml is of `{}`, package.toml of `{class}`", rights.class));
+    }
+    if rights.network_admin {
+        return Err("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL".into());
+    }
+    Ok(Some(rights))
 }

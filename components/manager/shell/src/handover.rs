@@ -133,12 +133,14 @@ impl UnderWay {
         let class = self.class.clone();
         match &outcome {
             Ok(()) => {
-                info!(class, pid = self.new.get(), "replaced");
+                info!(event = "process.replaced", class, pid = self.new.get(), "replaced");
                 self.report.borrow_mut().taken_over_ms = self.took();
                 // What was committed meanwhile, and what only the new one understands.
                 tokio::task::spawn_local(Rc::clone(shell).configure(class));
             }
-            Err(reason) => warn!(class, reason, "not replaced: the old process goes on"),
+            Err(reason) => {
+                warn!(event = "process.not-replaced", class, reason, "not replaced: the old process goes on")
+            }
         }
         if let Some(told) = self.told.take() {
             // Whoever asked may be gone.
@@ -159,13 +161,19 @@ impl UnderWay {
     async fn try_start(&self, shell: &Rc<ManagerShell>) -> Result<(), String> {
         let next = successor_class(&self.class);
         let mut lives = shell.router.watch_class(&next).await.map_err(|e| e.to_string())?;
-        let rights = shell.loaded.borrow().rights(&self.class);
+        let rights = shell.model.rights(&self.class);
         let secret = random_secret().map_err(|e| e.to_string())?;
         let mut principal = principal(&rights);
         principal.may_register.push(next.clone());
         shell.finder.set_principal(secret, principal);
-        let child =
-            shell.processes.spawn_successor(&self.class, &rights, &secret, self.binary.as_deref(), self.old);
+        let child = shell.processes.spawn_successor(
+            &self.class,
+            shell.model.executable(&self.class),
+            &rights,
+            &secret,
+            self.binary.as_deref(),
+            self.old,
+        );
         let child = child.map_err(|error| {
             shell.finder.remove_principal(&secret);
             match &self.binary {

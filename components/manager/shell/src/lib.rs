@@ -3,24 +3,37 @@
 //! It reads the configuration, runs the Finder, and does to processes what the core says. What it knows of running processes is
 //! in `state.json`, so that its next life can take them over.
 
+mod committing;
 mod configuration;
+mod configuration_service;
+mod durable;
+mod editing;
 mod handover;
+mod lockout;
 mod processes;
+mod revisions;
 mod service;
+mod starting;
 mod state;
+mod stepping;
+mod watching;
 
-pub use configuration::{Builtin, ConfigSource, StartError};
+pub use configuration::{Builtin, ConfigSource, Model, StartError};
 
-use configuration::Loaded;
+use committing::{Request, UnderWay};
+use editing::Editing;
 use processes::Processes;
-use sluice_config::Impact;
-use sluice_manager::{End, Input, Manager, Output, Spec};
+use revisions::{Revisions, Via};
+use sluice_config::Tree;
+use sluice_manager::component::Phase;
+use sluice_manager::{End, Input, Manager, Output, Spec, commit};
 use sluice_shell::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::idl::manager::v1::manager_service;
+use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
 use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target};
-use std::cell::RefCell;
+use starting::Start;
+use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
@@ -44,25 +57,48 @@ pub struct ManagerShell {
     driver: Driver<Manager>,
     processes: Processes,
     handovers: handover::HandOvers,
-    loaded: RefCell<Loaded>,
+    me: Weak<ManagerShell>,
+    model: Model,
+    running: RefCell<Running>,
+    revisions: RefCell<Revisions>,
+    /// Why what runs is not what the configuration file said at the start, if it is not.
+    trouble: RefCell<Option<String>>,
+    editing: Editing,
+    /// Commits come one after the other.
+    turn: tokio::sync::Mutex<()>,
+    under_way: RefCell<Option<UnderWay>>,
+    transactions: Cell<u64>,
+    stepping: stepping::Stepping,
+    /// The text that was shown last, for its next page.
+    shown: RefCell<Option<configuration_service::Shown>>,
     started: Instant,
     stopped: Notify,
 }
 
-/// How long a component may take to answer a configuration.
-const CONFIGURE_DEADLINE: Duration = Duration::from_secs(10);
+/// What runs.
+struct Running {
+    tree: Tree,
+    revision: u64,
+}
 
 /// Runs the router until it is told to stop. Blocks.
 pub fn start(options: StartOptions) -> anyhow::Result<()> {
-    let loaded = configuration::load(&options.source)?;
+    let model = Model::load(&options.source)?;
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
+    let mut revisions = Revisions::open(&options.source.state_dir)?;
+    let start = starting::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, serve(options, loaded))
+    local.block_on(&runtime, serve(options, model, revisions, start))
 }
 
-async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
+async fn serve(
+    options: StartOptions,
+    model: Model,
+    revisions: Revisions,
+    start: Start,
+) -> anyhow::Result<()> {
     let own = random_secret()?;
     let operator = random_secret()?;
     let mut acl = Acl::from([
@@ -73,7 +109,7 @@ async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
-        acl.insert(*secret, principal(&loaded.rights(class)));
+        acl.insert(*secret, principal(&model.rights(class)));
     }
     state::remove_orphaned_sockets(&options.run_dir);
     let socket = options.run_dir.join("finder.sock");
@@ -97,20 +133,40 @@ async fn serve(options: StartOptions, loaded: Loaded) -> anyhow::Result<()> {
             handovers: handover::HandOvers::default(),
             finder,
             router,
-            loaded: RefCell::new(loaded),
+            me: me.clone(),
+            editing: Editing::new(&start.tree),
+            model,
+            running: RefCell::new(Running { tree: start.tree, revision: start.revision }),
+            trouble: RefCell::new(start.trouble),
+            revisions: RefCell::new(revisions),
+            turn: tokio::sync::Mutex::new(()),
+            under_way: RefCell::new(None),
+            transactions: Cell::new(0),
+            stepping: stepping::Stepping::from_environment(),
+            shown: RefCell::new(None),
             options,
             started: Instant::now(),
             stopped: Notify::new(),
         }
     });
-    let service = manager_service(Rc::new(service::Served(Rc::clone(&shell))));
-    let _registered = shell.router.register(Target::new("manager", vec![service]).singleton()).await?;
+    let served = Rc::new(service::Served(Rc::clone(&shell)));
+    let services = vec![
+        manager_service(Rc::clone(&served)),
+        configuration_service(served),
+        sluice_shell::events::service(),
+    ];
+    let _registered = shell.router.register(Target::new("manager", services).singleton()).await?;
     {
         let me = Rc::clone(&shell);
         tokio::task::spawn_local(async move { me.driver.run().await });
     }
     shell.adopt(adopted);
     shell.want();
+    tokio::task::spawn_local(watching::watch(Rc::clone(&shell)));
+    let unconfirmed = shell.revisions.borrow().unconfirmed();
+    if let Some(unconfirmed) = unconfirmed {
+        shell.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
+    }
     {
         let me = Rc::clone(&shell);
         tokio::task::spawn_local(async move { me.processes.keep_written().await });
@@ -132,17 +188,33 @@ impl ManagerShell {
             }
             Output::Kill(class) => self.processes.kill(&class),
             Output::AllStopped => self.stopped.notify_one(),
-            Output::Event(event) => info!("{event}"),
+            Output::Event(event) => info!(event = event.id(), "{event}"),
         }
     }
 
     /// Tells the core which components the configuration names.
     fn want(self: &Rc<Self>) {
-        let specs: Vec<Spec> = self.loaded.borrow().specs();
+        let classes = self.model.classes(&self.running.borrow().tree);
+        self.want_these(&classes);
+    }
+
+    fn want_these(self: &Rc<Self>, classes: &[String]) {
+        let specs = self.model.specs(classes);
         for spec in &specs {
             self.watch(&spec.class);
         }
         self.driver.input(Input::Want(specs));
+    }
+
+    /// The same after the core has returned.
+    fn want_later(self: &Rc<Self>, classes: Vec<String>) {
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move { me.want_these(&classes) });
+    }
+
+    /// Where a component is in its life.
+    fn phase(&self, class: &str) -> Option<Phase> {
+        self.driver.with(|manager| manager.component(class).map(|c| c.phase))
     }
 
     /// Follows a component's registrations, once for each class.
@@ -162,13 +234,13 @@ impl ManagerShell {
     }
 
     fn spawn(self: &Rc<Self>, class: &str) {
-        let rights = self.loaded.borrow().rights(class);
+        let rights = self.model.rights(class);
         let secret = match random_secret() {
             Ok(secret) => secret,
             Err(error) => return self.later_exit(class, error.to_string()),
         };
         self.finder.set_principal(secret, principal(&rights));
-        match self.processes.spawn(class, &rights, &secret) {
+        match self.processes.spawn(class, self.model.executable(class), &rights, &secret) {
             Ok(child) => {
                 self.driver_later(Input::Spawned(class.into()));
                 self.follow(secret, child);
@@ -198,8 +270,15 @@ impl ManagerShell {
         if self.handovers.ended(pid, &how) {
             return;
         }
-        if let Some(class) = class {
-            self.driver.input(Input::Exited(class, how));
+        let Some(class) = class else { return };
+        let (was_told, wanted) = self.driver.with(|manager| {
+            manager.component(&class).map_or((true, false), |c| (c.ends_as_told(), c.is_wanted()))
+        });
+        self.driver.input(Input::Exited(class.clone(), how.clone()));
+        match (was_told, wanted) {
+            (true, true) => {} // it comes again
+            (true, false) => self.tell_commit(commit::Input::Restored(class)),
+            (false, _) => self.tell_commit(commit::Input::Failed(class, how)),
         }
     }
 
@@ -216,8 +295,8 @@ impl ManagerShell {
     /// Takes over what an earlier life of the manager started and what still runs.
     fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
         for (class, secret) in adopted {
-            let rights = self.loaded.borrow().rights(&class);
-            info!(class, "taken over from an earlier life of the manager");
+            let rights = self.model.rights(&class);
+            info!(event = "process.taken-over", class, "taken over from an earlier life of the manager");
             let me = Rc::clone(self);
             let spec = Spec { class: class.clone(), needs: rights.needs };
             self.driver.input(Input::Adopt(spec));
@@ -231,17 +310,13 @@ impl ManagerShell {
     }
 
     async fn configure(self: Rc<Self>, class: String) {
-        let change = self.loaded.borrow().part_change(&class);
-        let client = common::ComponentClient::new(&self.router, &class).with_deadline(CONFIGURE_DEADLINE);
-        let prepare = common::PrepareRequest { transaction: 0, change };
-        let outcome = match client.prepare(prepare).await {
-            Ok(_) => client.apply(common::ApplyRequest { transaction: 0 }).await,
-            Err(error) => Err(error),
-        };
-        match outcome {
-            Ok(_) => self.driver.input(Input::Configured(class)),
+        match self.configure_whole(&class).await {
+            Ok(()) => {
+                self.driver.input(Input::Configured(class.clone()));
+                self.tell_commit(commit::Input::Ready(class));
+            }
             Err(error) => {
-                warn!(class, %error, "does not take its configuration");
+                warn!(event = "config.part-refused", class, %error, "does not take its configuration");
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }
         }
@@ -255,31 +330,36 @@ impl ManagerShell {
         }
     }
 
-    /// Reads the configuration again; what is wrong in it changes nothing.
-    async fn reload(self: &Rc<Self>) {
-        let loaded = match configuration::load(&self.options.source) {
-            Ok(loaded) => loaded,
-            Err(error) => return warn!("the configuration stays as it is: {error}"),
-        };
-        let changed: Vec<(String, Option<Impact>)> = {
-            let before = self.loaded.borrow();
-            let changed = loaded.classes().filter(|c| before.part(c) != loaded.part(c));
-            changed.map(|c| (c.to_string(), loaded.cost_since(&before, c))).collect()
-        };
-        self.loaded.replace(loaded);
-        self.want();
-        for (class, cost) in changed {
-            let ready = self
-                .driver
-                .with(|m| m.component(&class).is_some_and(|c| c.phase == sluice_manager::Phase::Ready));
-            if ready && cost == Some(Impact::Restart) {
-                info!(class, "started anew: what changed holds for the life of a process");
-                self.driver.input(Input::Restart(class));
-            } else if ready {
-                Rc::clone(self).configure(class).await;
+    /// Reads the configuration file again; what is wrong in it changes nothing.
+    async fn reload(self: Rc<Self>) {
+        let file = &self.options.source.file;
+        let shown = file.display().to_string();
+        let read = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"));
+        let tree = read.and_then(|text| {
+            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.to_string())?;
+            Ok((text, tree))
+        });
+        let (text, after) = match tree {
+            Ok(read) => read,
+            Err(error) => {
+                return warn!(event = "config.refused", "the configuration stays as it is: {error}");
             }
+        };
+        let request = Request {
+            after,
+            user: "sluice".into(),
+            comment: "the configuration file was read again".into(),
+            via: Via::File,
+            confirm_within: None,
+        };
+        match self.commit(request).await {
+            Ok(done) => {
+                // It is only read again next time.
+                let _ = self.revisions.borrow().is_copy(&text);
+                info!(revision = done.revision, changes = done.changes, "configuration read again");
+            }
+            Err(error) => warn!("the configuration stays as it is: {error}"),
         }
-        info!("configuration read again");
     }
 
     async fn wait_for_signals(self: Rc<Self>) -> anyhow::Result<()> {
@@ -291,7 +371,9 @@ impl ManagerShell {
             tokio::select! {
                 _ = term.recv() => self.driver.input(Input::StopAll),
                 _ = int.recv() => self.driver.input(Input::StopAll),
-                _ = hup.recv() => self.reload().await,
+                _ = hup.recv() => {
+                    tokio::task::spawn_local(Rc::clone(&self).reload());
+                }
                 () = self.stopped.notified() => {
                     info!("stopped");
                     state::clean(&self.options.run_dir);
@@ -318,7 +400,11 @@ fn random_secret() -> anyhow::Result<[u8; 16]> {
 
 /// Checks a configuration file; the error says where and what is wrong.
 pub fn check(source: &ConfigSource) -> Result<(), StartError> {
-    configuration::load(source).map(|_| ())
+    let path = source.file.display().to_string();
+    let text = std::fs::read_to_string(&source.file)
+        .map_err(|source| StartError::Read { path: path.clone(), source })?;
+    let model = Model::load(source)?;
+    model.schema.read(&path, &text).map(|_| ()).map_err(|e| StartError::Config(Box::new(e)))
 }
 
 /// The folder of a run-time folder's secret for the CLI.

@@ -67,10 +67,16 @@ impl Processes {
         self.watched.borrow_mut().insert(class.into())
     }
 
-    /// Starts a component's process: unprivileged where that is possible.
-    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
+    /// Starts a component's process: this executable again or that of a third party, unprivileged where that is possible.
+    pub fn spawn(
+        &self,
+        class: &str,
+        executable: Option<PathBuf>,
+        rights: &Rights,
+        secret: &[u8; 16],
+    ) -> io::Result<Child> {
         let binary = self.binaries.borrow().get(class).cloned();
-        let mut command = self.command(class, rights, binary.as_deref())?;
+        let mut command = self.command(class, rights, binary.as_deref().or(executable.as_deref()))?;
         self.start(class, &mut command, secret, binary)
     }
 
@@ -79,6 +85,7 @@ impl Processes {
     pub fn spawn_successor(
         &self,
         class: &str,
+        executable: Option<PathBuf>,
         rights: &Rights,
         secret: &[u8; 16],
         binary: Option<&Path>,
@@ -86,7 +93,7 @@ impl Processes {
     ) -> io::Result<Child> {
         let known = self.binaries.borrow().get(class).cloned();
         let binary = binary.map(Path::to_path_buf).or(known);
-        let mut command = self.command(class, rights, binary.as_deref())?;
+        let mut command = self.command(class, rights, binary.as_deref().or(executable.as_deref()))?;
         command.env(PREDECESSOR, old.to_string());
         self.start(&next(class), &mut command, secret, binary)
     }
@@ -126,7 +133,7 @@ impl Processes {
         };
         command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
         command.env_clear();
-        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "RUST_BACKTRACE"] {
+        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "JOURNAL_STREAM", "RUST_BACKTRACE"] {
             if let Some(value) = std::env::var_os(kept) {
                 command.env(kept, value);
             }
@@ -223,6 +230,11 @@ impl Processes {
     /// Ends a process at once.
     pub fn kill(&self, class: &str) {
         self.signal(class, Signal::SIGKILL);
+    }
+
+    /// Ends a process with a core, where those are written.
+    pub fn abort(&self, class: &str) {
+        self.signal(class, Signal::SIGABRT);
     }
 
     /// Asks a process to end.

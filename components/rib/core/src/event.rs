@@ -50,6 +50,19 @@ pub enum Event {
     },
 }
 
+impl Event {
+    /// Its stable name (docs/events.md).
+    pub fn id(&self) -> &'static str {
+        match self {
+            Event::UnknownOrigin { .. } => "rib.routes.unknown-origin",
+            Event::BadSet { .. } => "rib.routes.bad-set",
+            Event::OriginStale { .. } => "rib.routes.stale",
+            Event::OriginSwept { .. } => "rib.routes.swept",
+            Event::ResolutionUnstable { .. } => "rib.resolution.unstable",
+        }
+    }
+}
+
 impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -101,13 +101,13 @@ impl RibShell {
                 clients::detach("interest", client.interest_invalid(request));
             }
             Output::Rejected(table, origin, routes) => self.tell_rejected(table, &origin, routes),
-            Output::Event(event) => info!("{event}"),
+            Output::Event(event) => info!(event = event.id(), "{event}"),
         }
     }
 
     fn tell_rejected(&self, table: TableId, origin: &str, routes: Vec<(IpPrefix, Provenance, String)>) {
         if let Some((prefix, _, reason)) = routes.first() {
-            warn!(%prefix, reason, count = routes.len(), "the forwarding engine refused routes of {origin}");
+            warn!(event = "rib.routes.refused", %prefix, reason, count = routes.len(), "the forwarding engine refused routes of {origin}");
         }
         let Some(client) = self.clients.by_origin(table, origin) else { return };
         let routes = routes.into_iter().map(|(prefix, provenance, reason)| pb::RejectedRoute {

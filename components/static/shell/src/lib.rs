@@ -176,7 +176,7 @@ impl rib::OriginOwner for Served {
     ) -> Result<rib::RoutesRejectedReply, XrlError> {
         for route in request.routes {
             if let Some(Ok(prefix)) = route.net.as_ref().map(sluice_base::IpPrefix::try_from) {
-                warn!(%prefix, reason = route.reason, "static route refused by the forwarding engine");
+                warn!(event = "static.route.refused", %prefix, reason = route.reason, "static route refused by the forwarding engine");
             }
         }
         Ok(rib::RoutesRejectedReply {})

@@ -4,6 +4,7 @@
 //! the Finder hands out, so that interfaces of third parties need nothing here.
 
 mod atoms;
+mod plain;
 mod syntax;
 
 use std::str::FromStr;
@@ -12,6 +13,7 @@ use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor};
 
 pub use atoms::{AtomError, atoms, build, signature, type_name};
+pub use plain::{call_plain, plain, schema};
 pub use syntax::{Atom, SyntaxError, TextCall, escape, parse, unescape};
 
 use crate::octets::Octets;

@@ -2,6 +2,7 @@
 
 use crate::relationship::Relationship;
 use crate::session::{Families, SessionConfig};
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
@@ -100,7 +101,7 @@ impl NeighborConfig {
 
     /// Whether a session by `self` must end to become one by `other`. What does not need that: what people read, what
     /// the next connection will see, what is told, and whether a session is wanted at all.
-    pub(super) fn needs_reset(&self, other: &NeighborConfig) -> bool {
+    fn needs_reset(&self, other: &NeighborConfig) -> bool {
         let alike = NeighborConfig {
             enabled: other.enabled,
             passive: other.passive,
@@ -121,4 +122,98 @@ pub struct Config {
     pub neighbors: Vec<NeighborConfig>,
     /// Prefixes that this router originates.
     pub networks: Vec<IpPrefix>,
+}
+
+/// Whom a change of configuration touches, by address.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Touched {
+    /// Sessions that end; they come back unless they are not wanted any more.
+    pub reset: Vec<IpAddr>,
+    /// Neighbours that are told their routes anew.
+    pub refiltered: Vec<IpAddr>,
+    /// Neighbours that come.
+    pub started: Vec<IpAddr>,
+    /// Neighbours that go.
+    pub stopped: Vec<IpAddr>,
+}
+
+/// What a change does to the session of a neighbour that stays.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Reconfigured {
+    /// Nothing.
+    Kept,
+    /// It ends, and another one comes.
+    Reset,
+    /// It stays, and the neighbour is told its routes anew.
+    Refiltered,
+    /// It ends and is not wanted any more.
+    Stopped,
+    /// It is wanted from now on.
+    Started,
+}
+
+impl NeighborConfig {
+    /// What going from `self` to `new` does to the session.
+    pub(super) fn reconfigured(&self, new: &NeighborConfig) -> Reconfigured {
+        match (self.enabled, new.enabled) {
+            (true, true) if self.needs_reset(new) => Reconfigured::Reset,
+            (true, true) if self.next_hop_self != new.next_hop_self => Reconfigured::Refiltered,
+            (true, false) => Reconfigured::Stopped,
+            (false, true) => Reconfigured::Started,
+            _ => Reconfigured::Kept,
+        }
+    }
+}
+
+impl Config {
+    /// Whom going from `self` to `new` touches.
+    pub fn touched(&self, new: &Config) -> Touched {
+        let by_address = |config: &Config| -> BTreeMap<IpAddr, NeighborConfig> {
+            config.neighbors.iter().map(|n| (n.address, n.clone())).collect()
+        };
+        let (before, after) = (by_address(self), by_address(new));
+        let mut touched = Touched::default();
+        for (address, neighbor) in &after {
+            match before.get(address).map(|old| old.reconfigured(neighbor)) {
+                None if !neighbor.enabled => {}
+                None | Some(Reconfigured::Started) => touched.started.push(*address),
+                Some(Reconfigured::Reset | Reconfigured::Stopped) => touched.reset.push(*address),
+                Some(Reconfigured::Refiltered) => touched.refiltered.push(*address),
+                Some(Reconfigured::Kept) => {}
+            }
+        }
+        touched.stopped.extend(before.keys().filter(|address| !after.contains_key(address)));
+        touched
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::vec;
+
+    fn check(change: impl Fn(&mut NeighborConfig), expected: &str) {
+        let address = "10.0.0.1".parse().unwrap();
+        let before = NeighborConfig::new(address, Asn(1));
+        let mut after = before.clone();
+        change(&mut after);
+        let config = |n: NeighborConfig| Config { neighbors: vec![n], networks: vec![] };
+        let touched = config(before).touched(&config(after));
+        let count = |all: &[IpAddr]| all.len();
+        let Touched { reset, refiltered, started, stopped } = &touched;
+        let got = format!("{} {} {} {}", count(reset), count(refiltered), count(started), count(stopped));
+        assert_eq!(got, expected, "{touched:?}");
+    }
+
+    #[test]
+    fn who_is_touched() {
+        check(|_| {}, "0 0 0 0");
+        check(|n| n.description = "x".into(), "0 0 0 0");
+        check(|n| n.next_hop_self = true, "0 1 0 0");
+        check(|n| n.hold_time = 9, "1 0 0 0");
+        check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
+        check(|n| n.enabled = false, "1 0 0 0");
+        check(|n| n.address = "10.0.0.2".parse().unwrap(), "0 0 1 1");
+    }
 }

@@ -194,6 +194,12 @@ impl Control {
         self.peers.config(address)
     }
 
+    /// All that is configured.
+    pub fn config(&self) -> Config {
+        let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
+        Config { neighbors: neighbors.collect(), networks: self.networks.iter().copied().collect() }
+    }
+
     /// The connection of a neighbour's session, if it is up.
     pub fn established(&self, address: IpAddr) -> Option<ConnectionId> {
         self.peers.of(address)?.session.established()

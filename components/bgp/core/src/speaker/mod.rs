@@ -23,7 +23,7 @@ mod peers;
 mod questions;
 mod view;
 
-pub use config::{Config, Identity, NeighborConfig};
+pub use config::{Config, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use handover::SpeakerState;
 pub use peer::Link;

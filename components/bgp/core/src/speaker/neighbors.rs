@@ -1,6 +1,6 @@
 //! The neighbours that are configured: they come, change and go, and nobody else notices.
 
-use super::config::NeighborConfig;
+use super::config::{NeighborConfig, Reconfigured};
 use super::control::Output;
 use super::peer::Peer;
 use super::peers::{Peers, event};
@@ -75,22 +75,22 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;
         };
-        let old = core::mem::replace(&mut peer.config, new);
-        let (was, is) = (old.enabled, peer.config.enabled);
+        let what = peer.config.reconfigured(&new);
+        peer.config = new;
         peer.session.configure(peer.config.session(&identity));
-        if was && is && old.needs_reset(&peer.config) {
-            let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
-            return self.drive(now, index, input, out);
-        }
-        if old.next_hop_self != peer.config.next_hop_self
-            && let Some(outlet) = peer.current_outlet()
-        {
-            out.push(Output::Order(None, Order::Reopen(index, Box::new(outlet))));
-        }
-        match (was, is) {
-            (true, false) => self.stop(now, index, cease::SHUTDOWN, out),
-            (false, true) => self.drive(now, index, session::Input::Start, out),
-            _ => {}
+        match what {
+            Reconfigured::Kept => {}
+            Reconfigured::Reset => {
+                let input = session::Input::Reset { subcode: cease::CONFIGURATION, text: String::new() };
+                self.drive(now, index, input, out);
+            }
+            Reconfigured::Refiltered => {
+                if let Some(outlet) = peer.current_outlet() {
+                    out.push(Output::Order(None, Order::Reopen(index, Box::new(outlet))));
+                }
+            }
+            Reconfigured::Stopped => self.stop(now, index, cease::SHUTDOWN, out),
+            Reconfigured::Started => self.drive(now, index, session::Input::Start, out),
         }
     }
 

@@ -1,0 +1,43 @@
+//! The commands of the operational mode: a line's words to what carries them out.
+
+use crate::output::{Failure, Output};
+use crate::session::Session;
+use crate::show::{bgp, configuration, interfaces, platform, routes, targets};
+use crate::{bundle, doctor, monitor, one_shot, packages, status};
+use sluice_cli::Read;
+
+/// Carries a command out; gives the exit status.
+pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result<u8, Failure> {
+    let values = &read.values;
+    match read.command.id.as_str() {
+        "show interfaces" => interfaces::show(session, out).await?,
+        "show routes" => routes::show(session, routes::RoutesArgs::from_values(values)?, out).await?,
+        "show summary" => routes::summary(session, out).await?,
+        "show bgp summary" => bgp::summary(session, out).await?,
+        "show bgp neighbor" => {
+            bgp::neighbors(session, values.text("address").unwrap_or_default().into(), out).await?;
+        }
+        "show bgp routes" => bgp::routes(session, bgp::RoutesArgs::from_values(values), out).await?,
+        "show targets" => targets::show(session, out).await?,
+        "show configuration" => configuration::show(session, values, out).await?,
+        "show revisions" => platform::revisions(session, out).await?,
+        "show packages" => platform::packages(session, out).await?,
+        "show version" => platform::version(session, out).await?,
+        "show events" => monitor::show(session, values, out).await?,
+        "monitor" => monitor::follow(session, values, out).await?,
+        "status" => status::run(session, out).await?,
+        "configure" => return one_shot::configure(session, values, out).await,
+        "commit" => return one_shot::commit(session, values, out).await,
+        "rollback" => return one_shot::rollback(session, values, out).await,
+        "compare" => return one_shot::compare_with_running(session, values, out).await,
+        "doctor" => return doctor::run(session, out),
+        "support-bundle" => bundle::run(session, values, out).await?,
+        id => {
+            let known = session.packages().await;
+            let command = known.commands.iter().find(|c| c.command.id == id);
+            let command = command.ok_or_else(|| Failure::usage(format!("`{id}` has no meaning here")))?;
+            packages::run(session, command, values, out).await?;
+        }
+    }
+    Ok(0)
+}

@@ -1,0 +1,329 @@
+//! The configuration mode: statements and commands of one who edits. The interactive shell and single commands share it.
+
+use crate::output::{Failure, Output, Paint};
+use crate::refusal::refused;
+use crate::session::Session;
+use crate::show::configuration::{back, of_editor, print};
+use serde_json::{Value, json};
+use sluice_cli::{Line, Values, builtin, quoted, statement};
+use sluice_xrl::idl::common::v1::EffectKind;
+use sluice_xrl::idl::manager::v1 as pb;
+use std::time::Duration;
+
+/// Minutes to confirm a commit in, where only `confirmed` is said.
+const CONFIRM_MINUTES: u64 = 10;
+/// How long a commit may take: every component has to agree.
+const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
+
+/// What follows a command of the configuration mode.
+pub enum Next {
+    /// The next one.
+    Stay,
+    /// The mode is left.
+    Leave,
+    /// A command of the operational mode is wanted.
+    Run(Vec<String>),
+    /// Help is wanted.
+    Help,
+}
+
+/// Who edits, and where.
+pub struct Editing {
+    client: pb::ConfigurationClient,
+    /// The editor's number.
+    pub editor: u64,
+    /// How often it has to say that it is there.
+    pub lease: Duration,
+    /// The blocks that `edit` has gone into.
+    pub blocks: Vec<Vec<String>>,
+    /// How deep each `edit` was before, for `exit`.
+    depths: Vec<usize>,
+    /// What there was to say when it began.
+    pub greeting: Vec<String>,
+}
+
+/// A mode by its word.
+pub fn mode(values: &Values, otherwise: pb::EditMode) -> pb::EditMode {
+    match (values.has("shared"), values.has("private"), values.has("exclusive")) {
+        (true, ..) => pb::EditMode::Shared,
+        (_, true, _) => pb::EditMode::Private,
+        (.., true) => pb::EditMode::Exclusive,
+        _ => otherwise,
+    }
+}
+
+fn user() -> String {
+    let named = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER"));
+    named.unwrap_or_else(|_| format!("uid {}", nix::unistd::getuid()))
+}
+
+fn mode_name(mode: pb::EditMode) -> &'static str {
+    match mode {
+        pb::EditMode::Shared => "the shared candidate",
+        pb::EditMode::Private => "a candidate of its own",
+        pb::EditMode::Exclusive => "the candidate for itself",
+    }
+}
+
+impl Editing {
+    /// Begins.
+    pub async fn open(session: &Session, mode: pb::EditMode) -> Result<Self, Failure> {
+        let client = session.configuration().await?;
+        let connection = std::env::var("SSH_CONNECTION").unwrap_or_default();
+        let request = pb::OpenRequest { mode: mode.into(), user: user(), connection };
+        let opened = client.open(request).await.map_err(refused)?;
+        let mut greeting: Vec<String> = Vec::new();
+        if opened.changed && mode != pb::EditMode::Private {
+            greeting.push("the candidate has changes already: `compare` shows them".into());
+        }
+        for other in &opened.editors {
+            greeting.push(format!("{} edits {} too", other.user, mode_name(other.mode())));
+        }
+        let lease = Duration::from_secs(opened.lease_s.max(2).into());
+        Ok(Editing { client, editor: opened.editor, lease, blocks: Vec::new(), depths: Vec::new(), greeting })
+    }
+
+    /// Says that it is still there.
+    pub async fn renew(&self) -> Result<(), Failure> {
+        self.client.renew(pb::RenewRequest { editor: self.editor }).await.map(drop).map_err(refused)
+    }
+
+    /// Ends. What was not committed stays in the shared candidate, and is gone otherwise.
+    pub async fn close(&self) {
+        // The lease ends it in any case.
+        let _ = self.client.close(pb::CloseRequest { editor: self.editor }).await;
+    }
+
+    /// The path of the block that is being edited.
+    pub fn path(&self) -> Vec<String> {
+        self.blocks.concat()
+    }
+
+    /// The path that words mean from here, abbreviations written out.
+    async fn whole(&self, session: &Session, words: &[String]) -> Result<Vec<String>, Failure> {
+        let path = [self.path(), words.to_vec()].concat();
+        let schema = session.schema().await?;
+        statement::whole(&schema, &path).map_err(|e| Failure {
+            path: Some(path.join(" ")),
+            ..Failure::new(Failure::CONFIG, "config-invalid", e.to_string())
+        })
+    }
+
+    /// Carries out a line. What it has to say is a value for programs; people read it from `out` at once, unless JSON is wanted.
+    pub async fn run(
+        &mut self,
+        session: &Session,
+        line: &Line,
+        out: &mut Output,
+    ) -> Result<(Next, Value), Failure> {
+        if line.unclosed {
+            return Err(Failure::usage("a quote is not closed"));
+        }
+        let grammar = builtin::configuration();
+        let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
+        let values = &read.values;
+        let mut value = Value::Null;
+        match read.command.id.as_str() {
+            verb @ ("set" | "delete") => self.edit(session, verb, values.all("path")).await?,
+            "edit" => self.enter(session, values.all("path")).await?,
+            "up" => drop(self.blocks.pop()),
+            "top" => self.top(),
+            "show" => {
+                let path = self.whole(session, values.all("path")).await?;
+                print(session, of_editor(self.editor), path, out).await?;
+            }
+            "compare" => value = self.compare(values, out).await?,
+            "commit" => {
+                value = self.commit(values, out).await?;
+                if values.has("and-quit") {
+                    return Ok((Next::Leave, value));
+                }
+            }
+            "rollback" => self.rollback(values.number("revision").unwrap_or(0)).await?,
+            "discard" => self.rollback(0).await?,
+            "load merge" => self.load(pb::LoadMode::Merge, values.text("file").unwrap_or_default()).await?,
+            "load replace" => {
+                self.load(pb::LoadMode::Replace, values.text("file").unwrap_or_default()).await?
+            }
+            "run" => return Ok((Next::Run(values.all("command").to_vec()), value)),
+            "help" => return Ok((Next::Help, value)),
+            "exit" => match self.depths.pop() {
+                Some(depth) => self.blocks.truncate(depth),
+                None => return Ok((Next::Leave, value)),
+            },
+            _ => return Ok((Next::Leave, value)),
+        }
+        Ok((Next::Stay, value))
+    }
+
+    fn top(&mut self) {
+        self.blocks.clear();
+        self.depths.clear();
+    }
+
+    async fn edit(&self, session: &Session, verb: &str, words: &[String]) -> Result<(), Failure> {
+        let path = self.whole(session, words).await?;
+        let words: Vec<String> = path.iter().map(|w| quoted(w)).collect();
+        let statements = vec![format!("{verb} {}", words.join(" "))];
+        let edited = self.client.edit(pb::EditRequest { editor: self.editor, statements }).await;
+        edited.map(drop).map_err(|e| {
+            let failure = refused(e);
+            Failure { path: failure.path.clone().or_else(|| Some(path.join(" "))), ..failure }
+        })
+    }
+
+    async fn enter(&mut self, session: &Session, words: &[String]) -> Result<(), Failure> {
+        let path = [self.path(), words.to_vec()].concat();
+        let schema = session.schema().await?;
+        let blocks = statement::blocks(&schema, &path).map_err(Failure::usage)?;
+        self.depths.push(self.blocks.len());
+        self.blocks = blocks;
+        Ok(())
+    }
+
+    async fn compare(&self, values: &Values, out: &mut Output) -> Result<Value, Failure> {
+        let older = u32::try_from(values.number("rollback").unwrap_or(0)).unwrap_or(u32::MAX);
+        compare(&self.client, back(older), of_editor(self.editor), out).await
+    }
+
+    async fn rollback(&self, revision: u64) -> Result<(), Failure> {
+        let back = u32::try_from(revision).unwrap_or(u32::MAX);
+        let request = pb::RollbackRequest { editor: self.editor, back };
+        self.client.rollback(request).await.map(drop).map_err(refused)
+    }
+
+    /// Puts a file into the candidate. `-` is standard input.
+    pub async fn load(&self, mode: pb::LoadMode, file: &str) -> Result<(), Failure> {
+        let text = match file {
+            "-" => std::io::read_to_string(std::io::stdin()),
+            file => std::fs::read_to_string(file),
+        };
+        let text = text.map_err(|e| Failure::io(file, &e))?;
+        let request = pb::LoadRequest { editor: self.editor, mode: mode.into(), text, file: file.into() };
+        self.client.load(request).await.map(drop).map_err(refused)
+    }
+
+    async fn commit(&self, values: &Values, out: &mut Output) -> Result<Value, Failure> {
+        if values.has("check") {
+            return self.check(out).await;
+        }
+        let minutes = values.number("confirmed").unwrap_or(0);
+        self.commit_with(values.text("comment").unwrap_or_default(), minutes, out).await
+    }
+
+    /// Says whether the candidate could be committed, and what that would touch.
+    pub async fn check(&self, out: &mut Output) -> Result<Value, Failure> {
+        let request = pb::CheckRequest { editor: self.editor };
+        let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
+        let reply = call.check(request).await.map_err(refused)?;
+        if !out.is_json() {
+            out.line(&format!("valid; {} changes", reply.changes));
+            effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
+            for warning in &reply.warnings {
+                let text = out.paint(Paint::Bad, &format!("warning: {warning}"));
+                out.line(&text);
+            }
+        }
+        Ok(json!({
+            "changes": reply.changes, "effects": effects_json(&reply.effects), "warnings": reply.warnings,
+            "needs_confirmation": reply.needs_confirmation,
+        }))
+    }
+
+    /// Commits; with minutes other than 0 it has to be confirmed within them.
+    pub async fn commit_with(&self, comment: &str, minutes: u64, out: &mut Output) -> Result<Value, Failure> {
+        let confirm_within_s = u32::try_from(minutes.saturating_mul(60)).unwrap_or(u32::MAX);
+        let request = pb::CommitRequest { editor: self.editor, comment: comment.into(), confirm_within_s };
+        let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
+        let reply = call.commit(request).await.map_err(refused)?;
+        if !out.is_json() {
+            match reply.changes {
+                0 => out.line("nothing to commit"),
+                n => out.line(&format!(
+                    "committed as revision {} ({n} changes, {} ms)",
+                    reply.revision, reply.took_ms
+                )),
+            }
+            effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
+            if minutes > 0 && reply.changes > 0 {
+                out.line(&format!(
+                    "what ran before runs again in {minutes} minutes, unless you `commit` once more"
+                ));
+            }
+        }
+        Ok(json!({
+            "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
+            "took_ms": reply.took_ms, "confirm_within_s": confirm_within_s,
+        }))
+    }
+}
+
+/// Prints what differs, and gives it as a value.
+pub async fn compare(
+    client: &pb::ConfigurationClient,
+    from: pb::Which,
+    to: pb::Which,
+    out: &mut Output,
+) -> Result<Value, Failure> {
+    let request = pb::CompareRequest { from: Some(from), to: Some(to) };
+    let reply = client.compare(request).await.map_err(refused)?;
+    if !out.is_json() {
+        let text = if out.as_statements() { &reply.set_text } else { &reply.text };
+        for line in text.lines() {
+            let text = match line.chars().next() {
+                Some('+') => out.paint(Paint::Good, line),
+                Some('-') => out.paint(Paint::Bad, line),
+                _ => line.into(),
+            };
+            out.line(&text);
+        }
+    }
+    let statements: Vec<&str> = reply.set_text.lines().collect();
+    Ok(json!({ "changes": reply.changes, "text": reply.text, "statements": statements }))
+}
+
+fn effect_name(kind: EffectKind) -> &'static str {
+    match kind {
+        EffectKind::EffectUnspecified => "touched",
+        EffectKind::SessionReset => "session reset",
+        EffectKind::Refiltered => "filtered again",
+        EffectKind::ProcessRestart => "restarted",
+        EffectKind::Started => "started",
+        EffectKind::Stopped => "stopped",
+        EffectKind::Interrupted => "interrupted",
+    }
+}
+
+fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
+    let lines = |c: &pb::ComponentEffect| -> Vec<String> {
+        let line = |e: &sluice_xrl::idl::common::v1::Effect| {
+            format!("  {}: {}: {}", c.component, effect_name(e.kind()), e.subjects.join(", "))
+        };
+        c.effects.iter().map(line).collect()
+    };
+    all.iter().flat_map(lines).collect()
+}
+
+fn effects_json(all: &[pb::ComponentEffect]) -> Value {
+    let one = |c: &pb::ComponentEffect| {
+        let effects: Vec<Value> = c
+            .effects
+            .iter()
+            .map(|e| json!({ "kind": effect_name(e.kind()).replace(' ', "-"), "subjects": e.subjects }))
+            .collect();
+        json!({ "component": c.component, "effects": effects })
+    };
+    all.iter().map(one).collect()
+}
+
+/// `confirmed` may stand without minutes: it means ten.
+pub fn with_minutes(mut line: Line) -> Line {
+    let position = line.words.iter().position(|w| w.text == "confirmed");
+    let is_commit = line.words.first().is_some_and(|w| w.text.len() >= 4 && "commit".starts_with(&w.text));
+    let Some(at) = position.filter(|at| is_commit && *at > 0) else { return line };
+    if line.words.get(at + 1).is_none_or(|w| w.text.parse::<u64>().is_err()) {
+        let start = line.words[at].start;
+        line.words.insert(at + 1, sluice_cli::Word { text: CONFIRM_MINUTES.to_string(), start });
+    }
+    line
+}

@@ -1,0 +1,107 @@
+//! Rights, users, folders, space, time.
+
+use super::Finding;
+use nix::sys::statvfs::statvfs;
+use nix::unistd::{AccessFlags, User, access};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a router wants free where it keeps its state.
+const ENOUGH: u64 = 64 << 20;
+/// Before this the clock was never set: the beginning of 2024 in Unix seconds.
+const CLOCK_FLOOR: u64 = 1_704_067_200;
+/// The bit of CAP_NET_ADMIN (capabilities(7)).
+const CAP_NET_ADMIN: u64 = 1 << 12;
+
+/// All checks of the host.
+pub fn findings(run_dir: &Path) -> Vec<Finding> {
+    vec![rights(), user(), folder(run_dir), space(run_dir), clock(), kernel()]
+}
+
+fn rights() -> Finding {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
+    let caps = line.and_then(|l| u64::from_str_radix(l.trim(), 16).ok()).unwrap_or(0);
+    match caps & CAP_NET_ADMIN != 0 {
+        true => Finding::ok("rights", "may configure the network (CAP_NET_ADMIN)"),
+        false => Finding::fail(
+            "rights",
+            "may not configure the network",
+            "run this and `sluice start` as root, or give CAP_NET_ADMIN",
+        ),
+    }
+}
+
+fn user() -> Finding {
+    match User::from_name("sluice") {
+        Ok(Some(user)) => Finding::ok("user", format!("components run as `sluice` (uid {})", user.uid)),
+        _ => Finding::warn(
+            "user",
+            "there is no user `sluice`; components run as `nobody`",
+            "useradd --system --no-create-home --shell /usr/sbin/nologin sluice",
+        ),
+    }
+}
+
+/// The deepest part of a path that is there.
+fn existing(path: &Path) -> PathBuf {
+    let found = path.ancestors().find(|p| p.exists());
+    found.map_or_else(|| PathBuf::from("/"), Path::to_path_buf)
+}
+
+fn folder(run_dir: &Path) -> Finding {
+    let at = existing(run_dir);
+    let shown = run_dir.display();
+    match access(&at, AccessFlags::W_OK | AccessFlags::X_OK) {
+        Ok(()) if at == run_dir => Finding::ok("run-dir", format!("{shown} can be written")),
+        Ok(()) => Finding::ok("run-dir", format!("{shown} can be made")),
+        Err(error) => Finding::fail(
+            "run-dir",
+            format!("{} cannot be written: {}", at.display(), error.desc()),
+            "run as root, or name another folder with --run-dir",
+        ),
+    }
+}
+
+fn space(run_dir: &Path) -> Finding {
+    let mut worst: Option<(u64, PathBuf)> = None;
+    for path in [run_dir, Path::new("/etc"), Path::new("/var/lib")] {
+        let at = existing(path);
+        let Ok(about) = statvfs(&at) else { continue };
+        // Both are of the width that the system has.
+        #[allow(clippy::unnecessary_cast)]
+        let free = about.blocks_available() as u64 * about.fragment_size() as u64;
+        if worst.as_ref().is_none_or(|(least, _)| free < *least) {
+            worst = Some((free, at));
+        }
+    }
+    let Some((free, at)) = worst else { return Finding::warn("space", "cannot be told", "look with `df`") };
+    let text = format!("{} free at {}", crate::output::bytes(free), at.display());
+    match free >= ENOUGH {
+        true => Finding::ok("space", text),
+        false => Finding::warn("space", text, "free some: state and revisions cannot be kept without"),
+    }
+}
+
+fn clock() -> Finding {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    let text = sluice_cli::render::time(now * 1000);
+    match now >= CLOCK_FLOOR {
+        true => Finding::ok("time", text),
+        false => Finding::warn("time", text, "set the clock: logs and revisions carry the time"),
+    }
+}
+
+fn kernel() -> Finding {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim();
+    let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    // Next-hop objects and what is needed of them are there since 5.3.
+    match version >= (5, 3) {
+        true => Finding::ok("kernel", format!("Linux {release}")),
+        false => {
+            Finding::fail("kernel", format!("Linux {release}"), "5.3 or later is needed (next-hop objects)")
+        }
+    }
+}

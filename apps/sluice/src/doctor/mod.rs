@@ -1,0 +1,102 @@
+//! `sluice doctor`: whether this host can run a router, what stands in the way, and what to do about it.
+
+mod host;
+mod network;
+mod others;
+
+use crate::output::{Failure, Output, Paint};
+use crate::session::Session;
+use serde_json::{Value, json};
+
+/// How a check ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outcome {
+    /// As it should be.
+    Ok,
+    /// A router runs, but something will be missed.
+    Warn,
+    /// A router does not run.
+    Fail,
+}
+
+/// What a check found.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finding {
+    /// The check's stable name.
+    pub check: &'static str,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What was found.
+    pub found: String,
+    /// What to do; empty if there is nothing to do.
+    pub advice: String,
+}
+
+impl Finding {
+    /// As it should be.
+    pub fn ok(check: &'static str, found: impl Into<String>) -> Self {
+        Finding { check, outcome: Outcome::Ok, found: found.into(), advice: String::new() }
+    }
+
+    /// Something will be missed.
+    pub fn warn(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Finding { check, outcome: Outcome::Warn, found: found.into(), advice: advice.into() }
+    }
+
+    /// A router does not run.
+    pub fn fail(check: &'static str, found: impl Into<String>, advice: impl Into<String>) -> Self {
+        Finding { check, outcome: Outcome::Fail, found: found.into(), advice: advice.into() }
+    }
+
+    fn word(&self) -> &'static str {
+        match self.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Warn => "warn",
+            Outcome::Fail => "fail",
+        }
+    }
+
+    fn json(&self) -> Value {
+        let advice = (!self.advice.is_empty()).then_some(&self.advice);
+        json!({ "check": self.check, "outcome": self.word(), "found": self.found, "advice": advice })
+    }
+}
+
+/// Makes all checks. They change nothing.
+pub fn findings(session: &Session) -> Vec<Finding> {
+    let run_dir = &session.flags.run_dir;
+    let mut all = host::findings(run_dir);
+    all.extend(network::findings());
+    all.extend(others::findings());
+    all
+}
+
+/// The findings as one value.
+pub fn value(findings: &[Finding]) -> Value {
+    let count = |outcome| findings.iter().filter(|f| f.outcome == outcome).count();
+    json!({
+        "checks": findings.iter().map(Finding::json).collect::<Vec<_>>(),
+        "ok": count(Outcome::Ok), "warn": count(Outcome::Warn), "fail": count(Outcome::Fail),
+    })
+}
+
+/// Prints all findings; the status says whether one of them keeps a router from running.
+pub fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
+    let findings = findings(session);
+    if out.is_json() {
+        out.json(&value(&findings));
+    } else {
+        for finding in &findings {
+            let word = format!("{:<4}", finding.word());
+            let word = match finding.outcome {
+                Outcome::Ok => out.paint(Paint::Good, &word),
+                _ => out.paint(Paint::Bad, &word),
+            };
+            out.line(&format!("{word}  {:<14} {}", finding.check, finding.found));
+            if !finding.advice.is_empty() {
+                out.line(&format!("      {:<14} -> {}", "", finding.advice));
+            }
+        }
+    }
+    Ok(u8::from(findings.iter().any(|f| f.outcome == Outcome::Fail)))
+}

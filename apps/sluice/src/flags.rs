@@ -1,0 +1,133 @@
+//! The flags that every command has, taken out of the command line wherever they stand.
+
+use crate::output::{Failure, Wanted};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Flags with their help, as `--help` and manual pages show them: short form, name, value, help.
+pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
+    (Some('j'), "json", None, "Print one JSON document instead of text, errors too"),
+    (None, "no-pager", None, "Print all at once, also on a terminal"),
+    (None, "no-color", None, "No colours, also on a terminal (as the variable NO_COLOR)"),
+    (None, "timeout", Some("SECONDS"), "How long an answer may take [default: 10]"),
+    (
+        None,
+        "run-dir",
+        Some("FOLDER"),
+        "The router's run-time folder [env: SLUICE_RUN_DIR] [default: /run/sluice]",
+    ),
+    (Some('q'), "quiet", None, "No remarks beside the result"),
+    (None, "watch", Some("SECONDS"), "Print anew every so often until interrupted"),
+    (Some('h'), "help", None, "Print help"),
+    (Some('V'), "version", None, "Print the version"),
+];
+
+/// The flags of a command line.
+#[derive(Clone, Debug)]
+pub struct Flags {
+    /// How output is wanted.
+    pub wanted: Wanted,
+    /// How long an answer may take.
+    pub timeout: Duration,
+    /// The router's run-time folder.
+    pub run_dir: PathBuf,
+    /// Print anew every so often.
+    pub watch: Option<Duration>,
+    /// Help is wanted, and nothing else.
+    pub help: bool,
+    /// The version is wanted, and nothing else.
+    pub version: bool,
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        let run_dir = std::env::var_os("SLUICE_RUN_DIR").map_or_else(|| "/run/sluice".into(), PathBuf::from);
+        Flags {
+            wanted: Wanted::default(),
+            timeout: crate::connect::DEADLINE,
+            run_dir,
+            watch: None,
+            help: false,
+            version: false,
+        }
+    }
+}
+
+/// Whether JSON is wanted, as far as can be said of a command line that may be wrong.
+pub fn wants_json(args: &[String]) -> bool {
+    args.iter().take_while(|a| *a != "--").any(|a| a == "--json" || is_short(a, 'j'))
+}
+
+fn is_short(word: &str, letter: char) -> bool {
+    let letters = word.strip_prefix('-').unwrap_or_default();
+    !letters.is_empty() && letters.chars().all(|c| "jqhV".contains(c)) && letters.contains(letter)
+}
+
+/// Takes the flags out of a command line. Behind `--` there are none.
+pub fn take(args: &[String]) -> Result<(Flags, Vec<String>), Failure> {
+    let mut flags = Flags::default();
+    let mut words = Vec::new();
+    let mut args = args.iter();
+    while let Some(word) = args.next() {
+        if word == "--" {
+            words.extend(args.cloned());
+            break;
+        }
+        let (name, inline) = match word.split_once('=') {
+            Some((name, value)) if name.starts_with("--") => (name, Some(value.to_string())),
+            _ => (word.as_str(), None),
+        };
+        let mut value = || {
+            let value = inline.clone().or_else(|| args.next().cloned());
+            value.ok_or_else(|| Failure::usage(format!("`{name}` needs a value")))
+        };
+        match name {
+            "--timeout" => flags.timeout = seconds(name, &value()?)?,
+            "--watch" => flags.watch = Some(seconds(name, &value()?)?),
+            "--run-dir" => flags.run_dir = value()?.into(),
+            "--json" => flags.wanted.json = true,
+            "--no-pager" => flags.wanted.no_pager = true,
+            "--no-color" => flags.wanted.no_color = true,
+            "--quiet" => flags.wanted.quiet = true,
+            "--help" => flags.help = true,
+            "--version" => flags.version = true,
+            short if "jqhV".chars().any(|c| is_short(short, c)) => {
+                flags.wanted.json |= is_short(short, 'j');
+                flags.wanted.quiet |= is_short(short, 'q');
+                flags.help |= is_short(short, 'h');
+                flags.version |= is_short(short, 'V');
+            }
+            _ => words.push(word.clone()),
+        }
+    }
+    Ok((flags, words))
+}
+
+fn seconds(name: &str, text: &str) -> Result<Duration, Failure> {
+    let number = text.parse::<f64>().ok().filter(|n| (0.01..=86_400.0).contains(n));
+    let number = number
+        .ok_or_else(|| Failure::usage(format!("`{name}` takes seconds, 0.01 to 86400, not `{text}`")))?;
+    Ok(Duration::from_secs_f64(number))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(line: &str) -> Result<(Flags, Vec<String>), Failure> {
+        take(&line.split(' ').map(String::from).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn flags_may_stand_anywhere() {
+        let (flags, words) = taken("show --timeout 2.5 bgp -jq summary --run-dir=/x").expect("right");
+        assert_eq!(words, ["show", "bgp", "summary"]);
+        assert!(flags.wanted.json && flags.wanted.quiet && !flags.help);
+        assert_eq!((flags.timeout, flags.run_dir), (Duration::from_millis(2500), "/x".into()));
+        let (_, words) = taken("configure set x -4 --longer -- --json").expect("right");
+        assert_eq!(words, ["configure", "set", "x", "-4", "--longer", "--json"]);
+        for line in ["x --timeout never", "x --timeout", "x --watch 0"] {
+            assert_eq!(taken(line).expect_err(line).status, Failure::USAGE);
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Manual pages: generated from the commands, with examples.
+
+use crate::front;
+use crate::output::Failure;
+use clap_mangen::Man;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Examples by command: a line to type, and what it does.
+const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
+    (
+        "sluice",
+        &[
+            ("sluice start --config router.conf", "Run a router in the foreground."),
+            ("sluice", "Open the interactive shell; ? says what may follow."),
+            ("sluice show bgp summary --json | jq .established", "The number of established sessions."),
+            (
+                "sluice configure 'set system host-name r1' 'commit comment \"a name\"'",
+                "Change the configuration.",
+            ),
+            ("sluice status && echo ready", "Act if the router is ready."),
+        ],
+    ),
+    (
+        "sluice-show-routes",
+        &[
+            ("sluice show routes 192.0.2.1", "The route that an address is forwarded by."),
+            ("sluice show routes 10.0.0.0/8 longer origin bgp", "All BGP routes inside a prefix."),
+            ("sluice show routes --kernel -6", "The kernel's IPv6 table."),
+        ],
+    ),
+    (
+        "sluice-show-bgp-routes",
+        &[
+            ("sluice show bgp routes 192.0.2.0/24", "All paths of a prefix, and why each is not the best."),
+            (
+                "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
+                "How many lines a neighbor was told.",
+            ),
+        ],
+    ),
+    (
+        "sluice-show-configuration",
+        &[
+            ("sluice show configuration protocols bgp", "A part of what runs."),
+            ("sluice show configuration --revision 1 '|' set", "What ran before, as statements."),
+        ],
+    ),
+    (
+        "sluice-configure",
+        &[
+            ("sluice configure", "Open the shell in the configuration mode."),
+            (
+                "sluice configure 'set protocols bgp neighbor 192.0.2.2 enabled false' 'commit confirmed 5'",
+                "Try something for five minutes.",
+            ),
+            (
+                "sluice configure < changes.txt",
+                "Carry out statements of a file; nothing is committed if one is wrong.",
+            ),
+        ],
+    ),
+    (
+        "sluice-commit",
+        &[
+            (
+                "sluice commit --from-file router.conf --check",
+                "Say what a file would change; status 10 if it would.",
+            ),
+            (
+                "sluice commit --from-file router.conf --confirmed 10",
+                "Commit it; without another commit within ten minutes the old one runs again.",
+            ),
+            ("sluice commit", "Confirm."),
+        ],
+    ),
+    ("sluice-compare", &[("sluice compare --rollback 1", "What the last commit has changed.")]),
+    (
+        "sluice-monitor",
+        &[
+            ("sluice monitor sessions", "Sessions as they come up and go down, with the reason."),
+            ("sluice monitor --json | jq -r .id", "Names of events, one a line."),
+        ],
+    ),
+    (
+        "sluice-doctor",
+        &[("sluice doctor || echo 'a router cannot run here'", "Look before the first start.")],
+    ),
+    (
+        "sluice-support-bundle",
+        &[("sluice support-bundle --into problem.tar.gz", "Collect what helps to find a problem.")],
+    ),
+];
+
+/// Prints the top page, or writes one for each command into a folder.
+pub fn run(into: Option<PathBuf>) -> Result<(), Failure> {
+    let whole = front::whole();
+    match into {
+        None => {
+            let page = page("sluice", &whole).map_err(|e| Failure::io("the manual page", &e))?;
+            std::io::stdout().write_all(&page).map_err(|e| Failure::io("standard output", &e))
+        }
+        Some(folder) => {
+            let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
+            std::fs::create_dir_all(&folder).map_err(wrong)?;
+            write_all(&folder, "sluice", &whole).map_err(wrong)
+        }
+    }
+}
+
+fn write_all(folder: &Path, name: &str, command: &clap::Command) -> std::io::Result<()> {
+    std::fs::write(folder.join(format!("{name}.1")), page(name, command)?)?;
+    let inner = command.get_subcommands().filter(|c| !c.is_hide_set());
+    inner.into_iter().try_for_each(|c| write_all(folder, &format!("{name}-{}", c.get_name()), c))
+}
+
+fn page(name: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
+    let words = name.replace('-', " ");
+    // The name of a page has dashes where the command line has blanks.
+    let command = command.clone().name(name.to_string()).bin_name(words).disable_help_subcommand(true);
+    let man = Man::new(command.clone());
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    if command.get_arguments().any(|a| !a.is_hide_set()) {
+        man.render_options_section(&mut page)?;
+    }
+    if command.get_subcommands().any(|c| !c.is_hide_set()) {
+        man.render_subcommands_section(&mut page)?;
+    }
+    if let Some((_, examples)) = EXAMPLES.iter().find(|(n, _)| *n == name) {
+        writeln!(page, ".SH EXAMPLES")?;
+        for (line, what) in *examples {
+            writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(line), escaped(what))?;
+        }
+    }
+    if name == "sluice" {
+        man.render_version_section(&mut page)?;
+    }
+    writeln!(
+        page,
+        ".SH \"EXIT STATUS\"\n0 done; 1 failed; 2 the command line is wrong; 3 no router; 4 the configuration is not valid; 5 somebody else \
+         edits or was first; 6 no answer in time; 7 not allowed; 10 there are changes (check, compare)."
+    )?;
+    Ok(page)
+}
+
+/// Text as roff takes it: dashes and backslashes are what they look like, and no line is a request.
+fn escaped(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn examples_are_of_commands_that_there_are() {
+        let folder = tempfile::tempdir().unwrap();
+        run(Some(folder.path().into())).unwrap_or_else(|f| panic!("{}", f.message));
+        for (name, _) in EXAMPLES {
+            let page = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).expect(name);
+            assert!(page.contains(".SH EXAMPLES"), "{name}");
+        }
+    }
+}

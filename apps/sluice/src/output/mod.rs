@@ -1,0 +1,304 @@
+//! What people and programs read: lines and tables, one JSON document, failures with an exit status.
+
+mod failure;
+
+pub use failure::Failure;
+pub use sluice_cli::render::{bytes, span};
+
+use serde_json::Value;
+use sluice_cli::Filters;
+use sluice_xrl::idl::common::v1 as common;
+use std::io::{self, IsTerminal, Write};
+use std::net::IpAddr;
+use std::process::{Child, Command, ExitCode, Stdio};
+
+/// How a command's output is wanted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted {
+    /// One JSON document.
+    pub json: bool,
+    /// No pager, even on a terminal.
+    pub no_pager: bool,
+    /// No colours, even on a terminal.
+    pub no_color: bool,
+    /// No remarks beside the result.
+    pub quiet: bool,
+}
+
+/// A colour that means something.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Paint {
+    /// Comes, works.
+    Good,
+    /// Goes, does not work.
+    Bad,
+}
+
+/// Where a command's output goes: line by line through the filters behind the command, to a pager, or straight out.
+pub struct Output {
+    wanted: Wanted,
+    filters: Filters,
+    colour: bool,
+    sink: Box<dyn Write>,
+    pager: Option<Child>,
+    /// The element of a list is the first one.
+    list: Option<bool>,
+    /// Part of a line that is not complete yet.
+    begun: String,
+    /// Nobody reads any more, or no further line can pass.
+    closed: bool,
+}
+
+impl Output {
+    /// To standard output, as `wanted`, through `filters`.
+    pub fn open(mut wanted: Wanted, filters: Filters) -> Self {
+        wanted.json |= filters.json;
+        let terminal = io::stdout().is_terminal();
+        let no_color = wanted.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
+        let pager = (terminal && !wanted.no_pager && !filters.no_more).then(start_pager).flatten();
+        let mut output = Output {
+            wanted,
+            filters,
+            colour: terminal && !no_color,
+            sink: Box::new(io::BufWriter::new(io::stdout())),
+            pager,
+            list: None,
+            begun: String::new(),
+            closed: false,
+        };
+        if let Some(input) = output.pager.as_mut().and_then(|p| p.stdin.take()) {
+            output.sink = Box::new(io::BufWriter::new(input));
+        }
+        output
+    }
+
+    /// Into `sink`, without filters, colours and pager.
+    pub fn into_sink(wanted: Wanted, sink: Box<dyn Write>) -> Self {
+        Output {
+            wanted,
+            filters: Filters::default(),
+            colour: false,
+            sink,
+            pager: None,
+            list: None,
+            begun: String::new(),
+            closed: false,
+        }
+    }
+
+    /// Whether one JSON document is wanted.
+    pub fn is_json(&self) -> bool {
+        self.wanted.json
+    }
+
+    /// Whether a configuration is wanted as statements.
+    pub fn as_statements(&self) -> bool {
+        self.filters.set
+    }
+
+    /// A remark that is no part of the result.
+    pub fn remark(&mut self, text: &str) {
+        if !self.wanted.quiet && !self.wanted.json {
+            self.flush();
+            eprintln!("{text}");
+        }
+    }
+
+    /// The text in a colour, where there are colours.
+    pub fn paint(&self, paint: Paint, text: &str) -> String {
+        match (self.colour, paint) {
+            (false, _) => text.into(),
+            (true, Paint::Good) => format!("\x1b[32m{text}\x1b[0m"),
+            (true, Paint::Bad) => format!("\x1b[31m{text}\x1b[0m"),
+        }
+    }
+
+    /// A line of text.
+    pub fn line(&mut self, text: &str) {
+        self.write(text);
+        self.write("\n");
+    }
+
+    /// The one JSON document.
+    pub fn json(&mut self, value: &Value) {
+        // A value always prints.
+        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        self.line(&text);
+    }
+
+    /// A JSON document of a stream, on one line.
+    pub fn json_line(&mut self, value: &Value) {
+        self.line(&value.to_string());
+    }
+
+    /// Writes; whoever went away (as `head` does) ends the output, and there is nobody to tell.
+    pub fn write(&mut self, text: &str) {
+        if self.closed {
+            return;
+        }
+        if self.filters.is_empty() {
+            self.closed = self.sink.write_all(text.as_bytes()).is_err();
+            return;
+        }
+        self.begun.push_str(text);
+        while let Some(end) = self.begun.find('\n') {
+            let line: String = self.begun.drain(..=end).collect();
+            let (sink, filters) = (&mut self.sink, &mut self.filters);
+            let mut failed = false;
+            let more =
+                filters.line(line.trim_end_matches('\n'), &mut |l| failed |= writeln!(sink, "{l}").is_err());
+            self.closed |= failed || !more;
+        }
+    }
+
+    /// Begins the elements of one JSON array of this name, or lines below this heading.
+    pub fn begin_list(&mut self, name: &str, heading: &str) {
+        self.list = Some(true);
+        match self.wanted.json {
+            true => self.write(&format!("{{\"{name}\": [")),
+            false => self.write(heading),
+        }
+    }
+
+    /// An element of the list.
+    pub fn element(&mut self, line: impl FnOnce() -> String, value: impl FnOnce() -> Value) {
+        let first = self.list.replace(false) == Some(true);
+        let text = match (self.wanted.json, first) {
+            (true, true) => format!("\n{}", value()),
+            (true, false) => format!(",\n{}", value()),
+            (false, _) => format!("{}\n", line()),
+        };
+        self.write(&text);
+    }
+
+    /// Whether anybody still reads. What was written so far is there to be read.
+    pub fn page_done(&mut self) -> bool {
+        self.flush();
+        !self.closed
+    }
+
+    /// Ends the list.
+    pub fn end_list(&mut self, nothing: &str) {
+        match (self.wanted.json, self.list.take()) {
+            (true, _) => self.write("\n]}\n"),
+            (false, Some(true)) => self.line(nothing),
+            (false, _) => {}
+        }
+    }
+
+    /// A table: as it is, or `nothing`.
+    pub fn table(&mut self, table: &Table, nothing: &str) {
+        match table.rows.len() {
+            1 => self.line(nothing),
+            _ => table.lines().iter().for_each(|line| self.line(line)),
+        }
+    }
+
+    /// Says why the command failed: in the document where JSON is wanted, else on standard error.
+    pub fn fail(&mut self, failure: &Failure) {
+        match (self.wanted.json, self.list.take()) {
+            (true, None) => self.json(&serde_json::json!({ "error": failure.json() })),
+            (true, Some(_)) => self.write(&format!("\n], \"error\": {}}}\n", failure.json())),
+            (false, _) => {
+                self.flush();
+                eprintln!("sluice: {}", failure.text());
+            }
+        }
+    }
+
+    /// What was written is there to be read.
+    pub fn flush(&mut self) {
+        self.closed |= self.sink.flush().is_err();
+    }
+
+    /// Everything was written. Waits until the pager has been left.
+    pub fn close(mut self) {
+        if !self.begun.is_empty() && !self.closed {
+            self.write("\n");
+        }
+        let sink = &mut self.sink;
+        // A reader that is gone has read enough.
+        self.filters.end(&mut |line| drop(writeln!(sink, "{line}")));
+        self.flush();
+        self.sink = Box::new(io::sink());
+        if let Some(mut pager) = self.pager.take() {
+            let _ = pager.wait();
+        }
+    }
+}
+
+/// The pager of the user: `$SLUICE_PAGER`, `$PAGER`, or `less`. None, if it is `cat` or cannot be started.
+fn start_pager() -> Option<Child> {
+    let named = ["SLUICE_PAGER", "PAGER"].into_iter().find_map(|name| std::env::var(name).ok());
+    let line = named.unwrap_or_else(|| "less".into());
+    let mut words = line.split_whitespace();
+    let program = words.next().filter(|p| *p != "cat")?;
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // Ends by itself where everything fits, keeps colours, leaves the text on the screen.
+        command.env("LESS", "FRX");
+    }
+    command.spawn().ok()
+}
+
+/// Prints a failure of a command that has no [`Output`], and gives the exit status.
+pub fn fail(failure: &Failure, as_json: bool) -> ExitCode {
+    let wanted = Wanted { json: as_json, no_pager: true, ..Wanted::default() };
+    let mut output = Output::open(wanted, Filters::default());
+    output.fail(failure);
+    output.close();
+    ExitCode::from(failure.status)
+}
+
+/// Prints one JSON document.
+pub fn print_json(value: &serde_json::Value) {
+    // A value always prints; a closed pipe ends the program at the next line anyway.
+    println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
+}
+
+/// A table: columns as wide as their widest cell, two spaces between them.
+pub struct Table {
+    rows: Vec<Vec<String>>,
+}
+
+impl Table {
+    /// A table with these headings.
+    pub fn new(headings: &[&str]) -> Self {
+        Table { rows: vec![headings.iter().map(|h| (*h).to_string()).collect()] }
+    }
+
+    /// Adds a row.
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.rows.push(cells);
+    }
+
+    /// Its lines: each column as wide as its widest cell.
+    pub fn lines(&self) -> Vec<String> {
+        let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
+        let width = |c: usize| {
+            self.rows.iter().filter_map(|r| r.get(c)).map(|t| t.chars().count()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..columns).map(width).collect();
+        let line = |row: &Vec<String>| {
+            let cells: Vec<String> = row.iter().zip(&widths).map(|(t, w)| format!("{t:<w$}")).collect();
+            cells.join("  ").trim_end().to_string()
+        };
+        self.rows.iter().map(line).collect()
+    }
+
+    /// Prints it to standard output.
+    pub fn print(&self) {
+        self.lines().iter().for_each(|line| println!("{line}"));
+    }
+}
+
+/// An address of a message, as text.
+pub fn addr(addr: Option<&common::Addr>) -> String {
+    addr.and_then(|a| IpAddr::try_from(a).ok()).map_or_else(|| "-".into(), |a| a.to_string())
+}
+
+/// A prefix of a message, as text.
+pub fn net(net: Option<&common::Net>) -> String {
+    net.and_then(|n| sluice_base::IpPrefix::try_from(n).ok()).map_or_else(|| "-".into(), |p| p.to_string())
+}

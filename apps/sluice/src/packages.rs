@@ -1,0 +1,158 @@
+//! Commands that one call and a table say all of: `commands.toml` of components and of packages.
+
+use crate::components;
+use crate::output::{Failure, Output};
+use crate::session::Session;
+use serde_json::{Map, Value};
+use sluice_cli::Values;
+use sluice_cli::package::{self, PackageCommand};
+use sluice_cli::render::{Format, cell, records};
+use sluice_xrl::text;
+
+/// What the components of this executable ship.
+fn shipped() -> impl Iterator<Item = &'static str> {
+    components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
+}
+
+/// The commands of this executable's components.
+pub fn builtin() -> Vec<PackageCommand> {
+    // A test reads them all; what is wrong in one never gets this far.
+    shipped().flat_map(|text| package::parse(text).unwrap_or_default()).collect()
+}
+
+/// Carries a command out.
+pub async fn run(
+    session: &Session,
+    command: &PackageCommand,
+    values: &Values,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let mut fields: Vec<(String, String)> = command.with.clone().into_iter().collect();
+    for (name, field) in &command.fields {
+        let flag = command.command.choices.iter().any(|c| c.word == *name && c.value.is_none());
+        if flag && values.has(name) {
+            fields.push((field.clone(), "true".into()));
+        } else if let Some(text) = values.text(name) {
+            fields.push((field.clone(), text.into()));
+        }
+    }
+    let router = session.router().await?;
+    let call = (command.target.as_str(), command.interface.as_str(), command.method.as_str());
+    let mut table = Columns::of(command);
+    let mut page: Option<String> = None;
+    let mut first = true;
+    loop {
+        let mut asked = fields.clone();
+        if let (Some(p), Some(from)) = (&command.page, &page) {
+            asked.push((p.field.clone(), from.clone()));
+        }
+        let reply = text::call_plain(&router, call, &asked, session.flags.timeout).await?;
+        if command.page.is_none() && out.is_json() {
+            out.json(&reply);
+            return Ok(());
+        }
+        if std::mem::take(&mut first) && command.page.is_some() && out.is_json() {
+            out.begin_list(&command.rows, "");
+        }
+        table.print(command, &reply, out);
+        page = command.page.as_ref().and_then(|p| next_page(&reply[&p.next]));
+        if page.is_none() || !out.page_done() {
+            break;
+        }
+    }
+    match (out.is_json(), command.columns.is_empty()) {
+        (true, _) => out.end_list(""),
+        (false, true) => out.line(&command.done),
+        (false, false) if table.rows == 0 => out.line(&command.nothing),
+        (false, false) => {}
+    }
+    Ok(())
+}
+
+fn next_page(value: &Value) -> Option<String> {
+    match value {
+        Value::Number(n) if n.as_u64() != Some(0) => Some(n.to_string()),
+        Value::String(s) if !s.is_empty() => Some(s.clone()),
+        _ => None,
+    }
+}
+
+/// Lines of a table that comes in pages: the first page says how wide columns are.
+struct Columns {
+    widths: Vec<usize>,
+    rows: u64,
+}
+
+impl Columns {
+    fn of(command: &PackageCommand) -> Self {
+        Columns { widths: command.columns.iter().map(|c| c.heading.chars().count()).collect(), rows: 0 }
+    }
+
+    fn print(&mut self, command: &PackageCommand, reply: &Value, out: &mut Output) {
+        let records = records(reply, &command.rows);
+        if out.is_json() {
+            for record in &records {
+                out.element(String::new, || record[0].clone());
+            }
+            self.rows += records.len() as u64;
+            return;
+        }
+        let cells: Vec<Vec<String>> = records
+            .iter()
+            .map(|r| command.columns.iter().map(|c| cell(r, &c.path, c.format)).collect())
+            .collect();
+        if self.rows == 0 && !cells.is_empty() {
+            for row in &cells {
+                for (width, text) in self.widths.iter_mut().zip(row) {
+                    *width = (*width).max(text.chars().count());
+                }
+            }
+            let headings: Vec<String> = command.columns.iter().map(|c| c.heading.clone()).collect();
+            out.line(&self.line(command, &headings));
+        }
+        for row in &cells {
+            out.line(&self.line(command, row));
+        }
+        self.rows += cells.len() as u64;
+    }
+
+    fn line(&self, command: &PackageCommand, cells: &[String]) -> String {
+        let right = |format: Format| matches!(format, Format::Count | Format::Bytes);
+        let cells: Vec<String> = cells
+            .iter()
+            .zip(&self.widths)
+            .zip(&command.columns)
+            .map(|((text, w), c)| if right(c.format) { format!("{text:>w$}") } else { format!("{text:<w$}") })
+            .collect();
+        cells.join("  ").trim_end().to_string()
+    }
+}
+
+/// What `show packages` says of a package.
+pub fn package_json(
+    p: &sluice_xrl::idl::manager::v1::Package,
+    commands: &[String],
+    refused: &[String],
+) -> Value {
+    let mut map = Map::new();
+    map.insert("name".into(), p.name.clone().into());
+    map.insert("version".into(), p.version.clone().into());
+    map.insert("description".into(), p.description.clone().into());
+    map.insert("builtin".into(), p.builtin.into());
+    map.insert("refused".into(), if p.refused.is_empty() { Value::Null } else { p.refused.clone().into() });
+    map.insert("commands".into(), commands.to_vec().into());
+    map.insert("commands_refused".into(), refused.to_vec().into());
+    Value::Object(map)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_components_ship_is_right() {
+        for text in shipped() {
+            package::parse(text).expect("a commands.toml");
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The way into the running router, and what is asked of it again and again: its schema, its packages, live values for completion.
+
+use crate::connect;
+use crate::flags::Flags;
+use crate::output::Failure;
+use sluice_cli::package::PackageCommand;
+use sluice_cli::render::at;
+use sluice_cli::{Grammar, Live, builtin};
+use sluice_config::Node;
+use sluice_xrl::idl::manager::v1 as manager;
+use sluice_xrl::{Router, text};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long completion waits for the router.
+const COMPLETION_DEADLINE: Duration = Duration::from_secs(1);
+/// How long live values are good for.
+const FRESH: Duration = Duration::from_secs(2);
+
+/// A package as the router has it.
+pub struct Packages {
+    /// Its commands.
+    pub commands: Vec<PackageCommand>,
+    /// Packages whose commands are not taken, and why.
+    pub refused: Vec<(String, String)>,
+}
+
+/// A connection that is made when it is first needed, and what was learned by it.
+pub struct Session {
+    /// The flags of the command line.
+    pub flags: Flags,
+    router: RefCell<Option<Router>>,
+    schema: RefCell<Option<Rc<Vec<Node>>>>,
+    packages: RefCell<Option<Rc<Packages>>>,
+    live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
+}
+
+impl Session {
+    /// Nothing is connected yet.
+    pub fn new(flags: Flags) -> Self {
+        Session {
+            flags,
+            router: RefCell::default(),
+            schema: RefCell::default(),
+            packages: RefCell::default(),
+            live: RefCell::default(),
+        }
+    }
+
+    /// The way to the components.
+    pub async fn router(&self) -> Result<Router, Failure> {
+        let known = self.router.borrow().clone();
+        if let Some(router) = known {
+            return Ok(router);
+        }
+        let router = connect::connect(&self.flags.run_dir, self.flags.timeout).await?;
+        self.router.replace(Some(router.clone()));
+        Ok(router)
+    }
+
+    /// The router may have been started anew: what was learned is forgotten.
+    pub fn forget(&self) {
+        self.router.take();
+        self.schema.take();
+        self.packages.take();
+        self.live.take();
+    }
+
+    /// The manager's configuration service.
+    pub async fn configuration(&self) -> Result<manager::ConfigurationClient, Failure> {
+        let router = self.router().await?;
+        Ok(manager::ConfigurationClient::new(&router, "manager").with_deadline(self.flags.timeout))
+    }
+
+    /// The schema of the router that runs.
+    pub async fn schema(&self) -> Result<Rc<Vec<Node>>, Failure> {
+        let known = self.schema.borrow().clone();
+        if let Some(schema) = known {
+            return Ok(schema);
+        }
+        let reply = self.configuration().await?.get_schema(manager::GetSchemaRequest {}).await?;
+        let schema: Vec<Node> = serde_json::from_str(&reply.json)
+            .map_err(|e| Failure::failed(format!("the router's schema is not understood: {e}")))?;
+        let schema = Rc::new(schema);
+        self.schema.replace(Some(Rc::clone(&schema)));
+        Ok(schema)
+    }
+
+    /// The commands that packages bring: those of this executable, and those of the router if it answers.
+    pub async fn packages(&self) -> Rc<Packages> {
+        let known = self.packages.borrow().clone();
+        if let Some(packages) = known {
+            return packages;
+        }
+        let mut packages = Packages { commands: crate::packages::builtin(), refused: Vec::new() };
+        let reply = match self.configuration().await {
+            Ok(client) => client.get_packages(manager::GetPackagesRequest {}).await.ok(),
+            Err(_) => None,
+        };
+        let answered = reply.is_some();
+        for package in
+            reply.unwrap_or_default().packages.iter().filter(|p| !p.builtin && p.refused.is_empty())
+        {
+            match sluice_cli::package::parse(&package.commands) {
+                Ok(commands) => packages.add(&package.name, commands),
+                Err(e) => packages.refused.push((package.name.clone(), e.to_string())),
+            }
+        }
+        let packages = Rc::new(packages);
+        if answered {
+            self.packages.replace(Some(Rc::clone(&packages)));
+        }
+        packages
+    }
+
+    /// All commands of the operational mode.
+    pub async fn grammar(&self) -> Grammar {
+        let mut grammar = builtin::operational();
+        grammar.commands.extend(self.packages().await.commands.iter().map(|p| p.command.clone()));
+        grammar
+    }
+
+    /// Live values; none if the router does not answer at once.
+    pub async fn live(&self, live: &Live) -> Vec<String> {
+        if let Some((asked, values)) = self.live.borrow().get(live)
+            && asked.elapsed() < FRESH
+        {
+            return values.clone();
+        }
+        let mut call = live.call.splitn(3, '/');
+        let (Some(target), Some(interface), Some(method)) = (call.next(), call.next(), call.next()) else {
+            return Vec::new();
+        };
+        let Ok(router) = self.router().await else { return Vec::new() };
+        let asking = text::call_plain(&router, (target, interface, method), &[], COMPLETION_DEADLINE);
+        let reply = tokio::time::timeout(COMPLETION_DEADLINE, asking).await;
+        let Ok(Ok(reply)) = reply else { return Vec::new() };
+        let mut values: Vec<String> = at(&reply, &live.path)
+            .into_iter()
+            .map(|v| v.as_str().map_or_else(|| v.to_string(), str::to_string))
+            .collect();
+        values.sort();
+        values.dedup();
+        self.live.borrow_mut().insert(live.clone(), (Instant::now(), values.clone()));
+        values
+    }
+}
+
+impl Packages {
+    /// Takes a package's commands, but those whose words are there already.
+    fn add(&mut self, package: &str, commands: Vec<PackageCommand>) {
+        let taken: Vec<String> = builtin::operational().commands.iter().map(|c| c.name()).collect();
+        for command in commands {
+            let name = command.command.name();
+            if taken.contains(&name) || self.commands.iter().any(|c| c.command.name() == name) {
+                self.refused.push((package.into(), format!("`{name}` is there already")));
+            } else {
+                self.commands.push(command);
+            }
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Commands of the operational mode, alone or in the interactive shell.
+//!
+//! The interactive shell is two threads: one reads lines and blocks, the other talks to the router and never does. So an editor's lease
+//! is renewed while an operator thinks, and completion asks the router without a second connection.
+
+mod history;
+mod reader;
+mod state;
+
+use crate::complete::Completion;
+use crate::connect::block_on;
+use crate::flags::Flags;
+use crate::output::{Failure, Output, Wanted};
+use crate::session::Session;
+use crate::{commands, one_shot};
+use reader::Ask;
+use sluice_cli::{Filters, Line, Misread, quoted, split};
+use state::{State, Verdict};
+use std::io::{BufRead, IsTerminal};
+use std::process::ExitCode;
+
+/// Carries out one command, with flags that were taken out of its words.
+pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
+    let wanted = flags.wanted;
+    let fail = |failure: Failure| crate::output::fail(&failure, wanted.json);
+    let line = line_of(&words);
+    let session = Session::new(flags.clone());
+    let done = block_on(async {
+        let mut grammar = crate::front::grammar();
+        if matches!(grammar.read(&line.texts()), Err(Misread::Unknown { .. } | Misread::Incomplete { .. })) {
+            // A package of the router may know more.
+            grammar = session.grammar().await;
+        }
+        let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
+        if read.command.id == "configure" && one_shot::wants_shell(&read.values) && !wanted.json {
+            let mode = crate::configure::mode(&read.values, sluice_xrl::idl::manager::v1::EditMode::Shared);
+            return Ok(Err(mode));
+        }
+        let streams = ["monitor", "configure", "doctor"].contains(&read.command.id.as_str());
+        let wanted = Wanted { no_pager: wanted.no_pager || streams || flags.watch.is_some(), ..wanted };
+        loop {
+            let filters = Filters::read(&line.filters).map_err(Failure::usage)?;
+            let status =
+                printed(wanted, filters, async |out| commands::run(&session, &read, out).await).await;
+            let Some(every) = flags.watch else { return Ok(Ok(status)) };
+            if status != 0 && status != one_shot::CHANGES {
+                return Ok(Ok(status));
+            }
+            tokio::time::sleep(every).await;
+            if std::io::stdout().is_terminal() && !wanted.json {
+                print!("\x1b[H\x1b[2J");
+            }
+        }
+    });
+    match done {
+        Ok(Ok(Ok(status))) => ExitCode::from(status),
+        Ok(Ok(Err(mode))) => run(flags, Some(mode)),
+        Ok(Err(failure)) | Err(failure) => fail(failure),
+    }
+}
+
+/// Opens an output, lets `act` write to it, says what went wrong there, and closes it. Gives the exit status.
+async fn printed(
+    wanted: Wanted,
+    filters: Filters,
+    act: impl AsyncFnOnce(&mut Output) -> Result<u8, Failure>,
+) -> u8 {
+    let mut out = Output::open(wanted, filters);
+    let status = match act(&mut out).await {
+        Ok(status) => status,
+        Err(failure) => {
+            out.fail(&failure);
+            failure.status
+        }
+    };
+    out.close();
+    status
+}
+
+/// The words of a Unix shell as a line: a word that begins with `|` begins a filter.
+fn line_of(words: &[String]) -> Line {
+    let texts: Vec<String> =
+        words.iter().map(|w| if w.starts_with('|') { w.clone() } else { quoted(w) }).collect();
+    split(&texts.join(" "))
+}
+
+/// The interactive shell; it begins in the configuration mode if that is given. Lines of a pipe are carried out one by one, up to the
+/// first that fails.
+pub fn run(flags: Flags, mode: Option<sluice_xrl::idl::manager::v1::EditMode>) -> ExitCode {
+    let json = flags.wanted.json;
+    let done = block_on(async {
+        let mut state = State::new(Session::new(flags));
+        if let Some(mode) = mode {
+            state.configure(mode).await?;
+        }
+        match std::io::stdin().is_terminal() {
+            true => interactive(&mut state).await,
+            false => piped(&mut state).await,
+        }
+    });
+    match done {
+        Ok(Ok(status)) => ExitCode::from(status),
+        Ok(Err(failure)) | Err(failure) => crate::output::fail(&failure, json),
+    }
+}
+
+async fn piped(state: &mut State) -> Result<u8, Failure> {
+    for line in std::io::stdin().lock().lines() {
+        let line = line.map_err(|e| Failure::io("standard input", &e))?;
+        match state.line(&line).await {
+            Verdict::Stay(0 | one_shot::CHANGES) => {}
+            Verdict::Stay(status) => {
+                state.leave().await;
+                return Ok(status);
+            }
+            Verdict::Quit => break,
+        }
+    }
+    state.leave().await;
+    Ok(0)
+}
+
+async fn interactive(state: &mut State) -> Result<u8, Failure> {
+    let (reader, mut asked) = reader::start();
+    println!(
+        "sluice {}: `?` says what may follow, Tab completes, `help` tells more",
+        env!("CARGO_PKG_VERSION")
+    );
+    reader.prompt(state.prompt());
+    let mut renewal = tokio::time::interval(std::time::Duration::from_secs(5));
+    loop {
+        let ask = tokio::select! {
+            ask = asked.recv() => ask,
+            _ = renewal.tick() => {
+                state.renew().await;
+                continue;
+            }
+        };
+        match ask {
+            Some(Ask::Complete(text)) => reader.answer(state.complete(&text).await),
+            Some(Ask::Help(text)) => {
+                print_help(&state.complete(&text).await);
+                reader.prompt(state.prompt());
+            }
+            Some(Ask::Line(line)) => {
+                reader.remember(&line, state.may_be_kept(&line).await);
+                let verdict = tokio::select! {
+                    verdict = state.line(&line) => verdict,
+                    _ = tokio::signal::ctrl_c() => {
+                        eprintln!("interrupted");
+                        Verdict::Stay(1)
+                    }
+                };
+                if matches!(verdict, Verdict::Quit) {
+                    break;
+                }
+                reader.prompt(state.prompt());
+            }
+            None => break,
+        }
+    }
+    state.leave().await;
+    Ok(0)
+}
+
+/// What may follow, with what it means.
+fn print_help(found: &Completion) {
+    let mut all: Vec<(&str, &str)> =
+        found.values.iter().chain(&found.words).map(|c| (c.text.as_str(), c.help.as_str())).collect();
+    if found.enter {
+        all.push(("<Enter>", "Carry out this command"));
+        all.push(("|", "Filter what it prints"));
+    }
+    if let Some(trouble) = &found.trouble {
+        println!("  {trouble}");
+    } else if all.is_empty() {
+        println!("  nothing can follow");
+    }
+    let width = all.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(32);
+    for (text, help) in all {
+        println!("  {}", format!("{text:<width$}  {help}").trim_end());
+    }
+}

@@ -1,0 +1,248 @@
+//! What the interactive shell is doing: looking, or editing a configuration, and where in it.
+
+use super::printed;
+use crate::complete::{Completion, Edited, complete};
+use crate::configure::{self, Editing, Next, compare, with_minutes};
+use crate::output::{Failure, Output, Wanted};
+use crate::session::Session;
+use crate::show::configuration::{back, of_editor};
+use crate::{commands, one_shot};
+use sluice_cli::{Filters, Grammar, Line, builtin, split, statement};
+use sluice_xrl::idl::manager::v1 as pb;
+
+const HELP: &str = "\
+`?` says at any place what may follow, Tab completes it. Words may be abbreviated.
+
+  show ...             what the router does
+  monitor              what happens, as it happens
+  configure            changes the configuration: set, delete, edit, compare, commit, rollback
+  clear, request       have the router do something
+  quit                 leaves
+
+Behind a command: | match RE, | except RE, | count, | first N, | last N, | json, | set, | no-more.";
+
+const CONFIGURATION_HELP: &str = "\
+  set PATH VALUE       sets a value, or adds a block      delete PATH   takes it out
+  edit PATH, up, top   go into blocks and out of them     show [PATH]   the candidate
+  compare              what differs from what runs        rollback [N]  what ran N commits ago; `discard`: drop all changes
+  commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit and-quit
+  load merge|replace FILE, run COMMAND, exit
+
+`?` says at any place what may follow.";
+
+/// What follows a line.
+pub enum Verdict {
+    /// The next one; this one ended with this status.
+    Stay(u8),
+    /// The shell is left.
+    Quit,
+}
+
+/// What the shell is doing.
+pub struct State {
+    session: Session,
+    editing: Option<(Editing, pb::EditMode)>,
+}
+
+impl State {
+    /// Looking.
+    pub fn new(session: Session) -> Self {
+        State { session, editing: None }
+    }
+
+    /// Goes into the configuration mode.
+    pub async fn configure(&mut self, mode: pb::EditMode) -> Result<(), Failure> {
+        let editing = Editing::open(&self.session, mode).await?;
+        editing.greeting.iter().for_each(|line| println!("{line}"));
+        self.editing = Some((editing, mode));
+        Ok(())
+    }
+
+    /// What stands before the next line.
+    pub fn prompt(&self) -> String {
+        match &self.editing {
+            None => "sluice> ".into(),
+            Some((editing, _)) => {
+                let path = editing.path();
+                let path = if path.is_empty() { String::new() } else { format!(" {}", path.join(" ")) };
+                format!("[edit{path}]\nsluice# ")
+            }
+        }
+    }
+
+    /// Says that the editor is still there.
+    pub async fn renew(&mut self) {
+        let Some((editing, _)) = &self.editing else { return };
+        if let Err(failure) = editing.renew().await {
+            eprintln!("\nsluice: editing has ended: {}", failure.message);
+            self.editing = None;
+        }
+    }
+
+    /// Ends editing.
+    pub async fn leave(&mut self) {
+        if let Some((editing, _)) = self.editing.take() {
+            editing.close().await;
+        }
+    }
+
+    /// What may follow a line.
+    pub async fn complete(&self, text: &str) -> Completion {
+        let edited = self.editing.as_ref().map(|(e, _)| Edited { editor: Some(e.editor), path: e.path() });
+        let mut found = complete(&self.session, edited.as_ref(), text).await;
+        if edited.is_none() {
+            let offer = Grammar { commands: builtin::shell_only() }.offer(text);
+            if split(text).words.len() <= usize::from(split(text).open) {
+                found.words.extend(offer.words);
+            }
+        }
+        found.words.sort();
+        found
+    }
+
+    /// Whether the history may keep a line: not with a secret in it.
+    pub async fn may_be_kept(&self, text: &str) -> bool {
+        let words = split(text).texts();
+        let Some(at) = words.iter().position(|w| w == "set" || w == "delete") else { return true };
+        let suspicious = words.iter().any(|w| ["password", "secret", "key"].iter().any(|s| w.contains(s)));
+        let path = self.editing.as_ref().map(|(e, _)| e.path()).unwrap_or_default();
+        match self.session.schema().await {
+            Ok(schema) => {
+                !suspicious && !statement::is_secret(&schema, &[path, words[at + 1..].to_vec()].concat())
+            }
+            Err(_) => !suspicious,
+        }
+    }
+
+    /// Carries out a line.
+    pub async fn line(&mut self, text: &str) -> Verdict {
+        let text = text.trim();
+        if text.is_empty() || text.starts_with('#') {
+            return Verdict::Stay(0);
+        }
+        let line = with_minutes(split(text));
+        let filters = match Filters::read(&line.filters) {
+            Ok(filters) => filters,
+            Err(error) => return complain(&Failure::usage(error)),
+        };
+        let verdict = match self.editing.is_some() {
+            true => self.edit_line(&line, filters).await,
+            false => self.operational_line(&line, filters).await,
+        };
+        match verdict {
+            Ok(verdict) => verdict,
+            Err(failure) => {
+                if failure.status == Failure::NOT_CONNECTED {
+                    // Perhaps another router runs by the time of the next line.
+                    self.session.forget();
+                }
+                complain(&failure)
+            }
+        }
+    }
+
+    async fn operational_line(&mut self, line: &Line, filters: Filters) -> Result<Verdict, Failure> {
+        if line.unclosed {
+            return Err(Failure::usage("a quote is not closed"));
+        }
+        let mut grammar = self.session.grammar().await;
+        grammar.commands.extend(builtin::shell_only());
+        let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
+        match read.command.id.as_str() {
+            "quit" | "exit" => return Ok(Verdict::Quit),
+            "help" => {
+                println!("{HELP}");
+                return Ok(Verdict::Stay(0));
+            }
+            "configure" if read.values.all("statements").is_empty() => {
+                let mode = configure::mode(&read.values, pb::EditMode::Shared);
+                self.configure(mode).await?;
+                return Ok(Verdict::Stay(0));
+            }
+            _ => {}
+        }
+        let wanted = self.wanted(&read.command.id);
+        let session = &self.session;
+        let status = printed(wanted, filters, async |out| {
+            let done = commands::run(session, &read, out).await;
+            if done.as_ref().is_err_and(|f| f.status == Failure::NOT_CONNECTED) {
+                session.forget();
+            }
+            done
+        });
+        Ok(Verdict::Stay(status.await))
+    }
+
+    fn wanted(&self, command: &str) -> Wanted {
+        let wanted = self.session.flags.wanted;
+        Wanted { no_pager: wanted.no_pager || ["monitor", "doctor"].contains(&command), ..wanted }
+    }
+
+    async fn edit_line(&mut self, line: &Line, filters: Filters) -> Result<Verdict, Failure> {
+        let Some((editing, mode)) = &mut self.editing else { return Ok(Verdict::Stay(0)) };
+        let wanted = self.session.flags.wanted;
+        let mut out = Output::open(wanted, filters);
+        let done = editing.run(&self.session, line, &mut out).await;
+        let mut status = 0;
+        let next = match done {
+            Ok((next, value)) => {
+                if out.is_json() && !value.is_null() {
+                    out.json(&value);
+                }
+                next
+            }
+            Err(failure) => {
+                out.fail(&failure);
+                status = failure.status;
+                Next::Stay
+            }
+        };
+        out.close();
+        match next {
+            Next::Stay => {}
+            Next::Help => println!("{CONFIGURATION_HELP}"),
+            Next::Run(words) => {
+                let inner =
+                    Line { words: words_of(&words), filters: line.filters.clone(), ..Line::default() };
+                let filters = Filters::read(&inner.filters).map_err(Failure::usage)?;
+                return Box::pin(self.run_operational(&inner, filters)).await;
+            }
+            Next::Leave => {
+                let client = self.session.configuration().await?;
+                let sink: Box<dyn std::io::Write> = Box::new(std::io::sink());
+                let mut nowhere = Output::into_sink(Wanted { json: true, ..wanted }, sink);
+                let differs = compare(&client, back(0), of_editor(editing.editor), &mut nowhere).await;
+                let changes = differs.is_ok_and(|value| value["changes"] != 0);
+                if changes && *mode != pb::EditMode::Shared {
+                    return Err(Failure::failed("there are changes: `commit` them, or `discard` them first"));
+                }
+                if changes {
+                    println!("the shared candidate keeps the changes that were not committed");
+                }
+                self.leave().await;
+            }
+        }
+        Ok(Verdict::Stay(status))
+    }
+
+    async fn run_operational(&mut self, line: &Line, filters: Filters) -> Result<Verdict, Failure> {
+        let grammar = self.session.grammar().await;
+        let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
+        if read.command.id == "configure" {
+            return Err(Failure::usage("you are in the configuration mode already"));
+        }
+        let session = &self.session;
+        let wanted = self.wanted(&read.command.id);
+        let status = printed(wanted, filters, async |out| commands::run(session, &read, out).await).await;
+        Ok(Verdict::Stay(if status == one_shot::CHANGES { 0 } else { status }))
+    }
+}
+
+fn words_of(texts: &[String]) -> Vec<sluice_cli::Word> {
+    texts.iter().map(|text| sluice_cli::Word { text: text.clone(), start: 0 }).collect()
+}
+
+fn complain(failure: &Failure) -> Verdict {
+    eprintln!("sluice: {}", failure.text());
+    Verdict::Stay(failure.status)
+}

@@ -1,0 +1,56 @@
+//! A configuration or a part of it: what runs, a revision, a candidate. It comes in pages.
+
+use crate::output::{Failure, Output};
+use crate::refusal::refused;
+use crate::session::Session;
+use sluice_cli::{Values, statement};
+use sluice_xrl::idl::manager::v1 as pb;
+
+/// `show configuration [PATH] [revision N]`.
+pub async fn show(session: &Session, values: &Values, out: &mut Output) -> Result<(), Failure> {
+    let back = u32::try_from(values.number("revision").unwrap_or(0)).unwrap_or(u32::MAX);
+    let schema = session.schema().await?;
+    let path = statement::whole(&schema, values.all("path")).map_err(Failure::usage)?;
+    print(session, self::back(back), path, out).await
+}
+
+/// A revision counted from what runs.
+pub fn back(back: u32) -> pb::Which {
+    pb::Which { which: Some(pb::which::Which::Back(back)) }
+}
+
+/// The candidate of an editor.
+pub fn of_editor(editor: u64) -> pb::Which {
+    pb::Which { which: Some(pb::which::Which::Editor(editor)) }
+}
+
+/// Prints, page by page.
+pub async fn print(
+    session: &Session,
+    which: pb::Which,
+    path: Vec<String>,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let client = session.configuration().await?;
+    let form = match (out.is_json(), out.as_statements()) {
+        (true, _) => pb::Form::Json,
+        (false, true) => pb::Form::Set,
+        (false, false) => pb::Form::Text,
+    };
+    let mut offset = 0;
+    let mut ends_line = true;
+    loop {
+        let request = pb::ShowRequest { which: Some(which), path: path.clone(), form: form.into(), offset };
+        let reply = client.show(request).await.map_err(refused)?;
+        out.write(&reply.text);
+        ends_line = reply.text.is_empty() && ends_line || reply.text.ends_with('\n');
+        offset = reply.next_offset;
+        if offset == 0 || !out.page_done() {
+            break;
+        }
+    }
+    if !ends_line {
+        out.line("");
+    }
+    Ok(())
+}

@@ -1,0 +1,241 @@
+//! A commit that is hurt at any of its steps: any process is killed just before it. What runs in the end is what ran before, or what was
+//! to run, in every process and in what is stored; never something of each.
+
+use crate::router_lab::{RouterLab, SLUICE, possible, share};
+use sluice_lab::until;
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+const TOPOLOGY: &str = "
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+protocols { }
+'''
+[nodes.other]
+[[links]]
+a = 'sluice:eth0'
+b = 'other:eth0'
+";
+
+/// What a configuration can be told by: an address of the FEA's, a static route, who BGP is, and whom it knows.
+struct Configured {
+    address: &'static str,
+    route: &'static str,
+    router_id: &'static str,
+    neighbor: &'static str,
+}
+
+/// From the first to the second each component takes its share as it runs.
+const AS_THEY_RUN: [Configured; 2] = [
+    Configured {
+        address: "10.1.0.1/24",
+        route: "198.51.100.0/24",
+        router_id: "10.0.0.1",
+        neighbor: "10.1.0.2",
+    },
+    Configured {
+        address: "10.2.0.1/24",
+        route: "203.0.113.0/24",
+        router_id: "10.0.0.1",
+        neighbor: "10.1.0.3",
+    },
+];
+
+/// BGP is another router, and static routes come (or go): a process is started anew, one starts or ends.
+const WITH_PROCESSES: [Configured; 2] = [
+    Configured { address: "10.1.0.1/24", route: "", router_id: "10.0.0.1", neighbor: "10.1.0.2" },
+    Configured {
+        address: "10.2.0.1/24",
+        route: "203.0.113.0/24",
+        router_id: "10.0.0.2",
+        neighbor: "10.1.0.2",
+    },
+];
+
+impl Configured {
+    /// The neighbor is not wanted: for one that is, routes of an earlier life would be kept for two minutes.
+    fn text(&self) -> String {
+        let Configured { address, route, router_id, neighbor } = self;
+        let statics =
+            if route.is_empty() { String::new() } else { format!("static {{ route {route} discard; }}") };
+        format!(
+            "interfaces {{ interface eth0 {{ address {address}; }} }}
+             protocols {{ {statics} bgp {{ local-as 64500; router-id {router_id}; neighbor {neighbor} {{ peer-as 64501; enabled false; }} }} }}\n"
+        )
+    }
+
+    /// Whether every process runs with this, and it is what is stored.
+    fn runs(&self, lab: &RouterLab) -> bool {
+        let links = lab.lab.output("sluice", "ip", ["-4", "address", "show", "dev", "eth0"]).unwrap();
+        let links = String::from_utf8(links.stdout).unwrap();
+        let addresses: Vec<&str> = links.split_whitespace().filter(|w| w.ends_with("/24")).collect();
+        let kernel = lab.kernel_text("-4");
+        let routes: Vec<&str> = crate::router_lab::routes(&kernel).collect();
+        let expected: Vec<&str> = if self.route.is_empty() { vec![] } else { vec![self.route] };
+        let stored = lab.ask(&["call", "manager/manager.v1.Configuration/Show"]).to_string();
+        addresses == [self.address]
+            && routes == expected
+            && lab.ask(&["show", "bgp", "summary"])["router_id"] == self.router_id
+            && lab.neighbor(self.neighbor)["address"] == self.neighbor
+            && [self.address, self.router_id, self.neighbor].iter().all(|word| stored.contains(word))
+            && stored.contains("static") != self.route.is_empty()
+            && (self.route.is_empty() || stored.contains(self.route))
+    }
+}
+
+/// Who is asked before each step.
+struct Steps {
+    steps: Receiver<(String, Sender<()>)>,
+}
+
+impl Steps {
+    fn listen(path: &Path) -> Self {
+        let listener = UnixListener::bind(path).unwrap();
+        let (tell, steps) = channel();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let Ok(mut stream) = stream else { return };
+                let mut line = String::new();
+                let _ = BufReader::new(&stream).read_line(&mut line);
+                let (go, wait) = channel::<()>();
+                if tell.send((line.trim().into(), go)).is_err() {
+                    return; // the test is over
+                }
+                let _ = wait.recv(); // who does not answer has let go of it
+                let _ = stream.write_all(b"\n"); // a manager that was killed does not read it
+            }
+        });
+        Steps { steps }
+    }
+
+    /// Lets a commit go on to its end, and calls `at` before each step. Returns the steps.
+    fn follow(&self, mut at: impl FnMut(usize, &str) -> bool) -> Vec<String> {
+        let mut seen = Vec::new();
+        while let Ok((step, go)) = self.steps.recv_timeout(Duration::from_secs(60)) {
+            let goes_on = at(seen.len(), &step);
+            let is_last = step == "done" || step == "undone";
+            seen.push(step);
+            drop(go);
+            if is_last || !goes_on {
+                break;
+            }
+        }
+        seen
+    }
+
+    /// Lets whatever comes go on until it is so, and until the commit that was begun is at its end.
+    fn follow_until(&self, what: &str, mut so: impl FnMut() -> bool) {
+        let mut last = None;
+        let is_so = until(Duration::from_secs(60), || {
+            last = self.steps.try_iter().map(|(step, _goes_on)| step).last().or(last.take());
+            so() && last.as_ref().is_none_or(|last| last == "done" || last == "undone")
+        });
+        assert!(is_so, "never: {what}");
+    }
+}
+
+fn file(lab: &RouterLab) -> PathBuf {
+    lab.lab.dir("sluice").join("config")
+}
+
+/// Has a configuration committed by way of the file.
+fn commit(lab: &RouterLab, configured: &Configured) {
+    std::fs::write(file(lab), configured.text()).unwrap();
+    lab.signal("-HUP", lab.pid("manager").unwrap());
+}
+
+/// Kills a component at each step of each kind of commit.
+fn hurt_everywhere(test: &str, victim: &str) {
+    let _share = share();
+    if possible(test) {
+        hurt_from_to(victim, &AS_THEY_RUN);
+        hurt_from_to(victim, &WITH_PROCESSES);
+    }
+}
+
+/// Runs commits from one configuration to the other and hurts each at another step.
+fn hurt_from_to(victim: &str, [before, after]: &[Configured; 2]) {
+    let folder = tempfile::tempdir().unwrap();
+    let socket = folder.path().join("steps");
+    let program = folder.path().join("sluice");
+    let script = format!("#!/bin/sh\nSLUICE_COMMIT_STEPS={} exec {SLUICE} \"$@\"\n", socket.display());
+    std::fs::write(&program, script).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let steps = Steps::listen(&socket);
+    let mut lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), &program);
+    lab.until("the router is ready", RouterLab::ready);
+    commit(&lab, before);
+    steps.follow(|_, _| true);
+    lab.until("the first configuration runs", |lab| before.runs(lab));
+
+    commit(&lab, after);
+    let all = steps.follow(|_, _| true);
+    lab.until("a commit that nobody hurts takes hold", |lab| after.runs(lab));
+    println!("{all:?}");
+    assert!(all.len() >= 7 && all.last().is_some_and(|last| last == "done"), "{all:?}");
+
+    for hurt_at in 0..all.len() {
+        let to = format!("{victim} killed before `{}`", all[hurt_at]);
+        // Back, with nobody hurt. The manager may be a new one that reads the file as it starts.
+        lab.until(&format!("ready, before: {to}"), RouterLab::ready);
+        commit(&lab, before);
+        steps.follow_until(&format!("the first configuration, before: {to}"), || {
+            before.runs(&lab) && lab.ready()
+        });
+        let pid = |lab: &RouterLab| lab.pid(victim).filter(|pid| *pid > 0);
+        let Some(pid) = pid(&lab) else { continue }; // it does not run before
+        commit(&lab, after);
+        let mut is_hurt = false;
+        let seen = steps.follow(|number, _| {
+            if number == hurt_at {
+                lab.kill(pid);
+                is_hurt = true;
+            }
+            victim != "manager" || number < hurt_at
+        });
+        assert!(is_hurt, "{to}: the commit came to its end before: {seen:?}");
+        if victim == "manager" {
+            // The file is as the killed one was to read it; the next is to find what the killed one left.
+            std::fs::write(file(&lab), before.text()).unwrap();
+            lab.lab.stop("sluice", true).unwrap();
+            lab.lab.start("sluice").unwrap();
+        }
+        let one_of_both = |lab: &RouterLab| lab.ready() && (before.runs(lab) || after.runs(lab));
+        assert!(
+            until(Duration::from_secs(60), || one_of_both(&lab)),
+            "{to}: {}",
+            lab.lab.log("sluice", "sluice")
+        );
+        println!("{to}: {} {seen:?}", if after.runs(&lab) { "new" } else { "old" });
+    }
+}
+
+#[test]
+fn a_commit_survives_the_manager() {
+    hurt_everywhere("a_commit_survives_the_manager", "manager");
+}
+
+#[test]
+fn a_commit_survives_the_fea() {
+    hurt_everywhere("a_commit_survives_the_fea", "fea");
+}
+
+#[test]
+fn a_commit_survives_the_rib() {
+    hurt_everywhere("a_commit_survives_the_rib", "rib");
+}
+
+#[test]
+fn a_commit_survives_bgp() {
+    hurt_everywhere("a_commit_survives_bgp", "bgp");
+}
+
+#[test]
+fn a_commit_survives_static() {
+    hurt_everywhere("a_commit_survives_static", "static");
+}

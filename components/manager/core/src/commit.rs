@@ -1,0 +1,284 @@
+//! A change of configuration that holds everywhere or nowhere.
+//!
+//! First every component concerned says whether it would take its share, and nothing changes. Then each takes it, one after the other in
+//! the order in which they need each other; those whose share holds for the life of a process are started anew, new ones are started. Then
+//! the new configuration is stored: from that moment on it is what runs, and whoever dies starts again with it. Whatever fails
+//! before is undone, and whoever dies before starts again with what ran.
+
+use alloc::collections::{BTreeMap, BTreeSet};
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+/// Who has a share in a change. All lists are in the order of need: who is needed comes first.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Plan {
+    /// Running components that take theirs as they run.
+    pub changed: Vec<String>,
+    /// Running components that are started anew for it.
+    pub restarted: Vec<String>,
+    /// Components that come with it.
+    pub started: Vec<String>,
+}
+
+/// What can happen.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Input<E> {
+    /// A component says what its share would touch, or why it refuses it.
+    Prepared(String, Result<Vec<E>, String>),
+    /// A component took its share, or did not.
+    Applied(String, Result<(), String>),
+    /// A component that is started (anew) runs and has its configuration.
+    Ready(String),
+    /// A component's process ended, or it refused its configuration as it started.
+    Failed(String, String),
+    /// A component has again what ran before, or starts again with that, or has ended if it did not run.
+    Restored(String),
+    /// The new configuration is stored, or could not be.
+    Stored(Result<(), String>),
+}
+
+/// What is to be done.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Output<E> {
+    /// Ask the component whether it would take its share.
+    Prepare(String),
+    /// Tell it to take what it was asked about.
+    Apply(String),
+    /// Tell it to forget that.
+    Abandon(String),
+    /// End it and start it with the configuration that [`Commit::takes_new`] says.
+    Restart(String),
+    /// Start it with the new configuration.
+    Start(String),
+    /// End what was started.
+    Stop(String),
+    /// Give it back what ran before.
+    Restore(String),
+    /// Store the new configuration.
+    Store,
+    /// It is over: what it touches, or why nothing changed.
+    Done(Result<BTreeMap<String, Vec<E>>, String>),
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Step {
+    Apply(String),
+    Restart(String),
+    Start(String),
+}
+
+impl Step {
+    fn class(&self) -> &str {
+        match self {
+            Step::Apply(class) | Step::Restart(class) | Step::Start(class) => class,
+        }
+    }
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+enum Phase {
+    Preparing {
+        waiting: BTreeSet<String>,
+    },
+    /// Steps before this one are done; it is under way.
+    Applying {
+        step: usize,
+    },
+    Storing,
+    Undoing {
+        waiting: BTreeSet<String>,
+        reason: String,
+    },
+    Over,
+}
+
+/// A change under way.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Commit<E> {
+    steps: Vec<Step>,
+    check_only: bool,
+    phase: Phase,
+    effects: BTreeMap<String, Vec<E>>,
+}
+
+impl<E: Clone> Commit<E> {
+    /// Begins. With `check_only` it ends when everybody has said what would be.
+    pub fn begin(plan: Plan, check_only: bool, out: &mut Vec<Output<E>>) -> Self {
+        let asked = plan.changed.iter().chain(&plan.restarted).cloned().collect();
+        let steps = plan.changed.into_iter().map(Step::Apply);
+        let steps = steps.chain(plan.restarted.into_iter().map(Step::Restart));
+        let steps = steps.chain(plan.started.into_iter().map(Step::Start)).collect();
+        let mut commit = Commit {
+            steps,
+            check_only,
+            phase: Phase::Preparing { waiting: asked },
+            effects: BTreeMap::new(),
+        };
+        out.extend(commit.asked().map(Output::Prepare));
+        commit.go_on(out);
+        commit
+    }
+
+    /// Whether a component that starts now gets the new configuration.
+    pub fn takes_new(&self, class: &str) -> bool {
+        let place =
+            self.steps.iter().position(|step| !matches!(step, Step::Apply(_)) && step.class() == class);
+        match self.phase {
+            Phase::Applying { step } => place.is_some_and(|place| place <= step),
+            Phase::Storing => place.is_some(),
+            Phase::Preparing { .. } | Phase::Undoing { .. } | Phase::Over => false,
+        }
+    }
+
+    /// Whether it is over.
+    pub fn is_over(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    /// Takes an input. What comes too late is nothing.
+    pub fn handle(&mut self, input: Input<E>, out: &mut Vec<Output<E>>) {
+        match input {
+            Input::Prepared(class, Ok(effects)) => {
+                if let Phase::Preparing { waiting } = &mut self.phase
+                    && waiting.remove(&class)
+                {
+                    self.effects.insert(class, effects);
+                }
+            }
+            Input::Prepared(class, Err(reason)) => {
+                self.fail(&class, &format!("{class} refuses it: {reason}"), out)
+            }
+            Input::Applied(class, Ok(())) => self.done(&Step::Apply(class), out),
+            Input::Applied(class, Err(reason)) => {
+                self.fail(&class, &format!("{class} did not take it: {reason}"), out);
+            }
+            Input::Ready(class) => {
+                self.done(&Step::Restart(class.clone()), out);
+                self.done(&Step::Start(class.clone()), out);
+                self.restored(&class);
+            }
+            Input::Failed(class, reason) => {
+                self.fail(&class, &format!("{class} failed: {reason}"), out);
+                self.restored(&class);
+            }
+            Input::Restored(class) => self.restored(&class),
+            Input::Stored(Ok(())) if self.phase == Phase::Storing => {
+                self.phase = Phase::Over;
+                out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
+            }
+            Input::Stored(Ok(())) => {}
+            Input::Stored(Err(reason)) => {
+                if self.phase == Phase::Storing {
+                    self.undo(&format!("it could not be stored: {reason}"), out);
+                }
+            }
+        }
+        self.go_on(out);
+    }
+
+    /// Those who are asked before anything changes.
+    fn asked(&self) -> impl Iterator<Item = String> {
+        self.steps.iter().filter(|step| !matches!(step, Step::Start(_))).map(|step| step.class().to_string())
+    }
+
+    /// The step whose turn it is may be done.
+    fn done(&mut self, done: &Step, out: &mut Vec<Output<E>>) {
+        if let Phase::Applying { step } = &mut self.phase
+            && self.steps.get(*step) == Some(done)
+        {
+            *step += 1;
+            self.tell(out);
+        }
+    }
+
+    fn restored(&mut self, class: &str) {
+        if let Phase::Undoing { waiting, .. } = &mut self.phase {
+            waiting.remove(class);
+        }
+    }
+
+    fn fail(&mut self, class: &str, reason: &str, out: &mut Vec<Output<E>>) {
+        if !self.steps.iter().any(|step| step.class() == class) {
+            return; // it has no share in this
+        }
+        match self.phase {
+            Phase::Preparing { .. } => {
+                out.extend(self.asked().map(Output::Abandon));
+                self.phase = Phase::Over;
+                out.push(Output::Done(Err(reason.into())));
+            }
+            Phase::Applying { .. } => self.undo(reason, out),
+            // It may be stored already; who dies now starts with what is stored in the end.
+            Phase::Storing | Phase::Undoing { .. } | Phase::Over => {}
+        }
+    }
+
+    /// Brings back what ran before to all who may have the new.
+    fn undo(&mut self, reason: &str, out: &mut Vec<Output<E>>) {
+        let begun = match self.phase {
+            Phase::Applying { step } => step + 1,
+            _ => self.steps.len(),
+        };
+        let mut waiting = BTreeSet::new();
+        for (index, step) in self.steps.iter().enumerate().rev() {
+            match step {
+                Step::Apply(class) if index < begun => {
+                    waiting.insert(class.clone());
+                    out.push(Output::Restore(class.clone()));
+                }
+                Step::Restart(class) if index < begun => {
+                    waiting.insert(class.clone());
+                    out.push(Output::Restart(class.clone()));
+                }
+                Step::Start(class) if index < begun => {
+                    waiting.insert(class.clone());
+                    out.push(Output::Stop(class.clone()));
+                }
+                Step::Apply(class) | Step::Restart(class) => out.push(Output::Abandon(class.clone())),
+                Step::Start(_) => {}
+            }
+        }
+        self.phase = Phase::Undoing { waiting, reason: reason.into() };
+    }
+
+    /// Goes as far as nobody has to be waited for.
+    fn go_on(&mut self, out: &mut Vec<Output<E>>) {
+        match &self.phase {
+            Phase::Preparing { waiting } if waiting.is_empty() => {
+                if self.check_only {
+                    out.extend(self.asked().map(Output::Abandon));
+                    self.phase = Phase::Over;
+                    out.push(Output::Done(Ok(core::mem::take(&mut self.effects))));
+                } else {
+                    self.phase = Phase::Applying { step: 0 };
+                    self.tell(out);
+                }
+            }
+            Phase::Undoing { waiting, reason } if waiting.is_empty() => {
+                let reason = reason.clone();
+                self.phase = Phase::Over;
+                out.push(Output::Done(Err(reason)));
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells whose turn it is.
+    fn tell(&mut self, out: &mut Vec<Output<E>>) {
+        let Phase::Applying { step } = self.phase else { return };
+        match self.steps.get(step) {
+            Some(Step::Apply(class)) => out.push(Output::Apply(class.clone())),
+            Some(Step::Restart(class)) => out.push(Output::Restart(class.clone())),
+            Some(Step::Start(class)) => out.push(Output::Start(class.clone())),
+            None => {
+                self.phase = Phase::Storing;
+                out.push(Output::Store);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "commit_tests.rs"]
+mod tests;

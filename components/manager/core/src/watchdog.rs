@@ -1,0 +1,124 @@
+//! Tells a busy component from a stuck one. A component that answers is well. One that does not is busy as long as it uses the
+//! processor, and stuck if it does not; one that is busy for very long without an answer goes round in a circle.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use sluice_base::{Duration, Instant};
+
+/// How a component seems to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Verdict {
+    /// It answers, or has not been silent for long.
+    Well,
+    /// It is silent, and works.
+    Busy,
+    /// It is silent and does nothing.
+    Stuck,
+    /// It has worked without an answer for so long that it will not come to an end.
+    Circling,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    at: Instant,
+    cpu: Duration,
+    was_busy: bool,
+}
+
+/// What was heard of each component.
+#[derive(Default)]
+pub struct Watchdog {
+    heard: BTreeMap<String, Heard>,
+}
+
+impl Watchdog {
+    /// How often to ask.
+    pub const EVERY: Duration = Duration::from_secs(5);
+    /// Silence of this length is a matter of concern.
+    pub const SILENCE: Duration = Duration::from_secs(30);
+    /// Nobody works this long without an answer.
+    pub const LONGEST: Duration = Duration::from_secs(180);
+    /// Who uses less than one part in so many of a processor is not busy.
+    const IDLE_SHARE: u64 = 20;
+
+    /// It answered. Says whether that is news, after having been busy.
+    pub fn answered(&mut self, now: Instant, class: &str, cpu: Duration) -> bool {
+        let before = self.heard.insert(class.into(), Heard { at: now, cpu, was_busy: false });
+        before.is_some_and(|heard| heard.was_busy)
+    }
+
+    /// It did not answer; `cpu` is the processor time that it has used in all. A verdict other than that it is well is given once for each
+    /// silence.
+    pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
+        let heard = self.heard.entry(class.into()).or_insert(Heard { at: now, cpu, was_busy: false });
+        let silence = now.saturating_since(heard.at);
+        if silence < Self::SILENCE {
+            return Verdict::Well;
+        }
+        let used = cpu.as_millis().saturating_sub(heard.cpu.as_millis());
+        if used * u128::from(Self::IDLE_SHARE) < silence.as_millis() {
+            self.heard.remove(class);
+            return Verdict::Stuck;
+        }
+        if silence >= Self::LONGEST {
+            self.heard.remove(class);
+            return Verdict::Circling;
+        }
+        match core::mem::replace(&mut heard.was_busy, true) {
+            false => Verdict::Busy,
+            true => Verdict::Well,
+        }
+    }
+
+    /// Its process is gone, or a new one.
+    pub fn forget(&mut self, class: &str) {
+        self.heard.remove(class);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    fn at(s: u64) -> Instant {
+        Instant::default() + Duration::from_secs(s)
+    }
+
+    /// Silence from 0 on with this much processor time by each second; the verdicts that are news, with their times.
+    fn check(cpu_ms_by_second: impl Fn(u64) -> u64, expected: &[(u64, Verdict)]) {
+        let mut watchdog = Watchdog::default();
+        assert!(!watchdog.answered(at(0), "bgp", Duration::ZERO));
+        let mut got = Vec::new();
+        for second in (5..=200).step_by(5) {
+            let verdict = watchdog.silent(at(second), "bgp", Duration::from_millis(cpu_ms_by_second(second)));
+            if verdict != Verdict::Well {
+                got.push((second, verdict));
+            }
+            if matches!(verdict, Verdict::Stuck | Verdict::Circling) {
+                break;
+            }
+        }
+        assert_eq!(got, expected);
+    }
+
+    #[test]
+    fn busy_is_not_stuck() {
+        check(|_| 0, &[(30, Verdict::Stuck)]);
+        check(|s| s * 40, &[(30, Verdict::Stuck)]);
+        check(|s| s * 1000, &[(30, Verdict::Busy), (180, Verdict::Circling)]);
+        check(|s| s.min(60) * 200, &[(30, Verdict::Busy), (180, Verdict::Circling)]);
+        check(|s| s.min(20) * 100, &[(30, Verdict::Busy), (45, Verdict::Stuck)]);
+    }
+
+    #[test]
+    fn who_answers_again_is_well() {
+        let mut watchdog = Watchdog::default();
+        watchdog.answered(at(0), "rib", Duration::ZERO);
+        assert_eq!(watchdog.silent(at(31), "rib", Duration::from_secs(31)), Verdict::Busy);
+        assert!(watchdog.answered(at(40), "rib", Duration::from_secs(40)));
+        assert_eq!(watchdog.silent(at(60), "rib", Duration::from_secs(40)), Verdict::Well);
+        watchdog.forget("rib");
+        assert_eq!(watchdog.silent(at(99), "rib", Duration::from_secs(40)), Verdict::Well);
+    }
+}

@@ -1,0 +1,440 @@
+//! Commits: what the core says is done to components, and what they answer goes back to it.
+
+use crate::ManagerShell;
+use crate::revisions::{New, Via, now_unix_ms};
+use sluice_config::{Comparison, ConfigError, Impact, Tree};
+use sluice_manager::commit::{Commit, Input, Output, Plan};
+use sluice_manager::component::Phase;
+use sluice_shell::part::Change;
+use sluice_xrl::XrlError;
+use sluice_xrl::idl::common::v1::{self as common, Effect, EffectKind};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tracing::{error, info, warn};
+
+/// How long a component may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long a component may take to come up or to end: longer than the supervisor waits for it.
+const COMES_UP: Duration = Duration::from_secs(30);
+/// How long to wait before a rollback that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// A configuration that is to run.
+pub struct Request {
+    /// The configuration.
+    pub after: Tree,
+    /// Who wants it.
+    pub user: String,
+    /// What for.
+    pub comment: String,
+    /// Where it comes from.
+    pub via: Via,
+    /// How long it holds unless it is confirmed; for good if absent.
+    pub confirm_within: Option<Duration>,
+}
+
+/// What a commit did, or would do.
+#[derive(Debug)]
+pub struct Done {
+    /// The revision that runs.
+    pub revision: u64,
+    /// What it touched, by component.
+    pub effects: BTreeMap<String, Vec<Effect>>,
+    /// How many statements differ.
+    pub changes: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Why nothing changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The configuration as a whole is not valid.
+    #[error("{0}")]
+    Invalid(Box<ConfigError>),
+    /// A component refused it, or did not come up with it, or it could not be stored.
+    #[error("{0}; nothing changed")]
+    Failed(String),
+}
+
+/// The commit that is under way.
+pub struct UnderWay {
+    commit: Commit<Effect>,
+    number: u64,
+    before: Tree,
+    after: Tree,
+    inputs: UnboundedSender<Input<Effect>>,
+}
+
+/// A change of the whole router, and who has a share in it.
+struct Shares {
+    plan: Plan,
+    /// Those that are not running, and hear of it when they do.
+    absent: Vec<String>,
+    /// Those that end with it.
+    gone: Vec<String>,
+}
+
+impl ManagerShell {
+    /// What a commit would touch. Changes nothing.
+    pub async fn check(self: &Rc<Self>, after: &Tree) -> Result<Done, Refusal> {
+        let _turn = self.turn.lock().await;
+        let started = Instant::now();
+        let (comparison, shares) = self.compare(after)?;
+        let mut effects =
+            self.carry_through(shares.plan.clone(), after.clone(), None).await.map_err(Refusal::Failed)?;
+        self.add_own(&shares, &mut effects);
+        let revision = self.running.borrow().revision;
+        Ok(Done { revision, effects, changes: comparison.len(), took: started.elapsed() })
+    }
+
+    /// Makes a configuration what runs, everywhere or nowhere.
+    pub async fn commit(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
+        let _turn = self.turn.lock().await;
+        let started = Instant::now();
+        let (comparison, shares) = self.compare(&request.after)?;
+        if comparison.is_empty() {
+            self.confirm();
+            let revision = self.running.borrow().revision;
+            return Ok(Done { revision, effects: BTreeMap::new(), changes: 0, took: started.elapsed() });
+        }
+        let after = request.after.clone();
+        let carried = self.carry_through(shares.plan.clone(), after, Some(&request)).await;
+        let mut effects = carried.map_err(|reason| {
+            warn!(event = "config.refused", user = request.user, reason, "a commit was refused");
+            Refusal::Failed(reason)
+        })?;
+        self.add_own(&shares, &mut effects);
+        if !shares.gone.is_empty() {
+            self.want();
+        }
+        for class in shares.absent {
+            if self.phase(&class).is_some_and(Phase::has_process) {
+                Rc::clone(self).configure(class).await;
+            }
+        }
+        let revision = self.running.borrow().revision;
+        let took = started.elapsed();
+        info!(
+            event = "config.commit",
+            revision,
+            user = request.user,
+            comment = request.comment,
+            via = request.via.name(),
+            changes = comparison.len(),
+            took_ms = took.as_millis() as u64,
+            "configuration committed"
+        );
+        Ok(Done { revision, effects, changes: comparison.len(), took })
+    }
+
+    fn compare(&self, after: &Tree) -> Result<(Comparison, Shares), Refusal> {
+        let before = self.running.borrow().tree.clone();
+        let schema = &self.model.schema;
+        schema.validate(Some(&before), after).map_err(|e| Refusal::Invalid(Box::new(e)))?;
+        let comparison = schema.compare(&before, after);
+        let (ran, runs) = (self.model.classes(&before), self.model.classes(after));
+        let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
+        shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
+        for class in runs {
+            if !ran.contains(&class) {
+                shares.plan.started.push(class);
+            } else if self.model.change(&class, Some(&before), after).is_none() {
+                // It has no share.
+            } else if self.phase(&class) != Some(Phase::Ready) {
+                shares.absent.push(class);
+            } else if schema.cost(&class, &before, after) == Some(Impact::Restart) {
+                shares.plan.restarted.push(class);
+            } else {
+                shares.plan.changed.push(class);
+            }
+        }
+        Ok((comparison, shares))
+    }
+
+    /// What the manager itself does to processes.
+    fn add_own(&self, shares: &Shares, effects: &mut BTreeMap<String, Vec<Effect>>) {
+        let kinds = [(&shares.plan.started, EffectKind::Started), (&shares.gone, EffectKind::Stopped)];
+        for (classes, kind) in kinds {
+            for class in classes {
+                let effect = Effect { kind: kind.into(), subjects: vec![class.clone()] };
+                effects.entry(class.clone()).or_default().push(effect);
+            }
+        }
+        for class in &shares.plan.restarted {
+            let told = effects.entry(class.clone()).or_default();
+            if !told.iter().any(|e| e.kind() == EffectKind::ProcessRestart) {
+                told.push(Effect { kind: EffectKind::ProcessRestart.into(), subjects: vec![class.clone()] });
+            }
+        }
+    }
+
+    /// Does what the core says until it is over. Without a request nothing is applied.
+    async fn carry_through(
+        self: &Rc<Self>,
+        plan: Plan,
+        after: Tree,
+        request: Option<&Request>,
+    ) -> Result<BTreeMap<String, Vec<Effect>>, String> {
+        let (inputs, mut answers) = unbounded_channel();
+        let mut out = Vec::new();
+        let commit = Commit::begin(plan, request.is_none(), &mut out);
+        let before = self.running.borrow().tree.clone();
+        self.transactions.set(self.transactions.get() + 1);
+        let number = self.transactions.get();
+        let under_way = UnderWay { commit, number, before, after, inputs: inputs.clone() };
+        self.under_way.replace(Some(under_way));
+        let mut outcome = None;
+        while outcome.is_none() {
+            for output in std::mem::take(&mut out) {
+                self.stepping.reached(&name(&output)).await;
+                match (output, request) {
+                    (Output::Done(done), _) => outcome = Some(done),
+                    (Output::Store, Some(request)) => self.tell_commit(Input::Stored(self.store(request))),
+                    (output, _) => self.do_for_commit(output),
+                }
+            }
+            if outcome.is_none()
+                && let Some(answer) = answers.recv().await
+                && let Some(under_way) = self.under_way.borrow_mut().as_mut()
+            {
+                under_way.commit.handle(answer, &mut out);
+            }
+        }
+        self.under_way.take();
+        outcome.unwrap_or_else(|| Err("it came to no end".into()))
+    }
+
+    /// Something happened that the commit under way may wait for.
+    pub fn tell_commit(&self, input: Input<Effect>) {
+        if let Some(under_way) = self.under_way.borrow().as_ref() {
+            let _over_meanwhile = under_way.inputs.send(input);
+        }
+    }
+
+    /// The configuration with which a component that starts now is to run.
+    pub fn tree_for(&self, class: &str) -> Tree {
+        let under_way = self.under_way.borrow();
+        let new = under_way.as_ref().filter(|u| u.commit.takes_new(class)).map(|u| u.after.clone());
+        new.unwrap_or_else(|| self.running.borrow().tree.clone())
+    }
+
+    fn do_for_commit(self: &Rc<Self>, output: Output<Effect>) {
+        let under_way = self.under_way.borrow();
+        let Some(UnderWay { commit, number, before, after, inputs }) = under_way.as_ref() else { return };
+        let (me, number, inputs) = (Rc::clone(self), *number, inputs.clone());
+        match output {
+            Output::Prepare(class) => {
+                let change = self.model.change(&class, Some(before), after).unwrap_or_default();
+                tokio::task::spawn_local(async move {
+                    let answer = me.prepare(&class, number, &change).await.map_err(|e| words(&e));
+                    let _over_meanwhile = inputs.send(Input::Prepared(class, answer));
+                });
+            }
+            Output::Apply(class) => {
+                tokio::task::spawn_local(async move {
+                    let answer = me.apply(&class, number).await.map_err(|e| words(&e));
+                    let _over_meanwhile = inputs.send(Input::Applied(class, answer));
+                });
+            }
+            Output::Abandon(class) => {
+                tokio::task::spawn_local(async move {
+                    // Who does not hear it has nothing of it left, or prepares the next one in its place.
+                    let _ = me.client(&class).abandon(common::AbandonRequest { transaction: number }).await;
+                });
+            }
+            Output::Restore(class) => {
+                tokio::task::spawn_local(async move {
+                    if let Err(error) = me.configure_whole(&class).await {
+                        warn!(class, %error, "does not take back what ran before; it is started anew with that");
+                        me.processes.kill(&class);
+                    }
+                    let _over_meanwhile = inputs.send(Input::Restored(class));
+                });
+            }
+            Output::Restart(class) => {
+                self.driver_later(sluice_manager::Input::Restart(class.clone()));
+                self.guard(inputs, class);
+            }
+            Output::Start(class) => {
+                // Of the new ones those whose turn came: who starts early would start with what ran before.
+                let mut classes = self.model.classes(before);
+                let new = self.model.classes(after).into_iter().filter(|class| commit.takes_new(class));
+                classes.extend(new.filter(|class| !classes.contains(class)).collect::<Vec<_>>());
+                self.want_later(classes);
+                self.guard(inputs, class);
+            }
+            Output::Stop(class) => {
+                self.want_later(self.model.classes(before));
+                self.guard(inputs.clone(), class.clone());
+                tokio::task::spawn_local(async move {
+                    tokio::task::yield_now().await; // the supervisor hears first that it is not wanted
+                    if me.phase(&class).is_none_or(|phase| phase == Phase::Stopped) {
+                        let _over_meanwhile = inputs.send(Input::Restored(class));
+                    }
+                });
+            }
+            Output::Store | Output::Done(_) => {}
+        }
+    }
+
+    /// Waits for a component at most so long.
+    fn guard(&self, inputs: UnboundedSender<Input<Effect>>, class: String) {
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(COMES_UP).await;
+            let reason = format!("it was not there after {} s", COMES_UP.as_secs());
+            let _over_meanwhile = inputs.send(Input::Failed(class, reason));
+        });
+    }
+
+    /// Writes the revision. When it is there it runs; nothing happens in between.
+    fn store(&self, request: &Request) -> Result<(), String> {
+        let text = self.model.render(&request.after);
+        let new = New { user: &request.user, comment: &request.comment, via: request.via, text: &text };
+        let mut revisions = self.revisions.borrow_mut();
+        let before = self.running.borrow().revision;
+        let until = request.confirm_within.map(|within| {
+            let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+            // Two in a row both go back to what was there for good.
+            let back = revisions.unconfirmed().map_or(before, |open| open.back_to);
+            (back, now_unix_ms().saturating_add(within))
+        });
+        let revision = revisions.write(new, until).map_err(|e| e.to_string())?;
+        if until.is_none()
+            && let Err(error) = revisions.confirm()
+        {
+            // It names a revision that is not the newest any more, and so means nothing.
+            warn!(%error, "cannot remove the note of a commit that had to be confirmed");
+        }
+        {
+            let mut running = self.running.borrow_mut();
+            running.tree = request.after.clone();
+            running.revision = revision.number;
+        }
+        self.trouble.take();
+        if request.via != Via::File // the file is what was written by hand, and stays so
+            && let Err(error) = revisions.write_copy(&self.options.source.file, &text)
+        {
+            let file = self.options.source.file.display();
+            warn!(event = "config.copy", %error, "cannot write {file}; revision {} runs, and will run after a start", revision.number);
+        }
+        let _ = revisions.write_schema(&self.model.schema_json());
+        if let Some((_, until)) = until {
+            self.confirm_until(revision.number, until);
+        }
+        Ok(())
+    }
+
+    /// The newest commit holds for good, if that was still open.
+    fn confirm(&self) {
+        let revisions = self.revisions.borrow();
+        let Some(unconfirmed) = revisions.unconfirmed() else { return };
+        match revisions.confirm() {
+            Ok(()) => info!(event = "config.confirmed", revision = unconfirmed.revision, "commit confirmed"),
+            Err(error) => {
+                error!(%error, "the commit cannot be confirmed, and is rolled back when its time is over")
+            }
+        }
+    }
+
+    /// Rolls back when the time is over, unless the commit is confirmed or another one comes.
+    pub fn confirm_until(&self, revision: u64, until_unix_ms: u64) {
+        let Some(me) = self.me.upgrade() else { return };
+        tokio::task::spawn_local(async move {
+            loop {
+                // By the clock on the wall, which may be set meanwhile; looked at often enough for that.
+                let left = Duration::from_millis(until_unix_ms.saturating_sub(now_unix_ms()));
+                let open = me.revisions.borrow().unconfirmed().filter(|u| u.revision == revision);
+                let Some(open) = open else { return };
+                if !left.is_zero() {
+                    tokio::time::sleep(left.min(AGAIN)).await;
+                    continue;
+                }
+                match me.roll_back_to(open.back_to).await {
+                    Ok(()) => return,
+                    Err(reason) => {
+                        error!(
+                            event = "config.rollback-failed",
+                            revision, reason, "a commit was not confirmed in time and cannot be rolled back"
+                        );
+                        tokio::time::sleep(AGAIN).await;
+                    }
+                }
+            }
+        });
+    }
+
+    async fn roll_back_to(self: &Rc<Self>, back: u64) -> Result<(), String> {
+        let (_, text) = self.revisions.borrow().read(back).map_err(|e| e.to_string())?;
+        let after = self.model.schema.read(&format!("revision {back}"), &text).map_err(|e| e.to_string())?;
+        let request = Request {
+            after,
+            user: "sluice".into(),
+            comment: format!("not confirmed in time: back to revision {back}"),
+            via: Via::Rollback,
+            confirm_within: None,
+        };
+        let done = self.commit(request).await.map_err(|e| e.to_string())?;
+        if done.changes == 0 {
+            // What ran before says the same.
+            let _ = self.revisions.borrow().confirm();
+        }
+        warn!(
+            event = "config.rollback",
+            revision = done.revision,
+            back,
+            "a commit was not confirmed in time: rolled back"
+        );
+        Ok(())
+    }
+
+    fn client(&self, class: &str) -> common::ComponentClient {
+        common::ComponentClient::new(&self.router, class).with_deadline(ANSWER)
+    }
+
+    async fn prepare(&self, class: &str, number: u64, change: &Change) -> Result<Vec<Effect>, XrlError> {
+        let change = serde_json::to_string(change).map_err(|e| XrlError::BadArguments(e.to_string()))?;
+        let reply =
+            self.client(class).prepare(common::PrepareRequest { transaction: number, change }).await?;
+        Ok(reply.effects)
+    }
+
+    async fn apply(&self, class: &str, number: u64) -> Result<(), XrlError> {
+        self.client(class).apply(common::ApplyRequest { transaction: number }).await.map(|_| ())
+    }
+
+    /// Hands a component all of its part, whatever it has.
+    pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
+        let change = self.model.change(class, None, &self.tree_for(class)).unwrap_or_default();
+        self.transactions.set(self.transactions.get() + 1);
+        let number = self.transactions.get();
+        self.prepare(class, number, &change).await?;
+        self.apply(class, number).await
+    }
+}
+
+/// A step's name: what is done, and to whom.
+fn name(output: &Output<Effect>) -> String {
+    match output {
+        Output::Prepare(class) => format!("prepare {class}"),
+        Output::Apply(class) => format!("apply {class}"),
+        Output::Abandon(class) => format!("abandon {class}"),
+        Output::Restart(class) => format!("restart {class}"),
+        Output::Start(class) => format!("start {class}"),
+        Output::Stop(class) => format!("stop {class}"),
+        Output::Restore(class) => format!("restore {class}"),
+        Output::Store => "store".into(),
+        Output::Done(Ok(_)) => "done".into(),
+        Output::Done(Err(_)) => "undone".into(),
+    }
+}
+
+/// What a component said, without how it came here.
+fn words(error: &XrlError) -> String {
+    match error {
+        XrlError::Application { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}

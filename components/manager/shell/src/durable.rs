@@ -1,0 +1,44 @@
+//! Files that are whole or not there at all, also after a crash.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::Path;
+
+/// Puts a file of these octets in the place of what is at `path`, or of nothing; what was there stays if that fails. When this returns
+/// the file is on the disk. Keeps the permissions of what was there; else they are `mode`. A link stays a link: what it leads to is
+/// replaced.
+pub fn replace(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
+    let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
+    let mode = fs::metadata(&path).map_or(mode, |there| there.permissions().mode() & 0o7777);
+    let mut new = path.clone().into_os_string();
+    new.push(".new");
+    let new = Path::new(&new);
+    let _leftover_of_a_crash = fs::remove_file(new);
+    let written = OpenOptions::new()
+        .create_new(true)
+        .write(true)
+        .mode(mode)
+        .open(new)
+        .and_then(|mut file| file.write_all(octets).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(new, &path));
+    if written.is_err() {
+        // What there is of it takes space that is short.
+        let _ = fs::remove_file(new);
+        return written;
+    }
+    sync_folder_of(&path)
+}
+
+/// Removes a file; none is fine.
+pub fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Ok(()) => sync_folder_of(path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
+fn sync_folder_of(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+}

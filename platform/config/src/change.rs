@@ -1,0 +1,133 @@
+//! What a component is handed: its part of the tree with defaults filled in, or what differs in it.
+
+use crate::entries::{Entries, Key};
+use crate::error::ConfigError;
+use crate::index::{Id, Kind};
+use crate::schema::Schema;
+use crate::tree::{Block, Item, Tree};
+use crate::write::{Json, Secrets, key_words};
+use serde_json::Value;
+use sluice_shell::part::{Change, Edit, Part};
+use std::sync::Arc;
+
+impl Schema {
+    /// The classes whose components have configuration in a tree.
+    pub fn classes<'s>(&'s self, tree: &Tree) -> impl Iterator<Item = &'s str> {
+        let is_there = |id: &Id| self.part_of(tree, *id).is_some();
+        let found: Vec<&str> =
+            self.index.classes.iter().filter(|(_, id)| is_there(id)).map(|(class, _)| &**class).collect();
+        found.into_iter()
+    }
+
+    /// What a component has to be told: all of its part if there is no tree before, or else what differs. `None` if nothing does, or
+    /// if there is no such component. Defaults are filled in, and secrets shown.
+    pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
+        let id = *self.index.classes.get(class)?;
+        let after = self.filled(id, after);
+        let before = before.map(|tree| self.filled(id, tree));
+        let old = before.as_ref().and_then(|tree| self.part_of(tree, id));
+        let new = self.part_of(&after, id);
+        match (&before, old, new) {
+            (Some(_), None, None) => None,
+            (None, _, None) | (Some(_), Some(_), None) => Some(Change { clear: true, edits: Vec::new() }),
+            (_, None, Some(new)) => {
+                let edits = self.edits(id, &Block::default(), new, false);
+                Some(Change { clear: true, edits })
+            }
+            (_, Some(old), Some(new)) => {
+                let edits = self.edits(id, old, new, true);
+                (!edits.is_empty()).then_some(Change { clear: false, edits })
+            }
+        }
+    }
+
+    /// A component's whole part with defaults filled in; `None` if it has no configuration.
+    pub fn part(&self, class: &str, tree: &Tree) -> Option<Value> {
+        let id = *self.index.classes.get(class)?;
+        self.part_of(tree, id)?;
+        let mut part = Part::default();
+        part.apply(self.change(class, None, tree)?);
+        Some(part.whole())
+    }
+
+    /// The block of a component's container.
+    pub(crate) fn part_of<'t>(&self, tree: &'t Tree, id: Id) -> Option<&'t Arc<Block>> {
+        // Only containers are above a component's container.
+        self.index[id].path.split('/').try_fold(&tree.root, |block, name| match block.get(name) {
+            Some(Item::Container(inner)) => Some(inner),
+            _ => None,
+        })
+    }
+
+    /// A tree that fills its defaults in by what is written where that is enough. Which defaults hold where something is there under a
+    /// condition only, libyang knows.
+    fn filled(&self, id: Id, tree: &Tree) -> Tree {
+        if !self.index[id].conditional_inside {
+            return tree.clone();
+        }
+        // A tree that is not valid stays as it is; it is not meant for components.
+        self.with_defaults(tree).unwrap_or_else(|_: ConfigError| tree.clone())
+    }
+
+    fn json_of(&self, id: Id) -> Json<'_> {
+        let fills = !self.index[id].conditional_inside;
+        Json { index: &self.index, secrets: Secrets::Shown, fills, qualifies: false }
+    }
+
+    /// What differs between two states of a component's part; `had` says whether the first was one with its defaults.
+    fn edits(&self, id: Id, before: &Block, after: &Block, had: bool) -> Vec<Edit> {
+        let json = self.json_of(id);
+        let (old, new) = (self.index.effective(id, before), self.index.effective(id, after));
+        let mut edits = Vec::new();
+        for child in &self.index[id].children {
+            let def = &self.index[*child];
+            let (a, b) = (before.get(&def.name), after.get(&def.name));
+            if let Kind::List { is_listed: false, .. } = def.kind {
+                self.entries(&json, *child, a, b, &mut edits);
+                continue;
+            }
+            if a.is_some() && a == b {
+                continue;
+            }
+            let value = |item: Option<&Item>, effective: &[Id]| match item {
+                Some(item) => Some(json.item(*child, item)).filter(|v| !is_nothing(v)),
+                None if json.fills && effective.contains(child) => json.default(*child),
+                None => None,
+            };
+            let (a, b) = (if had { value(a, &old) } else { None }, value(b, &new));
+            if a != b {
+                edits.push(Edit { name: def.name.to_string(), key: None, value: b });
+            }
+        }
+        edits
+    }
+
+    fn entries(&self, json: &Json<'_>, id: Id, a: Option<&Item>, b: Option<&Item>, edits: &mut Vec<Edit>) {
+        let nothing = Entries::new(false);
+        let side = |item: Option<&Item>| match item {
+            Some(Item::List(entries)) => entries.clone(),
+            _ => nothing.clone(),
+        };
+        let (a, b) = (side(a), side(b));
+        for (key, old, new) in a.differences(&b) {
+            let value = |block: Option<&Arc<Block>>| block.map(|block| json.block(id, block));
+            if old == new {
+                continue;
+            }
+            let (old, new) = (value(old), value(new));
+            if old != new {
+                let name = self.index[id].name.to_string();
+                edits.push(Edit { name, key: Some(words(key)), value: new });
+            }
+        }
+    }
+}
+
+fn words(key: &Key) -> Vec<String> {
+    key_words(key).map(Into::into).collect()
+}
+
+/// A container in which nothing is, which nobody is told of.
+fn is_nothing(value: &Value) -> bool {
+    value.as_object().is_some_and(serde_json::Map::is_empty)
+}

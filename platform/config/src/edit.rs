@@ -1,0 +1,208 @@
+//! One statement changes a tree: `set` and `delete`.
+
+use crate::bind::Binder;
+use crate::entries::Entries;
+use crate::error::{ConfigError, Place, nearest};
+use crate::index::{Id, Kind, ROOT};
+use crate::schema::Schema;
+use crate::text::{self, Word};
+use crate::tree::{Block, Form, Item, Leaf, Tree};
+use std::sync::Arc;
+
+/// What an error names as the file of a statement that was given by itself.
+const FILE: &str = "statement";
+
+impl Schema {
+    /// A tree after one statement: `set PATH [VALUE...]` or `delete PATH [VALUE...]`. Values are checked; whether the whole is valid
+    /// is for [`Schema::validate`] to say. What is set takes the place of what cannot stand beside it. A leaf-list gets the values in
+    /// addition to those it has; `delete` takes those named, or all. What is not there cannot be deleted.
+    pub fn edit(&self, tree: &Tree, statement: &str) -> Result<Tree, ConfigError> {
+        let words = text::words(FILE, statement)?;
+        let mut tree = tree.clone();
+        let mut binder = Binder::new(self, FILE, statement);
+        binder.replaces = true;
+        let start = Place { line: 1, column: 1, length: 1 };
+        let Some((verb, path)) = words.split_first() else {
+            return Err(binder.error(start, "there is no statement").expecting("`set` or `delete`"));
+        };
+        let root = Arc::make_mut(&mut tree.root);
+        match (verb.text.as_str(), path) {
+            ("set" | "delete", []) => Err(binder.error(verb.place, format!("`{}` needs a path", verb.text))),
+            ("set", path) => binder.statement(path, None, ROOT, root),
+            ("delete", path) => binder.delete(path, ROOT, root),
+            _ => Err(binder
+                .error(verb.place, format!("`{}` changes nothing", verb.text))
+                .expecting("`set` or `delete`")
+                .hinting(nearest(&verb.text, ["set", "delete"].into_iter()))),
+        }?;
+        Ok(tree)
+    }
+}
+
+impl Binder<'_> {
+    fn delete(&mut self, words: &[Word], def: Id, block: &mut Block) -> Result<(), ConfigError> {
+        let Some((name, rest)) = words.split_first() else { return Ok(()) };
+        let id = self.child(def, name)?;
+        let index = &self.schema.index;
+        let own = &index[id];
+        if index[def].keys().contains(&own.name) {
+            let list = &index[def].name;
+            let wrong = format!("`{}` names its entry", name.text);
+            return Err(self.error(name.place, wrong).expecting(format!("`delete` of the `{list}` itself")));
+        }
+        let Some(item) = block.get_mut(&own.name) else { return Err(self.absent(name, block)) };
+        self.trail.push(own.name.clone());
+        let is_gone = match item {
+            _ if rest.is_empty() => true,
+            Item::Container(container) => {
+                let container = Arc::make_mut(container);
+                self.delete(rest, id, container)?;
+                own.is_plain_container() && container.is_empty()
+            }
+            Item::List(entries) => self.delete_entry(name, rest, id, entries)?,
+            Item::Leaf(leaf) => self.delete_leaf(name, rest, id, leaf)?,
+            Item::Values(values) => self.delete_values(rest, id, values)?,
+        };
+        if is_gone {
+            block.remove(&own.name);
+        }
+        Ok(())
+    }
+
+    /// Deletes an entry, or something in it; whether none is left.
+    fn delete_entry(
+        &mut self,
+        name: &Word,
+        rest: &[Word],
+        id: Id,
+        entries: &mut Entries<Arc<Block>>,
+    ) -> Result<bool, ConfigError> {
+        let (key, leaves) = self.key(name, rest, id)?;
+        let place = rest.first().map_or(name.place, |word| word.place);
+        let shown = leaves.iter().map(|leaf| &*leaf.text).collect::<Vec<_>>().join(" ");
+        if entries.get(&key).is_none() {
+            let keys = entries.iter().map(|(key, _)| &**key).take(SUGGESTED);
+            let missing = self.error(place, format!("there is no `{} {shown}`", self.trail.join(" ")));
+            return Err(missing.hinting(nearest(&key, keys)));
+        }
+        self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));
+        match &rest[leaves.len()..] {
+            [] => {
+                entries.remove(&key);
+            }
+            rest => {
+                if let Some(entry) = entries.entry(&key, Arc::default) {
+                    self.delete(rest, id, Arc::make_mut(entry))?;
+                }
+            }
+        }
+        Ok(entries.is_empty())
+    }
+
+    /// Whether a leaf's value is what is to be deleted.
+    fn delete_leaf(&self, name: &Word, rest: &[Word], id: Id, leaf: &Leaf) -> Result<bool, ConfigError> {
+        if let [_, extra, ..] = rest {
+            return Err(self.error(extra.place, format!("`{}` has one value", name.text)));
+        }
+        let value = self.value(&rest[0], id)?;
+        if value != *leaf {
+            let shown = if self.schema.index[id].is_secret { "another" } else { &leaf.text };
+            let other = format!("`{}` is {shown}, not `{}`", self.trail.join(" "), rest[0].text);
+            return Err(self.error(rest[0].place, other));
+        }
+        Ok(true)
+    }
+
+    /// Deletes values; whether none is left.
+    fn delete_values(&self, rest: &[Word], id: Id, values: &mut Entries<Form>) -> Result<bool, ConfigError> {
+        for word in rest {
+            let value = self.value(word, id)?;
+            if !values.remove(&value.text) {
+                let known = values.iter().map(|(key, _)| &**key).take(SUGGESTED);
+                let hint = nearest(&value.text, known);
+                let missing = format!("`{}` has no `{}`", self.trail.join(" "), value.text);
+                return Err(self.error(word.place, missing).hinting(hint));
+            }
+        }
+        Ok(values.is_empty())
+    }
+
+    fn absent(&self, name: &Word, block: &Block) -> ConfigError {
+        let context = match self.trail.as_slice() {
+            [] => String::new(),
+            trail => format!(" in `{}`", trail.join(" ")),
+        };
+        let missing = self.error(name.place, format!("there is no `{}`{context} to delete", name.text));
+        missing.hinting(nearest(&name.text, block.items().map(|(name, _)| &**name)))
+    }
+}
+
+/// So many entries at most are looked at for what was meant.
+const SUGGESTED: usize = 10_000;
+
+/// What a path leads to.
+pub(crate) enum Found<'t> {
+    Block(&'t Arc<Block>),
+    Item(&'t Item),
+    Nothing,
+}
+
+/// A place in the tree.
+pub(crate) struct Located<'t> {
+    pub id: Id,
+    /// Names and keys from the top.
+    pub trail: Vec<Arc<str>>,
+    pub found: Found<'t>,
+}
+
+impl Schema {
+    /// Follows a path of names and keys.
+    pub(crate) fn locate<'t>(&self, tree: &'t Tree, path: &[String]) -> Result<Located<'t>, ConfigError> {
+        let text = path.join(" ");
+        let mut column = 1;
+        let word = |part: &String| {
+            let length = part.chars().count() as u32;
+            let place = Place { line: 1, column, length };
+            column += length + 1;
+            Word { text: part.clone(), place }
+        };
+        let words: Vec<Word> = path.iter().map(word).collect();
+        let mut binder = Binder::new(self, "path", &text);
+        let (mut rest, mut id) = (words.as_slice(), ROOT);
+        let mut found = Found::Block(&tree.root);
+        while let Some((name, after)) = rest.split_first() {
+            id = binder.child(id, name)?;
+            let def = &self.index[id];
+            binder.trail.push(def.name.clone());
+            found = match found {
+                Found::Block(block) => block.get(&def.name).map_or(Found::Nothing, Found::Item),
+                _ => Found::Nothing,
+            };
+            rest = after;
+            match def.kind {
+                Kind::Container { .. } => {}
+                Kind::List { .. } if rest.is_empty() => break,
+                Kind::List { .. } => {
+                    let (key, leaves) = binder.key(name, rest, id)?;
+                    rest = &rest[leaves.len()..];
+                    binder.trail.extend(leaves.into_iter().map(|leaf| leaf.text));
+                    found = match found {
+                        Found::Item(Item::List(entries)) => {
+                            entries.get(&key).map_or(Found::Nothing, Found::Block)
+                        }
+                        _ => Found::Nothing,
+                    };
+                }
+                Kind::Leaf | Kind::Values { .. } => {
+                    if let Some(extra) = rest.first() {
+                        return Err(binder.error(extra.place, format!("there is nothing in `{}`", name.text)));
+                    }
+                }
+            }
+            if let Found::Item(Item::Container(block)) = found {
+                found = Found::Block(block);
+            }
+        }
+        Ok(Located { id, trail: binder.trail, found })
+    }
+}

@@ -1,0 +1,148 @@
+//! What extends the router: a package is a folder with the schema, the rights, the commands and the metrics of a component.
+
+use crate::error::SchemaError;
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+
+/// What extends the router.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Package {
+    /// Its name; that of its folder, if it is in one.
+    pub name: String,
+    /// The class of the component that it brings, if it brings one.
+    pub class: Option<String>,
+    /// Its version, as it says it.
+    pub version: String,
+    /// What it is, in a sentence.
+    pub description: String,
+    /// The component's executable; none if that is part of the router's own.
+    pub executable: Option<PathBuf>,
+    /// YANG modules: names and texts.
+    pub modules: Vec<(String, String)>,
+    /// The text of `rights.toml`.
+    pub rights: Option<String>,
+    /// The text of `commands.toml`.
+    pub commands: Option<String>,
+    /// The text of `metrics.toml`.
+    pub metrics: Option<String>,
+    /// The text of `README.md`.
+    pub help: Option<String>,
+    /// Whether it is part of the executable.
+    pub builtin: bool,
+}
+
+/// A package that the router runs without.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Refused {
+    /// Its name.
+    pub name: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What `package.toml` says.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    name: String,
+    class: Option<String>,
+    version: String,
+    description: String,
+    executable: Option<PathBuf>,
+}
+
+impl Package {
+    /// In what it is the same as a package that is there already, and must not be.
+    pub(crate) fn collision(&self, others: &[Package]) -> Option<String> {
+        let module = |name: &String| others.iter().find(|p| p.modules.iter().any(|(n, _)| n == name));
+        for other in others {
+            if other.name == self.name {
+                return Some(format!("there is a package `{}` already", self.name));
+            }
+            if let Some(class) = self.class.as_ref().filter(|class| other.class.as_ref() == Some(class)) {
+                return Some(format!("package `{}` brings the component `{class}` already", other.name));
+            }
+        }
+        self.modules.iter().find_map(|(name, _)| {
+            Some(format!("package `{}` brings the module {name} already", module(name)?.name))
+        })
+    }
+}
+
+/// The packages in a folder: every folder in it is one. Sorted by name; none if there is no such folder.
+pub fn read_folder(dir: &Path) -> Result<Vec<Result<Package, Refused>>, SchemaError> {
+    let failed = |source| SchemaError::Folder { path: dir.display().to_string(), source };
+    let entries = match std::fs::read_dir(dir) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(failed(error)),
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            folders.push(path);
+        }
+    }
+    folders.sort();
+    let read = |path: &PathBuf| {
+        read_one(path).map_err(|reason| Refused {
+            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            reason,
+        })
+    };
+    Ok(folders.iter().map(read).collect())
+}
+
+/// A file longer than this is none of a package.
+const LONGEST: u64 = 1 << 20;
+
+fn read_one(folder: &Path) -> Result<Package, String> {
+    let manifest = optional(folder, "package.toml")?.ok_or("it has no package.toml")?;
+    let manifest: Manifest =
+        toml::from_str(&manifest).map_err(|e| format!("package.toml: {}", e.to_string().trim_end()))?;
+    let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
+    if manifest.name != folder_name {
+        return Err(format!("package.toml: its name is `{}`, not that of its folder", manifest.name));
+    }
+    let executable = manifest.executable.map(|path| folder.join(path));
+    if let Some(path) = executable.as_ref().filter(|path| !path.is_file()) {
+        return Err(format!("package.toml: there is no executable {}", path.display()));
+    }
+    let mut modules = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|e| e.to_string())? {
+        let name = entry.map_err(|e| e.to_string())?.file_name().to_string_lossy().into_owned();
+        if let Some(stem) = name.strip_suffix(".yang") {
+            let module = stem.split('@').next().unwrap_or(stem).to_owned();
+            modules.push((module, optional(folder, &name)?.unwrap_or_default()));
+        }
+    }
+    modules.sort();
+    Ok(Package {
+        name: manifest.name,
+        class: manifest.class,
+        version: manifest.version,
+        description: manifest.description,
+        executable,
+        modules,
+        rights: optional(folder, "rights.toml")?,
+        commands: optional(folder, "commands.toml")?,
+        metrics: optional(folder, "metrics.toml")?,
+        help: optional(folder, "README.md")?,
+        builtin: false,
+    })
+}
+
+/// A file's text; `None` if there is no such file.
+fn optional(folder: &Path, name: &str) -> Result<Option<String>, String> {
+    let path = folder.join(name);
+    match std::fs::metadata(&path) {
+        Ok(found) if found.len() > LONGEST => {
+            return Err(format!("{name}: it is longer than {LONGEST} octets"));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(format!("{name}: {error}")),
+    }
+    std::fs::read_to_string(&path).map(Some).map_err(|error| format!("{name}: {error}"))
+}

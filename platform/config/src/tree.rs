@@ -1,0 +1,148 @@
+//! What the operator wrote, as a tree. Trees share what they have in common: a copy costs nothing, and what a change leaves alone
+//! is the same piece of memory before and after.
+
+use crate::entries::{Entries, Key};
+use std::sync::Arc;
+
+/// A configuration: what was written, without defaults, values in the form that is the same for everyone who writes them.
+#[derive(Clone, Default, Debug)]
+pub struct Tree {
+    pub(crate) root: Arc<Block>,
+}
+
+impl Tree {
+    /// A configuration that says nothing.
+    pub fn empty() -> Self {
+        Tree::default()
+    }
+
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        self.root.items.is_empty()
+    }
+}
+
+impl PartialEq for Tree {
+    fn eq(&self, other: &Self) -> bool {
+        same_block(&self.root, &other.root)
+    }
+}
+
+/// What stands between braces: by name.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Block {
+    items: Vec<(Arc<str>, Item)>,
+}
+
+/// What stands under a name.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    Leaf(Leaf),
+    Values(Entries<Form>),
+    Container(Arc<Block>),
+    List(Entries<Arc<Block>>),
+}
+
+/// A value.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Leaf {
+    pub text: Key,
+    pub form: Form,
+}
+
+/// What a value is in JSON (RFC 7951, section 6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Form {
+    Text,
+    /// An integer of up to 32 bits.
+    Number,
+    Boolean,
+    Empty,
+}
+
+pub(crate) fn same_block(a: &Arc<Block>, b: &Arc<Block>) -> bool {
+    Arc::ptr_eq(a, b) || a.items == b.items
+}
+
+impl PartialEq for Item {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Item::Leaf(a), Item::Leaf(b)) => a == b,
+            (Item::Values(a), Item::Values(b)) => a == b,
+            (Item::Container(a), Item::Container(b)) => same_block(a, b),
+            (Item::List(a), Item::List(b)) => a == b,
+            _ => false,
+        }
+    }
+}
+
+impl PartialEq for Block {
+    fn eq(&self, other: &Self) -> bool {
+        self.items == other.items
+    }
+}
+
+impl Block {
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    fn find(&self, name: &str) -> Result<usize, usize> {
+        self.items.binary_search_by(|(n, _)| (**n).cmp(name))
+    }
+
+    pub fn get(&self, name: &str) -> Option<&Item> {
+        self.find(name).ok().map(|at| &self.items[at].1)
+    }
+
+    /// The item of a name, made first if there is none.
+    pub fn item(&mut self, name: &Arc<str>, make: impl FnOnce() -> Item) -> &mut Item {
+        let at = match self.find(name) {
+            Ok(at) => at,
+            Err(at) => {
+                self.items.insert(at, (name.clone(), make()));
+                at
+            }
+        };
+        &mut self.items[at].1
+    }
+
+    /// Puts an item under a name, in the place of any that is there.
+    pub fn put(&mut self, name: &Arc<str>, item: Item) {
+        match self.find(name) {
+            Ok(at) => self.items[at].1 = item,
+            Err(at) => self.items.insert(at, (name.clone(), item)),
+        }
+    }
+
+    pub fn get_mut(&mut self, name: &str) -> Option<&mut Item> {
+        self.find(name).ok().map(|at| &mut self.items[at].1)
+    }
+
+    /// Takes an item out; whether it was there.
+    pub fn remove(&mut self, name: &str) -> bool {
+        match self.find(name) {
+            Ok(at) => {
+                self.items.remove(at);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+
+    /// Names and what stands under them, by name.
+    pub fn items(&self) -> impl Iterator<Item = (&Arc<str>, &Item)> {
+        self.items.iter().map(|(name, item)| (name, item))
+    }
+
+    /// A leaf's text.
+    pub fn leaf(&self, name: &str) -> Option<&Leaf> {
+        match self.get(name)? {
+            Item::Leaf(leaf) => Some(leaf),
+            _ => None,
+        }
+    }
+}
+
+// With this, what two `Arc`s share is equal without a look at it.
+impl Eq for Block {}

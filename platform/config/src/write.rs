@@ -1,0 +1,342 @@
+//! A tree as text, as statements, and as JSON.
+
+use crate::bind::HIDDEN;
+use crate::edit::{Found, Located};
+use crate::entries::{Entries, Key, SEPARATOR};
+use crate::error::ConfigError;
+use crate::index::{Id, Index, ROOT};
+use crate::schema::Schema;
+use crate::text::quoted;
+use crate::tree::{Block, Form, Item, Leaf, Tree};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::sync::Arc;
+
+/// Whether secrets are written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Secrets {
+    /// As they are.
+    Shown,
+    /// As [`HIDDEN`](crate::HIDDEN).
+    Hidden,
+}
+
+impl Schema {
+    /// What stands at a path of names and keys, in curly braces; of a container or an entry of a list, what stands in it. What is
+    /// written for the empty path reads back to the same tree, if secrets are shown.
+    pub fn text(&self, tree: &Tree, path: &[String], secrets: Secrets) -> Result<String, ConfigError> {
+        let Located { id, found, .. } = self.locate(tree, path)?;
+        let mut writer = Writer { index: &self.index, secrets, margin: String::new(), out: String::new() };
+        match found {
+            Found::Block(block) => writer.block(id, block),
+            Found::Item(item) => writer.item(id, item),
+            Found::Nothing => {}
+        }
+        Ok(writer.out)
+    }
+
+    /// The statements that make what stands at a path, each as [`Schema::edit`] takes it.
+    pub fn set_lines(
+        &self,
+        tree: &Tree,
+        path: &[String],
+        secrets: Secrets,
+    ) -> Result<Vec<String>, ConfigError> {
+        let Located { id, trail, found } = self.locate(tree, path)?;
+        let above = match found {
+            Found::Item(_) => &trail[..trail.len() - 1],
+            _ => &trail,
+        };
+        let mut lines = Lines::new(&self.index, secrets, above);
+        match found {
+            Found::Block(_) if id == ROOT => lines.block(ROOT, &tree.root),
+            Found::Block(block) => lines.whole(id, block),
+            Found::Item(item) => lines.item(id, item),
+            Found::Nothing => {}
+        }
+        Ok(lines.out)
+    }
+
+    /// What was written at a path, in JSON (RFC 7951) without module names: an object for a block, an array of objects for a list.
+    /// Null if nothing was.
+    pub fn json(&self, tree: &Tree, path: &[String], secrets: Secrets) -> Result<Value, ConfigError> {
+        let Located { id, found, .. } = self.locate(tree, path)?;
+        let json = Json { index: &self.index, secrets, fills: false, qualifies: false };
+        Ok(match found {
+            Found::Block(block) => json.block(id, block),
+            Found::Item(item) => json.item(id, item),
+            Found::Nothing => Value::Null,
+        })
+    }
+}
+
+/// A value as it is written.
+fn shown<'v>(index: &Index, id: Id, text: &'v str, secrets: Secrets) -> Cow<'v, str> {
+    match index[id].is_secret && secrets == Secrets::Hidden {
+        true => quoted(HIDDEN),
+        false => quoted(text),
+    }
+}
+
+/// The words of a key.
+pub(crate) fn key_words(key: &Key) -> impl Iterator<Item = &str> {
+    key.split(SEPARATOR)
+}
+
+/// Lines longer than this are broken where values allow it.
+const WIDE: usize = 100;
+
+/// Writes curly braces.
+pub(crate) struct Writer<'a> {
+    pub index: &'a Index,
+    pub secrets: Secrets,
+    /// What every line begins with.
+    pub margin: String,
+    pub out: String,
+}
+
+impl Writer<'_> {
+    fn line(&mut self, words: &str, end: &str) {
+        self.out.push_str(&self.margin);
+        self.out.push_str(words);
+        self.out.push_str(end);
+        self.out.push('\n');
+    }
+
+    /// What stands in a block, in the module's order.
+    pub fn block(&mut self, id: Id, block: &Block) {
+        let index = self.index;
+        for child in &index[id].children {
+            if let Some(item) = block.get(&index[*child].name)
+                && !index[id].keys().contains(&index[*child].name)
+            {
+                self.item(*child, item);
+            }
+        }
+    }
+
+    /// A statement, or all entries of a list.
+    pub fn item(&mut self, id: Id, item: &Item) {
+        let name = &self.index[id].name;
+        match item {
+            Item::Leaf(leaf) if leaf.form == Form::Empty => self.line(name, ";"),
+            Item::Leaf(leaf) => {
+                let value = shown(self.index, id, &leaf.text, self.secrets);
+                self.line(&format!("{name} {value}"), ";");
+            }
+            Item::Values(values) => self.values(id, values),
+            Item::Container(block) => self.braces(name, id, block),
+            Item::List(entries) => entries.iter().for_each(|(key, block)| self.entry(id, key, block)),
+        }
+    }
+
+    /// An entry of a list.
+    pub fn entry(&mut self, id: Id, key: &Key, block: &Block) {
+        let mut head = self.index[id].name.to_string();
+        for word in key_words(key) {
+            head.push(' ');
+            head.push_str(&quoted(word));
+        }
+        self.braces(&head, id, block);
+    }
+
+    fn braces(&mut self, head: &str, id: Id, block: &Block) {
+        if block.items().count() == self.index[id].keys().len() {
+            return self.line(head, ";");
+        }
+        self.line(head, " {");
+        let width = self.margin.len();
+        self.margin.push_str("    ");
+        self.block(id, block);
+        self.margin.truncate(width);
+        self.line("}", "");
+    }
+
+    fn values(&mut self, id: Id, values: &Entries<Form>) {
+        let name = &self.index[id].name;
+        let all: Vec<Cow<'_, str>> =
+            values.iter().map(|(text, _)| shown(self.index, id, text, self.secrets)).collect();
+        let width: usize = all.iter().map(|value| value.len() + 1).sum();
+        match all.as_slice() {
+            [one] => self.line(&format!("{name} {one}"), ";"),
+            _ if self.margin.len() + name.len() + width < WIDE => {
+                self.line(&format!("{name} [ {} ]", all.join(" ")), ";");
+            }
+            _ => {
+                self.line(name, " [");
+                all.iter().for_each(|value| self.line(&format!("    {value}"), ""));
+                self.line("]", ";");
+            }
+        }
+    }
+}
+
+/// Writes `set` statements.
+pub(crate) struct Lines<'a> {
+    index: &'a Index,
+    secrets: Secrets,
+    /// `set` and the path to where we are.
+    path: String,
+    pub out: Vec<String>,
+}
+
+impl<'a> Lines<'a> {
+    pub fn new(index: &'a Index, secrets: Secrets, trail: &[Arc<str>]) -> Self {
+        let mut lines = Lines { index, secrets, path: "set".into(), out: Vec::new() };
+        lines.go(trail.iter().map(|word| &**word));
+        lines
+    }
+
+    fn go<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        for word in words {
+            self.path.push(' ');
+            self.path.push_str(&quoted(word));
+        }
+    }
+
+    fn block(&mut self, id: Id, block: &Block) {
+        let index = self.index;
+        for child in &index[id].children {
+            if let Some(item) = block.get(&index[*child].name)
+                && !index[id].keys().contains(&index[*child].name)
+            {
+                self.item(*child, item);
+            }
+        }
+    }
+
+    /// A block that is there even if nothing is in it.
+    fn whole(&mut self, id: Id, block: &Block) {
+        if block.items().count() == self.index[id].keys().len() {
+            self.out.push(self.path.clone());
+        } else {
+            self.block(id, block);
+        }
+    }
+
+    /// What stands under a name, in the block where we are.
+    pub fn item(&mut self, id: Id, item: &Item) {
+        let (length, name) = (self.path.len(), &self.index[id].name);
+        self.go(std::iter::once(&**name));
+        match item {
+            Item::Leaf(leaf) if leaf.form == Form::Empty => self.out.push(self.path.clone()),
+            Item::Leaf(leaf) => self.value(id, &leaf.text),
+            Item::Values(values) => values.iter().for_each(|(text, _)| self.value(id, text)),
+            Item::Container(block) => self.whole(id, block),
+            Item::List(entries) => {
+                self.path.truncate(length);
+                entries.iter().for_each(|(key, block)| self.entry(id, key, block));
+            }
+        }
+        self.path.truncate(length);
+    }
+
+    /// An entry of a list in the block where we are.
+    pub fn entry(&mut self, id: Id, key: &Key, block: &Block) {
+        let length = self.path.len();
+        self.go(std::iter::once(&*self.index[id].name).chain(key_words(key)));
+        self.whole(id, block);
+        self.path.truncate(length);
+    }
+
+    fn value(&mut self, id: Id, text: &str) {
+        self.out.push(format!("{} {}", self.path, shown(self.index, id, text, self.secrets)));
+    }
+}
+
+/// Makes JSON.
+pub(crate) struct Json<'a> {
+    pub index: &'a Index,
+    pub secrets: Secrets,
+    /// Whether defaults are filled in.
+    pub fills: bool,
+    /// Whether names have their modules, as libyang reads them.
+    pub qualifies: bool,
+}
+
+impl Json<'_> {
+    /// A block as an object.
+    pub fn block(&self, id: Id, block: &Block) -> Value {
+        let mut members = Map::new();
+        let mut add = |child: Id, value: Value| {
+            let def = &self.index[child];
+            let name = match self.qualifies && def.module != self.index[id].module {
+                true => format!("{}:{}", def.module, def.name),
+                false => def.name.to_string(),
+            };
+            members.insert(name, value);
+        };
+        for child in &self.index[id].children {
+            if let Some(item) = block.get(&self.index[*child].name) {
+                add(*child, self.item(*child, item));
+            }
+        }
+        if self.fills {
+            for child in self.index.effective(id, block) {
+                if block.get(&self.index[child].name).is_none()
+                    && let Some(value) = self.default(child)
+                {
+                    add(child, value);
+                }
+            }
+        }
+        Value::Object(members)
+    }
+
+    /// What stands under a name.
+    pub fn item(&self, id: Id, item: &Item) -> Value {
+        match item {
+            Item::Leaf(leaf) => self.value(id, leaf),
+            Item::Values(values) => values
+                .iter()
+                .map(|(text, form)| self.value(id, &Leaf { text: text.clone(), form: *form }))
+                .collect(),
+            Item::Container(block) => self.block(id, block),
+            Item::List(entries) => entries.iter().map(|(_, block)| self.block(id, block)).collect(),
+        }
+    }
+
+    /// What a member is that nobody has written.
+    pub fn default(&self, id: Id) -> Option<Value> {
+        let def = &self.index[id];
+        if def.is_plain_container() {
+            let filled = self.block(id, &Block::default());
+            return filled.as_object().is_some_and(|members| !members.is_empty()).then_some(filled);
+        }
+        match (def.defaults.as_slice(), matches!(def.kind, crate::index::Kind::Leaf)) {
+            ([], _) => None,
+            ([one, ..], true) => Some(self.value(id, one)),
+            (all, false) => Some(all.iter().map(|leaf| self.value(id, leaf)).collect()),
+        }
+    }
+
+    fn value(&self, id: Id, leaf: &Leaf) -> Value {
+        if self.index[id].is_secret && self.secrets == Secrets::Hidden {
+            return Value::from(HIDDEN);
+        }
+        match leaf.form {
+            Form::Text => Value::from(&*leaf.text),
+            Form::Number => leaf.text.parse::<i64>().map_or_else(|_| Value::from(&*leaf.text), Value::from),
+            Form::Boolean => Value::from(&*leaf.text == "true"),
+            Form::Empty => Value::Array(vec![Value::Null]),
+        }
+    }
+}
+
+impl Index {
+    /// What may have a value in a block: everything but the alternatives that were not taken.
+    pub(crate) fn effective(&self, id: Id, block: &Block) -> Vec<Id> {
+        let mut found = Vec::new();
+        self.effective_case(&self[id].body, block, &mut found);
+        found
+    }
+
+    fn effective_case(&self, case: &crate::index::Case, block: &Block, found: &mut Vec<Id>) {
+        found.extend(&case.members);
+        for choice in &case.choices {
+            if let Some(active) = choice.active(self, block) {
+                self.effective_case(active, block, found);
+            }
+        }
+    }
+}

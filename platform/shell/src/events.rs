@@ -1,0 +1,363 @@
+//! What a process reports: lines of its log, and a ring of the newest events that operators can follow.
+//!
+//! An event has a stable name in its field `event` (docs/events.md lists them); other lines are events named `log`. They go to the
+//! journal where standard error leads there, else to standard error as text or as JSON lines. The same line again and again is
+//! written a few times and then counted. What could be a secret is never written.
+
+use sluice_xrl::idl::common::v1 as pb;
+use sluice_xrl::{CallContext, Service, XrlError};
+use std::collections::{HashMap, VecDeque};
+use std::fmt::{self, Write as _};
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+use tokio::sync::Notify;
+use tracing::field::{Field, Visit};
+use tracing::{Event, Subscriber};
+use tracing_subscriber::layer::{Context, Layer};
+use tracing_subscriber::registry::LookupSpan;
+
+/// Events that are kept.
+const KEPT: usize = 4096;
+/// The same line is written so often within [`WINDOW`].
+const BURST: u32 = 5;
+/// After this long a line counts as new.
+const WINDOW: Duration = Duration::from_secs(10);
+/// Different lines that are counted at a time; beyond that lines are written without being counted.
+const COUNTED: usize = 1024;
+/// Events of a reply, at most.
+const PAGE: usize = 1000;
+/// For how long a call may wait.
+const MAX_WAIT: Duration = Duration::from_secs(60);
+
+/// The newest events of this process.
+#[derive(Default)]
+struct Ring {
+    kept: Mutex<Kept>,
+    come: Notify,
+}
+
+#[derive(Default)]
+struct Kept {
+    events: VecDeque<pb::Event>,
+    last: u64,
+}
+
+fn ring() -> &'static Ring {
+    static RING: OnceLock<Ring> = OnceLock::new();
+    RING.get_or_init(Ring::default)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept is whole between any two statements.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Ring {
+    fn push(&self, mut event: pb::Event) {
+        let mut kept = lock(&self.kept);
+        kept.last += 1;
+        event.number = kept.last;
+        if kept.events.len() == KEPT {
+            kept.events.pop_front();
+        }
+        kept.events.push_back(event);
+        drop(kept);
+        self.come.notify_waiters();
+    }
+
+    fn take(&self, after: u64, limit: usize) -> pb::TakeEventsReply {
+        let kept = lock(&self.kept);
+        // A number of an earlier life of the process says nothing in this one.
+        let after = if after > kept.last { 0 } else { after };
+        let oldest = kept.last + 1 - kept.events.len() as u64;
+        let skipped = (after + 1).saturating_sub(oldest);
+        let events: Vec<pb::Event> = kept
+            .events
+            .iter()
+            .skip(usize::try_from(skipped).unwrap_or(usize::MAX))
+            .take(limit)
+            .cloned()
+            .collect();
+        let last = events.last().map_or(after, |e| e.number);
+        pb::TakeEventsReply { events, last, lost: oldest.saturating_sub(after + 1) }
+    }
+}
+
+/// Serves the ring.
+struct Served;
+
+impl pb::Events for Served {
+    async fn take(
+        &self,
+        _ctx: &CallContext,
+        request: pb::TakeEventsRequest,
+    ) -> Result<pb::TakeEventsReply, XrlError> {
+        let limit = if request.limit == 0 { PAGE } else { (request.limit as usize).min(PAGE) };
+        let wait = Duration::from_millis(request.wait_ms.into()).min(MAX_WAIT);
+        let deadline = tokio::time::Instant::now() + wait;
+        loop {
+            let mut come = std::pin::pin!(ring().come.notified());
+            // From here on nothing that comes is missed.
+            come.as_mut().enable();
+            let reply = ring().take(request.after, limit);
+            if !reply.events.is_empty() || tokio::time::timeout_at(deadline, come).await.is_err() {
+                return Ok(reply);
+            }
+        }
+    }
+}
+
+/// The service `common.v1.Events` of this process.
+pub fn service() -> Service {
+    pb::events_service(Rc::new(Served))
+}
+
+/// Where lines go.
+enum Sink {
+    Text,
+    Json,
+    Journal(Box<tracing_journald::Layer>),
+}
+
+impl Sink {
+    fn choose() -> Self {
+        if std::env::var("SLUICE_LOG_JSON").is_ok_and(|v| v == "1") {
+            return Sink::Json;
+        }
+        match leads_to_journal().then(tracing_journald::layer) {
+            Some(Ok(layer)) => Sink::Journal(Box::new(layer.with_syslog_identifier("sluice".into()))),
+            _ => Sink::Text,
+        }
+    }
+}
+
+/// Whether standard error is what `JOURNAL_STREAM` names: `DEVICE:INODE` (systemd.exec(5)).
+fn leads_to_journal() -> bool {
+    let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
+    let about = std::fs::metadata("/proc/self/fd/2");
+    about.is_ok_and(|m| named == format!("{}:{}", m.dev(), m.ino()))
+}
+
+/// The layer that writes lines and fills the ring.
+pub struct Log {
+    component: String,
+    sink: Sink,
+    counted: Mutex<HashMap<String, Counted>>,
+}
+
+/// A line that was written not long ago.
+struct Counted {
+    since: Instant,
+    times: u32,
+}
+
+impl Log {
+    /// For the process of a component.
+    pub fn new(component: &str) -> Self {
+        Log { component: component.into(), sink: Sink::choose(), counted: Mutex::default() }
+    }
+
+    /// Whether a line is written, and how often it was not since it was written last.
+    fn admit(&self, line: &str, now: Instant) -> (bool, u32) {
+        let mut counted = lock(&self.counted);
+        if let Some(known) = counted.get_mut(line) {
+            if now.duration_since(known.since) < WINDOW {
+                known.times += 1;
+                return (known.times <= BURST, 0);
+            }
+            let suppressed = known.times.saturating_sub(BURST);
+            *known = Counted { since: now, times: 1 };
+            return (true, suppressed);
+        }
+        if counted.len() == COUNTED {
+            counted.retain(|_, known| now.duration_since(known.since) < WINDOW);
+        }
+        if counted.len() < COUNTED {
+            counted.insert(line.to_string(), Counted { since: now, times: 1 });
+        }
+        (true, 0)
+    }
+
+    fn event(&self, level: &str, seen: &Seen) -> pb::Event {
+        let fields = seen.fields.iter().map(|(n, v)| pb::EventField { name: n.clone(), value: v.clone() });
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        pb::Event {
+            number: 0,
+            id: if seen.id.is_empty() { "log".into() } else { seen.id.clone() },
+            time_unix_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
+            level: level.to_lowercase(),
+            component: self.component.clone(),
+            text: seen.text.clone(),
+            fields: fields.collect(),
+        }
+    }
+
+    fn write(&self, event: &pb::Event) {
+        let time = timestamp();
+        let line = match self.sink {
+            Sink::Json => {
+                let fields: serde_json::Map<String, serde_json::Value> =
+                    event.fields.iter().map(|f| (f.name.clone(), f.value.clone().into())).collect();
+                serde_json::json!({
+                    "time": time, "level": event.level, "component": event.component, "event": event.id,
+                    "text": event.text, "fields": fields,
+                })
+                .to_string()
+            }
+            _ => {
+                let mut line = format!("{time} {:>5} {}: ", event.level.to_uppercase(), event.component);
+                if event.id != "log" {
+                    let _ = write!(line, "{}: ", event.id);
+                }
+                line.push_str(&event.text);
+                for field in &event.fields {
+                    let _ = write!(line, " {}={}", field.name, field.value);
+                }
+                // A line is a line, whatever a neighbor has sent.
+                line.replace(['\n', '\r'], " ")
+            }
+        };
+        // Where the log cannot be written (a full disk, a reader that is gone) there is nobody to tell it to.
+        let _ = writeln!(std::io::stderr().lock(), "{line}");
+    }
+}
+
+fn timestamp() -> String {
+    use tracing_subscriber::fmt::format::Writer;
+    use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
+    let mut text = String::new();
+    // A time always fits into a string.
+    let _ = SystemTime.format_time(&mut Writer::new(&mut text));
+    text
+}
+
+impl<S> Layer<S> for Log
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    fn on_event(&self, event: &Event<'_>, ctx: Context<'_, S>) {
+        let mut seen = Seen::default();
+        event.record(&mut seen);
+        let level = event.metadata().level().as_str();
+        let reported = self.event(level, &seen);
+        let key = format!("{}{:?}", reported.text, seen.fields);
+        let (written, suppressed) = self.admit(&key, Instant::now());
+        if suppressed > 0 {
+            let told = Seen {
+                id: "log.suppressed".into(),
+                text: format!("suppressed {suppressed} lines: {}", reported.text),
+                ..Seen::default()
+            };
+            let told = self.event("warn", &told);
+            self.write(&told);
+            ring().push(told);
+        }
+        if !written {
+            return;
+        }
+        match &self.sink {
+            Sink::Journal(journal) if !seen.hidden => journal.on_event(event, ctx),
+            _ => self.write(&reported),
+        }
+        ring().push(reported);
+    }
+}
+
+/// What an event brings.
+#[derive(Default)]
+struct Seen {
+    id: String,
+    text: String,
+    fields: Vec<(String, String)>,
+    hidden: bool,
+}
+
+impl Seen {
+    fn put(&mut self, field: &Field, value: String) {
+        match field.name() {
+            "message" => self.text = value,
+            "event" => self.id = value,
+            name if is_secret(name) => {
+                self.hidden = true;
+                self.fields.push((name.into(), "(hidden)".into()));
+            }
+            name => self.fields.push((name.into(), value)),
+        }
+    }
+}
+
+/// Whether a field of this name could hold what nobody is to read.
+fn is_secret(name: &str) -> bool {
+    ["password", "secret", "passphrase"].iter().any(|s| name.contains(s)) || name == "key"
+}
+
+impl Visit for Seen {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.put(field, value.into());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.put(field, format!("{value:?}"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn log() -> Log {
+        Log { component: "test".into(), sink: Sink::Json, counted: Mutex::default() }
+    }
+
+    #[test]
+    fn the_same_line_is_counted() {
+        let log = log();
+        let begin = Instant::now();
+        let written = (0..20).filter(|_| log.admit("x", begin).0).count();
+        assert_eq!(written, BURST as usize);
+        assert_eq!(log.admit("y", begin), (true, 0));
+        assert_eq!(log.admit("x", begin + WINDOW), (true, 15));
+        assert_eq!(log.admit("x", begin + WINDOW), (true, 0));
+    }
+
+    #[test]
+    fn what_is_counted_has_an_end() {
+        let log = log();
+        let begin = Instant::now();
+        for n in 0..COUNTED * 2 {
+            assert!(log.admit(&n.to_string(), begin).0);
+        }
+        assert_eq!(lock(&log.counted).len(), COUNTED);
+    }
+
+    #[test]
+    fn the_ring_keeps_the_newest() {
+        let ring = Ring::default();
+        let event = |text: usize| pb::Event { text: text.to_string(), ..pb::Event::default() };
+        assert_eq!(ring.take(0, 10), pb::TakeEventsReply::default());
+        (0..KEPT + 3).for_each(|n| ring.push(event(n)));
+        let reply = ring.take(0, 2);
+        assert_eq!((reply.events[0].text.as_str(), reply.last, reply.lost), ("3", 5, 3));
+        let reply = ring.take(KEPT as u64 + 2, 10);
+        assert_eq!((reply.events.len(), reply.lost), (1, 0));
+        assert!(ring.take(KEPT as u64 + 3, 10).events.is_empty());
+        // The number of another life.
+        assert_eq!(ring.take(u64::MAX, 1).events.len(), 1);
+    }
+
+    #[test]
+    fn secrets_are_hidden() {
+        use tracing_subscriber::layer::SubscriberExt;
+        let subscriber = tracing_subscriber::registry().with(log());
+        tracing::subscriber::with_default(subscriber, || {
+            tracing::info!(event = "test.secret", password = "hunter2", peer = "192.0.2.1", "set");
+        });
+        let reply = ring().take(0, KEPT);
+        let event = reply.events.iter().find(|e| e.id == "test.secret").expect("reported");
+        assert!(!format!("{event:?}").contains("hunter2"));
+        assert_eq!(event.text, "set");
+    }
+}

@@ -1,0 +1,149 @@
+//! Replies as plain JSON: the names of the `.proto` file, addresses and prefixes as text, numbers as numbers, every field always there.
+//! This is what the command line prints, and what its JSON Schemas describe; both are made from a message's description.
+
+use super::{Atom, AtomError, build, describe, escape, type_name};
+use crate::idl::common::v1 as common;
+use crate::octets::Octets;
+use crate::{Router, XrlError};
+use prost::Message;
+use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
+use serde_json::{Map, Value as Json, json};
+use sluice_base::IpPrefix;
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Calls a method with fields of its request as text, and gives the reply as plain JSON.
+///
+/// # Errors
+/// Those of the call; `BadArguments` where a field is not there or its text does not fit.
+pub async fn call_plain(
+    router: &Router,
+    (target, interface, method): (&str, &str, &str),
+    fields: &[(String, String)],
+    deadline: Duration,
+) -> Result<Json, XrlError> {
+    let described = describe(router, target, interface, method).await?;
+    let request = request(&described.input(), fields)?;
+    let path = format!("{interface}/{method}");
+    let octets = Octets(request.encode_to_vec());
+    let reply = router.call_octets(target, &path, None, Some(deadline), octets).await?;
+    let reply = DynamicMessage::decode(described.output(), &reply.0[..])
+        .map_err(|e| XrlError::Protocol(e.to_string()))?;
+    Ok(plain(&reply))
+}
+
+/// A request with these fields. A field that is repeated is named once for each value.
+fn request(descriptor: &MessageDescriptor, fields: &[(String, String)]) -> Result<DynamicMessage, AtomError> {
+    let mut atoms = Vec::new();
+    for (name, text) in fields {
+        let Some(field) = descriptor.get_field_by_name(name) else {
+            let known: Vec<String> = descriptor.fields().map(|f| f.name().to_owned()).collect();
+            return Err(AtomError::Unknown { name: name.clone(), known: known.join(", ") });
+        };
+        // An address is of the family that it looks like.
+        let names = type_name(&field);
+        let kind = names.split('|').nth(usize::from(text.contains(':'))).unwrap_or(&names).to_owned();
+        let mut value = String::new();
+        escape(text.as_bytes(), &mut value);
+        atoms.push(Atom { name: name.clone(), kind, value });
+    }
+    build(descriptor, &atoms)
+}
+
+/// A message as plain JSON.
+pub fn plain(message: &DynamicMessage) -> Json {
+    if let Some(text) = word(message) {
+        return Json::String(text);
+    }
+    let mut object = Map::new();
+    let descriptor = prost_reflect::ReflectMessage::descriptor(message);
+    for field in descriptor.fields() {
+        let value = match field.supports_presence() && !message.has_field(&field) {
+            true => Json::Null,
+            false => value(&field, &message.get_field(&field)),
+        };
+        object.insert(field.name().to_owned(), value);
+    }
+    Json::Object(object)
+}
+
+fn value(field: &FieldDescriptor, value: &Value) -> Json {
+    match value {
+        Value::List(all) => all.iter().map(|v| one(field, v)).collect(),
+        Value::Map(all) => {
+            all.iter().map(|(k, v)| (format!("{k:?}"), one(field, v))).collect::<Map<_, _>>().into()
+        }
+        single => one(field, single),
+    }
+}
+
+fn one(field: &FieldDescriptor, value: &Value) -> Json {
+    match value {
+        Value::Bool(b) => json!(b),
+        Value::I32(n) => json!(n),
+        Value::I64(n) => json!(n),
+        Value::U32(n) => json!(n),
+        Value::U64(n) => json!(n),
+        Value::F32(n) => json!(n),
+        Value::F64(n) => json!(n),
+        Value::String(s) => json!(s),
+        Value::Bytes(octets) => json!(octets.iter().map(|o| format!("{o:02x}")).collect::<String>()),
+        Value::EnumNumber(n) => match field.kind() {
+            Kind::Enum(e) => {
+                e.get_value(*n).map_or_else(|| json!(n.to_string()), |v| json!(v.name().to_lowercase()))
+            }
+            _ => json!(n),
+        },
+        Value::Message(message) => plain(message),
+        Value::List(_) | Value::Map(_) => Json::Null,
+    }
+}
+
+/// What messages of one word are written as: addresses, prefixes.
+fn word(message: &DynamicMessage) -> Option<String> {
+    let descriptor = prost_reflect::ReflectMessage::descriptor(message);
+    match descriptor.full_name() {
+        "common.v1.Addr" => {
+            let addr: common::Addr = message.transcode_to().ok()?;
+            Some(IpAddr::try_from(&addr).map_or_else(|_| String::new(), |a| a.to_string()))
+        }
+        "common.v1.Net" => {
+            let net: common::Net = message.transcode_to().ok()?;
+            Some(IpPrefix::try_from(&net).map_or_else(|_| String::new(), |p| p.to_string()))
+        }
+        "common.v1.Mac" => {
+            let mac: common::Mac = message.transcode_to().ok()?;
+            Some(mac.octets.iter().map(|o| format!("{o:02x}")).collect::<Vec<_>>().join(":"))
+        }
+        _ => None,
+    }
+}
+
+/// The JSON Schema of [`plain`] for a message.
+pub fn schema(descriptor: &MessageDescriptor) -> Json {
+    if matches!(descriptor.full_name(), "common.v1.Addr" | "common.v1.Net" | "common.v1.Mac") {
+        return json!({ "type": "string" });
+    }
+    let properties: Map<String, Json> =
+        descriptor.fields().map(|f| (f.name().to_owned(), field_schema(&f))).collect();
+    let required: Vec<&String> = properties.keys().collect();
+    json!({ "type": "object", "required": required, "properties": properties })
+}
+
+fn field_schema(field: &FieldDescriptor) -> Json {
+    let one = match field.kind() {
+        Kind::Bool => json!({ "type": "boolean" }),
+        Kind::String | Kind::Bytes => json!({ "type": "string" }),
+        Kind::Float | Kind::Double => json!({ "type": "number" }),
+        Kind::Enum(_) => json!({ "type": "string" }),
+        Kind::Message(inner) => schema(&inner),
+        _ => json!({ "type": "integer" }),
+    };
+    if field.cardinality() == Cardinality::Repeated {
+        return json!({ "type": "array", "items": one });
+    }
+    match field.supports_presence() {
+        true => json!({ "anyOf": [one, { "type": "null" }] }),
+        false => one,
+    }
+}

@@ -1,0 +1,309 @@
+//! The commands of this executable: of the operational mode, and of the configuration mode. Those of components are in their own
+//! folders (`components/NAME/commands.toml`), where one call and a table say all there is.
+
+use crate::grammar::{Argument, Choice, Command, Grammar, Keyword};
+use crate::kind::{Kind, Live};
+
+/// Help for words that several commands begin with.
+const HELP: &[(&str, &str)] = &[
+    ("show", "What the router does"),
+    ("show bgp", "BGP: sessions, neighbors, routes"),
+    ("clear", "Begins something anew"),
+    ("clear bgp", "BGP's sessions"),
+    ("request", "Has the router do something"),
+    ("show ip", "Spellings of other routers"),
+    ("show ipv6", "Spellings of other routers"),
+    ("show ip bgp", "BGP"),
+    ("show ip interface", "Interfaces"),
+    ("show bgp ipv4", "IPv4"),
+    ("show bgp ipv6", "IPv6"),
+];
+
+/// Where the addresses of BGP's neighbors come from.
+fn neighbors() -> Live {
+    Live::new("bgp/bgp.v1.Bgp/GetNeighbors", "neighbors.address")
+}
+
+fn components() -> Live {
+    Live::new("manager/manager.v1.Manager/GetProcesses", "processes.component")
+}
+
+fn command(words: &str, help: &str) -> Command {
+    let list: Vec<&str> = words.split(' ').collect();
+    let keywords = list.iter().enumerate().map(|(index, word)| {
+        let prefix = list[..=index].join(" ");
+        let help = HELP.iter().find(|(p, _)| *p == prefix).map_or("", |(_, h)| h);
+        Keyword { word: (*word).into(), help: help.into(), alias: None }
+    });
+    Command {
+        id: words.into(),
+        words: keywords.collect(),
+        arguments: Vec::new(),
+        choices: Vec::new(),
+        help: help.into(),
+        alias: false,
+        preset: Vec::new(),
+    }
+}
+
+impl Command {
+    fn argument(mut self, name: &str, kind: Kind, required: bool, help: &str) -> Self {
+        self.arguments.push(Argument { name: name.into(), help: help.into(), kind, live: None, required });
+        self
+    }
+
+    fn flag(mut self, word: &str, short: Option<char>, help: &str) -> Self {
+        self.choices.push(Choice { word: word.into(), help: help.into(), short, value: None });
+        self
+    }
+
+    fn choice_of(mut self, word: &str, kind: Kind, live: Option<Live>, help: &str) -> Self {
+        let value = Argument { name: word.into(), help: help.into(), kind, live, required: true };
+        self.choices.push(Choice { word: word.into(), help: help.into(), short: None, value: Some(value) });
+        self
+    }
+
+    fn live(mut self, live: Live) -> Self {
+        if let Some(argument) = self.arguments.last_mut() {
+            argument.live = Some(live);
+        }
+        self
+    }
+
+    fn also(mut self, spelling: &str) -> Self {
+        if let Some(keyword) = self.words.last_mut() {
+            keyword.alias = Some(spelling.into());
+        }
+        self
+    }
+
+    /// The same command in other words, with choices that they stand for.
+    fn spelled(&self, words: &str, preset: &[&str]) -> Command {
+        let spelling = command(words, &self.help);
+        Command {
+            id: self.id.clone(),
+            words: spelling.words,
+            alias: true,
+            preset: preset.iter().map(|p| (*p).to_string()).collect(),
+            ..self.clone()
+        }
+    }
+}
+
+fn show_routes() -> Command {
+    let origins = Live::new("rib/rib.v1.Rib/GetSummary", "tables.origins.origin");
+    command(
+        "show routes",
+        "Routes: of the RIB or the kernel; all, one prefix, or the one that an address is forwarded by",
+    )
+    .argument(
+        "place",
+        Kind::Place,
+        false,
+        "a prefix (its routes only), or an address (the route it is forwarded by)",
+    )
+    .flag("longer", None, "the prefix and all inside it")
+    .flag("kernel", None, "the kernel's table as it is, instead of the RIB's")
+    .choice_of("origin", Kind::Text, Some(origins), "only routes of this origin")
+    .flag("v4", Some('4'), "only IPv4")
+    .flag("v6", Some('6'), "only IPv6")
+    .choice_of("table", Kind::Number, None, "the routing table's number; 254 if absent")
+    .choice_of("limit", Kind::Number, None, "at most this many prefixes")
+    .also("route")
+}
+
+fn show_bgp_routes() -> Command {
+    command("show bgp routes", "BGP's own routes, the best first, and why the others are not")
+        .argument("place", Kind::Place, false, "a prefix, or an address (its longest match)")
+        .flag("longer", None, "the prefix and all inside it")
+        .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
+        .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
+        .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
+        .choice_of("limit", Kind::Number, None, "at most this many prefixes")
+        .also("route")
+}
+
+fn monitor() -> Command {
+    let what = [
+        ("all", "everything"),
+        ("sessions", "sessions that come up and go down"),
+        ("routes", "routes that are refused, repaired, swept"),
+        ("commits", "changes of the configuration"),
+        ("processes", "processes that start, are ready, end"),
+    ];
+    let what = what.iter().map(|(w, h)| ((*w).to_string(), (*h).to_string())).collect();
+    command("monitor", "What happens, as it happens")
+        .argument("what", Kind::Words(what), false, "only events of this kind")
+        .choice_of("component", Kind::Text, Some(components()), "only this component's")
+        .choice_of("last", Kind::Number, None, "begin with so many events that were there before")
+        .choice_of("count", Kind::Number, None, "end after so many events")
+}
+
+fn shows() -> Vec<Command> {
+    let summary = command("show bgp summary", "Every session in a line, and the tables' counts");
+    let neighbor = command("show bgp neighbor", "All that is known of one neighbor, or of all")
+        .argument("address", Kind::Addr, false, "its address")
+        .live(neighbors())
+        .also("neighbors");
+    let interfaces = command("show interfaces", "Interfaces and their addresses");
+    let configuration = command("show configuration", "What runs, or a revision, or a part of it")
+        .argument("path", Kind::Path, false, "only this part")
+        .choice_of("revision", Kind::Revision, None, "how many commits ago; 0 is what runs");
+    let routes = show_routes();
+    let bgp_routes = show_bgp_routes();
+    let mut all = vec![
+        routes.spelled("show ip route", &["v4"]),
+        routes.spelled("show ipv6 route", &["v6"]),
+        interfaces.spelled("show ip interface brief", &[]),
+        configuration.spelled("show running-config", &[]),
+        summary.spelled("show ip bgp summary", &[]),
+        summary.spelled("show bgp ipv4 unicast summary", &[]),
+        summary.spelled("show bgp ipv6 unicast summary", &[]),
+        neighbor.spelled("show ip bgp neighbors", &[]),
+        bgp_routes.spelled("show ip bgp", &[]),
+        bgp_routes.spelled("show bgp ipv4 unicast", &[]),
+        bgp_routes.spelled("show bgp ipv6 unicast", &["v6"]),
+    ];
+    all.extend([summary, neighbor, bgp_routes, routes, interfaces, configuration]);
+    all.extend([
+        command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
+        command("show targets", "Targets that can be called, with their interfaces"),
+        command("show revisions", "What was committed: when, by whom, with which comment"),
+        command("show packages", "What extends the router"),
+        command("show version", "Versions of this program and of the router that runs"),
+        command("show events", "What happened last")
+            .choice_of("component", Kind::Text, Some(components()), "only this component's")
+            .choice_of("last", Kind::Number, None, "so many at most; 100 if absent"),
+    ]);
+    all
+}
+
+/// Commands that look at the router, and those that change it at once.
+pub fn operational() -> Grammar {
+    let modes = [
+        ("shared", "the candidate that all share"),
+        ("private", "a candidate of one's own"),
+        ("exclusive", "the candidate for oneself; nobody else may commit"),
+    ];
+    let mut configure = command(
+        "configure",
+        "Changes the configuration: alone, a mode; with statements, at once",
+    )
+    .argument("statements", Kind::Rest, false, "statements and commands of the configuration mode");
+    for (word, help) in modes {
+        configure = configure.flag(word, None, help);
+    }
+    let mut commands = shows();
+    commands.extend([
+        configure,
+        monitor(),
+        command("compare", "What the candidate, or an older revision, has different from what runs")
+            .choice_of("rollback", Kind::Revision, None, "compare with this many commits ago"),
+        command("commit", "Commits the candidate, or a file; confirms a commit that waits for it")
+            .choice_of("from-file", Kind::File, None, "a whole configuration")
+            .choice_of(
+                "confirmed",
+                Kind::Number,
+                None,
+                "minutes; what ran before runs again unless another commit comes by then",
+            )
+            .choice_of("comment", Kind::Text, None, "why")
+            .flag("check", None, "only say what it would do"),
+        command("rollback", "Runs an older configuration again")
+            .argument("revision", Kind::Revision, true, "how many commits ago")
+            .choice_of(
+                "confirmed",
+                Kind::Number,
+                None,
+                "minutes; what ran before runs again unless a commit comes by then",
+            )
+            .choice_of("comment", Kind::Text, None, "why"),
+        command("status", "Succeeds if the router runs and all its components are ready"),
+        command("doctor", "Looks whether this host can run a router, and what stands in the way"),
+        command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")
+            .choice_of("into", Kind::File, None, "the file; sluice-support-TIME.tar.gz if absent"),
+    ]);
+    Grammar { commands }
+}
+
+/// What only the interactive shell has in the operational mode.
+pub fn shell_only() -> Vec<Command> {
+    vec![
+        command("help", "How to use this").argument("command", Kind::Command, false, "a command"),
+        command("quit", "Leaves"),
+        command("exit", "Leaves"),
+    ]
+}
+
+/// Commands of the configuration mode.
+pub fn configuration() -> Grammar {
+    let commit = command("commit", "Makes the candidate what runs");
+    let comment = |c: Command| c.choice_of("comment", Kind::Text, None, "why");
+    let commands = vec![
+        command("set", "Sets a value, or adds a block").argument(
+            "path",
+            Kind::Statement,
+            true,
+            "a path of the configuration and a value",
+        ),
+        command("delete", "Takes out a value or a block").argument(
+            "path",
+            Kind::Statement,
+            true,
+            "a path of the configuration",
+        ),
+        command("edit", "Goes into a block").argument(
+            "path",
+            Kind::Path,
+            true,
+            "a path of the configuration",
+        ),
+        command("up", "Goes out of the block"),
+        command("top", "Goes out of all blocks"),
+        command("show", "The candidate, or a part of it").argument(
+            "path",
+            Kind::Path,
+            false,
+            "only this part",
+        ),
+        command("compare", "What the candidate has different from what runs").choice_of(
+            "rollback",
+            Kind::Revision,
+            None,
+            "compare with this many commits ago",
+        ),
+        comment(commit)
+            .flag("check", None, "only say whether it could be committed, and what that would touch")
+            .choice_of(
+                "confirmed",
+                Kind::Number,
+                None,
+                "minutes; what ran before runs again unless another commit comes by then",
+            )
+            .flag("and-quit", None, "and leave the configuration mode"),
+        command("rollback", "Puts what ran before into the candidate").argument(
+            "revision",
+            Kind::Revision,
+            false,
+            "how many commits ago; 0, if absent, drops all changes",
+        ),
+        command("load merge", "Adds a file to the candidate").argument("file", Kind::File, true, "the file"),
+        command("load replace", "Takes a file as the candidate").argument(
+            "file",
+            Kind::File,
+            true,
+            "the file",
+        ),
+        command("run", "A command of the operational mode").argument(
+            "command",
+            Kind::Command,
+            true,
+            "the command",
+        ),
+        command("discard", "Drops all changes of the candidate"),
+        command("help", "How to use this"),
+        command("exit", "Goes out of the block, or leaves the configuration mode"),
+        command("quit", "Leaves the configuration mode"),
+    ];
+    Grammar { commands }
+}

@@ -1,0 +1,453 @@
+//! Commands, what a line means, what may follow.
+
+use crate::kind::{Kind, Live};
+use crate::line::{Line, Word, split};
+use std::collections::BTreeMap;
+
+/// A word of a command, with help.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Keyword {
+    /// The word.
+    pub word: String,
+    /// What it is about.
+    pub help: String,
+    /// Another spelling that is taken and not offered.
+    pub alias: Option<String>,
+}
+
+/// A value that a command takes.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Argument {
+    /// Its name.
+    pub name: String,
+    /// What it is.
+    pub help: String,
+    /// What may be written.
+    pub kind: Kind,
+    /// Where a running router has values for it.
+    pub live: Option<Live>,
+    /// Whether the command makes no sense without it.
+    pub required: bool,
+}
+
+/// Something that may be added to a command, in any order: `longer`, `origin NAME`. Also written `--longer`, `--origin NAME`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Choice {
+    /// The word.
+    pub word: String,
+    /// What it does.
+    pub help: String,
+    /// A short form behind one dash.
+    pub short: Option<char>,
+    /// The value that follows, if one does.
+    pub value: Option<Argument>,
+}
+
+/// A command.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Command {
+    /// Its name, under which it is carried out: its words, unless it is another spelling of a command.
+    pub id: String,
+    /// Its words.
+    pub words: Vec<Keyword>,
+    /// What follows the words, in order.
+    pub arguments: Vec<Argument>,
+    /// What may be added.
+    pub choices: Vec<Choice>,
+    /// What it does.
+    pub help: String,
+    /// Whether it is another spelling, which help and documents leave out.
+    pub alias: bool,
+    /// Choices that this spelling stands for.
+    pub preset: Vec<String>,
+}
+
+/// The values of a command line.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Values(BTreeMap<String, Vec<String>>);
+
+impl Values {
+    /// A value by the name of its argument or choice.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.0.get(name).and_then(|v| v.first()).map(String::as_str)
+    }
+
+    /// All words of an argument that takes the rest.
+    pub fn all(&self, name: &str) -> &[String] {
+        self.0.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// A number; reading the line has made sure that it is one.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.text(name).and_then(|t| t.parse().ok())
+    }
+
+    /// Whether a choice was made.
+    pub fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    fn set(&mut self, name: &str, value: String) {
+        self.0.entry(name.into()).or_default().push(value);
+    }
+}
+
+/// A line that was understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Read<'g> {
+    /// The command.
+    pub command: &'g Command,
+    /// What it was given.
+    pub values: Values,
+}
+
+/// Why a line was not understood.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Misread {
+    /// No command goes on with this word.
+    #[error("unknown word `{word}`{}", one_of(.expected))]
+    Unknown {
+        /// The word.
+        word: String,
+        /// What could have stood there.
+        expected: Vec<String>,
+    },
+    /// Several words begin like this.
+    #[error("`{word}` is ambiguous: {}", .candidates.join(", "))]
+    Ambiguous {
+        /// The word.
+        word: String,
+        /// What it could be.
+        candidates: Vec<String>,
+    },
+    /// The line ends too early.
+    #[error("incomplete command{}", one_of(.expected))]
+    Incomplete {
+        /// What could follow.
+        expected: Vec<String>,
+    },
+    /// A value is of the wrong kind.
+    #[error("`{word}` is not right for `{argument}`: {wanted} is expected")]
+    Value {
+        /// The argument's name.
+        argument: String,
+        /// The word.
+        word: String,
+        /// What is expected.
+        wanted: String,
+    },
+    /// A quote is not closed.
+    #[error("a quote is not closed")]
+    Unclosed,
+}
+
+fn one_of(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [one] => format!("; expected {one}"),
+        many => format!("; expected one of {}", many.join(", ")),
+    }
+}
+
+/// Something that may stand at the cursor.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Candidate {
+    /// What would be written, or, in angle brackets, what kind of thing.
+    pub text: String,
+    /// What it is.
+    pub help: String,
+}
+
+impl Candidate {
+    /// A candidate.
+    pub fn new(text: impl Into<String>, help: impl Into<String>) -> Self {
+        Candidate { text: text.into(), help: help.into() }
+    }
+}
+
+/// What may follow at the cursor.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Offer {
+    /// Where the word begins that is being written, in octets.
+    pub start: usize,
+    /// What is there of it.
+    pub partial: String,
+    /// Words that may stand here.
+    pub words: Vec<Candidate>,
+    /// Kinds of values that may stand here; to be shown, not to be written.
+    pub values: Vec<Candidate>,
+    /// Where to ask for values that may stand here.
+    pub live: Vec<Live>,
+    /// A file may stand here.
+    pub file: bool,
+    /// A revision may stand here.
+    pub revision: bool,
+    /// A statement of the configuration is being written: the words of it so far, and whether a value may stand at its end.
+    pub statement: Option<(Vec<String>, bool)>,
+    /// The line can end here.
+    pub enter: bool,
+}
+
+/// All commands of a mode.
+#[derive(Clone, Debug, Default)]
+pub struct Grammar {
+    /// The commands.
+    pub commands: Vec<Command>,
+}
+
+impl Grammar {
+    /// What a line's words mean.
+    pub fn read(&self, words: &[String]) -> Result<Read<'_>, Misread> {
+        let (command, used) = self.find(words)?;
+        let mut values = Values::default();
+        for preset in &command.preset {
+            values.set(preset, String::new());
+        }
+        let state = command.take(&words[used..], &mut values)?;
+        match state.missing(command) {
+            Some(argument) => Err(Misread::Incomplete { expected: vec![format!("<{}>", argument.name)] }),
+            None => Ok(Read { command, values }),
+        }
+    }
+
+    /// The command that words begin with, and how many they are.
+    fn find(&self, words: &[String]) -> Result<(&Command, usize), Misread> {
+        let mut left: Vec<&Command> = self.commands.iter().collect();
+        for (depth, word) in words.iter().enumerate() {
+            match step(&left, depth, word) {
+                Step::Into(deeper) => left = deeper,
+                Step::Ambiguous(candidates) => {
+                    // A value may look like the beginning of several words.
+                    let ends = left.iter().find(|c| c.words.len() == depth && c.takes(word));
+                    return match ends {
+                        Some(command) => Ok((command, depth)),
+                        None => Err(Misread::Ambiguous { word: word.clone(), candidates }),
+                    };
+                }
+                Step::None => {
+                    let ends = left.iter().find(|c| c.words.len() == depth && depth > 0);
+                    return ends.map(|c| (*c, depth)).ok_or_else(|| Misread::Unknown {
+                        word: word.clone(),
+                        expected: next_words(&left, depth).into_iter().map(|c| c.text).collect(),
+                    });
+                }
+            }
+        }
+        let whole = left.iter().find(|c| c.words.len() == words.len() && !words.is_empty());
+        whole.map(|c| (*c, words.len())).ok_or_else(|| Misread::Incomplete {
+            expected: next_words(&left, words.len()).into_iter().map(|c| c.text).collect(),
+        })
+    }
+
+    /// What may follow at the end of `text`, which is a line up to the cursor. Filters are not its concern.
+    pub fn offer(&self, text: &str) -> Offer {
+        self.offer_line(&split(text), text.len())
+    }
+
+    fn offer_line(&self, line: &Line, end: usize) -> Offer {
+        let mut words = line.words.as_slice();
+        let mut offer = Offer { start: end, ..Offer::default() };
+        if line.open
+            && let Some((last, before)) = words.split_last()
+        {
+            offer.start = last.start;
+            offer.partial = last.text.clone();
+            words = before;
+        }
+        self.offer_words(words, &mut offer);
+        let partial = offer.partial.clone();
+        offer.words.retain(|c| c.text.starts_with(&partial));
+        offer
+    }
+
+    fn offer_words(&self, words: &[Word], offer: &mut Offer) {
+        let mut left: Vec<&Command> = self.commands.iter().collect();
+        for (depth, word) in words.iter().enumerate() {
+            match step(&left, depth, &word.text) {
+                Step::Into(deeper) => left = deeper,
+                _ => {
+                    if let Some(command) = left.iter().find(|c| c.words.len() == depth && depth > 0) {
+                        let texts: Vec<String> = words[depth..].iter().map(|w| w.text.clone()).collect();
+                        self.offer_arguments(command, &texts, &words[depth..], offer);
+                    }
+                    return;
+                }
+            }
+        }
+        offer.words.extend(next_words(&left, words.len()));
+        if let Some(command) = left.iter().find(|c| c.words.len() == words.len() && !words.is_empty()) {
+            self.offer_arguments(command, &[], &[], offer);
+        }
+    }
+
+    fn offer_arguments(&self, command: &Command, given: &[String], words: &[Word], offer: &mut Offer) {
+        let mut values = Values::default();
+        let Ok(state) = command.take(given, &mut values) else { return };
+        if let Some(waiting) = state.waiting {
+            return offer_value(waiting, offer);
+        }
+        offer.enter = state.missing(command).is_none();
+        if let Some(argument) = command.arguments.get(state.filled) {
+            let rest: Vec<String> = values.all(&argument.name).to_vec();
+            match argument.kind {
+                Kind::Statement => offer.statement = Some((rest, true)),
+                Kind::Path => offer.statement = Some((rest, false)),
+                Kind::Command => {
+                    let skip = words.len() - rest.len();
+                    self.offer_words(&words[skip..], offer);
+                }
+                _ => offer_value(argument, offer),
+            }
+        }
+        let open = |c: &&Choice| !values.has(&c.word) && !command.preset.contains(&c.word);
+        for choice in command.choices.iter().filter(open) {
+            let dashes = if offer.partial.starts_with('-') { "--" } else { "" };
+            offer.words.push(Candidate::new(format!("{dashes}{}", choice.word), choice.help.clone()));
+        }
+    }
+}
+
+fn offer_value(argument: &Argument, offer: &mut Offer) {
+    match &argument.kind {
+        Kind::Words(words) => offer.words.extend(words.iter().map(|(w, h)| Candidate::new(w, h))),
+        kind => {
+            offer.file |= *kind == Kind::File;
+            offer.revision |= *kind == Kind::Revision;
+            offer.values.push(Candidate::new(format!("<{}>", argument.name), argument.help.clone()));
+        }
+    }
+    offer.live.extend(argument.live.clone());
+}
+
+enum Step<'g> {
+    Into(Vec<&'g Command>),
+    Ambiguous(Vec<String>),
+    None,
+}
+
+/// The commands that are left when `word` stands at `depth`.
+fn step<'g>(left: &[&'g Command], depth: usize, word: &str) -> Step<'g> {
+    let at = |c: &&'g Command, so: &dyn Fn(&Keyword) -> bool| c.words.get(depth).is_some_and(so);
+    let exact = |k: &Keyword| k.word == word || k.alias.as_deref() == Some(word);
+    let exactly: Vec<&Command> = left.iter().copied().filter(|c| at(c, &exact)).collect();
+    if !exactly.is_empty() {
+        return Step::Into(exactly);
+    }
+    let begins = |k: &Keyword| k.word.starts_with(word);
+    let mut beginning: Vec<&Command> = left.iter().copied().filter(|c| at(c, &begins)).collect();
+    // What is offered comes before what is only taken.
+    if beginning.iter().any(|c| !c.alias) {
+        beginning.retain(|c| !c.alias);
+    }
+    let mut names: Vec<String> = beginning.iter().map(|c| c.words[depth].word.clone()).collect();
+    names.sort();
+    names.dedup();
+    match names.len() {
+        0 => Step::None,
+        1 => Step::Into(left.iter().copied().filter(|c| at(c, &|k| k.word == names[0])).collect()),
+        _ => Step::Ambiguous(names),
+    }
+}
+
+fn next_words(left: &[&Command], depth: usize) -> Vec<Candidate> {
+    let mut found: Vec<Candidate> = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    let only_aliases = left.iter().all(|c| c.alias);
+    for command in left.iter().filter(|c| !c.alias || only_aliases) {
+        let Some(keyword) = command.words.get(depth) else { continue };
+        if seen.insert(&keyword.word) {
+            let whole = command.words.len() == depth + 1 && keyword.help.is_empty();
+            let help = if whole { &command.help } else { &keyword.help };
+            found.push(Candidate::new(&keyword.word, help));
+        }
+    }
+    found
+}
+
+/// How far the words behind a command have come.
+struct Taken<'c> {
+    /// Arguments that have a value; one that takes the rest does not count.
+    filled: usize,
+    /// A choice whose value is missing.
+    waiting: Option<&'c Argument>,
+    rest: bool,
+}
+
+impl<'c> Taken<'c> {
+    fn missing(&self, command: &'c Command) -> Option<&'c Argument> {
+        let next = command.arguments.get(self.filled).filter(|a| a.required && !self.rest);
+        self.waiting.or(next)
+    }
+}
+
+impl Command {
+    /// Whether a word could be its first argument.
+    fn takes(&self, word: &str) -> bool {
+        self.arguments.first().is_some_and(|a| a.kind.wants(word).is_none())
+    }
+
+    /// The choice that a word makes. A word without dashes may be a value instead.
+    fn choice(&self, word: &str, may_be_value: bool) -> Option<&Choice> {
+        if let Some(name) = word.strip_prefix("--") {
+            return self.choices.iter().find(|c| c.word == name);
+        }
+        if let Some(letter) = word.strip_prefix('-').filter(|l| l.len() == 1) {
+            return self.choices.iter().find(|c| c.short == letter.chars().next());
+        }
+        if let Some(choice) = self.choices.iter().find(|c| c.word == word) {
+            return Some(choice);
+        }
+        let beginning: Vec<&Choice> = self.choices.iter().filter(|c| c.word.starts_with(word)).collect();
+        match beginning.as_slice() {
+            [one] if !may_be_value => Some(one),
+            _ => None,
+        }
+    }
+
+    fn take<'c>(&'c self, words: &[String], values: &mut Values) -> Result<Taken<'c>, Misread> {
+        let mut state = Taken { filled: 0, waiting: None, rest: false };
+        for word in words {
+            if let Some(argument) = state.waiting.take() {
+                check(argument, word)?;
+                values.set(&argument.name, word.clone());
+                continue;
+            }
+            let next = self.arguments.get(state.filled);
+            if let Some(argument) = next.filter(|a| a.kind.takes_rest())
+                && (state.rest && argument.kind != Kind::Path || self.choice(word, true).is_none())
+            {
+                state.rest = true;
+                values.set(&argument.name, word.clone());
+                continue;
+            }
+            let fits = next.is_some_and(|a| a.kind.wants(word).is_none());
+            if let Some(choice) = self.choice(word, fits) {
+                match &choice.value {
+                    Some(argument) => state.waiting = Some(argument),
+                    None => values.set(&choice.word, String::new()),
+                }
+                continue;
+            }
+            let Some(argument) = next else {
+                let expected = self.choices.iter().map(|c| c.word.clone()).collect();
+                return Err(Misread::Unknown { word: word.clone(), expected });
+            };
+            check(argument, word)?;
+            values.set(&argument.name, word.clone());
+            state.filled += 1;
+        }
+        Ok(state)
+    }
+
+    /// Its words with blanks between them.
+    pub fn name(&self) -> String {
+        self.words.iter().map(|k| k.word.as_str()).collect::<Vec<_>>().join(" ")
+    }
+}
+
+fn check(argument: &Argument, word: &str) -> Result<(), Misread> {
+    match argument.kind.wants(word) {
+        Some(wanted) => Err(Misread::Value { argument: argument.name.clone(), word: word.into(), wanted }),
+        None => Ok(()),
+    }
+}
