@@ -1,8 +1,9 @@
 //! The frame of every component process.
 //!
 //! A component's shell is short because what all shells need is here: the event loop and the clock ([`Driver`], [`clock`]), the
-//! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), its log and its events ([`events`]), latency profiling ([`Profile`]), talking to the RIB
-//! as an origin ([`RibOrigin`]), its part of the configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
+//! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), its log and its events ([`events`]), latency profiling
+//! ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]), its part of the configuration ([`part`]), handing over to the next
+//! process of its class ([`handover`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;

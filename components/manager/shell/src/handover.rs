@@ -115,7 +115,7 @@ impl UnderWay {
                 shell.processes.promote(&self.class, self.binary.clone());
                 tokio::task::spawn_local(async move { me.tell_new(shell).await });
             }
-            Output::Return => shell.processes.demote(&self.class),
+            Output::Return => shell.processes.demote(&self.class, self.binary.is_some()),
             Output::KillNew => shell.processes.kill_pid(self.new.get()),
             Output::KillOld => shell.processes.kill_pid(self.old),
             Output::Died(how) => shell.driver_later(ManagerInput::Exited(self.class.clone(), how)),
@@ -166,14 +166,8 @@ impl UnderWay {
         let mut principal = principal(&rights);
         principal.may_register.push(next.clone());
         shell.finder.set_principal(secret, principal);
-        let child = shell.processes.spawn_successor(
-            &self.class,
-            shell.model.executable(&self.class),
-            &rights,
-            &secret,
-            self.binary.as_deref(),
-            self.old,
-        );
+        let child =
+            shell.processes.spawn_successor(&self.class, &rights, &secret, self.binary.as_deref(), self.old);
         let child = child.map_err(|error| {
             shell.finder.remove_principal(&secret);
             match &self.binary {

@@ -105,7 +105,7 @@ async fn serve(
         (own, Principal::all_powerful("manager")),
         (operator, Principal::all_powerful("operator")),
     ]);
-    let processes = Processes::new(&options.run_dir);
+    let processes = Processes::new(&options.run_dir, model.executables());
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
@@ -240,7 +240,7 @@ impl ManagerShell {
             Err(error) => return self.later_exit(class, error.to_string()),
         };
         self.finder.set_principal(secret, principal(&rights));
-        match self.processes.spawn(class, self.model.executable(class), &rights, &secret) {
+        match self.processes.spawn(class, &rights, &secret) {
             Ok(child) => {
                 self.driver_later(Input::Spawned(class.into()));
                 self.follow(secret, child);

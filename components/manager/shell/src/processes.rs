@@ -26,7 +26,7 @@ pub struct Processes {
     /// What runs could not be written down.
     unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
-    /// By class: the executable of those that were upgraded.
+    /// By class: the executable of those that are not this one's, and of those that were upgraded.
     binaries: RefCell<BTreeMap<String, PathBuf>>,
     /// The one that was in the place of the one promoted last.
     before: RefCell<Option<PathBuf>>,
@@ -50,14 +50,14 @@ pub struct Usage {
 }
 
 impl Processes {
-    /// None yet.
-    pub fn new(run_dir: &Path) -> Self {
+    /// None yet; `binaries`: the executables of third parties' components, by class.
+    pub fn new(run_dir: &Path, binaries: BTreeMap<String, PathBuf>) -> Self {
         Processes {
             run_dir: run_dir.into(),
             running: RefCell::default(),
             unwritten: Notify::new(),
             watched: RefCell::default(),
-            binaries: RefCell::default(),
+            binaries: RefCell::new(binaries),
             before: RefCell::default(),
         }
     }
@@ -67,16 +67,10 @@ impl Processes {
         self.watched.borrow_mut().insert(class.into())
     }
 
-    /// Starts a component's process: this executable again or that of a third party, unprivileged where that is possible.
-    pub fn spawn(
-        &self,
-        class: &str,
-        executable: Option<PathBuf>,
-        rights: &Rights,
-        secret: &[u8; 16],
-    ) -> io::Result<Child> {
+    /// Starts a component's process: unprivileged where that is possible.
+    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
         let binary = self.binaries.borrow().get(class).cloned();
-        let mut command = self.command(class, rights, binary.as_deref().or(executable.as_deref()))?;
+        let mut command = self.command(class, rights, binary.as_deref())?;
         self.start(class, &mut command, secret, binary)
     }
 
@@ -85,7 +79,6 @@ impl Processes {
     pub fn spawn_successor(
         &self,
         class: &str,
-        executable: Option<PathBuf>,
         rights: &Rights,
         secret: &[u8; 16],
         binary: Option<&Path>,
@@ -93,7 +86,7 @@ impl Processes {
     ) -> io::Result<Child> {
         let known = self.binaries.borrow().get(class).cloned();
         let binary = binary.map(Path::to_path_buf).or(known);
-        let mut command = self.command(class, rights, binary.as_deref().or(executable.as_deref()))?;
+        let mut command = self.command(class, rights, binary.as_deref())?;
         command.env(PREDECESSOR, old.to_string());
         self.start(&next(class), &mut command, secret, binary)
     }
@@ -107,13 +100,15 @@ impl Processes {
         }
     }
 
-    /// It is not.
-    pub fn demote(&self, class: &str) {
+    /// It is not; nor is its executable, if that was `another`.
+    pub fn demote(&self, class: &str, another: bool) {
         self.exchange(class, &last(class), &next(class));
-        match self.before.take() {
-            Some(binary) => self.binaries.borrow_mut().insert(class.into(), binary),
-            None => self.binaries.borrow_mut().remove(class),
-        };
+        if another {
+            match self.before.take() {
+                Some(binary) => self.binaries.borrow_mut().insert(class.into(), binary),
+                None => self.binaries.borrow_mut().remove(class),
+            };
+        }
     }
 
     fn exchange(&self, class: &str, comes: &str, goes: &str) {
