@@ -32,20 +32,36 @@ struct Configured {
 
 /// From the first to the second each component takes its share as it runs.
 const AS_THEY_RUN: [Configured; 2] = [
-    Configured { address: "10.1.0.1/24", route: "198.51.100.0/24", router_id: "10.0.0.1", neighbor: "10.1.0.2" },
-    Configured { address: "10.2.0.1/24", route: "203.0.113.0/24", router_id: "10.0.0.1", neighbor: "10.1.0.3" },
+    Configured {
+        address: "10.1.0.1/24",
+        route: "198.51.100.0/24",
+        router_id: "10.0.0.1",
+        neighbor: "10.1.0.2",
+    },
+    Configured {
+        address: "10.2.0.1/24",
+        route: "203.0.113.0/24",
+        router_id: "10.0.0.1",
+        neighbor: "10.1.0.3",
+    },
 ];
 
 /// BGP is another router, and static routes come (or go): a process is started anew, one starts or ends.
 const WITH_PROCESSES: [Configured; 2] = [
     Configured { address: "10.1.0.1/24", route: "", router_id: "10.0.0.1", neighbor: "10.1.0.2" },
-    Configured { address: "10.2.0.1/24", route: "203.0.113.0/24", router_id: "10.0.0.2", neighbor: "10.1.0.2" },
+    Configured {
+        address: "10.2.0.1/24",
+        route: "203.0.113.0/24",
+        router_id: "10.0.0.2",
+        neighbor: "10.1.0.2",
+    },
 ];
 
 impl Configured {
     fn text(&self) -> String {
         let Configured { address, route, router_id, neighbor } = self;
-        let statics = if route.is_empty() { String::new() } else { format!("static {{ route {route} discard; }}") };
+        let statics =
+            if route.is_empty() { String::new() } else { format!("static {{ route {route} discard; }}") };
         format!(
             "interfaces {{ interface eth0 {{ address {address}; }} }}
              protocols {{ {statics} bgp {{ local-as 64500; router-id {router_id}; neighbor {neighbor} {{ peer-as 64501; }} }} }}\n"
@@ -162,7 +178,9 @@ fn hurt_everywhere(test: &str, [before, after]: &[Configured; 2]) {
             // Back, with nobody hurt. The manager may be a new one that reads the file as it starts.
             lab.until(&format!("ready, before: {to}"), RouterLab::ready);
             commit(&lab, before);
-            steps.follow_until(&format!("the first configuration, before: {to}"), || before.runs(&lab) && lab.ready());
+            steps.follow_until(&format!("the first configuration, before: {to}"), || {
+                before.runs(&lab) && lab.ready()
+            });
             let pid = |lab: &RouterLab| lab.pid(victim).filter(|pid| *pid > 0);
             let Some(pid) = pid(&lab) else { continue }; // it does not run before
             commit(&lab, after);
@@ -182,7 +200,11 @@ fn hurt_everywhere(test: &str, [before, after]: &[Configured; 2]) {
                 lab.lab.start("sluice").unwrap();
             }
             let one_of_both = |lab: &RouterLab| lab.ready() && (before.runs(lab) || after.runs(lab));
-            assert!(until(Duration::from_secs(60), || one_of_both(&lab)), "{to}: {}", lab.lab.log("sluice", "sluice"));
+            assert!(
+                until(Duration::from_secs(60), || one_of_both(&lab)),
+                "{to}: {}",
+                lab.lab.log("sluice", "sluice")
+            );
             println!("{to}: {}", if after.runs(&lab) { "new" } else { "old" });
         }
     }

@@ -118,8 +118,14 @@ impl ManagerShell {
         let revision = self.running.borrow().revision;
         let took = started.elapsed();
         info!(
-            event = "config.commit", revision, user = request.user, comment = request.comment, via = request.via.name(),
-            changes = comparison.len(), took_ms = took.as_millis() as u64, "configuration committed"
+            event = "config.commit",
+            revision,
+            user = request.user,
+            comment = request.comment,
+            via = request.via.name(),
+            changes = comparison.len(),
+            took_ms = took.as_millis() as u64,
+            "configuration committed"
         );
         Ok(Done { revision, effects, changes: comparison.len(), took })
     }
@@ -130,8 +136,7 @@ impl ManagerShell {
         schema.validate(Some(&before), after).map_err(|e| Refusal::Invalid(Box::new(e)))?;
         let comparison = schema.compare(&before, after);
         let (ran, runs) = (self.model.classes(&before), self.model.classes(after));
-        let mut shares =
-            Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
+        let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
         for class in runs {
             if !ran.contains(&class) {
@@ -255,7 +260,13 @@ impl ManagerShell {
             }
             Output::Start(class) => {
                 let mut classes = self.model.classes(before);
-                classes.extend(self.model.classes(after).into_iter().filter(|c| !classes.contains(c)).collect::<Vec<_>>());
+                classes.extend(
+                    self.model
+                        .classes(after)
+                        .into_iter()
+                        .filter(|c| !classes.contains(c))
+                        .collect::<Vec<_>>(),
+                );
                 self.want_later(classes);
                 self.guard(inputs, class);
             }
@@ -326,7 +337,9 @@ impl ManagerShell {
         let Some(unconfirmed) = revisions.unconfirmed() else { return };
         match revisions.confirm() {
             Ok(()) => info!(event = "config.confirmed", revision = unconfirmed.revision, "commit confirmed"),
-            Err(error) => error!(%error, "the commit cannot be confirmed, and is rolled back when its time is over"),
+            Err(error) => {
+                error!(%error, "the commit cannot be confirmed, and is rolled back when its time is over")
+            }
         }
     }
 
@@ -346,7 +359,10 @@ impl ManagerShell {
                 match me.roll_back_to(open.back_to).await {
                     Ok(()) => return,
                     Err(reason) => {
-                        error!(event = "config.rollback-failed", revision, reason, "a commit was not confirmed in time and cannot be rolled back");
+                        error!(
+                            event = "config.rollback-failed",
+                            revision, reason, "a commit was not confirmed in time and cannot be rolled back"
+                        );
                         tokio::time::sleep(AGAIN).await;
                     }
                 }
@@ -369,7 +385,12 @@ impl ManagerShell {
             // What ran before says the same.
             let _ = self.revisions.borrow().confirm();
         }
-        warn!(event = "config.rollback", revision = done.revision, back, "a commit was not confirmed in time: rolled back");
+        warn!(
+            event = "config.rollback",
+            revision = done.revision,
+            back,
+            "a commit was not confirmed in time: rolled back"
+        );
         Ok(())
     }
 
@@ -379,7 +400,8 @@ impl ManagerShell {
 
     async fn prepare(&self, class: &str, number: u64, change: &Change) -> Result<Vec<Effect>, XrlError> {
         let change = serde_json::to_string(change).map_err(|e| XrlError::BadArguments(e.to_string()))?;
-        let reply = self.client(class).prepare(common::PrepareRequest { transaction: number, change }).await?;
+        let reply =
+            self.client(class).prepare(common::PrepareRequest { transaction: number, change }).await?;
         Ok(reply.effects)
     }
 

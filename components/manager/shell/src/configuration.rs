@@ -171,7 +171,8 @@ impl Model {
                 !ordered.iter().any(|o| o == **class) && self.rights(class).needs.iter().all(has)
             };
             // Who need each other in a circle come in any order.
-            let next = all.iter().find(is_next).or_else(|| all.iter().find(|c| !ordered.iter().any(|o| o == **c)));
+            let next =
+                all.iter().find(is_next).or_else(|| all.iter().find(|c| !ordered.iter().any(|o| o == **c)));
             let Some(next) = next else { break };
             ordered.push((*next).to_string());
         }
@@ -219,7 +220,11 @@ impl Model {
             if class == "fea" {
                 let sockets: BTreeMap<&str, _> =
                     self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
-                whole.edits.push(Edit { name: "socket-rights".into(), key: None, value: Some(json!(sockets)) });
+                whole.edits.push(Edit {
+                    name: "socket-rights".into(),
+                    key: None,
+                    value: Some(json!(sockets)),
+                });
             }
             change = Some(whole);
         }
@@ -245,10 +250,7 @@ fn of_builtin(builtin: &Builtin) -> Package {
 }
 
 /// The rights that a third party's package asks for; the error says what is wrong with them.
-fn third_party_rights(
-    package: &Package,
-    taken: &BTreeMap<String, Rights>,
-) -> Result<Option<Rights>, String> {
+fn third_party_rights(package: &Package, taken: &BTreeMap<String, Rights>) -> Result<Option<Rights>, String> {
     let Some(class) = &package.class else { return Ok(None) };
     if taken.contains_key(class) {
         return Err(format!("there is a component `{class}` already; give yours another class"));

@@ -4,12 +4,12 @@ use crate::committing::Done;
 use crate::editing::EditError;
 use crate::revisions::now_unix_ms;
 use crate::service::Served;
+use serde_json::json;
 use sluice_config::{ConfigError, Secrets, Tree};
 use sluice_manager::editors::{Editors, Mode};
 use sluice_shell::Effect;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
-use serde_json::json;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -143,7 +143,8 @@ impl pb::Configuration for Served {
         let tree = self.tree(request.which)?;
         let text = self.text(&tree, &request.path, form).map_err(|e| refusal(e.into()))?;
         let from = usize::try_from(request.offset).unwrap_or(usize::MAX).min(text.len());
-        let rest = text.get(from..).ok_or_else(|| XrlError::BadArguments("offset: within a character".into()))?;
+        let rest =
+            text.get(from..).ok_or_else(|| XrlError::BadArguments("offset: within a character".into()))?;
         let mut end = rest.len().min(PAGE);
         while !rest.is_char_boundary(end) {
             end -= 1;

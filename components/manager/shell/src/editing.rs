@@ -145,7 +145,13 @@ impl ManagerShell {
     }
 
     /// Begins editing.
-    pub fn open_editor(&self, user: String, mode: Mode, connection: String, now_ms: u64) -> Result<Opened, EditError> {
+    pub fn open_editor(
+        &self,
+        user: String,
+        mode: Mode,
+        connection: String,
+        now_ms: u64,
+    ) -> Result<Opened, EditError> {
         let running = self.running_tree();
         self.editing.expire(&running);
         let changed = self.shared_candidate() != running;

@@ -23,7 +23,6 @@ use committing::{Request, UnderWay};
 use editing::Editing;
 use processes::Processes;
 use revisions::{Revisions, Via};
-use starting::Start;
 use sluice_config::Tree;
 use sluice_manager::component::Phase;
 use sluice_manager::{End, Input, Manager, Output, Spec, commit};
@@ -32,6 +31,7 @@ use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1::{self as pb, configuration_service, manager_service};
 use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target};
+use starting::Start;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
@@ -91,7 +91,12 @@ pub fn start(options: StartOptions) -> anyhow::Result<()> {
     local.block_on(&runtime, serve(options, model, revisions, start))
 }
 
-async fn serve(options: StartOptions, model: Model, revisions: Revisions, start: Start) -> anyhow::Result<()> {
+async fn serve(
+    options: StartOptions,
+    model: Model,
+    revisions: Revisions,
+    start: Start,
+) -> anyhow::Result<()> {
     let own = random_secret()?;
     let operator = random_secret()?;
     let mut acl = Acl::from([
@@ -322,7 +327,9 @@ impl ManagerShell {
         });
         let (text, after) = match tree {
             Ok(read) => read,
-            Err(error) => return warn!(event = "config.refused", "the configuration stays as it is: {error}"),
+            Err(error) => {
+                return warn!(event = "config.refused", "the configuration stays as it is: {error}");
+            }
         };
         let request = Request {
             after,

@@ -26,7 +26,10 @@ pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &str) 
     if let Some(way) = covering(&routes.0, client)
         && covering(&routes.1, client) != Some(way)
     {
-        found.push(format!("your address {client} is reached by the static route {}, which this changes", way.prefix));
+        found.push(format!(
+            "your address {client} is reached by the static route {}, which this changes",
+            way.prefix
+        ));
     }
     found
 }

@@ -24,10 +24,14 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
         (Ok(text), Some(start)) if revisions.is_as_written(&text) => start,
         (Ok(text), newest) => match (model.schema.read(&path, &text), newest) {
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model)?,
-            (Err(error), Some(start)) => start.in_trouble(format!("the configuration file is not valid: {error}")),
+            (Err(error), Some(start)) => {
+                start.in_trouble(format!("the configuration file is not valid: {error}"))
+            }
             (Err(error), None) => return Err(StartError::Config(Box::new(error))),
         },
-        (Err(error), Some(start)) => start.in_trouble(format!("cannot read the configuration {path}: {error}")),
+        (Err(error), Some(start)) => {
+            start.in_trouble(format!("cannot read the configuration {path}: {error}"))
+        }
         (Err(source), None) => return Err(StartError::Read { path, source }),
     };
     if let Some(back) = overdue(revisions)
@@ -36,11 +40,21 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
     {
         let new = New { user: "sluice", comment: "not confirmed in time", via: Via::Rollback, text: &text };
         start = Start { revision: write(revisions, new)?, tree, trouble: start.trouble };
-        warn!(event = "config.rollback", revision = start.revision, back, "a commit was not confirmed in time: rolled back");
+        warn!(
+            event = "config.rollback",
+            revision = start.revision,
+            back,
+            "a commit was not confirmed in time: rolled back"
+        );
     }
     match &start.trouble {
         Some(trouble) => {
-            error!(event = "config.trouble", revision = start.revision, "{trouble}; revision {} runs", start.revision);
+            error!(
+                event = "config.trouble",
+                revision = start.revision,
+                "{trouble}; revision {} runs",
+                start.revision
+            );
         }
         None => info!(event = "config.start", revision = start.revision, "revision {} runs", start.revision),
     }
@@ -88,7 +102,12 @@ fn of_file(
         return Ok(start);
     }
     let rendered = model.render(&tree);
-    let new = New { user: "sluice", comment: "the configuration file was changed by hand", via: Via::File, text: &rendered };
+    let new = New {
+        user: "sluice",
+        comment: "the configuration file was changed by hand",
+        via: Via::File,
+        text: &rendered,
+    };
     let revision = write(revisions, new)?;
     let _ = revisions.is_copy(text);
     Ok(Start { tree, revision, trouble: None })

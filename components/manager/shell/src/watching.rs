@@ -57,10 +57,18 @@ async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, class: &str) {
     let verdict = watchdog.borrow_mut().silent(clock::now(), class, cpu);
     match verdict {
         Verdict::Well => return,
-        Verdict::Busy => return warn!(event = "process.busy", class, "has not answered for a while; it is busy"),
-        Verdict::Stuck => error!(event = "process.stuck", class, "does not answer and does nothing; it is ended and started anew"),
+        Verdict::Busy => {
+            return warn!(event = "process.busy", class, "has not answered for a while; it is busy");
+        }
+        Verdict::Stuck => error!(
+            event = "process.stuck",
+            class, "does not answer and does nothing; it is ended and started anew"
+        ),
         Verdict::Circling => {
-            error!(event = "process.stuck", class, "has worked for minutes without an answer; it is ended and started anew");
+            error!(
+                event = "process.stuck",
+                class, "has worked for minutes without an answer; it is ended and started anew"
+            );
         }
     }
     // With a core, where those are written: what it was doing is in there.
