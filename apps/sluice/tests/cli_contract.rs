@@ -11,7 +11,7 @@ use std::time::Duration;
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
 const TOPOLOGY: &str = "
-[nodes.a]
+[nodes.left]
 daemon = 'sluice'
 config = '''
 system { host-name a; }
@@ -25,7 +25,7 @@ protocols {
     static { route 192.0.2.0/24 discard; route 2001:db8:2::/48 reject; }
 }
 '''
-[nodes.b]
+[nodes.right]
 daemon = 'sluice'
 config = '''
 protocols {
@@ -38,8 +38,8 @@ protocols {
 }
 '''
 [[links]]
-a = 'a:b'
-b = 'b:a'
+a = 'left:right'
+b = 'right:left'
 a_addresses = ['10.1.0.1/24', '2001:db8::1/64']
 b_addresses = ['10.1.0.2/24', '2001:db8::2/64']
 ";
@@ -58,18 +58,22 @@ impl Router {
         let topology: Topology = TOPOLOGY.parse().unwrap();
         let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("cli") };
         let lab = Lab::up(&topology, options).unwrap();
-        let run_dir = lab.dir("a").join("run");
+        let run_dir = lab.dir("left").join("run");
         let router = Router { lab, run_dir };
         let established = || {
             let summary = router.value(&["show", "bgp", "summary"]);
             summary["established"] == 1 && summary["tables"][0]["prefixes"].as_u64() >= Some(2)
         };
-        assert!(until(Duration::from_secs(60), established), "no session: {}", router.lab.log("a", "sluice"));
+        assert!(
+            until(Duration::from_secs(60), established),
+            "no session: {}",
+            router.lab.log("left", "sluice")
+        );
         Some(router)
     }
 
     fn command(&self, words: &[&str]) -> Command {
-        let mut command = self.lab.command("a", SLUICE).unwrap();
+        let mut command = self.lab.command("left", SLUICE).unwrap();
         command.args(words).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::null());
         command
     }
@@ -191,7 +195,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("configure frob", 2, "usage"),
     ("configure run show version", 2, "usage"),
     ("clear bgp neighbor", 2, "usage"),
-    ("clear bgp neighbor 192.0.2.99", 1, "Application"),
+    ("clear bgp neighbor 192.0.2.99", 1, "failed"),
     ("call frob", 1, "BadArguments"),
     ("call frob/frob.v1.Frob/Frob", 3, "UnknownTarget"),
     ("call", 2, "usage"),
@@ -285,22 +289,12 @@ fn changes(router: &Router, seen: &mut BTreeSet<String>) {
     );
     assert_eq!(name(), "d");
     // Who has the configuration for himself keeps others out.
-    let mut holder = router
-        .command(&["configure", "exclusive"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let locked = || {
-        let output = router.run(&["commit", "--json"]);
-        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
-        output.status.code() == Some(5) && value["error"]["code"] == "conflict"
-    };
-    let mut pipe = holder.stdin.take().unwrap();
-    std::io::Write::write_all(&mut pipe, b"set system host-name z\n").unwrap();
-    drop(pipe);
-    holder.wait().unwrap();
-    let _ = locked;
+    let opened =
+        router.value(&["call", "manager/manager.v1.Configuration/Open?mode:enum=EXCLUSIVE&user:txt=holder"]);
+    let editor = opened["editor"].as_str().unwrap_or_else(|| panic!("{opened}"));
+    check_failure(&router.run(&["commit", "--json"]), "commit", 5, "conflict");
+    router.value(&["call", &format!("manager/manager.v1.Configuration/Close?editor:u64={editor}")]);
+    valid(&["commit"], "commit", 0);
 }
 
 /// What looks at the host.

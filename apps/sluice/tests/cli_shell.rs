@@ -11,7 +11,7 @@ use std::time::Duration;
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
 const TOPOLOGY: &str = "
-[nodes.a]
+[nodes.left]
 daemon = 'sluice'
 config = '''
 system { host-name a; }
@@ -63,11 +63,11 @@ fn at_a_terminal() {
     let topology: Topology = TOPOLOGY.parse().unwrap();
     let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("shell") };
     let lab = Lab::up(&topology, options).unwrap();
-    let run_dir = lab.dir("a").join("run");
+    let run_dir = lab.dir("left").join("run");
     let ready = || {
         Command::new(SLUICE).arg("status").arg("--run-dir").arg(&run_dir).output().unwrap().status.success()
     };
-    assert!(until(Duration::from_secs(60), ready), "{}", lab.log("a", "sluice"));
+    assert!(until(Duration::from_secs(60), ready), "{}", lab.log("left", "sluice"));
     let state = tempfile::tempdir().unwrap();
     let mut shell = Shell::open(&run_dir, state.path());
 
