@@ -163,9 +163,6 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Characters of a word's help.
-const HELP_WIDTH: usize = 100;
-
 /// What may follow, with what it means.
 fn print_help(found: &Completion) {
     let mut all: Vec<(&str, &str)> =
@@ -181,12 +178,6 @@ fn print_help(found: &Completion) {
     }
     let width = all.iter().map(|(text, _)| text.chars().count()).max().unwrap_or(0).min(32);
     for (text, help) in all {
-        // A description that is longer than a line says enough by its beginning.
-        let help: String = if help.chars().count() > HELP_WIDTH {
-            help.chars().take(HELP_WIDTH - 3).chain("...".chars()).collect()
-        } else {
-            help.into()
-        };
         println!("  {}", format!("{text:<width$}  {help}").trim_end());
     }
 }
