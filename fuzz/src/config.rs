@@ -1,8 +1,8 @@
 //! Configuration: the text, what YANG makes of it, and what the components read out of that.
 
 use sluice_config::text::{self, Statement};
-use sluice_config::{ConfigError, Module, Schema};
-use sluice_shell::part::{Change, Edit};
+use sluice_config::{ConfigError, Module, Schema, Secrets, Tree};
+use sluice_shell::part::{Change, Edit, Part};
 
 /// A text: what is understood reads the same when it is written again.
 pub fn statements(octets: &[u8]) {
@@ -61,23 +61,30 @@ macro_rules! module {
 thread_local! {
     /// libyang's context is good for one thread, and takes a while to make.
     static SCHEMA: Schema =
-        Schema::load(&[module!("bgp"), module!("static"), module!("fea")], None).expect("our modules are good");
+        Schema::of(&[module!("bgp"), module!("static"), module!("fea")]).expect("our modules are good");
+    /// What statements are tried on.
+    static BASE: Tree = SCHEMA.with(|schema| {
+        schema.read("base", include_str!("../seeds/router.conf")).expect("the seed is good")
+    });
 }
 
-/// The whole way of a configuration: what the schema accepts, every component can say something about; the same text a
-/// second time is no change.
+/// The whole way of a configuration: what the schema accepts reads the same when it is written again, in every form, and every
+/// component can say something about it.
 pub fn load(octets: &[u8]) {
     let source = String::from_utf8_lossy(octets);
     SCHEMA.with(|schema| {
-        let config = match schema.read("fuzz", &source) {
-            Ok(config) => config,
+        let tree = match schema.read("fuzz", &source) {
+            Ok(tree) => tree,
             Err(error) => return check_error(&source, &error),
         };
-        let again = schema.read("fuzz", &source).expect("it was good before");
-        for (class, path) in schema.components() {
-            let (part, other) = (config.part(path), again.part(path));
-            assert_eq!(schema.cost(path, part, other), None);
-            let Some(part) = part.cloned() else { continue };
+        let text = schema.text(&tree, &[], Secrets::Shown).expect("there is a root");
+        let again = schema.read("again", &text).expect("what was written is read");
+        assert!(again == tree && schema.compare(&tree, &again).is_empty(), "{text}");
+        let lines = schema.set_lines(&tree, &[], Secrets::Shown).expect("there is a root");
+        assert!(replay(schema, &Tree::empty(), &lines) == tree, "{lines:?}");
+        for (class, _) in schema.components() {
+            assert_eq!(schema.change(class, Some(&tree), &again), None);
+            let Some(part) = schema.part(class, &tree) else { continue };
             let _refused_or_read = match class {
                 "bgp" => sluice_bgp_shell::config::settings(part).err(),
                 "static" => sluice_static_shell::config::input(&routes(&part)).err(),
@@ -85,6 +92,43 @@ pub fn load(octets: &[u8]) {
                 other => panic!("{other} has a configuration that no target reads"),
             };
         }
+    });
+}
+
+fn replay(schema: &Schema, tree: &Tree, lines: &[String]) -> Tree {
+    lines.iter().fold(tree.clone(), |tree, line| schema.edit(&tree, line).expect("the statement is ours"))
+}
+
+/// Statements, one a line, on a configuration with everything there is: what they come to can be said in statements again, a
+/// component that is told what differs knows what one knows that is told everything, and what is valid is so from wherever one looks.
+pub fn edit(octets: &[u8]) {
+    let source = String::from_utf8_lossy(octets);
+    SCHEMA.with(|schema| {
+        BASE.with(|base| {
+            let mut after = base.clone();
+            for line in source.lines() {
+                match schema.edit(&after, line) {
+                    Ok(tree) => after = tree,
+                    Err(error) => {
+                        assert_eq!((error.file.as_str(), error.place.line), ("statement", 1));
+                        assert!(error.place.column >= 1);
+                    }
+                }
+            }
+            let statements = schema.compare(base, &after).set_text(Secrets::Shown);
+            assert!(replay(schema, base, &statements) == after, "{statements:?}");
+            assert_eq!(schema.validate(Some(base), &after), schema.validate(None, &after));
+            for (class, _) in schema.components() {
+                let whole = |tree: &Tree| {
+                    let mut part = Part::default();
+                    schema.change(class, None, tree).into_iter().for_each(|change| part.apply(change));
+                    part
+                };
+                let mut part = whole(base);
+                schema.change(class, Some(base), &after).into_iter().for_each(|change| part.apply(change));
+                assert_eq!(part.whole(), whole(&after).whole(), "{class}");
+            }
+        });
     });
 }
 
@@ -103,4 +147,10 @@ pub fn configurations() -> Vec<Vec<u8>> {
     // Pieces of their own, so that damage often hits one statement of an otherwise valid text.
     let pieces = braces.split_inclusive("\n}\n").chain(lines.split_inclusive(";\n"));
     [braces, lines].into_iter().chain(pieces).map(|t| t.as_bytes().to_vec()).collect()
+}
+
+/// Statements that are good, alone and in a row.
+pub fn edits() -> Vec<Vec<u8>> {
+    let lines = include_str!("../seeds/edits.txt");
+    lines.split_inclusive('\n').chain([lines]).map(|t| t.as_bytes().to_vec()).collect()
 }

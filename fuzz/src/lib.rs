@@ -93,6 +93,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "xrl-route-requests", run: xrl::route_requests, seeds: xrl::route_messages },
     Target { name: "config-text", run: config::statements, seeds: config::configurations },
     Target { name: "config-load", run: config::load, seeds: config::configurations },
+    Target { name: "config-edit", run: config::edit, seeds: config::edits },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },

@@ -222,7 +222,8 @@ impl<'a> Binder<'a> {
             self.trail.push(leaf.text.clone());
             self.note(word.place);
             self.trail.pop();
-            if let Item::Values(values) = block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
+            if let Item::Values(values) =
+                block.item(&def.name, || Item::Values(Entries::new(def.is_listed())))
             {
                 values.entry(&leaf.text, || leaf.form);
             }
@@ -300,9 +301,13 @@ impl<'a> Binder<'a> {
         match self.schema.yang.canonical(id, &word.text) {
             Ok((text, form)) => Ok(Leaf { text: text.into(), form }),
             Err(reason) => {
-                let words = match reason.is_empty() {
-                    true => String::new(),
-                    false => format!(": {}", if def.is_secret { "it does not fit" } else { &reason }),
+                // A pattern tells people less than the name of the type does.
+                let is_dark =
+                    reason.contains("Unsatisfied pattern") || reason.contains("no matching subtype");
+                let words = match reason.lines().next() {
+                    _ if def.is_secret => ": it does not fit".into(),
+                    Some(reason) if !is_dark => format!(": {reason}"),
+                    _ => String::new(),
                 };
                 let shown = if def.is_secret { HIDDEN } else { &word.text };
                 Err(self

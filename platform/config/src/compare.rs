@@ -1,12 +1,12 @@
 //! What differs between two trees. What they share is not looked at, so this costs what the difference costs.
 
+use crate::Impact;
 use crate::entries::{Entries, Key};
 use crate::index::{Id, Index, ROOT};
 use crate::schema::Schema;
 use crate::text::quoted;
 use crate::tree::{Block, Form, Item, Leaf, Tree};
 use crate::write::{Lines, Secrets, Writer, key_words};
-use crate::Impact;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -201,7 +201,14 @@ impl<'a> Finder<'a> {
         }
     }
 
-    fn pair(&mut self, context: &Arc<[Arc<str>]>, id: Id, key: &Key, before: Option<Piece>, after: Option<Piece>) {
+    fn pair(
+        &mut self,
+        context: &Arc<[Arc<str>]>,
+        id: Id,
+        key: &Key,
+        before: Option<Piece>,
+        after: Option<Piece>,
+    ) {
         let context = context.clone();
         self.differences.push(Difference { context, id, key: Some(key.clone()), before, after });
     }
@@ -329,9 +336,14 @@ impl Comparison {
         out
     }
 
-    fn lines(&self, difference: &Difference, piece: Option<&Piece>, margin: &str, secrets: Secrets) -> String {
-        let mut writer =
-            Writer { index: &self.index, secrets, margin: margin.into(), out: String::new() };
+    fn lines(
+        &self,
+        difference: &Difference,
+        piece: Option<&Piece>,
+        margin: &str,
+        secrets: Secrets,
+    ) -> String {
+        let mut writer = Writer { index: &self.index, secrets, margin: margin.into(), out: String::new() };
         match (piece, &difference.key) {
             (Some(Piece::Item(item)), _) => writer.item(difference.id, item),
             (Some(Piece::Entry(block)), Some(key)) => writer.entry(difference.id, key, block),
@@ -348,7 +360,8 @@ impl Comparison {
     pub fn set_text(&self, secrets: Secrets) -> Vec<String> {
         let mut out = Vec::new();
         for difference in &self.differences {
-            let is_replaced = matches!((&difference.before, &difference.after), (_, Some(Piece::Item(Item::Leaf(_)))));
+            let is_replaced =
+                matches!((&difference.before, &difference.after), (_, Some(Piece::Item(Item::Leaf(_)))));
             if difference.before.is_some() && !is_replaced {
                 let mut line = String::from("delete");
                 for word in difference.words(&self.index) {
@@ -383,6 +396,12 @@ impl Comparison {
     /// Where the differences are: names and keys from the top.
     pub fn paths(&self) -> impl Iterator<Item = Vec<&str>> {
         self.differences.iter().map(|d| d.words(&self.index).collect())
+    }
+}
+
+impl std::fmt::Debug for Comparison {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.text(Secrets::Hidden))
     }
 }
 

@@ -1,11 +1,12 @@
 //! One statement changes a tree: `set` and `delete`.
 
 use crate::bind::Binder;
+use crate::entries::Entries;
 use crate::error::{ConfigError, Place, nearest};
 use crate::index::{Id, Kind, ROOT};
 use crate::schema::Schema;
 use crate::text::{self, Word};
-use crate::tree::{Block, Item, Tree};
+use crate::tree::{Block, Form, Item, Leaf, Tree};
 use std::sync::Arc;
 
 /// What an error names as the file of a statement that was given by itself.
@@ -26,9 +27,7 @@ impl Schema {
         };
         let root = Arc::make_mut(&mut tree.root);
         match (verb.text.as_str(), path) {
-            ("set" | "delete", []) => {
-                Err(binder.error(verb.place, format!("`{}` needs a path", verb.text)))
-            }
+            ("set" | "delete", []) => Err(binder.error(verb.place, format!("`{}` needs a path", verb.text))),
             ("set", path) => binder.statement(path, None, ROOT, root),
             ("delete", path) => binder.delete(path, ROOT, root),
             _ => Err(binder
@@ -60,57 +59,72 @@ impl Binder<'_> {
                 self.delete(rest, id, container)?;
                 own.is_plain_container() && container.is_empty()
             }
-            Item::List(entries) => {
-                let (key, leaves) = self.key(name, rest, id)?;
-                let place = rest.first().map_or(name.place, |word| word.place);
-                let shown = leaves.iter().map(|leaf| &*leaf.text).collect::<Vec<_>>().join(" ");
-                if entries.get(&key).is_none() {
-                    let keys = entries.iter().map(|(key, _)| &**key).take(SUGGESTED);
-                    let missing = self.error(place, format!("there is no `{} {shown}`", self.trail.join(" ")));
-                    return Err(missing.hinting(nearest(&key, keys)));
-                }
-                self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));
-                match &rest[leaves.len()..] {
-                    [] => {
-                        entries.remove(&key);
-                    }
-                    rest => {
-                        if let Some(entry) = entries.entry(&key, Arc::default) {
-                            self.delete(rest, id, Arc::make_mut(entry))?;
-                        }
-                    }
-                }
-                entries.is_empty()
-            }
-            Item::Leaf(leaf) => {
-                if let [_, extra, ..] = rest {
-                    return Err(self.error(extra.place, format!("`{}` has one value", name.text)));
-                }
-                let value = self.value(&rest[0], id)?;
-                if value != *leaf {
-                    let shown = if own.is_secret { "another" } else { &leaf.text };
-                    let other = format!("`{}` is {shown}, not `{}`", self.trail.join(" "), rest[0].text);
-                    return Err(self.error(rest[0].place, other));
-                }
-                true
-            }
-            Item::Values(values) => {
-                for word in rest {
-                    let value = self.value(word, id)?;
-                    if !values.remove(&value.text) {
-                        let known = values.iter().map(|(key, _)| &**key).take(SUGGESTED);
-                        let hint = nearest(&value.text, known);
-                        let missing = format!("`{}` has no `{}`", self.trail.join(" "), value.text);
-                        return Err(self.error(word.place, missing).hinting(hint));
-                    }
-                }
-                values.is_empty()
-            }
+            Item::List(entries) => self.delete_entry(name, rest, id, entries)?,
+            Item::Leaf(leaf) => self.delete_leaf(name, rest, id, leaf)?,
+            Item::Values(values) => self.delete_values(rest, id, values)?,
         };
         if is_gone {
             block.remove(&own.name);
         }
         Ok(())
+    }
+
+    /// Deletes an entry, or something in it; whether none is left.
+    fn delete_entry(
+        &mut self,
+        name: &Word,
+        rest: &[Word],
+        id: Id,
+        entries: &mut Entries<Arc<Block>>,
+    ) -> Result<bool, ConfigError> {
+        let (key, leaves) = self.key(name, rest, id)?;
+        let place = rest.first().map_or(name.place, |word| word.place);
+        let shown = leaves.iter().map(|leaf| &*leaf.text).collect::<Vec<_>>().join(" ");
+        if entries.get(&key).is_none() {
+            let keys = entries.iter().map(|(key, _)| &**key).take(SUGGESTED);
+            let missing = self.error(place, format!("there is no `{} {shown}`", self.trail.join(" ")));
+            return Err(missing.hinting(nearest(&key, keys)));
+        }
+        self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));
+        match &rest[leaves.len()..] {
+            [] => {
+                entries.remove(&key);
+            }
+            rest => {
+                if let Some(entry) = entries.entry(&key, Arc::default) {
+                    self.delete(rest, id, Arc::make_mut(entry))?;
+                }
+            }
+        }
+        Ok(entries.is_empty())
+    }
+
+    /// Whether a leaf's value is what is to be deleted.
+    fn delete_leaf(&self, name: &Word, rest: &[Word], id: Id, leaf: &Leaf) -> Result<bool, ConfigError> {
+        if let [_, extra, ..] = rest {
+            return Err(self.error(extra.place, format!("`{}` has one value", name.text)));
+        }
+        let value = self.value(&rest[0], id)?;
+        if value != *leaf {
+            let shown = if self.schema.index[id].is_secret { "another" } else { &leaf.text };
+            let other = format!("`{}` is {shown}, not `{}`", self.trail.join(" "), rest[0].text);
+            return Err(self.error(rest[0].place, other));
+        }
+        Ok(true)
+    }
+
+    /// Deletes values; whether none is left.
+    fn delete_values(&self, rest: &[Word], id: Id, values: &mut Entries<Form>) -> Result<bool, ConfigError> {
+        for word in rest {
+            let value = self.value(word, id)?;
+            if !values.remove(&value.text) {
+                let known = values.iter().map(|(key, _)| &**key).take(SUGGESTED);
+                let hint = nearest(&value.text, known);
+                let missing = format!("`{}` has no `{}`", self.trail.join(" "), value.text);
+                return Err(self.error(word.place, missing).hinting(hint));
+            }
+        }
+        Ok(values.is_empty())
     }
 
     fn absent(&self, name: &Word, block: &Block) -> ConfigError {

@@ -285,7 +285,8 @@ impl<V: Clone> Entries<V> {
         }
         if self.is_listed() || after.is_listed() {
             found.extend(self.iter().map(|(k, v)| (k, Some(v), after.get(k))));
-            found.extend(after.iter().filter(|(k, _)| self.get(k).is_none()).map(|(k, v)| (k, None, Some(v))));
+            found
+                .extend(after.iter().filter(|(k, _)| self.get(k).is_none()).map(|(k, v)| (k, None, Some(v))));
             return found;
         }
         let (mut a, mut b) = (self.walk(), after.walk());
@@ -394,9 +395,13 @@ mod tests {
 
     #[test]
     fn numbers_sort_by_size() {
-        let mut words = ["10.0.0.10", "10.0.0.9", "9.0.0.0/8", "eth10", "eth9", "eth", "10.0.0.0/8", "a1b", "a12"];
+        let mut words =
+            ["10.0.0.10", "10.0.0.9", "9.0.0.0/8", "eth10", "eth9", "eth", "10.0.0.0/8", "a1b", "a12"];
         words.sort_by(|a, b| natural(a, b));
-        assert_eq!(words, ["9.0.0.0/8", "10.0.0.0/8", "10.0.0.9", "10.0.0.10", "a1b", "a12", "eth", "eth9", "eth10"]);
+        assert_eq!(
+            words,
+            ["9.0.0.0/8", "10.0.0.0/8", "10.0.0.9", "10.0.0.10", "a1b", "a12", "eth", "eth9", "eth10"]
+        );
     }
 
     proptest! {

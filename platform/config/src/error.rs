@@ -29,9 +29,9 @@ pub struct ConfigError {
     pub expected: Option<String>,
     /// What was probably meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub hint: Option<String>,
+    pub hint: Option<Box<str>>,
     /// The line of the text.
-    pub source_line: String,
+    pub source_line: Box<str>,
 }
 
 impl ConfigError {
@@ -53,7 +53,7 @@ impl ConfigError {
     }
 
     pub(crate) fn hinting(mut self, hint: Option<String>) -> Self {
-        self.hint = hint;
+        self.hint = hint.map(Into::into);
         self
     }
 }

@@ -175,9 +175,15 @@ impl Choice {
 
 /// Takes the schema out of a context. Each definition's handle is at its place in `handles`.
 pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Index, Vec<Node>), SchemaError> {
-    let top: Vec<SchemaNode<'_>> =
-        context.modules(true).flat_map(|m| m.data().collect::<Vec<_>>()).collect();
-    let mut walk = Walk { context, handles, defs: Vec::new(), classes: BTreeMap::new(), watched: BTreeSet::new(), is_opaque: false };
+    let top: Vec<SchemaNode<'_>> = context.modules(true).flat_map(|m| m.data().collect::<Vec<_>>()).collect();
+    let mut walk = Walk {
+        context,
+        handles,
+        defs: Vec::new(),
+        classes: BTreeMap::new(),
+        watched: BTreeSet::new(),
+        is_opaque: false,
+    };
     // The root has no node of its own; any handle keeps its place, and it is never asked for a value.
     if let Some(first) = top.first() {
         walk.handles.push(Handle::new(first));
@@ -188,7 +194,8 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
     walk.defs[ROOT].body = body;
     walk.defs[ROOT].conditional_inside = conditional;
     let Walk { mut defs, classes, watched, is_opaque, handles, .. } = walk;
-    let numbers: BTreeMap<usize, Id> = handles.iter().enumerate().skip(1).map(|(id, h)| (h.number(), id)).collect();
+    let numbers: BTreeMap<usize, Id> =
+        handles.iter().enumerate().skip(1).map(|(id, h)| (h.number(), id)).collect();
     for id in watched.iter().filter_map(|number| numbers.get(number)) {
         defs[*id].is_watched = true;
     }
@@ -306,7 +313,8 @@ impl<'a> Walk<'a, '_> {
             _ => Kind::Values { is_listed, min, max },
         };
         let kind = node.leaf_type();
-        def.is_mandatory = kind.is_some() && node.is_mandatory() && matches!(def.kind, Kind::Leaf) && !node.is_list_key();
+        def.is_mandatory =
+            kind.is_some() && node.is_mandatory() && matches!(def.kind, Kind::Leaf) && !node.is_list_key();
         self.mark(&mut def, id, node)?;
         let mut value = None;
         if let Some(kind) = &kind {
@@ -327,7 +335,8 @@ impl<'a> Walk<'a, '_> {
         self.defs.push(def);
         let taken = self.defs[parent].names.insert(name.clone(), id);
         if let Some(other) = taken {
-            let reason = format!("`{}` is there already, from module {}", self.defs[id].path, self.defs[other].module);
+            let reason =
+                format!("`{}` is there already, from module {}", self.defs[id].path, self.defs[other].module);
             return Err(SchemaError::Module { name: module.to_string(), reason });
         }
         self.defs[parent].children.push(id);
@@ -349,10 +358,16 @@ impl<'a> Walk<'a, '_> {
                     let class: Arc<str> = argument.as_str().into();
                     let wrong = |reason| Err(SchemaError::Module { name: def.module.to_string(), reason });
                     if !matches!(def.kind, Kind::Container { presence: true }) {
-                        return wrong(format!("`{}` is a component's, so it has to be a presence container", def.path));
+                        return wrong(format!(
+                            "`{}` is a component's, so it has to be a presence container",
+                            def.path
+                        ));
                     }
                     if let Some(other) = self.classes.insert(class.clone(), id) {
-                        return wrong(format!("the component `{class}` has `{}` already", self.defs[other].path));
+                        return wrong(format!(
+                            "the component `{class}` has `{}` already",
+                            self.defs[other].path
+                        ));
                     }
                     def.class = Some(class);
                 }
@@ -382,7 +397,10 @@ impl<'a> Walk<'a, '_> {
             [] => range_words(kind),
             _ if kind.typedef_name().is_some_and(|name| !name.is_empty()) => String::new(),
             members => {
-                let one = |m: &SchemaLeafType<'_>| [type_name(m), range_words(m)].join(" ").trim_end().to_owned();
+                let one = |m: &SchemaLeafType<'_>| match yang::words(m).as_slice() {
+                    [] => [type_name(m), range_words(m)].join(" ").trim_end().to_owned(),
+                    words => words.iter().map(|(word, _)| word.as_str()).collect::<Vec<_>>().join(" | "),
+                };
                 members.iter().map(one).collect::<Vec<_>>().join(" | ")
             }
         };
@@ -463,6 +481,7 @@ fn expects(value: &Value) -> String {
     match (value.type_name.as_str(), words.as_slice()) {
         ("boolean", _) => "true or false".into(),
         ("empty", _) => "nothing after it".into(),
+        ("union", _) => value.range.clone(),
         (_, words) if !words.is_empty() && value.range.is_empty() => format!("one of {}", words.join(", ")),
         (name, _) if value.range.is_empty() => format!("a value of type {name}"),
         (name, _) => format!("a value of type {name}, {}", value.range),

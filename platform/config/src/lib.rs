@@ -32,6 +32,8 @@ mod impact;
 mod index;
 mod node;
 pub mod package;
+#[cfg(test)]
+mod properties;
 mod schema;
 pub mod text;
 mod tree;

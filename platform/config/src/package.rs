@@ -137,7 +137,9 @@ fn read_one(folder: &Path) -> Result<Package, String> {
 fn optional(folder: &Path, name: &str) -> Result<Option<String>, String> {
     let path = folder.join(name);
     match std::fs::metadata(&path) {
-        Ok(found) if found.len() > LONGEST => return Err(format!("{name}: it is longer than {LONGEST} octets")),
+        Ok(found) if found.len() > LONGEST => {
+            return Err(format!("{name}: it is longer than {LONGEST} octets"));
+        }
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(format!("{name}: {error}")),

@@ -62,16 +62,17 @@ impl Schema {
     }
 
     fn of_packages(packages: &[Package]) -> Result<Schema, SchemaError> {
-        let schema =
-            Schema::of_texts(packages.iter().flat_map(|p| &p.modules).map(|(n, t)| (n.as_str(), t.as_str())))?;
-        for (package, class) in packages.iter().filter_map(|p| Some((p, p.class.as_ref()?))) {
-            let reason = match package.modules.first() {
-                Some((name, _)) if schema.paths.get(class).is_none() => {
-                    (name, format!("no container is marked `sluice:component \"{class}\"`"))
-                }
-                _ => continue,
+        let schema = Schema::of_texts(
+            packages.iter().flat_map(|p| &p.modules).map(|(n, t)| (n.as_str(), t.as_str())),
+        )?;
+        for package in packages {
+            let Some((class, (name, _))) = package.class.as_ref().zip(package.modules.first()) else {
+                continue;
             };
-            return Err(SchemaError::Module { name: reason.0.clone(), reason: reason.1 });
+            if !schema.paths.contains_key(class) {
+                let reason = format!("no container is marked `sluice:component \"{class}\"`");
+                return Err(SchemaError::Module { name: name.clone(), reason });
+            }
         }
         Ok(schema)
     }
@@ -79,7 +80,8 @@ impl Schema {
     fn of_texts<'m>(modules: impl Iterator<Item = (&'m str, &'m str)>) -> Result<Schema, SchemaError> {
         let flags = ContextFlags::NO_YANGLIBRARY | ContextFlags::DISABLE_SEARCHDIR_CWD;
         let context = Context::new(flags).map_err(|e| SchemaError::Library(e.to_string()))?;
-        let mut waiting: Vec<(&str, &str)> = PLATFORM.iter().map(|m| (m.name, m.text)).chain(modules).collect();
+        let mut waiting: Vec<(&str, &str)> =
+            PLATFORM.iter().map(|m| (m.name, m.text)).chain(modules).collect();
         // A module may come before one that it imports: so as long as some get in, the others are tried again.
         while !waiting.is_empty() {
             let before = waiting.len();
@@ -102,7 +104,8 @@ impl Schema {
         let (mut index, nodes) = built?;
         index.settle_defaults(&yang);
         let words = |path: &str| path.split('/').map(Into::into).collect();
-        let paths = index.classes.iter().map(|(class, id)| (class.to_string(), words(&index[*id].path))).collect();
+        let paths =
+            index.classes.iter().map(|(class, id)| (class.to_string(), words(&index[*id].path))).collect();
         Ok(Schema { yang, index: Arc::new(index), nodes, paths })
     }
 
@@ -122,7 +125,8 @@ impl Schema {
         for name in path.split('/') {
             id = self.index[id].child(name)?;
         }
-        matches!(self.index[id].kind, index::Kind::Leaf | index::Kind::Values { .. }).then(|| self.index[id].impact)
+        matches!(self.index[id].kind, index::Kind::Leaf | index::Kind::Values { .. })
+            .then(|| self.index[id].impact)
     }
 }
 

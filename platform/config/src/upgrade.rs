@@ -1,12 +1,17 @@
 //! What behaves differently for a configuration under another schema.
 
+use crate::bind::join_key;
+use crate::entries::Entries;
+use crate::error::ConfigError;
 use crate::index::{Id, Kind, ROOT};
 use crate::schema::Schema;
-use crate::tree::{Block, Item, Tree};
+use crate::text::{self, Statement, Word};
+use crate::tree::{Block, Form, Item, Leaf, Tree};
 use crate::write::key_words;
 use crate::{Impact, Node, NodeKind, Value};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::sync::Arc;
 
 /// Something in a configuration that is not what it was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -55,7 +60,12 @@ impl fmt::Display for Notice {
             What::Gone => f.write_str("there is no such statement any more"),
             What::Refused { reason } => write!(f, "the value is refused: {reason}"),
             What::Default { before, after } => {
-                write!(f, "it is not written, and its default is {} instead of {}", shown(after), shown(before))
+                write!(
+                    f,
+                    "it is not written, and its default is {} instead of {}",
+                    shown(after),
+                    shown(before)
+                )
             }
             What::Needed => f.write_str("it has to be written now"),
             What::Impact { before, after } => write!(f, "a change of it costs {after} instead of {before}"),
@@ -63,12 +73,67 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What a tree that is valid under the schema that had the index `old` meets under `new`. The tree's blocks stand under nodes of the
-/// same names in both.
+/// What a tree that is valid under the schema that had the index `old` ([`Schema::nodes`]) meets under `new`. Where the old schema is
+/// no longer at hand, [`read`] makes the tree of its index and the text.
 pub fn check(old: &[Node], new: &Schema, tree: &Tree) -> Vec<Notice> {
     let mut check = Check { new, path: Vec::new(), notices: Vec::new() };
     check.block(old, ROOT, &tree.root);
     check.notices
+}
+
+/// A text as the schema with the index `old` would read it, for [`check`]. It was valid then, so nothing is checked; what the index
+/// does not know is left out, as [`Schema::read`] has a better word for it.
+pub fn read(old: &[Node], file: &str, text: &str) -> Result<Tree, ConfigError> {
+    let mut tree = Tree::empty();
+    let root = Arc::make_mut(&mut tree.root);
+    for statement in text::parse(file, text)? {
+        put(old, &statement.words, statement.block.as_deref(), root);
+    }
+    Ok(tree)
+}
+
+fn put(nodes: &[Node], words: &[Word], inner: Option<&[Statement]>, block: &mut Block) {
+    let Some((name, rest)) = words.split_first() else { return };
+    let Some(node) = nodes.iter().find(|node| node.name == name.text) else { return };
+    let name: Arc<str> = node.name.as_str().into();
+    let leaf = |word: &Word| Leaf { text: word.text.as_str().into(), form: Form::Text };
+    let inside = |rest: &[Word], block: &mut Block| {
+        put(&node.children, rest, inner, block);
+        for statement in inner.filter(|_| rest.is_empty()).into_iter().flatten() {
+            put(&node.children, &statement.words, statement.block.as_deref(), block);
+        }
+    };
+    match &node.kind {
+        NodeKind::Container { .. } => {
+            if let Item::Container(container) = block.item(&name, || Item::Container(Arc::default())) {
+                inside(rest, Arc::make_mut(container));
+            }
+        }
+        NodeKind::List { keys } if rest.len() >= keys.len() => {
+            let (words, rest) = rest.split_at(keys.len());
+            let key = join_key(words.iter().map(|word| word.text.as_str()));
+            let Item::List(entries) = block.item(&name, || Item::List(Entries::new(false))) else { return };
+            let Some(entry) = entries.entry(&key, Arc::default) else { return };
+            let entry = Arc::make_mut(entry);
+            for (key, word) in keys.iter().zip(words) {
+                entry.put(&key.as_str().into(), Item::Leaf(leaf(word)));
+            }
+            inside(rest, entry);
+        }
+        NodeKind::List { .. } => {}
+        NodeKind::Leaf(value) => {
+            let flag = if value.words.is_empty() { "" } else { "true" };
+            let flag = Leaf { text: flag.into(), form: Form::Text };
+            block.put(&name, Item::Leaf(rest.first().map_or(flag, leaf)));
+        }
+        NodeKind::LeafList(_) => {
+            if let Item::Values(values) = block.item(&name, || Item::Values(Entries::new(false))) {
+                for word in rest {
+                    values.entry(&leaf(word).text, || Form::Text);
+                }
+            }
+        }
+    }
 }
 
 struct Check<'a> {

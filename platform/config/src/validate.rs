@@ -47,17 +47,16 @@ impl Schema {
         self.libyang_tree(tree).map(|_| ())
     }
 
-    fn libyang_tree(&self, tree: &Tree) -> Result<DataTree<'_>, Fault> {
+    pub(crate) fn libyang_tree(&self, tree: &Tree) -> Result<DataTree<'_>, Fault> {
         let json = Json { index: &self.index, secrets: Secrets::Shown, fills: false, qualifies: true };
         let text = json.block(ROOT, &tree.root).to_string();
         let flags = DataValidationFlags::NO_STATE | DataValidationFlags::PRESENT;
-        DataTree::parse_string(self.yang.context(), text, DataFormat::JSON, DataParserFlags::STRICT, flags).map_err(
-            |error| Fault {
+        DataTree::parse_string(self.yang.context(), text, DataFormat::JSON, DataParserFlags::STRICT, flags)
+            .map_err(|error| Fault {
                 path: data_path(error.path.as_deref().unwrap_or_default()),
                 message: words_of(&error),
                 expected: None,
-            },
-        )
+            })
     }
 
     /// The tree with all defaults in it, as libyang fills them in.
@@ -92,7 +91,8 @@ impl Schema {
                 block.item(&own.name, || Item::Leaf(value()));
             }
             Kind::Values { is_listed, .. } => {
-                if let Item::Values(values) = block.item(&own.name, || Item::Values(Entries::new(is_listed))) {
+                if let Item::Values(values) = block.item(&own.name, || Item::Values(Entries::new(is_listed)))
+                {
                     let leaf = value();
                     values.entry(&leaf.text, || leaf.form);
                 }
@@ -166,7 +166,7 @@ impl Checker<'_> {
         if before.is_none() {
             self.is_watched |= def.is_watched || def.watched_inside;
         }
-        self.case(id, &def.body, after)?;
+        self.case(&def.body, after)?;
         let nothing = Block::default();
         let old = before.map_or(&nothing, |block| &**block);
         for (name, _) in old.items().filter(|(name, _)| after.get(name).is_none()) {
@@ -221,7 +221,12 @@ impl Checker<'_> {
         }
     }
 
-    fn entries(&mut self, id: Id, before: &Entries<Arc<Block>>, after: &Entries<Arc<Block>>) -> Result<(), Fault> {
+    fn entries(
+        &mut self,
+        id: Id,
+        before: &Entries<Arc<Block>>,
+        after: &Entries<Arc<Block>>,
+    ) -> Result<(), Fault> {
         if before.is_same(after) {
             return Ok(());
         }
@@ -258,7 +263,7 @@ impl Checker<'_> {
     }
 
     /// What a block has to have, and cannot have together.
-    fn case(&mut self, id: Id, case: &Case, block: &Block) -> Result<(), Fault> {
+    fn case(&mut self, case: &Case, block: &Block) -> Result<(), Fault> {
         let index = self.index;
         for member in &case.members {
             let def = &index[*member];
@@ -277,7 +282,7 @@ impl Checker<'_> {
                 Kind::Container { presence: false } => {
                     // It is there even if nothing is written in it.
                     self.trail.push(def.name.clone());
-                    self.case(*member, &def.body, &Block::default())?;
+                    self.case(&def.body, &Block::default())?;
                     self.trail.pop();
                 }
                 _ => {}
@@ -291,13 +296,18 @@ impl Checker<'_> {
                     return Err(self.fault(message, Some(alternatives(index, &choice.cases))));
                 }
                 [] => {}
-                [one] => self.case(id, one, block)?,
+                [one] => self.case(one, block)?,
                 [one, other, ..] => {
                     let name = |case: &Case| {
                         let all = case.written(index, block);
                         all.first().map_or_else(String::new, |id| format!("`{}`", index[*id].name))
                     };
-                    let message = format!("{} has {} and {}, which exclude each other", self.here(), name(one), name(other));
+                    let message = format!(
+                        "{} has {} and {}, which exclude each other",
+                        self.here(),
+                        name(one),
+                        name(other)
+                    );
                     return Err(self.fault(message, Some("one of them".into())));
                 }
             }
@@ -314,4 +324,3 @@ fn alternatives(index: &Index, cases: &[Case]) -> String {
         all => format!("one of {}", all.join(", ")),
     }
 }
-

@@ -70,12 +70,8 @@ pub(crate) fn range(kind: &SchemaLeafType<'_>) -> Vec<(i128, i128)> {
         elements((*range).parts)
             .iter()
             .map(|part| match is_signed {
-                true => {
-                    (part.__bindgen_anon_1.min_64.into(), part.__bindgen_anon_2.max_64.into())
-                }
-                false => {
-                    (part.__bindgen_anon_1.min_u64.into(), part.__bindgen_anon_2.max_u64.into())
-                }
+                true => (part.__bindgen_anon_1.min_64.into(), part.__bindgen_anon_2.max_64.into()),
+                false => (part.__bindgen_anon_1.min_u64.into(), part.__bindgen_anon_2.max_u64.into()),
             })
             .collect()
     }
@@ -90,7 +86,9 @@ fn is_unsigned(base: DataValueType) -> bool {
 pub(crate) fn fraction_digits(kind: &SchemaLeafType<'_>) -> u32 {
     match kind.base_type() {
         // SAFETY: the type lives as long as its context, and its base type says which structure it is.
-        DataValueType::Dec64 => unsafe { (*kind.as_raw().cast::<ffi::lysc_type_dec>()).fraction_digits.into() },
+        DataValueType::Dec64 => unsafe {
+            (*kind.as_raw().cast::<ffi::lysc_type_dec>()).fraction_digits.into()
+        },
         _ => 0,
     }
 }
@@ -128,7 +126,10 @@ pub(crate) fn default_values(node: &SchemaNode<'_>) -> Vec<String> {
     }
     // SAFETY: the node lives as long as its context, and its kind says which structure it is.
     unsafe {
-        elements((*node.as_raw().cast::<ffi::lysc_node_leaflist>()).dflts).iter().map(|d| text(d.str_)).collect()
+        elements((*node.as_raw().cast::<ffi::lysc_node_leaflist>()).dflts)
+            .iter()
+            .map(|d| text(d.str_))
+            .collect()
     }
 }
 
@@ -181,8 +182,14 @@ impl Yang {
                 return Err("it takes no value".into());
             }
             let context = (*(*node).module).ctx;
-            let result =
-                ffi::lyd_value_validate(node, owned.as_ptr(), length, std::ptr::null(), &mut kind, &mut canonical);
+            let result = ffi::lyd_value_validate(
+                node,
+                owned.as_ptr(),
+                length,
+                std::ptr::null(),
+                &mut kind,
+                &mut canonical,
+            );
             if result != ffi::LY_ERR::LY_SUCCESS && result != ffi::LY_ERR::LY_EINCOMPLETE {
                 let error = ffi::ly_err_last(context);
                 let reason = if error.is_null() { String::new() } else { text((*error).msg) };
@@ -190,7 +197,11 @@ impl Yang {
                 return Err(reason.trim_end_matches('.').to_owned());
             }
             let form = if kind.is_null() { Form::Text } else { form((*kind).basetype) };
-            let found = if canonical.is_null() { value.into() } else { CStr::from_ptr(canonical).to_string_lossy().into() };
+            let found = if canonical.is_null() {
+                value.into()
+            } else {
+                CStr::from_ptr(canonical).to_string_lossy().into()
+            };
             if !canonical.is_null() {
                 ffi::lydict_remove(context, canonical);
             }
@@ -202,7 +213,11 @@ impl Yang {
 fn form(base: ffi::LY_DATA_TYPE::Type) -> Form {
     use ffi::LY_DATA_TYPE as t;
     match base {
-        t::LY_TYPE_UINT8 | t::LY_TYPE_UINT16 | t::LY_TYPE_UINT32 | t::LY_TYPE_INT8 | t::LY_TYPE_INT16
+        t::LY_TYPE_UINT8
+        | t::LY_TYPE_UINT16
+        | t::LY_TYPE_UINT32
+        | t::LY_TYPE_INT8
+        | t::LY_TYPE_INT16
         | t::LY_TYPE_INT32 => Form::Number,
         t::LY_TYPE_BOOL => Form::Boolean,
         t::LY_TYPE_EMPTY => Form::Empty,
@@ -281,7 +296,8 @@ unsafe fn leafrefs(
         match (*kind).basetype {
             t::LY_TYPE_LEAFREF => {
                 let reference = &*kind.cast::<ffi::lysc_type_leafref>();
-                reference.require_instance == 0 || atoms(node, module, reference.path, reference.prefixes, found)
+                reference.require_instance == 0
+                    || atoms(node, module, reference.path, reference.prefixes, found)
             }
             t::LY_TYPE_INST => false,
             t::LY_TYPE_UNION => {

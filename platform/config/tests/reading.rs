@@ -9,7 +9,7 @@ use sluice_config::{HIDDEN, Impact, Module, Schema, Secrets, Tree};
 use world::{EXAMPLE, path};
 
 fn schema() -> Schema {
-    Schema::of(&[EXAMPLE]).unwrap()
+    Schema::of(&[Module { name: "example", text: EXAMPLE }]).unwrap()
 }
 
 fn first_line(error: impl ToString) -> String {
@@ -46,7 +46,8 @@ protocols {
 ";
     assert_eq!(text, expected);
     let lines = schema.set_lines(&a, &path("protocols example neighbor"), Secrets::Shown).unwrap();
-    let expected = ["set protocols example neighbor 10.0.0.9 discard", "set protocols example neighbor 10.0.0.10 via x"];
+    let expected =
+        ["set protocols example neighbor 10.0.0.9 discard", "set protocols example neighbor 10.0.0.10 via x"];
     assert_eq!(lines, expected);
     let json = schema.json(&a, &path("protocols example"), Secrets::Shown).unwrap();
     let expected = json!({"local-as": 65001, "passive": true, "group": ["a", "b"], "neighbor": [
@@ -86,7 +87,10 @@ fn refusals_say_where_and_what() {
         "protocols example local-as;",
         "r.conf:1:19: `local-as` needs a value; expected a value of type uint32, 1..4294967294",
     );
-    check("protocols example neighbor;", "r.conf:1:19: `neighbor` needs its key; expected `neighbor ADDRESS`");
+    check(
+        "protocols example neighbor;",
+        "r.conf:1:19: `neighbor` needs its key; expected `neighbor ADDRESS`",
+    );
     check(
         "protocols example neighbor x address y;",
         "r.conf:1:38: `address` names its entry and cannot be another here",
@@ -99,13 +103,26 @@ fn refusals_say_where_and_what() {
         "protocols example { local-as 1; group [ a b c d ]; }",
         "r.conf:1:33: `protocols example group` has 4, and may have 3 at most",
     );
-    check("protocols example { local-as { a; } }", "r.conf:1:32: `local-as` is a value, not a block; expected `local-as a value of type uint32, 1..4294967294;`");
-    check("protocols example;", "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`");
+    check(
+        "protocols example { local-as { a; } }",
+        "r.conf:1:32: `local-as` is a value, not a block; expected `local-as a value of type uint32, 1..4294967294;`",
+    );
+    check(
+        "protocols example { local-as 1; limits 11; }",
+        "r.conf:1:40: `11` is not valid here; expected uint8 1..10 | none",
+    );
+    check(
+        "protocols example;",
+        "r.conf:1:11: `protocols example` needs `local-as`; expected `local-as a value of type uint32, 1..4294967294;`",
+    );
     check("protocols;", "r.conf:1:1: `protocols` says nothing; expected `{` with `example`");
     let unknown = schema.read("r.conf", "protocols example stats packets 1;").unwrap_err();
     assert!(first_line(unknown).starts_with("r.conf:1:19: unknown statement `stats`"));
     let pointed = schema.read("r.conf", "protocols example local-as x;").unwrap_err().to_string();
-    assert!(pointed.ends_with("\n  protocols example local-as x;\n                             ^"), "{pointed}");
+    assert!(
+        pointed.ends_with("\n  protocols example local-as x;\n                             ^"),
+        "{pointed}"
+    );
     let said = serde_json::to_value(schema.read("r.conf", "protocls;").unwrap_err()).unwrap();
     assert_eq!((&said["place"]["line"], &said["file"]), (&json!(1), &json!("r.conf")));
 }
@@ -135,7 +152,10 @@ fn statements_change_a_tree() {
         "set protocols example neighbor 10.0.0.2 timers hold 9",
         "[edit protocols example]\n+  neighbor 10.0.0.2 {\n+      timers {\n+          hold 9;\n+      }\n+  }\n",
     );
-    check("delete protocols example neighbor 10.0.0.1", "[edit protocols example]\n-  neighbor 10.0.0.1 {\n-      via x;\n-  }\n");
+    check(
+        "delete protocols example neighbor 10.0.0.1",
+        "[edit protocols example]\n-  neighbor 10.0.0.1 {\n-      via x;\n-  }\n",
+    );
     check("set system host-name \"a b\"", "[edit]\n+  system {\n+      host-name \"a b\";\n+  }\n");
     check(
         "delete protocols example neighbor 10.0.0.11",
@@ -146,17 +166,32 @@ fn statements_change_a_tree() {
         "statement:1:32: `protocols example group` has no `aa`; did you mean `a`?",
     );
     check("delete system", "statement:1:8: there is no `system` to delete");
-    check("delete protocols example mode", "statement:1:26: there is no `mode` in `protocols example` to delete");
-    check("delete protocols example local-as 2", "statement:1:35: `protocols example local-as` is 1, not `2`");
+    check(
+        "delete protocols example mode",
+        "statement:1:26: there is no `mode` in `protocols example` to delete",
+    );
+    check(
+        "delete protocols example local-as 2",
+        "statement:1:35: `protocols example local-as` is 1, not `2`",
+    );
     check(
         "delete protocols example neighbor 10.0.0.1 address",
         "statement:1:44: `address` names its entry; expected `delete` of the `neighbor` itself",
     );
     check("set", "statement:1:1: `set` needs a path");
-    check("sett protocols", "statement:1:1: `sett` changes nothing; expected `set` or `delete`; did you mean `set`?");
-    check("set protocols example { passive; }", "statement:1:23: this does not belong into a single statement");
+    check(
+        "sett protocols",
+        "statement:1:1: `sett` changes nothing; expected `set` or `delete`; did you mean `set`?",
+    );
+    check(
+        "set protocols example { passive; }",
+        "statement:1:23: this does not belong into a single statement",
+    );
     check("set protocols example passive; set", "statement:1:32: there is more than one statement");
-    check("set protocols example local-as x", "statement:1:32: `x` is not valid here: Invalid type uint32 value \"x\"; expected a value of type uint32, 1..4294967294");
+    check(
+        "set protocols example local-as x",
+        "statement:1:32: `x` is not valid here: Invalid type uint32 value \"x\"; expected a value of type uint32, 1..4294967294",
+    );
     check(
         "set protocols example secret \"<hidden>\"",
         "statement:1:30: `<hidden>` only stands for a secret that is not shown; expected the secret itself",
@@ -168,11 +203,13 @@ fn statements_change_a_tree() {
 #[test]
 fn the_operators_order_is_kept_where_it_counts() {
     let schema = schema();
-    let read = |order: &str| schema.read("r", &format!("protocols example {{ local-as 1; {order} }}")).unwrap();
+    let read =
+        |order: &str| schema.read("r", &format!("protocols example {{ local-as 1; {order} }}")).unwrap();
     let (a, b) = (read("order [ z a m ];"), read("order [ a z m ];"));
     assert_ne!(a, b);
     let comparison = schema.compare(&a, &b);
-    let replayed = comparison.set_text(Secrets::Shown).iter().fold(a.clone(), |t, s| schema.edit(&t, s).unwrap());
+    let replayed =
+        comparison.set_text(Secrets::Shown).iter().fold(a.clone(), |t, s| schema.edit(&t, s).unwrap());
     assert_eq!(replayed, b);
     assert_eq!(schema.cost("example", &a, &b), Some(Impact::Refilter));
     assert_eq!(schema.part("example", &b).unwrap()["order"], json!(["a", "z", "m"]));
@@ -206,7 +243,9 @@ fn secrets_are_hidden() {
 fn merging_replaces_what_excludes_it() {
     let schema = schema();
     let tree = schema.read("r", "protocols example { local-as 1; neighbor a { via x; } }").unwrap();
-    let merged = schema.merge(&tree, "m", "protocols example { local-as 2; neighbor a discard; neighbor b; }").unwrap();
+    let merged = schema
+        .merge(&tree, "m", "protocols example { local-as 2; neighbor a discard; neighbor b; }")
+        .unwrap();
     let lines = schema.set_lines(&merged, &[], Secrets::Shown).unwrap();
     let expected = [
         "set protocols example local-as 2",
@@ -227,23 +266,30 @@ fn the_index_says_what_there_is() {
     let schema = schema();
     let protocols = schema.nodes().iter().find(|n| n.name == "protocols").unwrap();
     let example = protocols.child("example").unwrap();
-    assert_eq!((example.component.as_deref(), example.description.as_str()), (Some("example"), "An example."));
+    assert_eq!(
+        (example.component.as_deref(), example.description.as_str()),
+        (Some("example"), "An example.")
+    );
     let value = |name: &str| match &example.child(name).unwrap().kind {
         sluice_config::NodeKind::Leaf(value) | sluice_config::NodeKind::LeafList(value) => value.clone(),
         other => panic!("{other:?}"),
     };
     let local_as = value("local-as");
-    assert_eq!((local_as.type_name.as_str(), local_as.range.as_str(), local_as.mandatory), ("uint32", "1..4294967294", true));
+    assert_eq!(
+        (local_as.type_name.as_str(), local_as.range.as_str(), local_as.mandatory),
+        ("uint32", "1..4294967294", true)
+    );
     let passive = value("passive");
     assert_eq!((passive.default.as_deref(), passive.flag, passive.words.len()), (Some("false"), true, 2));
     assert_eq!(value("mode").words[0], ("fast".to_string(), "At once.".to_string()));
     assert_eq!((value("secret").range.as_str(), value("secret").secret), ("1..8 characters", true));
-    assert_eq!(value("limits").range, "uint8 1..10 | enumeration");
+    assert_eq!(value("limits").range, "uint8 1..10 | none");
     let neighbor = example.child("neighbor").unwrap();
     assert_eq!(neighbor.kind, sluice_config::NodeKind::List { keys: vec!["address".into()] });
     let names: Vec<&str> = neighbor.children.iter().map(|c| c.name.as_str()).collect();
     assert_eq!(names, ["address", "discard", "via", "timers"]);
-    let again: Vec<sluice_config::Node> = serde_json::from_value(serde_json::to_value(schema.nodes()).unwrap()).unwrap();
+    let again: Vec<sluice_config::Node> =
+        serde_json::from_value(serde_json::to_value(schema.nodes()).unwrap()).unwrap();
     assert_eq!(again, schema.nodes());
 }
 

@@ -218,8 +218,8 @@ pub enum Notice {
     LinkIs(Link),
     /// An interface is gone.
     LinkGone(InterfaceIndex),
-    /// An interface has this address.
-    AddressIs(InterfaceIndex, InterfaceAddress),
+    /// An interface has this address; whether a router of ours gave it to it, in this life or an earlier one.
+    AddressIs(InterfaceIndex, InterfaceAddress, bool),
     /// An interface lost this address.
     AddressGone(InterfaceIndex, InterfaceAddress),
     /// A member that carries our mark is this.

@@ -36,6 +36,8 @@ struct Known {
     interface: Interface,
     seen: bool,
     seen_addresses: BTreeSet<InterfaceAddress>,
+    /// Addresses that a configuration gave it, also in an earlier life.
+    own: BTreeSet<InterfaceAddress>,
 }
 
 /// What the change of an interface means for the next hops on it.
@@ -54,6 +56,8 @@ pub(crate) enum Transition {
 pub(crate) struct Interfaces {
     known: BTreeMap<InterfaceIndex, Known>,
     configuration: Configuration,
+    /// Whether there is one.
+    configured: bool,
     /// Whether all that existed at the start has been told.
     complete: bool,
 }
@@ -78,8 +82,9 @@ impl Interfaces {
             let transition = if interface.running { Transition::CameUp } else { Transition::None };
             out.push(changed(&interface));
             let seen_addresses = BTreeSet::new();
-            self.known.insert(index, Known { interface, seen: true, seen_addresses });
-            self.configure_one(index, &BTreeSet::new(), out);
+            let own = BTreeSet::new();
+            self.known.insert(index, Known { interface, seen: true, seen_addresses, own });
+            self.configure_one(index, out);
             return transition;
         };
         known.seen = true;
@@ -97,7 +102,7 @@ impl Interfaces {
         out.push(changed(&known.interface));
         if reconfigure {
             // The kernel drops IPv6 addresses when a link goes down.
-            self.configure_one(index, &BTreeSet::new(), out);
+            self.configure_one(index, out);
         }
         transition
     }
@@ -113,14 +118,18 @@ impl Interfaces {
         }
     }
 
-    /// An interface has this address; whether that is news.
+    /// An interface has this address, which a router of ours gave it (`own`) or not; whether that is news.
     pub(crate) fn address_is(
         &mut self,
         index: InterfaceIndex,
         address: InterfaceAddress,
+        own: bool,
         out: &mut Outbox<Output>,
     ) -> bool {
         let Some(known) = self.known.get_mut(&index) else { return false };
+        if own {
+            known.own.insert(address);
+        }
         known.seen_addresses.insert(address);
         let Err(place) = known.interface.addresses.binary_search(&address) else { return false };
         known.interface.addresses.insert(place, address);
@@ -178,7 +187,8 @@ impl Interfaces {
         for (family, enabled) in &configuration.forwarding {
             out.push(Output::Engine(EngineOp::SetForwarding { family: *family, enabled: *enabled }));
         }
-        let old = core::mem::replace(&mut self.configuration, configuration);
+        self.configuration = configuration;
+        self.configured = true;
         for name in self.configuration.interfaces.keys() {
             if !self.known.values().any(|k| k.interface.name == *name) {
                 out.push(Output::Effect(Effect::Event(Event::NoInterface(name.clone()))));
@@ -186,9 +196,7 @@ impl Interfaces {
         }
         let indices: Vec<InterfaceIndex> = self.known.keys().copied().collect();
         for index in indices {
-            let name = &self.known[&index].interface.name;
-            let before = old.interfaces.get(name).map(|c| c.addresses.clone()).unwrap_or_default();
-            self.configure_one(index, &before, out);
+            self.configure_one(index, out);
         }
     }
 
@@ -207,19 +215,18 @@ impl Interfaces {
         names.into_iter().filter(is_interrupted).cloned().collect()
     }
 
-    /// Asks for what is missing at an interface; `before` are the addresses that the last configuration gave it.
-    fn configure_one(
-        &self,
-        interface: InterfaceIndex,
-        before: &BTreeSet<InterfaceAddress>,
-        out: &mut Outbox<Output>,
-    ) {
-        let Some(known) = self.known.get(&interface) else { return };
+    /// Asks for what is missing at an interface, and takes back what it was given and is not to have any more. Before there is a
+    /// configuration nothing is known to be too much.
+    fn configure_one(&mut self, interface: InterfaceIndex, out: &mut Outbox<Output>) {
+        if !self.configured {
+            return;
+        }
+        let Some(known) = self.known.get_mut(&interface) else { return };
         let none = LinkConfiguration::default();
         let wanted = self.configuration.interfaces.get(&known.interface.name).unwrap_or(&none);
         let has = |a: &InterfaceAddress| known.interface.addresses.binary_search(a).is_ok();
         // Also one that the engine has not shown yet: that it was asked for is enough.
-        for address in before.iter().filter(|a| !wanted.addresses.contains(a)) {
+        for address in known.own.iter().filter(|a| !wanted.addresses.contains(a)) {
             out.push(Output::Engine(EngineOp::DeleteAddress { interface, address: *address }));
         }
         let up = wanted.enabled.filter(|up| *up != known.interface.admin_up);
@@ -230,6 +237,7 @@ impl Interfaces {
         for address in wanted.addresses.iter().filter(|a| !has(a)) {
             out.push(Output::Engine(EngineOp::AddAddress { interface, address: *address }));
         }
+        known.own.clone_from(&wanted.addresses);
     }
 }
 

@@ -244,8 +244,8 @@ impl Fea {
                 self.link_down(index, out);
                 self.interfaces.link_gone(index, out);
             }
-            Notice::AddressIs(index, address) => {
-                if self.interfaces.address_is(index, address, out) {
+            Notice::AddressIs(index, address, own) => {
+                if self.interfaces.address_is(index, address, own, out) {
                     self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
                 }
             }

@@ -29,6 +29,8 @@ const POLL: usize = 256;
 pub struct SimEngine {
     /// The interfaces and their addresses.
     pub links: BTreeMap<InterfaceIndex, (Link, BTreeSet<InterfaceAddress>)>,
+    /// Addresses that the core asked for.
+    given: BTreeSet<(InterfaceIndex, InterfaceAddress)>,
     /// The members.
     pub members: BTreeMap<NextHopId, Member>,
     /// The groups.
@@ -75,7 +77,7 @@ impl SimEngine {
     pub fn add_address(&mut self, index: InterfaceIndex, address: InterfaceAddress) {
         if let Some((_, addresses)) = self.links.get_mut(&index) {
             addresses.insert(address);
-            self.notices.push_back(Notice::AddressIs(index, address));
+            self.notices.push_back(Notice::AddressIs(index, address, false));
         }
     }
 
@@ -181,7 +183,8 @@ impl SimEngine {
                 if !addresses.insert(*address) {
                     return Err(refusal(RefusalKind::Exists, "File exists"));
                 }
-                self.notices.push_back(Notice::AddressIs(*interface, *address));
+                self.given.insert((*interface, *address));
+                self.notices.push_back(Notice::AddressIs(*interface, *address, true));
             }
             EngineOp::DeleteAddress { interface, address } => {
                 let (_, addresses) = self.links.get_mut(interface).ok_or_else(no_interface)?;
@@ -264,7 +267,8 @@ impl Engine for SimEngine {
         told.push_back(Notice::SnapshotBegin);
         for (index, (link, addresses)) in &self.links {
             told.push_back(Notice::LinkIs(link.clone()));
-            told.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a)));
+            let own = |a: &InterfaceAddress| self.given.contains(&(*index, *a));
+            told.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a, own(a))));
         }
         told.extend(self.members.iter().map(|(id, m)| Notice::MemberIs(*id, *m)));
         told.extend(self.groups.iter().map(|(id, m)| Notice::GroupIs(*id, m.clone())));

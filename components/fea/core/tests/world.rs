@@ -469,3 +469,26 @@ fn an_address_that_was_asked_for_and_not_seen_goes_too() {
     world.drive.handle(now, Input::Configure(configuration), &mut world.effects);
     assert_eq!(world.effects, []);
 }
+
+/// A life that ended before it was told that an address is not wanted after all: the next one takes it back, and leaves those of others.
+#[test]
+fn the_next_life_takes_back_what_the_last_one_gave() {
+    let mut world = World::new();
+    let name = world.drive.core().interfaces().unwrap()[0].name.clone();
+    let given = InterfaceAddress { addr: "192.0.2.1".parse().unwrap(), prefix_len: 24, peer: None };
+    let link = LinkConfiguration { addresses: [given].into(), ..LinkConfiguration::default() };
+    let configuration = Configuration { interfaces: [(name, link)].into(), ..Configuration::default() };
+    let now = world.now;
+    world.drive.handle(now, Input::Configure(configuration), &mut world.effects);
+    world.quiet();
+    let addresses = |world: &mut World| -> Vec<InterfaceAddress> {
+        world.drive.core().interfaces().unwrap().into_iter().flat_map(|i| i.addresses).collect()
+    };
+    let others = addresses(&mut world).iter().filter(|a| **a != given).count();
+    world.step(Step::FeaRestarts);
+    assert!(addresses(&mut world).contains(&given), "nobody took it away");
+    world.drive.handle(now, Input::Configure(Configuration::default()), &mut world.effects);
+    world.quiet();
+    let left = addresses(&mut world);
+    assert!(!left.contains(&given) && left.len() == others, "{left:?}");
+}

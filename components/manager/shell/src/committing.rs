@@ -223,7 +223,7 @@ impl ManagerShell {
 
     fn do_for_commit(self: &Rc<Self>, output: Output<Effect>) {
         let under_way = self.under_way.borrow();
-        let Some(UnderWay { number, before, after, inputs, .. }) = under_way.as_ref() else { return };
+        let Some(UnderWay { commit, number, before, after, inputs }) = under_way.as_ref() else { return };
         let (me, number, inputs) = (Rc::clone(self), *number, inputs.clone());
         match output {
             Output::Prepare(class) => {
@@ -259,14 +259,10 @@ impl ManagerShell {
                 self.guard(inputs, class);
             }
             Output::Start(class) => {
+                // Of the new ones those whose turn came: who starts early would start with what ran before.
                 let mut classes = self.model.classes(before);
-                classes.extend(
-                    self.model
-                        .classes(after)
-                        .into_iter()
-                        .filter(|c| !classes.contains(c))
-                        .collect::<Vec<_>>(),
-                );
+                let new = self.model.classes(after).into_iter().filter(|class| commit.takes_new(class));
+                classes.extend(new.filter(|class| !classes.contains(class)).collect::<Vec<_>>());
                 self.want_later(classes);
                 self.guard(inputs, class);
             }

@@ -11,10 +11,19 @@ use sluice_shell::Effect;
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::time::Duration;
 
 /// Octets of a page of text.
 const PAGE: usize = 256 << 10;
+
+/// A text that was shown, and of what.
+pub struct Shown {
+    tree: Tree,
+    path: Vec<String>,
+    form: pb::Form,
+    text: Rc<str>,
+}
 
 fn refusal(error: EditError) -> XrlError {
     let message = error.to_string();
@@ -61,15 +70,12 @@ impl Served {
     }
 
     /// A text of the configuration. The last one is kept, as it is read in pages.
-    fn text(&self, tree: &Tree, path: &[String], form: pb::Form) -> Result<std::rc::Rc<str>, ConfigError> {
-        let known = self.shown.borrow().clone();
-        if let Some((of, at, as_form, text)) = known
-            && of == *tree
-            && at == path
-            && as_form == form
-        {
-            return Ok(text);
+    fn text(&self, tree: &Tree, path: &[String], form: pb::Form) -> Result<Rc<str>, ConfigError> {
+        let known = self.shown.borrow();
+        if let Some(known) = known.as_ref().filter(|k| k.form == form && k.path == path && k.tree == *tree) {
+            return Ok(known.text.clone());
         }
+        drop(known);
         let schema = &self.model.schema;
         let text = match form {
             pb::Form::Text => schema.text(tree, path, Secrets::Hidden)?,
@@ -79,8 +85,9 @@ impl Served {
             }
             pb::Form::Json => schema.json(tree, path, Secrets::Hidden)?.to_string(),
         };
-        let text: std::rc::Rc<str> = text.into();
-        self.shown.replace(Some((tree.clone(), path.to_vec(), form, text.clone())));
+        let text: Rc<str> = text.into();
+        let shown = Shown { tree: tree.clone(), path: path.to_vec(), form, text: text.clone() };
+        self.shown.replace(Some(shown));
         Ok(text)
     }
 }

@@ -29,7 +29,7 @@ use sluice_manager::{End, Input, Manager, Output, Spec, commit};
 use sluice_shell::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::idl::manager::v1::{self as pb, configuration_service, manager_service};
+use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
 use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target};
 use starting::Start;
 use std::cell::{Cell, RefCell};
@@ -68,7 +68,7 @@ pub struct ManagerShell {
     transactions: Cell<u64>,
     stepping: stepping::Stepping,
     /// The text that was shown last, for its next page.
-    shown: RefCell<Option<(Tree, Vec<String>, pb::Form, Rc<str>)>>,
+    shown: RefCell<Option<configuration_service::Shown>>,
     started: Instant,
     stopped: Notify,
 }

@@ -2,12 +2,8 @@
 
 #![allow(dead_code)] // each test takes what it needs
 
-use sluice_config::Module;
-
-/// The module.
-pub const EXAMPLE: Module = Module {
-    name: "example",
-    text: r#"module example {
+/// The module `example`.
+pub const EXAMPLE: &str = r#"module example {
         yang-version 1.1;
         namespace "urn:example";
         prefix ex;
@@ -65,8 +61,7 @@ pub const EXAMPLE: Module = Module {
                 container stats { config false; leaf packets { type uint64; } }
             }
         }
-    }"#,
-};
+    }"#;
 
 /// A path's words.
 pub fn path(words: &str) -> Vec<String> {

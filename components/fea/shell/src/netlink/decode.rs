@@ -134,12 +134,13 @@ fn interface_address(message: &Message<'_>) -> Option<Notice> {
     let prefix_len = *body.get(1)?;
     let mut flags = u32::from(*body.get(2)?);
     let index = interface(body, 4)?;
-    let (mut first, mut local) = (None, None);
+    let (mut first, mut local, mut own) = (None, None, false);
     for (kind, value) in attributes(body.get(8..)?) {
         match kind {
             IFA_ADDRESS => first = address(value),
             IFA_LOCAL => local = address(value),
             IFA_FLAGS => flags = u32_at(value, 0)?,
+            IFA_PROTO => own = value.first() == Some(&PROTOCOL),
             _ => {}
         }
     }
@@ -152,7 +153,7 @@ fn interface_address(message: &Message<'_>) -> Option<Notice> {
     }
     // It is told again when duplicate address detection is over.
     let usable = flags & IFA_F_TENTATIVE == 0 || flags & IFA_F_OPTIMISTIC != 0;
-    usable.then_some(Notice::AddressIs(index, address))
+    usable.then_some(Notice::AddressIs(index, address, own))
 }
 
 fn route(message: &Message<'_>) -> Option<Notice> {
@@ -277,7 +278,7 @@ mod tests {
             Notice::GroupIs(NextHopId(3), members),
         );
         let address = InterfaceAddress { addr: "10.0.0.1".parse().unwrap(), prefix_len: 24, peer: None };
-        check(EngineOp::AddAddress { interface, address }, Notice::AddressIs(interface, address));
+        check(EngineOp::AddAddress { interface, address }, Notice::AddressIs(interface, address, true));
     }
 
     #[test]

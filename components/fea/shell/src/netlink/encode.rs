@@ -212,6 +212,7 @@ impl Messages {
         self.octets.extend_from_slice(&interface.number().to_ne_bytes());
         self.address(IFA_LOCAL, address.addr);
         self.address(IFA_ADDRESS, address.peer.unwrap_or(address.addr));
+        self.attribute(IFA_PROTO, &[PROTOCOL]);
         self.end();
     }
 

@@ -91,6 +91,8 @@ pub mod number {
     pub const IFA_ADDRESS: u16 = 1;
     /// Address attribute: the own address.
     pub const IFA_LOCAL: u16 = 2;
+    /// Address attribute: who gave it (Linux 5.18 and later; older ones pass over it).
+    pub const IFA_PROTO: u16 = 11;
     /// Address attribute: all 32 flags.
     pub const IFA_FLAGS: u16 = 8;
     /// Address flag: no duplicate address detection.

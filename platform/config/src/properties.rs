@@ -1,0 +1,230 @@
+//! What holds of any tree, for the modules of all components and one with something of everything.
+
+use crate::{Module, Node, NodeKind, Schema, Secrets, Tree};
+use proptest::prelude::*;
+use sluice_shell::part::Part;
+use yang5::data::{Data, DataFormat, DataPrinterFlags};
+
+#[path = "../tests/world/mod.rs"]
+mod world;
+
+macro_rules! component {
+    ($name:literal) => {
+        Module {
+            name: concat!("sluice-", $name),
+            text: include_str!(concat!("../../../components/", $name, "/", $name, ".yang")),
+        }
+    };
+}
+
+const MODULES: [Module; 4] = [component!("bgp"), component!("static"), component!("fea"), example()];
+
+const fn example() -> Module {
+    Module { name: "example", text: world::EXAMPLE }
+}
+
+thread_local! {
+    static SCHEMA: Schema = Schema::of(&MODULES).unwrap();
+}
+
+/// Words for a type; any leaf may also get one of another.
+const WORDS: &[(&str, &[&str])] = &[
+    ("int", &["1", "5", "7", "09", "90", "179"]),
+    ("dec", &["1.5", "7", "2.25"]),
+    ("prefix", &["10.0.0.7/24", "10.0.0.0/24", "10.1.0.0/16", "2001:DB8::/32"]),
+    ("addr", &["10.0.0.1", "10.0.0.2", "10.0.0.11", "2001:DB8::1"]),
+    ("string", &["a", "b", "c", "eth9", "eth10", "x y", "", "\"q\\{", "# ;", "\u{fc}\n\t", "10.0.0.1/24"]),
+];
+
+fn value(node: &Node, mut next: impl FnMut(usize) -> usize) -> String {
+    let (NodeKind::Leaf(value) | NodeKind::LeafList(value)) = &node.kind else { return String::new() };
+    let fits = WORDS.iter().filter(|(name, _)| value.type_name.contains(name) && next(12) != 0);
+    let mut words: Vec<&str> = fits.flat_map(|(_, words)| words.iter().copied()).collect();
+    words.extend(value.words.iter().map(|(word, _)| word.as_str()));
+    if words.is_empty() {
+        words.extend(WORDS.iter().flat_map(|(_, words)| words.iter().copied()));
+    }
+    crate::text::quoted(words[next(words.len())]).into_owned()
+}
+
+/// A statement: which way to go at every step, and whether to delete.
+fn statement(nodes: &[Node], choices: &[u8]) -> String {
+    let mut choices = choices.iter().copied().map(usize::from);
+    let mut next = |n: usize| choices.next().map_or(0, |c| c * n / 256);
+    let deletes = next(4) == 0;
+    let mut words = vec![String::from(if deletes { "delete" } else { "set" })];
+    let mut nodes = nodes;
+    while !nodes.is_empty() {
+        let node = &nodes[next(nodes.len())];
+        words.push(node.name.clone());
+        match &node.kind {
+            NodeKind::List { keys } => {
+                words.extend(keys.iter().map(|key| value(node.child(key).unwrap(), &mut next)));
+            }
+            NodeKind::Leaf(_) | NodeKind::LeafList(_) if !deletes || next(2) == 0 => {
+                words.push(value(node, &mut next))
+            }
+            _ => {}
+        }
+        // What is near the top is seldom set or deleted as a whole.
+        let stops = if words.len() > 3 { next(9) == 0 } else { next(250) == 0 };
+        nodes = if stops { &[] } else { &node.children };
+    }
+    words.join(" ")
+}
+
+/// Valid and other trees, as random statements make them one after another.
+fn trees(schema: &Schema, choices: &[Vec<u8>]) -> Vec<Tree> {
+    let first = "interfaces; protocols { bgp { local-as 1; router-id 10.0.0.1; } static; example { local-as 1; group c; } }";
+    let mut trees = vec![Tree::empty(), schema.read("first", first).unwrap()];
+    let mut valid = 1;
+    for choices in choices {
+        let statement = statement(schema.nodes(), choices);
+        // What is wrong stays so for a while, and then is taken back.
+        let is_valid = schema.check_by_libyang(trees.last().unwrap()).is_ok();
+        if is_valid {
+            valid = trees.len() - 1;
+        }
+        let last = if is_valid || choices[0] % 4 != 0 { trees.last().unwrap() } else { &trees[valid] };
+        match schema.edit(last, &statement) {
+            Ok(after) => trees.push(after),
+            Err(error) => assert_eq!(error.file, "statement"),
+        }
+    }
+    trees
+}
+
+fn replay(schema: &Schema, tree: &Tree, lines: &[String]) -> Tree {
+    lines.iter().fold(tree.clone(), |tree, line| schema.edit(&tree, line).unwrap_or_else(|e| panic!("{e}")))
+}
+
+fn told(schema: &Schema, class: &str, mut part: Part, before: Option<&Tree>, after: &Tree) -> Part {
+    if let Some(change) = schema.change(class, before, after) {
+        part.apply(change);
+    }
+    part
+}
+
+fn choices() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    prop::collection::vec(prop::collection::vec(any::<u8>(), 24), 0..80)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_reads_back(choices in choices()) {
+        SCHEMA.with(|schema| {
+            for tree in trees(schema, &choices) {
+                let text = schema.text(&tree, &[], Secrets::Shown).unwrap();
+                let again = schema.merge(&Tree::empty(), "again", &text).unwrap_or_else(|e| panic!("{e}"));
+                prop_assert!(again == tree, "{text}");
+                let lines = schema.set_lines(&tree, &[], Secrets::Shown).unwrap();
+                prop_assert!(replay(schema, &Tree::empty(), &lines) == tree, "{text}\n{lines:#?}");
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn a_comparison_leads_from_one_to_the_other(choices in choices(), at in any::<prop::sample::Index>()) {
+        SCHEMA.with(|schema| {
+            let trees = trees(schema, &choices);
+            let (before, after) = (at.get(&trees), trees.last().unwrap());
+            for (a, b) in [(before, after), (after, before)] {
+                let comparison = schema.compare(a, b);
+                let lines = comparison.set_text(Secrets::Shown);
+                prop_assert!(replay(schema, a, &lines) == *b, "{}\n{lines:#?}", comparison.text(Secrets::Shown));
+                let same = schema.json(a, &[], Secrets::Shown).unwrap() == schema.json(b, &[], Secrets::Shown).unwrap();
+                prop_assert_eq!((comparison.is_empty(), a == b), (same, same));
+                prop_assert_eq!(comparison.paths().count(), comparison.len());
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn libyang_and_this_agree_on_what_is_valid(choices in choices()) {
+        SCHEMA.with(|schema| {
+            let mut valid = Tree::empty();
+            for tree in trees(schema, &choices) {
+                let whole = schema.check_by_libyang(&tree);
+                let text = || schema.text(&tree, &[], Secrets::Shown).unwrap();
+                let found = schema.validate(None, &tree);
+                prop_assert_eq!(found.is_ok(), whole.is_ok(), "{:?}\n{:?}\n{}", found, whole, text());
+                let changed = schema.validate(Some(&valid), &tree);
+                prop_assert_eq!(changed.is_ok(), whole.is_ok(), "{:?}\n{:?}\n{}", changed, whole, text());
+                if whole.is_ok() {
+                    valid = tree;
+                }
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn libyang_writes_the_same_json(choices in choices()) {
+        SCHEMA.with(|schema| {
+            for tree in trees(schema, &choices) {
+                let Ok(data) = schema.libyang_tree(&tree) else { continue };
+                let text = data.print_string(DataFormat::JSON, DataPrinterFlags::WITH_SIBLINGS).unwrap();
+                let expected = without_modules(serde_json::from_str(&text).unwrap());
+                prop_assert_eq!(sorted(schema.json(&tree, &[], Secrets::Shown).unwrap()), sorted(expected));
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn a_component_knows_its_part_by_its_changes(choices in choices()) {
+        SCHEMA.with(|schema| {
+            let mut before = Tree::empty();
+            for after in trees(schema, &choices) {
+                if schema.check_by_libyang(&after).is_err() {
+                    continue;
+                }
+                for (class, path) in schema.components() {
+                    let whole = |tree: &Tree| told(schema, class, Part::default(), None, tree);
+                    let expected = whole(&after);
+                    let found = told(schema, class, whole(&before), Some(&before), &after);
+                    prop_assert_eq!(found.whole(), expected.whole(), "{}", class);
+                    let filled = schema.with_defaults(&after).unwrap();
+                    let filled = schema.json(&filled, path, Secrets::Shown).unwrap();
+                    if schema.classes(&after).any(|c| c == class) {
+                        prop_assert_eq!(sorted(expected.whole()), sorted(filled), "{}", class);
+                    }
+                    let says = (schema.change(class, Some(&before), &after).is_some(), schema.cost(class, &before, &after).is_some());
+                    prop_assert_eq!(says.0, says.1, "{} {}", class, schema.compare(&before, &after).text(Secrets::Shown));
+                }
+                before = after;
+            }
+            Ok(())
+        })?;
+    }
+}
+
+fn without_modules(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Object(members) => {
+            let local = |name: String| name.rsplit(':').next().unwrap_or_default().to_owned();
+            members.into_iter().map(|(name, value)| (local(name), without_modules(value))).collect()
+        }
+        Value::Array(entries) => entries.into_iter().map(without_modules).collect(),
+        other => other,
+    }
+}
+
+/// Lists in one order: a part has them in that of its keys.
+fn sorted(value: serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match value {
+        Value::Object(members) => members.into_iter().map(|(name, value)| (name, sorted(value))).collect(),
+        Value::Array(entries) => {
+            let mut entries: Vec<Value> = entries.into_iter().map(sorted).collect();
+            entries.sort_by_key(Value::to_string);
+            Value::Array(entries)
+        }
+        other => other,
+    }
+}
