@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 use sluice_lab::{Lab, LabOptions, Topology, available, until};
 use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -229,6 +230,7 @@ fn every_command_prints_what_its_schema_says() {
         seen.insert(schema.to_string());
     }
     changes(&router, &mut seen);
+    events(&router);
     reports(&router, &mut seen);
     seen.extend(["error".to_string(), "config-check".to_string()]);
     let all = Command::new(SLUICE).arg("schema").output().unwrap();
@@ -295,6 +297,36 @@ fn changes(router: &Router, seen: &mut BTreeSet<String>) {
     check_failure(&router.run(&["commit", "--json"]), "commit", 5, "conflict");
     router.value(&["call", &format!("manager/manager.v1.Configuration/Close?editor:u64={editor}")]);
     valid(&["commit"], "commit", 0);
+}
+
+/// What happens is told as it happens, with the reason.
+fn events(router: &Router) {
+    let follow = |words: &[&str]| {
+        let mut command = router.command(&[words, &["--json"]].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()))
+    };
+    // The one before says that the monitor has begun.
+    let (mut child, mut lines) = follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
+    assert!(lines.next().is_some());
+    let output = router.run(&["clear", "bgp", "neighbor", "10.1.0.2"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let down = lines.next().unwrap();
+    assert_eq!((&down["id"], &down["fields"]["neighbor"]), (&json!("bgp.session.down"), &json!("10.1.0.2")));
+    assert!(down["fields"]["reason"].as_str().unwrap().contains("NOTIFICATION"), "{down}");
+    assert!(child.wait().unwrap().success());
+    // A process that dies is told by the manager, and the one that takes its place is followed too.
+    let (mut child, lines) = follow(&["monitor", "processes", "last", "1"]);
+    let mut lines = lines.skip(1);
+    let processes = router.value(&["show", "processes"]);
+    let all = processes["processes"].as_array().unwrap();
+    let pid = all.iter().find(|p| p["component"] == "static").unwrap()["pid"].to_string();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    assert!(lines.any(|e| e["id"] == "process.died"));
+    assert!(lines.any(|e| e["id"] == "process.registered" && e["component"] == "static"));
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 /// What looks at the host.
