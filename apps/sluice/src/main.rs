@@ -18,6 +18,7 @@ mod output;
 mod packages;
 mod profile;
 mod refusal;
+mod restart;
 mod schemas;
 mod session;
 mod shell;
@@ -94,6 +95,21 @@ enum Command {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
+    },
+    /// Replaces a component's process by a new one, which takes over all it has: no session drops, no packet is lost. If the new one
+    /// does not come up or fails its check, the old one goes on, and the exit status is 1.
+    Restart {
+        #[command(flatten)]
+        args: restart::RestartArgs,
+        #[command(flatten)]
+        place: Where,
+    },
+    /// Does the same with another executable.
+    Upgrade {
+        #[command(flatten)]
+        args: restart::UpgradeArgs,
+        #[command(flatten)]
+        place: Where,
     },
     /// Calls a method of a component by its text form, or lists what there is to call.
     Call {
@@ -233,6 +249,8 @@ fn run_tool(command: Command) -> ExitCode {
         Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
             (check(file, packages_dir, json), json)
         }
+        Command::Restart { args, place } => (restart::restart(args, &place), place.json),
+        Command::Upgrade { args, place } => (restart::upgrade(args, &place), place.json),
         Command::Call { args, place } => (call::run(args, &place), place.json),
         Command::Profile { args, place } => (profile::run(args, &place), place.json),
         Command::Lab { command } => {

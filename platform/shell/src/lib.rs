@@ -1,23 +1,28 @@
 //! The frame of every component process.
 //!
 //! A component's shell is short because what all shells need is here: the event loop and the clock ([`Driver`], [`clock`]), the
-//! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), its log and its events ([`events`]), latency profiling ([`Profile`]), talking to the RIB
-//! as an origin ([`RibOrigin`]), its part of the configuration ([`part`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
+//! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), its log and its events ([`events`]), latency profiling
+//! ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]), its part of the configuration ([`part`]), handing over to the next
+//! process of its class ([`handover`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;
 mod driver;
 pub mod events;
+pub mod handover;
 pub mod part;
 mod process;
 mod profile;
 mod rib_origin;
 pub mod rights;
+mod succession;
 mod under_way;
 
 pub use driver::Driver;
+pub use handover::{HandOverError, Sink, Source};
 pub use process::{Component, Frame, Prepared, RunOptions, run, start_log};
 pub use profile::{Point, Profile};
 pub use rib_origin::{RibOrigin, RibOriginSettings};
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
+pub use succession::{PREDECESSOR, successor_class};
 pub use under_way::UnderWay;

@@ -63,6 +63,24 @@ impl Part {
         }
     }
 
+    /// The change that makes this of nothing.
+    pub fn as_change(&self) -> Change {
+        let leaf = |(name, value): (&String, &Value)| Edit {
+            name: name.clone(),
+            key: None,
+            value: Some(value.clone()),
+        };
+        let mut edits: Vec<Edit> = self.members.iter().map(leaf).collect();
+        for (name, entries) in &self.lists {
+            edits.extend(entries.iter().map(|(key, value)| Edit {
+                name: name.clone(),
+                key: Some(key.clone()),
+                value: Some(value.clone()),
+            }));
+        }
+        Change { clear: true, edits }
+    }
+
     /// All of it as one JSON object, lists ordered by their keys.
     pub fn whole(&self) -> Value {
         let mut whole = self.members.clone();
@@ -111,6 +129,9 @@ mod tests {
         assert_eq!(Planned { part: &part, change: &less }.whole(), expected);
         part.apply(less);
         assert_eq!(part.whole(), expected);
+        let mut copy = Part::default();
+        copy.apply(part.as_change());
+        assert_eq!(copy, part);
         part.apply(change(json!({"edits": [{"name": "neighbor", "key": ["10.0.0.1"]}]})));
         assert_eq!(part.whole(), json!({"local-as": 7}));
         assert!(serde_json::from_value::<Change>(json!({"edits": [{"nam": "x"}]})).is_err());

@@ -1,15 +1,18 @@
-//! The life of a component's process: it shows its secret to the Finder, registers, takes its configuration, ends in order.
+//! The life of a component's process: it shows its secret to the Finder, registers, takes its configuration, ends in order; or
+//! takes over from a process before it, and hands over to one after it (`succession.rs`).
 
 use crate::clock;
+use crate::handover::{HandOverError, Sink, Source};
 use crate::part::{Change, Part, Planned};
 use crate::profile::Profile;
+use crate::succession::{PREDECESSOR, Succession};
 use sluice_base::{Instant, Provenance};
 use sluice_xrl::idl::common::v1::{self as pb, Effect, EffectKind};
 use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::io::Read;
 use std::path::PathBuf;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use tokio::sync::Notify;
 use tracing::{error, info};
 
@@ -59,9 +62,34 @@ pub trait Component: 'static {
     /// it comes back, or the whole router ends, and what it announced stays as it is.
     async fn shutdown(self: Rc<Self>, _for_good: bool) {}
 
-    /// The state in its core's exported form.
-    fn export_state(&self) -> Vec<u8> {
-        Vec::new()
+    /// The version of what [`Component::hand_over`] says. It grows with every change of that; a successor of another version
+    /// refuses, and the old process goes on.
+    const STATE: u32 = 1;
+
+    /// Hands over to a successor, which has the same configuration already: comes to rest, as quickly as it can without losing
+    /// anything, and says what it has. From then on it does nothing that anybody could notice, until it ends without a word or
+    /// is told to go on. Ended early, or with an error, it is told to go on too. A component without state of its own has
+    /// nothing to do here.
+    async fn hand_over(self: Rc<Self>, _to: &mut Sink) -> Result<(), HandOverError> {
+        Ok(())
+    }
+
+    /// There is no successor after all: goes on. If it had given up its name, it has it again, as `instance`, and was dead to
+    /// others meanwhile.
+    async fn resume(self: Rc<Self>, instance: Option<String>) {
+        if let Some(instance) = instance {
+            self.registered(instance).await;
+        }
+    }
+
+    /// The counterpart of [`Component::hand_over`]: takes its configuration and what its predecessor says, and makes sure that it
+    /// has everything. It does nothing that anybody could notice before it is registered.
+    async fn take_over(
+        self: Rc<Self>,
+        settings: Self::Settings,
+        _from: &mut Source,
+    ) -> Result<(), HandOverError> {
+        Ok(self.apply(settings).await?)
     }
 }
 
@@ -112,25 +140,13 @@ where
             run_dir: options.run_dir,
             provenance: first_provenance(),
         };
-        let profile = frame.profile.clone();
+        let (profile, run_dir) = (frame.profile.clone(), frame.run_dir.clone());
         let component = make(frame).await?;
-        let life = Rc::new(Life {
-            component: Rc::clone(&component),
-            started: clock::now(),
-            readiness: Cell::new(pb::Readiness::Starting),
-            reason: RefCell::new(String::new()),
-            end: Notify::new(),
-            for_good: Cell::new(false),
-            part: RefCell::default(),
-            prepared: RefCell::new(None),
-        });
-        let mut services = component.services();
-        services.push(pb::component_service(Rc::clone(&life)));
-        services.push(pb::profile_service(Rc::new(profile)));
-        services.push(crate::events::service());
-        let handle: TargetHandle = router.register(Target::new(C::CLASS, services).singleton()).await?;
-        Rc::clone(&component).registered(handle.instance().to_string()).await;
-        info!(event = "process.registered", class = C::CLASS, "registered");
+        let life = Life::new(component, profile, router.clone(), run_dir);
+        match predecessor() {
+            None => life.begin().await?,
+            Some(predecessor) => life.succeed(predecessor).await?,
+        }
         tokio::select! {
             () = wait_for_end(&life) => {}
             // The manager was started anew and does not know of this process: it starts another one in its place.
@@ -138,14 +154,19 @@ where
                 anyhow::bail!("the router manager does not know this process any more; it ends");
             }
         }
-        component.shutdown(life.for_good.get()).await;
-        drop(handle);
+        Rc::clone(&life.component).shutdown(life.for_good.get()).await;
+        life.name.take();
         // The reply to the call that ended the process goes out first.
         for _ in 0..8 {
             tokio::task::yield_now().await;
         }
         Ok(())
     })
+}
+
+/// The process that this one is to take over from: the manager says so in the environment.
+fn predecessor() -> Option<u32> {
+    std::env::var(PREDECESSOR).ok()?.parse().ok()
 }
 
 /// Gives up what no component needs: no program that it could run gains rights, and another process of the same user can neither
@@ -196,16 +217,67 @@ async fn wait_for_end<C: Component>(life: &Life<C>) {
 }
 
 /// What every component answers.
-struct Life<C: Component> {
-    component: Rc<C>,
+pub(crate) struct Life<C: Component> {
+    pub(crate) me: Weak<Life<C>>,
+    pub(crate) component: Rc<C>,
+    profile: Rc<Profile>,
+    pub(crate) router: Router,
+    pub(crate) run_dir: PathBuf,
     started: Instant,
-    readiness: Cell<pb::Readiness>,
+    pub(crate) readiness: Cell<pb::Readiness>,
     reason: RefCell<String>,
     end: Notify,
     for_good: Cell<bool>,
-    part: RefCell<Part>,
+    pub(crate) part: RefCell<Part>,
     /// What was prepared last, and in which transaction.
     prepared: RefCell<Option<(u64, Change, C::Settings)>>,
+    /// Its name with the Finder, as long as it has one.
+    pub(crate) name: Cell<Option<TargetHandle>>,
+    pub(crate) succession: Succession,
+}
+
+impl<C: Component> Life<C> {
+    fn new(component: Rc<C>, profile: Profile, router: Router, run_dir: PathBuf) -> Rc<Self> {
+        Rc::new_cyclic(|me| Life {
+            me: me.clone(),
+            component,
+            profile: Rc::new(profile),
+            router,
+            run_dir,
+            started: clock::now(),
+            readiness: Cell::new(pb::Readiness::Starting),
+            reason: RefCell::new(String::new()),
+            end: Notify::new(),
+            for_good: Cell::new(false),
+            part: RefCell::default(),
+            prepared: RefCell::new(None),
+            name: Cell::default(),
+            succession: Succession::default(),
+        })
+    }
+
+    /// Registers as what it is; the instance's name.
+    pub(crate) async fn register(self: &Rc<Self>) -> Result<String, XrlError> {
+        let mut services = self.component.services();
+        services.extend(self.common_services());
+        let handle = self.router.register(Target::new(C::CLASS, services).singleton()).await?;
+        let instance = handle.instance().to_string();
+        self.name.set(Some(handle));
+        info!(event = "process.registered", class = C::CLASS, "registered");
+        Ok(instance)
+    }
+
+    /// What every component serves.
+    pub(crate) fn common_services(self: &Rc<Self>) -> [Service; 3] {
+        let profile = pb::profile_service(Rc::clone(&self.profile));
+        [pb::component_service(Rc::clone(self)), profile, crate::events::service()]
+    }
+
+    async fn begin(self: &Rc<Self>) -> Result<(), XrlError> {
+        let instance = self.register().await?;
+        Rc::clone(&self.component).registered(instance).await;
+        Ok(())
+    }
 }
 
 impl<C: Component> pb::Component for Life<C> {
@@ -235,6 +307,9 @@ impl<C: Component> pb::Component for Life<C> {
         _ctx: &CallContext,
         request: pb::PrepareRequest,
     ) -> Result<pb::PrepareReply, XrlError> {
+        if self.succession.is_under_way() {
+            return Err(XrlError::Busy("it is handed over to another process; try again".into()));
+        }
         let change: Change = serde_json::from_str(&request.change)
             .map_err(|e| XrlError::BadArguments(format!("change: {e}")))?;
         let outcome = self.component.prepare(&Planned { part: &self.part.borrow(), change: &change });
@@ -290,12 +365,31 @@ impl<C: Component> pb::Component for Life<C> {
         Ok(pb::ShutdownReply {})
     }
 
-    async fn export_state(
+    async fn hand_over(
         &self,
         _ctx: &CallContext,
-        _request: pb::ExportStateRequest,
-    ) -> Result<pb::ExportStateReply, XrlError> {
-        Ok(pb::ExportStateReply { state: self.component.export_state() })
+        request: pb::HandOverRequest,
+    ) -> Result<pb::HandOverReply, XrlError> {
+        let (octets, descriptors) = self.hand_over_to(request.successor).await?;
+        Ok(pb::HandOverReply { octets, descriptors })
+    }
+
+    async fn release(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::ReleaseRequest,
+    ) -> Result<pb::ReleaseReply, XrlError> {
+        self.give_name_up()?;
+        Ok(pb::ReleaseReply {})
+    }
+
+    async fn take_over(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::TakeOverRequest,
+    ) -> Result<pb::TakeOverReply, XrlError> {
+        self.take_over_now().await?;
+        Ok(pb::TakeOverReply { version: env!("CARGO_PKG_VERSION").into() })
     }
 }
 

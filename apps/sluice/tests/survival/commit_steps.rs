@@ -179,8 +179,8 @@ fn hurt_from_to(victim: &str, [before, after]: &[Configured; 2]) {
     println!("{all:?}");
     assert!(all.len() >= 7 && all.last().is_some_and(|last| last == "done"), "{all:?}");
 
-    for hurt_at in 0..all.len() {
-        let to = format!("{victim} killed before `{}`", all[hurt_at]);
+    for (hurt_at, step) in all.iter().enumerate() {
+        let to = format!("{victim} killed before `{step}`");
         // Back, with nobody hurt. The manager may be a new one that reads the file as it starts.
         lab.until(&format!("ready, before: {to}"), RouterLab::ready);
         commit(&lab, before);

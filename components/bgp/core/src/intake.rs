@@ -68,6 +68,16 @@ pub struct Intake {
 }
 
 impl Intake {
+    /// The intake of a connection whose session is up, and of which the beginning of a message was read elsewhere.
+    pub fn resumed(reading: Reading, pending: Vec<u8>) -> Self {
+        Intake { framer: Framer::with(pending), reading: Some(reading), ..Intake::default() }
+    }
+
+    /// What was read of a message whose end has not come.
+    pub fn pending(&self) -> &[u8] {
+        self.framer.pending()
+    }
+
     /// The session is up: UPDATEs are good from now on.
     pub fn open(&mut self, reading: Reading) {
         self.reading = Some(reading);

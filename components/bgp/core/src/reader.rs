@@ -100,6 +100,16 @@ pub struct Framer {
 }
 
 impl Framer {
+    /// One that has the beginning of a message already.
+    pub fn with(pending: Vec<u8>) -> Self {
+        Framer { pending, taken: false }
+    }
+
+    /// What it has of a message whose end has not come.
+    pub fn pending(&self) -> &[u8] {
+        if self.taken { &[] } else { &self.pending }
+    }
+
     /// The next message of what was kept and `input`, from which the message is taken; `None` when all of `input` is taken
     /// and the next message is not complete. After an error the stream is of no more use.
     pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Option<Frame<'s>>, HeaderError> {

@@ -112,6 +112,11 @@ impl Writer {
         Writer { peer, turn: 0, tables, told: [0; 2], sent: Sent::default() }
     }
 
+    /// The writer of a session whose peer was told everything, and that so much was sent in.
+    pub fn resumed(peer: PeerIndex, tables: usize, sent: Sent) -> Self {
+        Writer { told: [tables; 2], sent, ..Writer::new(peer, tables) }
+    }
+
     /// The peer's number.
     pub const fn peer(&self) -> PeerIndex {
         self.peer

@@ -3,6 +3,7 @@
 
 #[path = "scenarios/relationships.rs"]
 mod relationships;
+#[allow(dead_code)] // each test uses a part of it
 mod world;
 
 use sluice_base::{Duration, IpPrefix};

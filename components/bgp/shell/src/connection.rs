@@ -4,11 +4,13 @@ use crate::outgoing::Outgoing;
 use crate::pool::Pool;
 use crate::reading::{Name, News, Post, Reader};
 use crate::writing::{Note, Writer};
+use sluice_bgp::intake::Intake;
 use sluice_bgp::reader::ReaderCounters;
 use sluice_bgp::shard::Sent;
 use sluice_bgp::speaker::Link;
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
@@ -29,10 +31,38 @@ pub fn is_halted(halt: &watch::Receiver<bool>) -> bool {
     halt.has_changed().unwrap_or(false)
 }
 
+/// A task that can be halted; nothing if it has ended.
+enum Task<T> {
+    Running(JoinHandle<Option<T>>),
+    Halted(Option<T>),
+}
+
+impl<T> Task<T> {
+    /// Waits until it is halted, or has ended.
+    async fn halted(&mut self) -> &mut Option<T> {
+        if let Task::Running(task) = self {
+            let halted = task.await.ok().flatten();
+            *self = Task::Halted(halted);
+        }
+        match self {
+            Task::Halted(halted) => halted,
+            Task::Running(_) => unreachable!("it was replaced above"),
+        }
+    }
+
+    fn get(&mut self) -> Option<&mut T> {
+        match self {
+            Task::Halted(halted) => halted.as_mut(),
+            Task::Running(_) => None,
+        }
+    }
+}
+
 struct Tasks {
-    halt: watch::Sender<bool>,
-    reader: JoinHandle<Option<Reader>>,
-    writer: JoinHandle<Option<Writer>>,
+    halt_reader: watch::Sender<bool>,
+    halt_writer: watch::Sender<bool>,
+    reader: Task<Reader>,
+    writer: Task<Writer>,
 }
 
 /// A connection, or one that is being made.
@@ -93,10 +123,11 @@ impl Connection {
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
-        let (halt, halted) = watch::channel(false);
-        let reader = pool.spawn(self.place, reader.run(halted.clone()));
-        let writer = pool.spawn(self.place, writer.run(halted));
-        self.tasks.set(Some(Tasks { halt, reader, writer }));
+        let (halt_reader, halted) = watch::channel(false);
+        let reader = Task::Running(pool.spawn(self.place, reader.run(halted)));
+        let (halt_writer, halted) = watch::channel(false);
+        let writer = Task::Running(pool.spawn(self.place, writer.run(halted)));
+        self.tasks.set(Some(Tasks { halt_reader, halt_writer, reader, writer }));
     }
 
     /// Tells the writer.
@@ -111,7 +142,9 @@ impl Connection {
             task.abort();
         }
         if let Some(tasks) = self.tasks.take() {
-            tasks.reader.abort();
+            if let Task::Running(reader) = &tasks.reader {
+                reader.abort();
+            }
             self.tasks.set(Some(tasks));
         }
         self.note(Note::Close);
@@ -119,19 +152,14 @@ impl Connection {
 
     /// Waits until the last words are written, or nobody takes them.
     pub async fn closed(&self) {
-        if let Some(tasks) = self.tasks.take() {
-            let _ = tasks.writer.await;
+        if let Some(mut tasks) = self.tasks.take() {
+            tasks.writer.halted().await;
         }
     }
 
     /// Moves the connection to another pool. The neighbour notices nothing. The error means that the connection is lost.
     pub async fn go(&self, pool: &Pool) -> io::Result<()> {
-        let Some(tasks) = self.tasks.take() else { return Ok(()) };
-        tasks.halt.send_replace(true);
-        // One that has ended meanwhile said so itself.
-        let (Ok(Some(mut reader)), Ok(Some(writer))) = (tasks.reader.await, tasks.writer.await) else {
-            return Ok(());
-        };
+        let Some((mut reader, writer)) = self.halt().await else { return Ok(()) };
         // Tables use the way out only with its lock held.
         let way_out = writer.outgoing.detach().and_then(Arc::into_inner);
         let stream = way_out.and_then(|way_out| reader.stream.reunite(way_out).ok());
@@ -142,4 +170,82 @@ impl Connection {
         self.run(pool, reader, writer);
         Ok(())
     }
+
+    /// Halts both tasks. One that has ended meanwhile said so itself.
+    async fn halt(&self) -> Option<(Reader, Writer)> {
+        let mut tasks = self.tasks.take()?;
+        tasks.halt_reader.send_replace(true);
+        tasks.halt_writer.send_replace(true);
+        let reader = tasks.reader.halted().await.take();
+        reader.zip(tasks.writer.halted().await.take())
+    }
+
+    /// Nothing more is read of the connection; returns when what was read is with the tables. Not to be abandoned.
+    pub async fn halt_reader(&self) {
+        if let Some(mut tasks) = self.tasks.take() {
+            tasks.halt_reader.send_replace(true);
+            tasks.reader.halted().await;
+            self.tasks.set(Some(tasks));
+        }
+    }
+
+    /// Nothing more is written, after what the socket takes now of what waits. Not to be abandoned.
+    pub async fn halt_writer(&self) {
+        if let Some(mut tasks) = self.tasks.take() {
+            tasks.halt_writer.send_replace(true);
+            if let Some(writer) = tasks.writer.halted().await {
+                writer.write_what_waits();
+            }
+            self.tasks.set(Some(tasks));
+        }
+    }
+
+    /// What a connection is whose tasks are halted: a copy of its socket, what was read of a message whose end has not come, and
+    /// what waits to be written.
+    pub fn halted(&self) -> Option<(OwnedFd, Vec<u8>, Vec<u8>)> {
+        let mut tasks = self.tasks.take()?;
+        let reader =
+            tasks.reader.get().map(|r| (r.stream.as_ref().as_fd().try_clone_to_owned(), r.pending()));
+        let unsent = tasks.writer.get().map(|w| w.outgoing.unsent());
+        self.tasks.set(Some(tasks));
+        let (descriptor, pending) = reader?;
+        Some((descriptor.ok()?, pending, unsent?))
+    }
+
+    /// Goes on where the tasks were halted, or are about to be.
+    pub async fn go_on(&self, pool: &Pool) {
+        if let Some((reader, writer)) = self.halt().await {
+            self.run(pool, reader, writer);
+        }
+    }
+
+    /// The connection of a session that is up, from another process.
+    pub fn inherit(&self, pool: &Pool, name: Name, inherited: Inherited, post: &Arc<Post>) -> io::Result<()> {
+        let Some(unread) = self.unread.take() else { return Ok(()) };
+        let Inherited { stream, link, pending, unsent } = inherited;
+        stream.set_nonblocking(true)?;
+        let stream = pool.at(self.place, || TcpStream::from_std(stream))?;
+        let (way_in, way_out) = stream.into_split();
+        let outgoing = Outgoing::new(post.tables.len(), self.notes.clone(), Arc::clone(&self.sent));
+        outgoing.attach(way_out);
+        outgoing.push(unsent);
+        self.note(Note::Open(link.writer, link.reading.life));
+        let intake = Intake::resumed(link.reading, pending);
+        let reader = Reader::new(name, way_in, Arc::clone(post), Arc::clone(&self.heard)).with(intake);
+        let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
+        self.run(pool, reader, writer);
+        Ok(())
+    }
+}
+
+/// What another process hands over of a connection.
+pub struct Inherited {
+    /// The socket.
+    pub stream: std::net::TcpStream,
+    /// What carries its routes.
+    pub link: Link,
+    /// What was read of a message whose end has not come.
+    pub pending: Vec<u8>,
+    /// What waits to be written.
+    pub unsent: Vec<u8>,
 }

@@ -9,6 +9,7 @@ pub mod config;
 mod connection;
 mod credit;
 mod ffi;
+mod handover;
 mod interfaces;
 mod latest;
 mod listening;
@@ -35,10 +36,11 @@ use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity};
-use sluice_machine::Machine;
+use sluice_bgp::table::Table;
 use sluice_shell::part::Planned;
 use sluice_shell::{
-    Component, Driver, EffectKind, Frame, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, clock,
+    Component, Driver, EffectKind, Frame, HandOverError, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, Sink,
+    Source, clock,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
@@ -52,7 +54,7 @@ use std::sync::Arc;
 use table::Letter;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 use tracing::{debug, info, warn};
 use writing::Note;
 
@@ -73,6 +75,9 @@ pub struct BgpShell {
     connections: RefCell<BTreeMap<Name, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<Interfaces>,
+    handover: handover::HandOver,
+    /// What runs as long as the process is registered.
+    tasks: RefCell<Vec<AbortHandle>>,
     entering: Point,
 }
 
@@ -114,6 +119,8 @@ impl BgpShell {
             connections: RefCell::default(),
             accepted: Cell::new(0),
             interfaces: RefCell::default(),
+            handover: handover::HandOver::default(),
+            tasks: RefCell::default(),
             frame,
         })
     }
@@ -275,6 +282,9 @@ impl BgpShell {
     }
 
     fn connect(self: &Rc<Self>, address: IpAddr, id: ConnectionId) {
+        if self.handover.is_asleep() {
+            return self.lost(address, id);
+        }
         let connection = self.new_connection((address, id));
         let me = Rc::clone(self);
         let task = tokio::task::spawn_local(async move {
@@ -299,6 +309,9 @@ impl BgpShell {
     /// A connection is there: made, or accepted.
     fn opened(self: &Rc<Self>, address: IpAddr, id: ConnectionId, stream: TcpStream) {
         let (Some(core), Some(connection)) = (self.core(), self.connection(address, id)) else { return };
+        if self.handover.is_asleep() {
+            return self.lost(address, id);
+        }
         let Ok(local) = stream.local_addr() else { return self.lost(address, id) };
         let endpoints = self.interfaces.borrow().endpoints(local.ip().to_canonical(), address);
         let pool = Rc::clone(&core.pool.borrow());
@@ -331,12 +344,21 @@ impl BgpShell {
             tables: tables.min(MOST_TABLES),
             source: self.frame.provenance.source(),
         };
-        let pool = Pool::start(settings.plan).map_err(|e| format!("no threads: {e}"))?;
         let control = Control::new(identity.clone(), clock::now());
+        let tables = control.make_tables();
+        self.identity.replace(Some(identity));
+        self.set_core(control, tables, settings.plan)?;
+        self.run_control();
+        Ok(())
+    }
+
+    /// There are control and tables from now on; control's timers do not fire yet.
+    fn set_core(self: &Rc<Self>, control: Control, made: Vec<Table>, plan: Plan) -> Result<(), String> {
+        let pool = Pool::start(plan).map_err(|e| format!("no threads: {e}"))?;
         let (main, letters) = mpsc::unbounded_channel();
         let mut tasks = Vec::new();
         let mut tables = Vec::new();
-        for (number, table) in control.make_tables().into_iter().enumerate() {
+        for (number, table) in made.into_iter().enumerate() {
             let (post, address) = table::Post::new(number, table, main.clone());
             tasks.push(pool.spawn(number, post.serve()));
             tables.push(address);
@@ -354,12 +376,19 @@ impl BgpShell {
             pool: RefCell::new(Rc::new(pool)),
             moving: tokio::sync::Mutex::new(()),
         });
-        self.identity.replace(Some(identity));
-        self.core.replace(Some(Rc::clone(&core)));
+        self.core.replace(Some(core));
         tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
-        let me = Rc::clone(self);
-        tokio::task::spawn_local(async move { core.driver.run_hooked(|| me.collect_all(), || {}).await });
         Ok(())
+    }
+
+    /// Fires control's timers, as long as the process lives or until it hands over.
+    fn run_control(self: &Rc<Self>) {
+        let Some(core) = self.core() else { return };
+        let me = Rc::clone(self);
+        let task = tokio::task::spawn_local(async move {
+            core.driver.run_hooked(|| me.collect_all(), || {}).await;
+        });
+        self.handover.controls(task.abort_handle());
     }
 
     /// Goes over to other threads; no session notices.
@@ -430,16 +459,44 @@ impl Component for BgpShell {
             me.rib.refresh();
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
-        tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again));
-        tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone()));
-        tokio::task::spawn_local(rib::pump(Rc::clone(&self)));
-        tokio::task::spawn_local(rib::refresh(Rc::clone(&self)));
-        let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move {
-            tokio::time::sleep(GRACE).await;
-            me.rib.look();
-        });
-        tokio::task::spawn_local(self.follow_interfaces(instance));
+        self.activate();
+        let looks_later = {
+            let me = Rc::clone(&self);
+            async move {
+                tokio::time::sleep(GRACE).await;
+                me.rib.look();
+            }
+        };
+        let tasks = [
+            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again)),
+            tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
+            tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
+            tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
+            tokio::task::spawn_local(looks_later),
+            tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
+        ];
+        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let before = self.tasks.replace(tasks);
+        before.iter().for_each(AbortHandle::abort);
+    }
+
+    async fn hand_over(self: Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
+        self.hand_over_to(to).await
+    }
+
+    async fn resume(self: Rc<Self>, instance: Option<String>) {
+        self.go_on().await;
+        if let Some(instance) = instance {
+            self.registered(instance).await;
+        }
+    }
+
+    async fn take_over(
+        self: Rc<Self>,
+        settings: config::Settings,
+        from: &mut Source,
+    ) -> Result<(), HandOverError> {
+        self.take_over_from(&settings, from).await
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {
@@ -486,11 +543,6 @@ impl Component for BgpShell {
         for connection in open {
             connection.closed().await;
         }
-    }
-
-    fn export_state(&self) -> Vec<u8> {
-        let state = self.with(|control| control.export());
-        state.and_then(|state| postcard::to_allocvec(&state).ok()).unwrap_or_default()
     }
 }
 

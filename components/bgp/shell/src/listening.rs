@@ -66,6 +66,16 @@ pub async fn refresh(shell: &Rc<BgpShell>, anew: bool) {
     }
 }
 
+/// Closes all, so that another process can open them.
+pub async fn close(shell: &Rc<BgpShell>) {
+    let _turn = shell.listening.turn.lock().await;
+    let listeners = shell.listening.listeners.take();
+    for listener in listeners.into_iter().flatten() {
+        listener.task.abort();
+        shell.sockets.close(listener.socket).await;
+    }
+}
+
 async fn open(shell: &Rc<BgpShell>, ipv4: bool) -> Option<Listener> {
     match shell.sockets.listen(ipv4).await {
         Ok((socket, listener)) => {

@@ -108,6 +108,9 @@ impl Outgoing {
 
     /// Puts a message of the session behind what waits already.
     pub fn push(&self, octets: Vec<u8>) {
+        if octets.is_empty() {
+            return;
+        }
         self.lock().waiting.push_back(Waiting { octets, table: None });
     }
 
@@ -190,6 +193,13 @@ impl Outgoing {
         let so_far = joiner.sent;
         self.sent.change(|sent| *sent = Some((clock::now(), so_far)));
         true
+    }
+
+    /// A copy of what waits to be written.
+    pub fn unsent(&self) -> Vec<u8> {
+        let stream = self.lock();
+        let all: Vec<u8> = stream.waiting.iter().flat_map(|w| w.octets.iter().copied()).collect();
+        all[stream.written..].to_vec()
     }
 
     /// Writes what the socket takes of what waits, once. `room` is told of tables that wait to hear that they may send more.

@@ -83,6 +83,16 @@ impl Reader {
         Reader { name, stream, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
     }
 
+    /// The same that goes on where another one was.
+    pub fn with(self, intake: Intake) -> Self {
+        Reader { intake, ..self }
+    }
+
+    /// What it read of a message whose end has not come.
+    pub fn pending(&self) -> Vec<u8> {
+        self.intake.pending().to_vec()
+    }
+
     /// Reads until the connection is gone, or the reader is to go to another thread.
     pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
         let mut size = LITTLE;

@@ -103,6 +103,7 @@ pub async fn pump(shell: Rc<BgpShell>) {
         side.changed.notified().await;
         while !side.batches.borrow().is_empty() {
             shell.origin.room().await;
+            shell.handover.awake().await;
             if side.stopped.get() {
                 return;
             }

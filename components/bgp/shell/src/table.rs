@@ -44,6 +44,10 @@ pub enum Letter {
     Settle(oneshot::Sender<()>),
     /// The table is to go to another thread.
     Halt,
+    /// The same as soon as nothing is left to do, and every neighbour was given what there is for it.
+    Rest,
+    /// That is not so any more.
+    GoOn,
 }
 
 /// Routes for the RIB.
@@ -120,6 +124,8 @@ pub struct Post {
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
+    /// It is to halt when it has come to rest.
+    resting: bool,
     out: Outbox<Told>,
 }
 
@@ -140,6 +146,7 @@ impl Post {
             space: Vec::new(),
             settling: Vec::new(),
             busy: false,
+            resting: false,
             out: Outbox::new(),
         };
         (post, address)
@@ -171,6 +178,11 @@ impl Post {
                 false => true,
             };
             self.tell();
+            if self.resting && self.is_at_rest() {
+                self.resting = false;
+                self.busy = true;
+                return self;
+            }
             // Others have their turn, unless there is nothing to do here anyway.
             if self.busy || !self.letters.is_empty() {
                 tokio::task::yield_now().await;
@@ -198,6 +210,8 @@ impl Post {
             }
             // What there is to say is looked for after every letter.
             Letter::Room | Letter::Halt => {}
+            Letter::Rest => self.resting = true,
+            Letter::GoOn => self.resting = false,
             Letter::Ask(question) => question(&mut self.table),
             Letter::Settle(waiting) => self.settling.push(waiting),
         }
@@ -270,6 +284,17 @@ impl Post {
             return None;
         }
         Some(batch)
+    }
+
+    /// Whether nothing is left to do, and nobody has yet to be given anything.
+    fn is_at_rest(&self) -> bool {
+        let mut peers = self.writers.keys();
+        !self.busy && self.letters.is_empty() && peers.all(|peer| !self.table.has_output(*peer))
+    }
+
+    /// The table, which is at rest.
+    pub fn table(&self) -> &Table {
+        &self.table
     }
 
     fn is_settled(&self) -> bool {

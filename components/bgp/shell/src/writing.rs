@@ -88,6 +88,16 @@ impl Writer {
         None
     }
 
+    /// Takes all notes, and writes what the socket takes now, without waiting.
+    pub fn write_what_waits(&mut self) {
+        while let Ok(note) = self.notes.try_recv() {
+            self.take(note);
+        }
+        let tables = &self.post.tables;
+        // An error is met again by whoever writes next.
+        while let Ok(Left::More) = self.outgoing.write(|table| tables[table].write(Letter::Room)) {}
+    }
+
     fn take(&mut self, note: Note) {
         match note {
             Note::Octets(octets) => self.outgoing.push(octets),

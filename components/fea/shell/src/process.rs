@@ -6,7 +6,7 @@ use crate::sockets::Sockets;
 use crate::{configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
 use sluice_fea::{Drive, Effect, Fea, Input};
-use sluice_machine::{Budget, Machine, Progress};
+use sluice_machine::{Budget, Progress};
 use sluice_shell::part::Planned;
 use sluice_shell::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
 use sluice_xrl::Service;
@@ -253,9 +253,5 @@ impl Component for FeaShell {
         self.input(Input::Configure(configuration));
         self.install_routes(installs_routes);
         Ok(())
-    }
-
-    fn export_state(&self) -> Vec<u8> {
-        postcard::to_allocvec(&self.with_core(|core| core.export())).unwrap_or_default()
     }
 }

@@ -12,6 +12,7 @@ pub mod commit;
 pub mod component;
 pub mod editors;
 pub mod event;
+pub mod handover;
 pub mod machine;
 pub mod watchdog;
 

@@ -195,10 +195,10 @@ impl Model {
         })
     }
 
-    /// The executable of a third party's component; `None` for those in this one.
-    pub fn executable(&self, class: &str) -> Option<PathBuf> {
-        let of_class = |p: &&Package| p.class.as_deref() == Some(class);
-        self.packages.iter().find(of_class)?.executable.clone()
+    /// The executables of third parties' components, by class.
+    pub fn executables(&self) -> BTreeMap<String, PathBuf> {
+        let all = self.packages.iter();
+        all.filter_map(|package| Some((package.class.clone()?, package.executable.clone()?))).collect()
     }
 
     /// The whole configuration as text, for a file.

@@ -8,6 +8,7 @@ mod configuration;
 mod configuration_service;
 mod durable;
 mod editing;
+mod handover;
 mod lockout;
 mod processes;
 mod revisions;
@@ -55,6 +56,7 @@ pub struct ManagerShell {
     router: Router,
     driver: Driver<Manager>,
     processes: Processes,
+    handovers: handover::HandOvers,
     me: Weak<ManagerShell>,
     model: Model,
     running: RefCell<Running>,
@@ -103,7 +105,7 @@ async fn serve(
         (own, Principal::all_powerful("manager")),
         (operator, Principal::all_powerful("operator")),
     ]);
-    let processes = Processes::new(&options.run_dir);
+    let processes = Processes::new(&options.run_dir, model.executables());
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
@@ -128,6 +130,7 @@ async fn serve(
         ManagerShell {
             driver: Driver::new(Manager::new(), effect),
             processes,
+            handovers: handover::HandOvers::default(),
             finder,
             router,
             me: me.clone(),
@@ -237,17 +240,10 @@ impl ManagerShell {
             Err(error) => return self.later_exit(class, error.to_string()),
         };
         self.finder.set_principal(secret, principal(&rights));
-        match self.processes.spawn(class, self.model.executable(class), &rights, &secret) {
-            Ok(mut child) => {
+        match self.processes.spawn(class, &rights, &secret) {
+            Ok(child) => {
                 self.driver_later(Input::Spawned(class.into()));
-                let (me, class) = (Rc::clone(self), class.to_string());
-                tokio::task::spawn_local(async move {
-                    let how = match child.wait().await {
-                        Ok(status) => status.to_string(),
-                        Err(error) => error.to_string(),
-                    };
-                    me.ended(&class, secret, how);
-                });
+                self.follow(secret, child);
             }
             Err(error) => {
                 self.finder.remove_principal(&secret);
@@ -256,17 +252,33 @@ impl ManagerShell {
         }
     }
 
-    fn ended(&self, class: &str, secret: [u8; 16], how: String) {
-        self.finder.remove_principal(&secret);
-        self.processes.forget(class);
-        let (was_told, wanted) = self.driver.with(|manager| {
-            manager.component(class).map_or((true, false), |c| (c.ends_as_told(), c.is_wanted()))
+    /// Waits for the end of a process.
+    fn follow(self: &Rc<Self>, secret: [u8; 16], mut child: tokio::process::Child) {
+        let (me, pid) = (Rc::clone(self), child.id().unwrap_or(0));
+        tokio::task::spawn_local(async move {
+            let how = match child.wait().await {
+                Ok(status) => status.to_string(),
+                Err(error) => error.to_string(),
+            };
+            me.ended(pid, secret, how);
         });
-        self.driver.input(Input::Exited(class.into(), how.clone()));
+    }
+
+    fn ended(&self, pid: u32, secret: [u8; 16], how: String) {
+        self.finder.remove_principal(&secret);
+        let class = self.processes.forget(pid);
+        if self.handovers.ended(pid, &how) {
+            return;
+        }
+        let Some(class) = class else { return };
+        let (was_told, wanted) = self.driver.with(|manager| {
+            manager.component(&class).map_or((true, false), |c| (c.ends_as_told(), c.is_wanted()))
+        });
+        self.driver.input(Input::Exited(class.clone(), how.clone()));
         match (was_told, wanted) {
             (true, true) => {} // it comes again
-            (true, false) => self.tell_commit(commit::Input::Restored(class.into())),
-            (false, _) => self.tell_commit(commit::Input::Failed(class.into(), how)),
+            (true, false) => self.tell_commit(commit::Input::Restored(class)),
+            (false, _) => self.tell_commit(commit::Input::Failed(class, how)),
         }
     }
 
@@ -290,8 +302,9 @@ impl ManagerShell {
             self.driver.input(Input::Adopt(spec));
             self.watch(&class);
             tokio::task::spawn_local(async move {
+                let pid = me.processes.pid(&class);
                 me.processes.wait_for_adopted(&class).await;
-                me.ended(&class, secret, "ended (adopted process)".into());
+                me.ended(pid, secret, "ended (adopted process)".into());
             });
         }
     }
@@ -310,6 +323,7 @@ impl ManagerShell {
     }
 
     async fn terminate(self: Rc<Self>, class: &str, end: End) {
+        self.handovers.cancel(class);
         let client = common::ComponentClient::new(&self.router, class).with_deadline(Duration::from_secs(2));
         if client.shutdown(common::ShutdownRequest { for_good: end == End::ForGood }).await.is_err() {
             self.processes.terminate(class);

@@ -4,6 +4,7 @@ use crate::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use sluice_shell::rights::Rights;
+use sluice_shell::{PREDECESSOR, successor_class};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -25,6 +26,10 @@ pub struct Processes {
     /// What runs could not be written down.
     unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
+    /// By class: the executable of those that are not this one's, and of those that were upgraded.
+    binaries: RefCell<BTreeMap<String, PathBuf>>,
+    /// The one that was in the place of the one promoted last.
+    before: RefCell<Option<PathBuf>>,
 }
 
 /// What is known of a process from the kernel.
@@ -45,13 +50,15 @@ pub struct Usage {
 }
 
 impl Processes {
-    /// None yet.
-    pub fn new(run_dir: &Path) -> Self {
+    /// None yet; `binaries`: the executables of third parties' components, by class.
+    pub fn new(run_dir: &Path, binaries: BTreeMap<String, PathBuf>) -> Self {
         Processes {
             run_dir: run_dir.into(),
             running: RefCell::default(),
             unwritten: Notify::new(),
             watched: RefCell::default(),
+            binaries: RefCell::new(binaries),
+            before: RefCell::default(),
         }
     }
 
@@ -60,16 +67,63 @@ impl Processes {
         self.watched.borrow_mut().insert(class.into())
     }
 
-    /// Starts a component's process: this executable again or that of a third party, unprivileged where that is possible.
-    pub fn spawn(
+    /// Starts a component's process: unprivileged where that is possible.
+    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
+        let binary = self.binaries.borrow().get(class).cloned();
+        let mut command = self.command(class, rights, binary.as_deref())?;
+        self.start(class, &mut command, secret, binary)
+    }
+
+    /// Starts the process that is to take over from the component's, which has the number `old`: of the same executable, or of
+    /// `binary`.
+    pub fn spawn_successor(
         &self,
         class: &str,
-        executable: Option<PathBuf>,
         rights: &Rights,
         secret: &[u8; 16],
+        binary: Option<&Path>,
+        old: u32,
     ) -> io::Result<Child> {
-        let executable = executable.map_or_else(std::env::current_exe, Ok)?;
-        let mut command = Command::new(executable);
+        let known = self.binaries.borrow().get(class).cloned();
+        let binary = binary.map(Path::to_path_buf).or(known);
+        let mut command = self.command(class, rights, binary.as_deref())?;
+        command.env(PREDECESSOR, old.to_string());
+        self.start(&next(class), &mut command, secret, binary)
+    }
+
+    /// The successor's process is the component's from now on, the component's before its last one; with `binary` the executable too.
+    pub fn promote(&self, class: &str, binary: Option<PathBuf>) {
+        self.exchange(class, &next(class), &last(class));
+        if let Some(binary) = binary {
+            let before = self.binaries.borrow_mut().insert(class.into(), binary);
+            self.before.replace(before);
+        }
+    }
+
+    /// It is not.
+    pub fn demote(&self, class: &str) {
+        self.exchange(class, &last(class), &next(class));
+        match self.before.take() {
+            Some(binary) => self.binaries.borrow_mut().insert(class.into(), binary),
+            None => self.binaries.borrow_mut().remove(class),
+        };
+    }
+
+    fn exchange(&self, class: &str, comes: &str, goes: &str) {
+        {
+            let mut running = self.running.borrow_mut();
+            let (new, old) = (running.remove(comes), running.remove(class));
+            running.extend(new.map(|r| (class.to_string(), r)));
+            running.extend(old.map(|r| (goes.to_string(), r)));
+        }
+        self.save();
+    }
+
+    fn command(&self, class: &str, rights: &Rights, binary: Option<&Path>) -> io::Result<Command> {
+        let mut command = match binary {
+            Some(binary) => Command::new(binary),
+            None => Command::new(std::env::current_exe()?),
+        };
         command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
         command.env_clear();
         for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "JOURNAL_STREAM", "RUST_BACKTRACE"] {
@@ -82,6 +136,16 @@ impl Processes {
         {
             command.uid(uid).gid(gid);
         }
+        Ok(command)
+    }
+
+    fn start(
+        &self,
+        key: &str,
+        command: &mut Command,
+        secret: &[u8; 16],
+        binary: Option<PathBuf>,
+    ) -> io::Result<Child> {
         let mut child = command.spawn()?;
         let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
         if let Some(mut stdin) = child.stdin.take() {
@@ -93,16 +157,25 @@ impl Processes {
             });
         }
         if let Some(pid) = child.id() {
-            self.running.borrow_mut().insert(class.into(), Recorded::new(pid, secret));
+            let mut recorded = Recorded::new(pid, secret);
+            recorded.binary = binary;
+            self.running.borrow_mut().insert(key.into(), recorded);
             self.save();
         }
         Ok(child)
     }
 
-    /// Processes of an earlier life of the manager that still run, with their secrets.
+    /// Processes of an earlier life of the manager that still run, with their secrets. A hand-over ends with the manager that was at it:
+    /// whoever is no component then is ended.
     pub fn adoptable(&self) -> Vec<(String, [u8; 16])> {
         let recorded = state::load(&self.run_dir);
-        let alive: BTreeMap<String, Recorded> = recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
+        let mut alive: BTreeMap<String, Recorded> =
+            recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
+        for (_, halfway) in alive.extract_if(.., |class, _| class.contains(':')) {
+            send(halfway.pid, Signal::SIGKILL);
+        }
+        let upgraded = alive.iter().filter_map(|(class, r)| Some((class.clone(), r.binary.clone()?)));
+        self.binaries.borrow_mut().extend(upgraded);
         let found = alive.iter().filter_map(|(class, r)| Some((class.clone(), r.secret()?))).collect();
         self.running.replace(alive);
         found
@@ -114,22 +187,36 @@ impl Processes {
         state::wait_for_end(&recorded).await;
     }
 
-    /// A process has ended.
-    pub fn forget(&self, class: &str) {
-        let gone = self.running.borrow_mut().remove(class);
-        if let Some(gone) = gone {
-            state::remove_sockets(&self.run_dir, gone.pid);
-        }
+    /// A process has ended: what it was.
+    pub fn forget(&self, pid: u32) -> Option<String> {
+        let class = {
+            let mut running = self.running.borrow_mut();
+            let class = running.iter().find(|(_, r)| r.pid == pid).map(|(class, _)| class.clone())?;
+            running.remove(&class);
+            class
+        };
+        state::remove_sockets(&self.run_dir, pid);
         self.save();
+        Some(class)
+    }
+
+    /// The number of a component's process; 0 if there is none.
+    pub fn pid(&self, class: &str) -> u32 {
+        self.running.borrow().get(class).map_or(0, |r| r.pid)
     }
 
     fn signal(&self, class: &str, signal: Signal) {
         if let Some(recorded) = self.running.borrow().get(class)
             && recorded.is_alive()
-            && let Ok(pid) = i32::try_from(recorded.pid)
         {
-            // It may end between the look and the signal; then there is nothing to do.
-            let _ = kill(Pid::from_raw(pid), signal);
+            send(recorded.pid, signal);
+        }
+    }
+
+    /// Ends the process of this number at once, if it is one of the router's.
+    pub fn kill_pid(&self, pid: u32) {
+        if self.running.borrow().values().any(|r| r.pid == pid && r.is_alive()) {
+            send(pid, Signal::SIGKILL);
         }
     }
 
@@ -179,6 +266,25 @@ impl Processes {
             info!("{} is written again", state::file(&self.run_dir).display());
         }
     }
+}
+
+fn send(pid: u32, signal: Signal) {
+    if let Ok(pid) = i32::try_from(pid)
+        && pid > 0
+    {
+        // It may end between the look and the signal; then there is nothing to do.
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// As what a successor's process is written down.
+fn next(class: &str) -> String {
+    successor_class(class)
+}
+
+/// As what the process before it is.
+fn last(class: &str) -> String {
+    format!("{class}:last")
 }
 
 /// What the kernel says of a process.

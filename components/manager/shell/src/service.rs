@@ -1,6 +1,7 @@
 //! The interface that the manager serves.
 
 use crate::ManagerShell;
+use crate::handover;
 use crate::processes::usage_of;
 use sluice_manager::Input;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -65,5 +66,23 @@ impl pb::Manager for Served {
     ) -> Result<pb::StopRouterReply, XrlError> {
         self.driver_later(Input::StopAll);
         Ok(pb::StopRouterReply {})
+    }
+
+    async fn restart(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RestartRequest,
+    ) -> Result<pb::RestartReply, XrlError> {
+        let outcome = handover::hand_over(self, &request.component, None).await;
+        outcome.map_err(|reason| XrlError::application(1, reason))
+    }
+
+    async fn upgrade(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UpgradeRequest,
+    ) -> Result<pb::RestartReply, XrlError> {
+        let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
+        outcome.map_err(|reason| XrlError::application(1, reason))
     }
 }

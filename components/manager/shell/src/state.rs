@@ -24,13 +24,16 @@ pub struct Recorded {
     /// When it started, in ticks since the host did: tells it from a later process of the same number.
     started: u64,
     secret: String,
+    /// Its executable, if it is not the router manager's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub binary: Option<PathBuf>,
 }
 
 impl Recorded {
     /// A process that was just started.
     pub fn new(pid: u32, secret: &[u8; 16]) -> Self {
         let secret = secret.iter().map(|b| format!("{b:02x}")).collect();
-        Recorded { pid, started: start_time(pid).unwrap_or(0), secret }
+        Recorded { pid, started: start_time(pid).unwrap_or(0), secret, binary: None }
     }
 
     /// Whether it still runs.
@@ -164,7 +167,7 @@ pub fn read_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
             run_dir.display()
         )
     })?;
-    let recorded = Recorded { pid: 0, started: 0, secret: hex.trim().into() };
+    let recorded = Recorded { pid: 0, started: 0, secret: hex.trim().into(), binary: None };
     recorded.secret().with_context(|| format!("{} is damaged; restart the router", path.display()))
 }
 

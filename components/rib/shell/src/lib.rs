@@ -14,7 +14,6 @@ use fib::FibPump;
 use interfaces::Interfaces;
 use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
-use sluice_machine::Machine;
 use sluice_rib::{Input, Output, Rib};
 use sluice_shell::part::Planned;
 use sluice_shell::{Component, Driver, Frame, Point, Prepared, RunOptions};
@@ -142,9 +141,5 @@ impl Component for RibShell {
 
     async fn apply(self: Rc<Self>, (): ()) -> Result<(), String> {
         Ok(())
-    }
-
-    fn export_state(&self) -> Vec<u8> {
-        postcard::to_allocvec(&self.driver.with(|rib| rib.export())).unwrap_or_default()
     }
 }

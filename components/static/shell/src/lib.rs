@@ -3,7 +3,6 @@
 pub mod config;
 
 use sluice_base::{Distance, Duration, TableId};
-use sluice_machine::Machine;
 use sluice_shell::part::Planned;
 use sluice_shell::{Component, Driver, Frame, Prepared, RibOrigin, RibOriginSettings, RunOptions};
 use sluice_static::{Input, Output, Static};
@@ -137,10 +136,6 @@ impl Component for StaticShell {
         if for_good {
             self.origin.unregister().await;
         }
-    }
-
-    fn export_state(&self) -> Vec<u8> {
-        postcard::to_allocvec(&self.driver.with(|machine| machine.export())).unwrap_or_default()
     }
 }
 

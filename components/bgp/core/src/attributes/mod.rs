@@ -59,7 +59,7 @@ impl fmt::Display for Origin {
 }
 
 /// What the decision process compares of a set.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct View {
     /// LOCAL_PREF, or [`DEFAULT_LOCAL_PREF`].
     pub local_pref: u32,

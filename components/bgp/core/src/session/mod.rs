@@ -7,6 +7,7 @@
 
 mod config;
 mod fsm;
+mod handover;
 mod negotiation;
 mod states;
 #[cfg(test)]
@@ -14,6 +15,7 @@ mod tests;
 
 pub use config::{ConnectionId, Direction, Families, SessionConfig};
 pub use fsm::{State, Timer};
+pub use handover::SessionState;
 pub use negotiation::Negotiated;
 
 use crate::event::{DownReason, SessionEvent};
@@ -104,16 +106,6 @@ pub struct MessageCounters {
     pub keepalive: u64,
     /// ROUTE-REFRESH.
     pub route_refresh: u64,
-}
-
-/// The state that outlives a session's process. A TCP connection does not, so what remains is what the operator wanted
-/// and how often the session failed.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SessionState {
-    /// Whether the session was started.
-    pub started: bool,
-    /// ConnectRetryCounter (RFC 4271, section 8).
-    pub failures: u32,
 }
 
 /// A peer's session.
@@ -461,14 +453,11 @@ impl Machine for Session {
     }
 
     fn export(&self) -> SessionState {
-        SessionState { started: self.started, failures: self.primary.failures.all }
+        self.export_state()
     }
 
     fn import(&mut self, now: Instant, state: SessionState, out: &mut Outbox<Output>) {
-        self.primary.failures.all = state.failures;
-        if state.started {
-            self.handle(now, Input::Start, out);
-        }
+        self.import_state(now, state, out);
     }
 }
 

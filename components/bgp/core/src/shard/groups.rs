@@ -298,6 +298,29 @@ impl<P: Unicast> Groups<P> {
         }
     }
 
+    /// Takes it that all members know all that there is to tell: they were told by another process. For groups that have told
+    /// nothing yet.
+    pub fn assume_told(&mut self, core: &Core<P>) {
+        let mut told: Vec<Group<P>> = Vec::new();
+        for group in self.groups.drain(..).flatten() {
+            match told.iter_mut().find(|known| known.key == group.key) {
+                Some(known) => known.members.extend(group.members),
+                None => told.push(group),
+            }
+        }
+        for mut group in told {
+            let key = group.key;
+            while !group.branch.is_idle(core.queue.end()) {
+                group.branch.gather(core, BLOCK_CHANGES, |path| key.exports(core, path), &mut self.items);
+                self.items.clear();
+            }
+            group.members.iter_mut().for_each(|m| m.end_of_rib = true);
+            group.members.sort_unstable_by_key(|m| m.peer);
+            group.check = self.checking.then(|| Box::new(CheckStage::late()));
+            self.add(group);
+        }
+    }
+
     /// Every branch's cursor, to move and to take the least of.
     pub fn cursors(&mut self) -> impl Iterator<Item = &mut u64> {
         self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)

@@ -13,6 +13,7 @@ use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, Unicast, header};
 use alloc::boxed::Box;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 /// What a message does for the members of the group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -53,7 +54,7 @@ struct Draft {
 }
 
 /// What copying a message to a member told it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sent {
     /// UPDATE messages.
     pub updates: u64,

@@ -121,7 +121,31 @@ impl<P: Prefix> Resolver<P> {
     }
 
     fn store(&mut self, next_hop: NextHop, resolution: Resolution) -> u32 {
-        let hop = Hop { next_hop, sets: 1, resolution, log: Vec::new(), paths: 0, redecide: None };
+        self.store_with(next_hop, resolution, 1)
+    }
+
+    /// What another process knew of a next hop; the RIB has yet to be asked, but what is known stands until it answers.
+    pub fn restore(&mut self, next_hop: NextHop, resolution: Resolution) {
+        if !self.by_address.contains_key(&next_hop) {
+            self.store_with(next_hop, resolution, 0);
+        }
+    }
+
+    /// Forgets restored next hops that no attribute set has.
+    pub fn drop_unused(&mut self) {
+        let unused = |h: &Option<Hop>| h.as_ref().is_some_and(|h| h.sets == 0);
+        for id in 0..self.hops.len() {
+            if unused(&self.hops[id])
+                && let Some(hop) = self.hops[id].take()
+            {
+                self.by_address.remove(&hop.next_hop);
+                self.free.push(id as u32);
+            }
+        }
+    }
+
+    fn store_with(&mut self, next_hop: NextHop, resolution: Resolution, sets: u32) -> u32 {
+        let hop = Hop { next_hop, sets, resolution, log: Vec::new(), paths: 0, redecide: None };
         let id = match self.free.pop() {
             Some(id) => {
                 self.hops[id as usize] = Some(hop);

@@ -3,8 +3,8 @@
 //! Control is one machine however many threads carry routes. It never sees a route: it tells the tables what to do by
 //! [`Order`]s, gives each session that comes up a [`Link`] for whoever carries its octets, and hears what became of it.
 
-use super::SpeakerState;
 use super::config::{Config, Identity, NeighborConfig};
+use super::handover::SpeakerState;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
@@ -63,6 +63,10 @@ pub enum Input {
     Reset(IpAddr, String),
     /// The operator wants a neighbour asked for all its routes (RFC 2918).
     Refresh(IpAddr),
+    /// The router will be silent for a while: every neighbour with a session hears a word.
+    Pause,
+    /// It is not any more: silence of neighbours counts from now on.
+    GoOn,
 }
 
 /// What is to be done.
@@ -89,12 +93,12 @@ pub enum Output {
 /// A router's BGP but for its routes.
 pub struct Control {
     pub(super) peers: Peers,
-    networks: BTreeSet<IpPrefix>,
+    pub(super) networks: BTreeSet<IpPrefix>,
     questions4: Questions<Ipv4Prefix>,
     questions6: Questions<Ipv6Prefix>,
     spread: Spread,
-    started: Instant,
-    all_told: bool,
+    pub(super) started: Instant,
+    pub(super) all_told: bool,
 }
 
 impl Control {
@@ -125,7 +129,7 @@ impl Control {
         core::iter::repeat_with(table).take(self.spread.tables()).collect()
     }
 
-    fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
+    pub(super) fn configure(&mut self, now: Instant, config: Config, out: &mut Outbox<Output>) {
         self.peers.configure(now, config.neighbors, out);
         let networks: BTreeSet<IpPrefix> = config.networks.into_iter().collect();
         let old = core::mem::replace(&mut self.networks, networks);
@@ -252,6 +256,8 @@ impl Machine for Control {
                     peers.ask_for_refresh(index, out);
                 }
             }
+            Input::Pause => peers.pause(now, out),
+            Input::GoOn => peers.go_on(now, out),
         }
     }
 
@@ -264,10 +270,10 @@ impl Machine for Control {
     }
 
     fn export(&self) -> SpeakerState {
-        SpeakerState { config: self.config() }
+        self.export_state()
     }
 
     fn import(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
-        self.handle(now, Input::Configure(state.config), out);
+        self.import_state(now, state, out);
     }
 }

@@ -16,6 +16,7 @@
 
 mod config;
 pub mod control;
+mod handover;
 mod neighbors;
 mod peer;
 mod peers;
@@ -24,6 +25,7 @@ mod view;
 
 pub use config::{Config, Identity, NeighborConfig, Touched};
 pub use control::Control;
+pub use handover::SpeakerState;
 pub use peer::Link;
 pub use view::{NeighborView, PrefixCounts, Summary};
 
@@ -32,7 +34,7 @@ use crate::intake::{Intake, Taken};
 use crate::reader::Batches;
 use crate::session::ConnectionId;
 use crate::shard::Interest;
-use crate::table::{Sharded, Table, Tables, Told};
+use crate::table::{self, Sharded, Table, TablePart, Tables, Told};
 use crate::writer::{Endpoints, Writer};
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -91,17 +93,23 @@ pub enum Output {
     Event(Event),
 }
 
-/// The state that outlives a process: what was configured.
+/// A whole router's state: to be exported when every peer was told everything.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct SpeakerState {
-    /// The configuration.
-    pub config: Config,
+pub struct RouterState {
+    /// Who the neighbours are, and which sessions are up.
+    pub control: SpeakerState,
+    /// All paths.
+    pub parts: Vec<TablePart>,
+    /// What was read of messages whose end has not come.
+    pub pending: Vec<(IpAddr, ConnectionId, Vec<u8>)>,
 }
 
 /// A connection, as its octets are carried.
 #[derive(Default)]
 struct Carrier {
     intake: Intake,
+    /// What another process read of a message whose end has not come.
+    pending: Vec<u8>,
     /// While its session is up.
     writer: Option<Writer>,
     /// Whether the driver knows that there is something to write.
@@ -212,7 +220,10 @@ impl Speaker {
                 Do::Send(address, connection, octets) => out.push(Output::Send(address, connection, octets)),
                 Do::Up(address, connection, link) => {
                     if let Some(carrier) = self.carriers.get_mut(&(address, connection)) {
-                        carrier.intake.open(link.reading);
+                        match core::mem::take(&mut carrier.pending) {
+                            pending if pending.is_empty() => carrier.intake.open(link.reading),
+                            pending => carrier.intake = Intake::resumed(link.reading, pending),
+                        }
                         carrier.writer = Some(link.writer);
                     }
                 }
@@ -329,7 +340,7 @@ impl Speaker {
 impl Machine for Speaker {
     type Input = Input;
     type Output = Output;
-    type State = SpeakerState;
+    type State = RouterState;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         use control::Input as Do;
@@ -386,11 +397,29 @@ impl Machine for Speaker {
         progress
     }
 
-    fn export(&self) -> SpeakerState {
-        self.control.export()
+    fn export(&self) -> RouterState {
+        let pending = self.carriers.iter().filter(|(_, c)| c.intake.reading().is_some());
+        RouterState {
+            control: self.control.export(),
+            parts: self.tables.iter().flat_map(Table::parts).collect(),
+            pending: pending.map(|((a, c), carrier)| (*a, *c, carrier.intake.pending().to_vec())).collect(),
+        }
     }
 
-    fn import(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
-        self.handle(now, Input::Configure(state.config), out);
+    fn import(&mut self, now: Instant, state: RouterState, out: &mut Outbox<Output>) {
+        for (address, connection, pending) in state.pending {
+            let carrier = Carrier { pending, ..Carrier::default() };
+            self.carriers.insert((address, connection), carrier);
+        }
+        let mut control_out = Outbox::new();
+        self.control.import(now, state.control, &mut control_out);
+        self.carry_out(now, &mut control_out, out);
+        let spread = self.control.spread();
+        for part in state.parts {
+            table::import(&mut self.tables, spread, part);
+        }
+        self.tables.iter_mut().for_each(Table::assume_told);
+        // The RIB may be another too, and answers by number.
+        self.handle(now, Input::RibRestarted, out);
     }
 }

@@ -34,8 +34,8 @@ pub(super) struct Peer {
     /// What this session, and earlier ones, read and wrote.
     pub read: ReaderCounters,
     pub sent: Sent,
-    read_before: ReaderCounters,
-    sent_before: Sent,
+    pub read_before: ReaderCounters,
+    pub sent_before: Sent,
 }
 
 impl Peer {
@@ -63,6 +63,11 @@ impl Peer {
         self.connections.retain(|(known, _)| *known != id);
     }
 
+    /// This router's addresses on a connection.
+    pub fn endpoints(&self, id: ConnectionId) -> Option<Endpoints> {
+        self.connections.iter().find(|(known, _)| *known == id).map(|(_, endpoints)| *endpoints)
+    }
+
     pub fn info(&self, negotiated: &Negotiated) -> PeerInfo {
         let internal = self.session.config().is_internal();
         PeerInfo {
@@ -84,7 +89,7 @@ impl Peer {
         source: u16,
     ) -> Option<(Link, Outlet)> {
         let outlet = self.outlet(id, negotiated)?;
-        let endpoints = self.connections.iter().find(|(known, _)| *known == id)?.1;
+        let endpoints = self.endpoints(id)?;
         let config = self.session.config();
         let rules = ReceiveRules {
             local_as: config.local_as,
@@ -108,9 +113,9 @@ impl Peer {
     }
 
     fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<Outlet> {
-        let (_, endpoints) = self.connections.iter().find(|(known, _)| *known == id)?;
+        let endpoints = self.endpoints(id)?;
         let internal = self.session.config().is_internal();
-        Some(Outlet::new(negotiated, internal, &self.config, endpoints))
+        Some(Outlet::new(negotiated, internal, &self.config, &endpoints))
     }
 
     /// How the neighbour is told routes as it is configured now, if its session is up.

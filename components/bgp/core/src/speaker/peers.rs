@@ -23,9 +23,9 @@ pub(super) struct Peers {
     pub rng: Rng,
     pub peers: Vec<Option<Box<Peer>>>,
     pub by_address: BTreeMap<IpAddr, PeerIndex>,
-    spread: Spread,
+    pub spread: Spread,
     /// The number of the newest session.
-    life: Life,
+    pub life: Life,
     /// Of which numbers how many tables have yet to forget the routes, and of which session.
     leaving: BTreeMap<PeerIndex, (Life, usize)>,
     provenance: Provenance,
@@ -148,7 +148,7 @@ impl Peers {
         self.session_out = session_out;
     }
 
-    fn session_outputs(
+    pub fn session_outputs(
         &mut self,
         index: PeerIndex,
         session_out: &mut Outbox<session::Output>,

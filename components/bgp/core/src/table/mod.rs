@@ -4,9 +4,11 @@
 //! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it has to say on its own is [`Told`]. Who
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
+mod handover;
 mod spread;
 mod view;
 
+pub use handover::{TablePart, fingerprint, import};
 pub use spread::Spread;
 pub use view::{NextHops, Tables};
 

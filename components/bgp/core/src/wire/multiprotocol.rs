@@ -2,6 +2,7 @@
 
 use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use serde::{Deserialize, Serialize};
 use sluice_wire::Cursor;
 
 /// The value of an MP_REACH_NLRI attribute.
@@ -57,7 +58,7 @@ impl<'a> MpUnreach<'a> {
 }
 
 /// Where a route goes next: what its NEXT_HOP attribute or MP_REACH_NLRI says.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NextHop {
     /// The address; for IPv6 the global one.
     pub address: IpAddr,

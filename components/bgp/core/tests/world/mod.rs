@@ -53,6 +53,9 @@ pub struct World {
     pub cut: Vec<(IpAddr, IpAddr)>,
     /// Whether octets get lost, while connections stand.
     pub silent: bool,
+    /// Whether octets arrive in two pieces, one after the other.
+    pub cut_messages: bool,
+    cut_until: BTreeMap<End, Instant>,
     numbers: u32,
     out: Outbox<Output>,
 }
@@ -88,6 +91,8 @@ impl World {
             ends: BTreeMap::new(),
             cut: vec![],
             silent: false,
+            cut_messages: false,
+            cut_until: BTreeMap::new(),
             numbers: 0,
             out: Outbox::new(),
         }
@@ -167,8 +172,32 @@ impl World {
 
     fn send(&mut self, end: End, octets: Vec<u8>) {
         if let Some(&(other, address, connection)) = self.ends.get(&end).filter(|_| !self.silent) {
+            if self.cut_messages {
+                let (head, tail) = octets.split_at(octets.len() * 2 / 3);
+                // The second piece a while later, and what is sent next behind it.
+                let first = self.now.max(self.cut_until.get(&end).copied().unwrap_or(self.now)) + LATENCY;
+                self.cut_until.insert(end, first);
+                for (at, piece) in [(first, head), (first + LATENCY, tail)] {
+                    let input = Input::Received(address, connection, piece.to_vec());
+                    self.arrivals.push_back((at, other, Arrival::Input(input)));
+                }
+                self.arrivals.make_contiguous().sort_by_key(|(at, ..)| *at);
+                return;
+            }
             self.later(other, Arrival::Input(Input::Received(address, connection, octets)));
         }
+    }
+
+    /// Lets a router do what it has to do without any time passing.
+    pub fn rest(&mut self, router: usize) {
+        while self.work(router) {}
+    }
+
+    /// Puts another process in a router's place, which says this.
+    pub fn replace(&mut self, router: usize, speaker: Speaker, said: Vec<Output>) {
+        self.routers[router].speaker = speaker;
+        said.into_iter().for_each(|output| self.out.push(output));
+        self.carry_out(router);
     }
 
     fn close(&mut self, end: End) {

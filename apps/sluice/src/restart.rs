@@ -1,0 +1,89 @@
+//! `sluice restart` and `sluice upgrade`: a new process in a component's place, which nobody outside notices.
+
+use crate::Where;
+use crate::connect::with_router;
+use crate::output::{self, Failure};
+use serde_json::json;
+use sluice_xrl::XrlError;
+use sluice_xrl::idl::manager::v1 as pb;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// How long it may take; the router manager's own limits come before.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What is replaced, and by what.
+#[derive(clap::Args)]
+pub struct RestartArgs {
+    /// The component, as `sluice show processes` names it.
+    pub component: String,
+}
+
+/// The same with another executable.
+#[derive(clap::Args)]
+pub struct UpgradeArgs {
+    /// The component, as `sluice show processes` names it.
+    pub component: String,
+    /// The executable that runs it from now on.
+    #[arg(long)]
+    pub binary: PathBuf,
+}
+
+/// Replaces a component's process by one of the same executable.
+pub fn restart(args: RestartArgs, place: &Where) -> Result<(), Failure> {
+    replace(args.component, None, place)
+}
+
+/// Replaces a component's process by one of another executable.
+pub fn upgrade(args: UpgradeArgs, place: &Where) -> Result<(), Failure> {
+    let shown = args.binary.display().to_string();
+    let binary = args.binary.canonicalize().map_err(|e| Failure::failed(format!("{shown}: {e}")))?;
+    let binary = binary.into_os_string().into_string();
+    let binary = binary.map_err(|_| Failure::failed(format!("{shown}: the path is not UTF-8")))?;
+    replace(args.component, Some(binary), place)
+}
+
+fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(), Failure> {
+    let as_json = place.json;
+    with_router(place, move |router| async move {
+        let client = pb::ManagerClient::new(&router, "manager").with_deadline(DEADLINE);
+        if !as_json {
+            println!("{component}: a new process is started beside the old one");
+        }
+        let reply = match binary {
+            None => client.restart(pb::RestartRequest { component: component.clone() }).await,
+            Some(binary) => client.upgrade(pb::UpgradeRequest { component: component.clone(), binary }).await,
+        };
+        let reply = reply.map_err(|error| match error {
+            XrlError::Application { message, .. } => {
+                Failure::failed(format!("{component} was not replaced, the old process goes on: {message}"))
+            }
+            other => other.into(),
+        })?;
+        match as_json {
+            true => output::print_json(&json!({
+                "component": component,
+                "old_pid": reply.old_pid,
+                "new_pid": reply.new_pid,
+                "version": reply.version,
+                "octets": reply.octets,
+                "descriptors": reply.descriptors,
+                "started_ms": reply.started_ms,
+                "handed_over_ms": reply.handed_over_ms,
+                "taken_over_ms": reply.taken_over_ms,
+            })),
+            false => {
+                println!(
+                    "{:>7} ms  process {} waits for what process {} has",
+                    reply.started_ms, reply.new_pid, reply.old_pid
+                );
+                println!(
+                    "{:>7} ms  {} octets of state and {} sockets are handed over and checked",
+                    reply.handed_over_ms, reply.octets, reply.descriptors
+                );
+                println!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version);
+            }
+        }
+        Ok(())
+    })
+}

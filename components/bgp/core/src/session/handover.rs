@@ -1,0 +1,112 @@
+//! A session on its way to another process: with its connection, if it is up.
+
+use super::fsm::{Event, Failures, Fsm};
+use super::{ConnectionId, MessageCounters, Negotiated, Output, Session, State, Timer, Which};
+use crate::event::DownReason;
+use crate::wire::Open;
+use serde::{Deserialize, Serialize};
+use sluice_base::Instant;
+use sluice_machine::{Machine, Outbox};
+
+/// The state that outlives a session's process: what the operator wanted, how it went, and the session itself if it is up. One that is
+/// not is begun anew.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SessionState {
+    /// Whether the session was started.
+    pub started: bool,
+    /// The number of the next connection.
+    next_connection: u32,
+    /// How often it failed in a row: in all, and with something wrong; and whether the last time was of these.
+    failures: (u32, u32, bool),
+    sent: MessageCounters,
+    received: MessageCounters,
+    last_down: Option<(Instant, DownReason)>,
+    flaps: u64,
+    established: Option<Established>,
+}
+
+/// A session that is up.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct Established {
+    connection: ConnectionId,
+    negotiated: Negotiated,
+    peer_open: Option<Open>,
+    /// When the next KEEPALIVE is due.
+    keepalive: Option<Instant>,
+    since: Instant,
+}
+
+impl SessionState {
+    /// The connection of a session that is up.
+    pub fn connection(&self) -> Option<ConnectionId> {
+        self.established.as_ref().map(|e| e.connection)
+    }
+
+    /// What both sides of a session that is up agreed on.
+    pub fn negotiated(&self) -> Option<&Negotiated> {
+        self.established.as_ref().map(|e| &e.negotiated)
+    }
+}
+
+impl Session {
+    pub(super) fn export_state(&self) -> SessionState {
+        let established = self.established().zip(self.primary.negotiated).zip(self.established_at);
+        let failures = self.primary.failures;
+        SessionState {
+            started: self.started,
+            next_connection: self.next_connection,
+            failures: (failures.all, failures.errors, failures.last_is_error),
+            sent: self.sent,
+            received: self.received,
+            last_down: self.last_down.clone(),
+            flaps: self.flaps,
+            established: established.map(|((connection, negotiated), since)| Established {
+                connection,
+                negotiated,
+                peer_open: self.primary.peer_open.clone(),
+                keepalive: self.primary.timers.deadline(Timer::Keepalive),
+                since,
+            }),
+        }
+    }
+
+    pub(super) fn import_state(&mut self, now: Instant, state: SessionState, out: &mut Outbox<Output>) {
+        let (all, errors, last_is_error) = state.failures;
+        self.next_connection = state.next_connection;
+        (self.sent, self.received) = (state.sent, state.received);
+        (self.last_down, self.flaps) = (state.last_down, state.flaps);
+        match state.established {
+            Some(established) => {
+                self.started = state.started;
+                self.established_at = Some(established.since);
+                let mut fsm = Fsm::new(State::Established);
+                fsm.connection = Some(established.connection);
+                fsm.negotiated = Some(established.negotiated);
+                fsm.peer_open = established.peer_open;
+                if let Some(at) = established.keepalive {
+                    fsm.timers.start(now, Timer::Keepalive, at.saturating_since(now));
+                }
+                // The peer was heard of when its messages were last read; what came since waits to be read.
+                fsm.restart_hold(now);
+                self.primary = fsm;
+            }
+            None if state.started => self.handle(now, super::Input::Start, out),
+            None => {}
+        }
+        self.primary.failures = Failures { all, errors, last_is_error };
+    }
+
+    /// Nothing will be said for a while: the peer's hold timer begins anew.
+    pub(crate) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        if self.established().is_some() {
+            self.step(now, Which::Primary, Event::Expired(Timer::Keepalive), out);
+        }
+    }
+
+    /// What the peer said meanwhile was not read: its silence counts from now on.
+    pub(crate) fn go_on(&mut self, now: Instant) {
+        if self.established().is_some() {
+            self.primary.restart_hold(now);
+        }
+    }
+}

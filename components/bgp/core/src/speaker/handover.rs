@@ -1,0 +1,160 @@
+//! Control on its way to another process: who the neighbours are, and the sessions that are up.
+
+use super::config::{Config, Identity};
+use super::control::{Control, Output};
+use super::peer::Peer;
+use super::peers::Peers;
+use crate::reader::ReaderCounters;
+use crate::session::{self, ConnectionId, SessionState};
+use crate::shard::{PeerIndex, Sent};
+use crate::table::{Life, Order};
+use crate::writer::{Endpoints, Writer};
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::net::IpAddr;
+use serde::{Deserialize, Serialize};
+use sluice_base::Instant;
+use sluice_machine::{Machine, Outbox};
+
+/// What control knows, in a form that outlives it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct SpeakerState {
+    /// What holds for the life of a router: the tables of the next process spread prefixes as those before.
+    pub identity: Identity,
+    /// The configuration.
+    pub config: Config,
+    peers: Vec<PeerState>,
+    life: Life,
+    started: Instant,
+    all_told: bool,
+}
+
+/// A neighbour.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+struct PeerState {
+    address: IpAddr,
+    index: u16,
+    session: SessionState,
+    life: Option<Life>,
+    end_of_rib: [bool; 2],
+    endpoints: Option<Endpoints>,
+    /// In this session, and in those before.
+    read: [ReaderCounters; 2],
+    sent: [Sent; 2],
+}
+
+impl SpeakerState {
+    /// The connections of sessions that are up.
+    pub fn established(&self) -> impl Iterator<Item = (IpAddr, ConnectionId)> {
+        self.peers.iter().filter_map(|p| Some((p.address, p.session.connection()?)))
+    }
+}
+
+impl Control {
+    pub(super) fn export_state(&self) -> SpeakerState {
+        let peers = &self.peers;
+        let neighbors = peers.addresses().filter_map(|a| peers.config(a).cloned());
+        let states = peers.by_address.iter().filter_map(|(address, index)| {
+            let peer = peers.peers.get(usize::from(index.0))?.as_deref()?;
+            Some(peer.export_state(*address, *index))
+        });
+        SpeakerState {
+            identity: peers.identity.clone(),
+            config: Config {
+                neighbors: neighbors.collect(),
+                networks: self.networks.iter().copied().collect(),
+            },
+            peers: states.collect(),
+            life: peers.life,
+            started: self.started,
+            all_told: self.all_told,
+        }
+    }
+
+    pub(super) fn import_state(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
+        (self.started, self.all_told) = (state.started, state.all_told);
+        self.peers.life = state.life;
+        for peer in state.peers {
+            let config = state.config.neighbors.iter().find(|n| n.address == peer.address);
+            if let Some(config) = config {
+                let new = Peer::new(config.clone(), &self.peers.identity, self.peers.rng.next_u64());
+                self.peers.import(now, peer, new, out);
+            }
+        }
+        self.configure(now, state.config, out);
+    }
+}
+
+impl Peer {
+    fn export_state(&self, address: IpAddr, index: PeerIndex) -> PeerState {
+        PeerState {
+            address,
+            index: index.0,
+            session: self.session.export(),
+            life: self.life,
+            end_of_rib: self.end_of_rib,
+            endpoints: self.session.established().and_then(|id| self.endpoints(id)),
+            read: [self.read, self.read_before],
+            sent: [self.sent, self.sent_before],
+        }
+    }
+}
+
+impl Peers {
+    fn import(&mut self, now: Instant, state: PeerState, peer: Peer, out: &mut Outbox<Output>) {
+        let (index, address) = (PeerIndex(state.index), state.address);
+        let place = usize::from(state.index);
+        // Number 0 is the router itself.
+        if place == 0 || place > Self::MOST_NEIGHBORS {
+            return;
+        }
+        if self.peers.len() <= place {
+            self.peers.resize_with(place + 1, || None);
+        }
+        let peer = &mut **self.peers[place].insert(Box::new(peer));
+        self.by_address.insert(address, index);
+        [peer.read, peer.read_before] = state.read;
+        [peer.sent, peer.sent_before] = state.sent;
+        let up = state.session.connection().zip(state.session.negotiated().copied()).zip(state.endpoints);
+        let mut session_out = Outbox::new();
+        peer.session.import(now, state.session, &mut session_out);
+        if let (Some(((connection, negotiated), endpoints)), Some(life)) = (up, state.life) {
+            peer.opened(connection, endpoints);
+            peer.end_of_rib = state.end_of_rib;
+            let info = peer.info(&negotiated);
+            let (spread, source) = (self.spread, self.identity.source);
+            if let Some((mut link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source) {
+                link.reading.reader.counters = state.read[0];
+                link.writer = Writer::resumed(index, spread.tables(), state.sent[0]);
+                out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
+                out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
+                out.push(Output::Up(address, connection, Box::new(link)));
+            }
+        }
+        self.session_outputs(index, &mut session_out, out);
+    }
+
+    /// Nothing will be said for a while.
+    pub(super) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        self.each_session(out, |session, session_out| session.pause(now, session_out));
+    }
+
+    /// What was said meanwhile is read from now on.
+    pub(super) fn go_on(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        self.each_session(out, |session, _| session.go_on(now));
+    }
+
+    fn each_session(
+        &mut self,
+        out: &mut Outbox<Output>,
+        act: impl Fn(&mut session::Session, &mut Outbox<session::Output>),
+    ) {
+        let mut session_out = Outbox::new();
+        for place in 1..self.peers.len() {
+            if let Some(peer) = &mut self.peers[place] {
+                act(&mut peer.session, &mut session_out);
+            }
+            self.session_outputs(PeerIndex(place as u16), &mut session_out, out);
+        }
+    }
+}

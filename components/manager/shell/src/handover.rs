@@ -1,0 +1,216 @@
+//! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
+
+use crate::{ManagerShell, principal, random_secret};
+use sluice_manager::handover::{HandOver, Input, Output};
+use sluice_manager::{Input as ManagerInput, Phase};
+use sluice_shell::{Driver, successor_class};
+use sluice_xrl::LifeEvent;
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::manager::v1 as pb;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
+use tracing::{info, warn};
+
+/// How long an answer may take: the core's limits come before.
+const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The hand-overs under way, by class.
+#[derive(Default)]
+pub struct HandOvers(RefCell<BTreeMap<String, Rc<UnderWay>>>);
+
+/// A hand-over under way.
+struct UnderWay {
+    class: String,
+    binary: Option<PathBuf>,
+    driver: Driver<HandOver>,
+    task: Cell<Option<AbortHandle>>,
+    old: u32,
+    new: Cell<u32>,
+    began: Instant,
+    report: RefCell<pb::RestartReply>,
+    told: Cell<Option<oneshot::Sender<Result<pb::RestartReply, String>>>>,
+}
+
+impl HandOvers {
+    fn of(&self, class: &str) -> Option<Rc<UnderWay>> {
+        self.0.borrow().get(class).cloned()
+    }
+
+    /// A process has ended; whether that concerned a hand-over and nobody else.
+    pub fn ended(&self, pid: u32, how: &str) -> bool {
+        let concerned = self.0.borrow().values().find(|u| pid == u.old || pid == u.new.get()).cloned();
+        let Some(under_way) = concerned else { return false };
+        under_way.driver.input(match pid == under_way.old {
+            true => Input::OldEnded(how.into()),
+            false => Input::NewEnded(how.into()),
+        });
+        true
+    }
+
+    /// A component is to end: it is not handed over any more.
+    pub fn cancel(&self, class: &str) {
+        if let Some(under_way) = self.of(class) {
+            under_way.driver.input(Input::Cancel(format!("{class} is to end")));
+        }
+    }
+}
+
+/// Puts a new process in a component's place: of this executable, or of another.
+pub async fn hand_over(
+    shell: &Rc<ManagerShell>,
+    class: &str,
+    binary: Option<PathBuf>,
+) -> Result<pb::RestartReply, String> {
+    let phase = shell.driver.with(|m| m.component(class).map(|c| c.phase));
+    match phase {
+        None => return Err(format!("there is no component {class}")),
+        Some(Phase::Ready) => {}
+        Some(phase) => return Err(format!("{class} is {}; only one that runs is replaced", phase.name())),
+    }
+    if shell.handovers.of(class).is_some() {
+        return Err(format!("{class} is being replaced already"));
+    }
+    let (told, outcome) = oneshot::channel();
+    let old = shell.processes.pid(class);
+    let under_way = Rc::new_cyclic(|me: &Weak<UnderWay>| {
+        let (me, shell) = (me.clone(), Rc::downgrade(shell));
+        let effect = move |output| {
+            if let (Some(me), Some(shell)) = (me.upgrade(), shell.upgrade()) {
+                me.carry_out(&shell, output);
+            }
+        };
+        UnderWay {
+            class: class.into(),
+            binary,
+            driver: Driver::new(HandOver::new(), effect),
+            task: Cell::default(),
+            old,
+            new: Cell::new(0),
+            began: Instant::now(),
+            report: RefCell::default(),
+            told: Cell::new(Some(told)),
+        }
+    });
+    shell.handovers.0.borrow_mut().insert(class.into(), Rc::clone(&under_way));
+    let me = Rc::clone(&under_way);
+    let task = tokio::task::spawn_local(async move { me.driver.run().await });
+    under_way.task.set(Some(task.abort_handle()));
+    under_way.driver.input(Input::Begin);
+    outcome.await.map_err(|_| "the router manager ends".to_string())?
+}
+
+impl UnderWay {
+    fn carry_out(self: &Rc<Self>, shell: &Rc<ManagerShell>, output: Output) {
+        let (me, shell) = (Rc::clone(self), Rc::clone(shell));
+        match output {
+            Output::Start => drop(tokio::task::spawn_local(async move { me.start(shell).await })),
+            Output::HandOver => drop(tokio::task::spawn_local(async move { me.tell_old(shell).await })),
+            Output::Release => drop(tokio::task::spawn_local(async move { me.release(shell).await })),
+            Output::TakeOver => {
+                shell.processes.promote(&self.class, self.binary.clone());
+                tokio::task::spawn_local(async move { me.tell_new(shell).await });
+            }
+            Output::Return => shell.processes.demote(&self.class),
+            Output::KillNew => shell.processes.kill_pid(self.new.get()),
+            Output::KillOld => shell.processes.kill_pid(self.old),
+            Output::Died(how) => shell.driver_later(ManagerInput::Exited(self.class.clone(), how)),
+            Output::Done(outcome) => self.done(&shell, outcome),
+            Output::Over => {
+                shell.handovers.0.borrow_mut().remove(&self.class);
+                if let Some(task) = self.task.take() {
+                    task.abort();
+                }
+            }
+        }
+    }
+
+    fn done(&self, shell: &Rc<ManagerShell>, outcome: Result<(), String>) {
+        let class = self.class.clone();
+        match &outcome {
+            Ok(()) => {
+                info!(class, pid = self.new.get(), "replaced");
+                self.report.borrow_mut().taken_over_ms = self.took();
+                // What was committed meanwhile, and what only the new one understands.
+                tokio::task::spawn_local(Rc::clone(shell).configure(class));
+            }
+            Err(reason) => warn!(class, reason, "not replaced: the old process goes on"),
+        }
+        if let Some(told) = self.told.take() {
+            // Whoever asked may be gone.
+            let _ = told.send(outcome.map(|()| self.report.take()));
+        }
+    }
+
+    fn took(&self) -> u32 {
+        u32::try_from(self.began.elapsed().as_millis()).unwrap_or(u32::MAX)
+    }
+
+    async fn start(&self, shell: Rc<ManagerShell>) {
+        if let Err(reason) = self.try_start(&shell).await {
+            self.driver.input(Input::NewEnded(reason));
+        }
+    }
+
+    async fn try_start(&self, shell: &Rc<ManagerShell>) -> Result<(), String> {
+        let next = successor_class(&self.class);
+        let mut lives = shell.router.watch_class(&next).await.map_err(|e| e.to_string())?;
+        let rights = shell.model.rights(&self.class);
+        let secret = random_secret().map_err(|e| e.to_string())?;
+        let mut principal = principal(&rights);
+        principal.may_register.push(next.clone());
+        shell.finder.set_principal(secret, principal);
+        let child =
+            shell.processes.spawn_successor(&self.class, &rights, &secret, self.binary.as_deref(), self.old);
+        let child = child.map_err(|error| {
+            shell.finder.remove_principal(&secret);
+            match &self.binary {
+                Some(binary) => format!("{} cannot be started: {error}", binary.display()),
+                None => format!("a new process cannot be started: {error}"),
+            }
+        })?;
+        self.new.set(child.id().unwrap_or(0));
+        {
+            let mut report = self.report.borrow_mut();
+            (report.old_pid, report.new_pid) = (self.old, self.new.get());
+        }
+        shell.follow(secret, child);
+        while let Some(event) = lives.next().await {
+            if matches!(event, LifeEvent::Birth(_)) {
+                self.report.borrow_mut().started_ms = self.took();
+                self.driver.input(Input::Ready);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    async fn tell_old(&self, shell: Rc<ManagerShell>) {
+        let client = common::ComponentClient::new(&shell.router, &self.class).with_deadline(DEADLINE);
+        let outcome = client.hand_over(common::HandOverRequest { successor: self.new.get() }).await;
+        let outcome = outcome.map(|reply| {
+            let mut report = self.report.borrow_mut();
+            (report.octets, report.descriptors) = (reply.octets, reply.descriptors);
+            report.handed_over_ms = self.took();
+        });
+        self.driver.input(Input::HandedOver(outcome.map_err(|e| e.to_string())));
+    }
+
+    async fn release(&self, shell: Rc<ManagerShell>) {
+        let client = common::ComponentClient::new(&shell.router, &self.class).with_deadline(DEADLINE);
+        let outcome = client.release(common::ReleaseRequest {}).await;
+        self.driver.input(Input::Released(outcome.map(|_| ()).map_err(|e| e.to_string())));
+    }
+
+    async fn tell_new(&self, shell: Rc<ManagerShell>) {
+        let next = successor_class(&self.class);
+        let client = common::ComponentClient::new(&shell.router, &next).with_deadline(DEADLINE);
+        let outcome = client.take_over(common::TakeOverRequest {}).await;
+        let outcome = outcome.map(|reply| self.report.borrow_mut().version = reply.version);
+        self.driver.input(Input::TookOver(outcome.map_err(|e| e.to_string())));
+    }
+}

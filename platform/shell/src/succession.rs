@@ -1,0 +1,250 @@
+//! Both ends of a hand-over as a process sees them. The router manager says when; what happens if anybody falls silent or ends is
+//! decided here, so that it does not hang on the manager either:
+//!
+//! * Whoever ends closes the way between both: the one before goes on as soon as its successor is gone, wherever they were.
+//! * The one before ends a successor that is too slow.
+//! * A successor that is not told to take over in time ends itself.
+
+use crate::handover::{HandOverError, Sink, Source, Waiting};
+use crate::part::{Part, Planned};
+use crate::process::{Component, Life, Prepared};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use sluice_xrl::idl::common::v1::Readiness;
+use sluice_xrl::{Target, TargetHandle, XrlError};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::time::{sleep, timeout};
+use tracing::{error, info, warn};
+
+/// The environment variable that makes a process a successor: the number of the process that it takes over from.
+pub const PREDECESSOR: &str = "SLUICE_PREDECESSOR";
+
+/// How long a component may take to come to rest and to hand over what it has: far below what neighbors wait for its word.
+const HAND_OVER: Duration = Duration::from_secs(10);
+/// How long the other side and the manager may take for their next step.
+const NEXT_STEP: Duration = Duration::from_secs(10);
+/// How long the name may take to be free.
+const NAME: Duration = Duration::from_secs(3);
+/// Between two looks whether it is.
+const LOOK_AGAIN: Duration = Duration::from_millis(5);
+
+/// The class that a successor is known by until it takes over.
+pub fn successor_class(class: &str) -> String {
+    format!("{class}:next")
+}
+
+/// Where a process is in a hand-over.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+enum Stage {
+    /// There is none.
+    #[default]
+    None,
+    /// It hands over.
+    Giving,
+    /// It has handed over, and has its name.
+    Given,
+    /// It has given up its name.
+    Released,
+    /// It has what its predecessor had.
+    Taken,
+}
+
+/// A process's part in a hand-over.
+#[derive(Default)]
+pub(crate) struct Succession {
+    stage: Cell<Stage>,
+    /// The way from the predecessor, until this process has taken over.
+    source: RefCell<Option<Source>>,
+    /// Its name as a successor.
+    name: Cell<Option<TargetHandle>>,
+}
+
+impl Succession {
+    /// Whether nothing may change now.
+    pub(crate) fn is_under_way(&self) -> bool {
+        self.stage.get() != Stage::None
+    }
+}
+
+impl<C: Component> Life<C> {
+    /// Hands over to the process `successor`; octets and descriptors that went there.
+    pub(crate) async fn hand_over_to(&self, successor: u32) -> Result<(u64, u32), XrlError> {
+        let ready = self.readiness.get() == Readiness::Ready;
+        if !ready || self.succession.stage.get() != Stage::None {
+            return Err(XrlError::application(1, "it is not ready, or hands over already"));
+        }
+        self.succession.stage.set(Stage::Giving);
+        let late = |_| HandOverError::Component(format!("it took more than {} s", HAND_OVER.as_secs()));
+        let outcome = timeout(HAND_OVER, self.give(successor)).await.map_err(late).flatten();
+        match outcome {
+            Ok(sink) => {
+                let sent = sink.sent();
+                self.succession.stage.set(Stage::Given);
+                if let Some(me) = self.me.upgrade() {
+                    tokio::task::spawn_local(me.follow(sink, successor));
+                }
+                Ok(sent)
+            }
+            Err(error) => {
+                warn!(%error, "not handed over: this process goes on");
+                Rc::clone(&self.component).resume(None).await;
+                self.succession.stage.set(Stage::None);
+                Err(XrlError::application(1, error.to_string()))
+            }
+        }
+    }
+
+    async fn give(&self, successor: u32) -> Result<Sink, HandOverError> {
+        let mut sink = Sink::connect(&self.run_dir, successor, C::CLASS, C::STATE).await?;
+        let part = serde_json::to_string(&self.part.borrow().as_change())
+            .map_err(|e| HandOverError::Value(e.to_string()))?;
+        // In pieces, however long a configuration is.
+        let pieces: Vec<&[u8]> = part.as_bytes().chunks(crate::handover::MOST_OCTETS / 2).collect();
+        sink.put(&pieces.len()).await?;
+        for piece in pieces {
+            sink.put(&piece).await?;
+        }
+        Rc::clone(&self.component).hand_over(&mut sink).await?;
+        sink.finish().await?;
+        Ok(sink)
+    }
+
+    /// Waits until the successor has taken over, and ends; or until it is gone, and goes on.
+    async fn follow(self: Rc<Self>, sink: Sink, successor: u32) {
+        let taken_over = sink.taken_over();
+        tokio::pin!(taken_over);
+        let is_taken_over = tokio::select! {
+            outcome = &mut taken_over => outcome,
+            () = sleep(NEXT_STEP) => {
+                // Once it was allowed to take over, it is the successor who knows what is.
+                if self.succession.stage.get() == Stage::Given {
+                    warn!(successor, "nobody goes on with the hand-over: the new process is ended");
+                    if let Ok(pid) = i32::try_from(successor) {
+                        // It may have ended meanwhile.
+                        let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
+                    }
+                }
+                taken_over.await
+            }
+        };
+        if is_taken_over {
+            info!(successor, "handed over");
+            // Without a word to anybody: what is open is the successor's now.
+            std::process::exit(0);
+        }
+        let released = self.succession.stage.get() == Stage::Released;
+        warn!(successor, "the new process is gone: this one goes on");
+        let instance = if released { Some(self.take_name_back().await) } else { None };
+        Rc::clone(&self.component).resume(instance).await;
+        self.readiness.set(Readiness::Ready);
+        self.succession.stage.set(Stage::None);
+    }
+
+    async fn take_name_back(self: &Rc<Self>) -> String {
+        loop {
+            match self.register().await {
+                Ok(instance) => return instance,
+                Err(error) => {
+                    error!(%error, "could not register again; this is tried until it succeeds");
+                    sleep(LOOK_AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// Gives up its name, so that the successor can have it.
+    pub(crate) fn give_name_up(&self) -> Result<(), XrlError> {
+        if self.succession.stage.get() != Stage::Given {
+            return Err(XrlError::application(1, "nothing was handed over, or the new process is gone"));
+        }
+        self.succession.stage.set(Stage::Released);
+        self.readiness.set(Readiness::Draining);
+        drop(self.name.take());
+        Ok(())
+    }
+
+    /// Takes over from the process `predecessor` what it has. When this returns, this process does what the other one did. Ends
+    /// the process if it is not to be: what it has is the other one's still, and must not be closed in order.
+    pub(crate) async fn succeed(self: &Rc<Self>, predecessor: u32) -> anyhow::Result<()> {
+        let waiting = Waiting::new(&self.run_dir, predecessor)?;
+        let target = Target::new(&successor_class(C::CLASS), self.common_services().into()).singleton();
+        self.succession.name.set(Some(self.router.register(target).await?));
+        match timeout(HAND_OVER + NEXT_STEP, self.take_in(waiting)).await {
+            Ok(Ok(source)) => {
+                self.succession.source.replace(Some(source));
+                self.succession.stage.set(Stage::Taken);
+            }
+            Ok(Err(error)) => {
+                error!(%error, "cannot take over");
+                std::process::exit(1);
+            }
+            Err(_) => {
+                error!("nothing was handed over in time");
+                std::process::exit(1);
+            }
+        }
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            sleep(NEXT_STEP).await;
+            if me.succession.stage.get() == Stage::Taken {
+                error!("it was not told to take over in time");
+                std::process::exit(1);
+            }
+        });
+        Ok(())
+    }
+
+    async fn take_in(&self, waiting: Waiting) -> Result<Source, HandOverError> {
+        let mut source = waiting.accept(C::CLASS, C::STATE).await?;
+        let outcome = self.take_state(&mut source).await;
+        match &outcome {
+            Ok(()) => source.answer(Ok(())).await?,
+            Err(error) => source.answer(Err(&error.to_string())).await?,
+        }
+        outcome.map(|()| source)
+    }
+
+    async fn take_state(&self, source: &mut Source) -> Result<(), HandOverError> {
+        let mut text = Vec::new();
+        for _ in 0..source.take::<usize>().await? {
+            text.extend(source.take::<Vec<u8>>().await?);
+        }
+        let change = serde_json::from_slice(&text).map_err(|e| HandOverError::Value(e.to_string()))?;
+        let planned = Planned { part: &Part::default(), change: &change };
+        let Prepared { settings, .. } = self.component.prepare(&planned)?;
+        Rc::clone(&self.component).take_over(settings, source).await?;
+        self.part.borrow_mut().apply(change);
+        source.finish().await
+    }
+
+    /// The predecessor has let go: this process is the component from now on.
+    pub(crate) async fn take_over_now(&self) -> Result<(), XrlError> {
+        let me = self.me.upgrade().filter(|_| self.succession.stage.get() == Stage::Taken);
+        let me = me.ok_or_else(|| XrlError::application(1, "it has nothing to take over"))?;
+        let registered = async {
+            loop {
+                match me.register().await {
+                    // The Finder has not heard yet that the name is free.
+                    Err(XrlError::NameTaken(_)) => sleep(LOOK_AGAIN).await,
+                    other => return other,
+                }
+            }
+        };
+        let late = |_| XrlError::application(1, "the name is not free");
+        let instance = timeout(NAME, registered).await.map_err(late)??;
+        self.succession.stage.set(Stage::None);
+        self.readiness.set(Readiness::Ready);
+        drop(self.succession.name.take());
+        Rc::clone(&self.component).registered(instance).await;
+        let source = self.succession.source.take();
+        if let Some(source) = source
+            && let Err(error) = source.done().await
+        {
+            info!(%error, "the process before this one is gone already");
+        }
+        info!(class = C::CLASS, "taken over");
+        Ok(())
+    }
+}
