@@ -308,7 +308,8 @@ fn events(router: &Router) {
         (child, lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()))
     };
     // The one before says that the monitor has begun.
-    let (mut child, mut lines) = follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
+    let (mut child, mut lines) =
+        follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
     assert!(lines.next().is_some());
     let output = router.run(&["clear", "bgp", "neighbor", "10.1.0.2"]);
     assert!(output.status.success(), "{}", text(&output));
