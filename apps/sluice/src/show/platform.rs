@@ -37,9 +37,10 @@ pub async fn packages(session: &Session, out: &mut Output) -> Result<(), Failure
     let known = session.packages().await;
     let about = |p: &pb::Package| -> (Vec<String>, Vec<String>) {
         let parsed = sluice_cli::package::parse(&p.commands).unwrap_or_default();
-        let taken = |name: &String| known.commands.iter().any(|c| c.command.name() == *name);
         let refused = known.refused.iter().filter(|(name, _)| *name == p.name).map(|(_, why)| why.clone());
-        (parsed.iter().map(|c| c.command.name()).filter(taken).collect(), refused.collect())
+        let refused: Vec<String> = refused.collect();
+        let taken = |name: &String| !refused.iter().any(|why| why.starts_with(&format!("`{name}` ")));
+        (parsed.iter().map(|c| c.command.name()).filter(taken).collect(), refused)
     };
     if out.is_json() {
         let all: Vec<Value> = reply
