@@ -69,13 +69,21 @@ fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> 
         }
     };
     // The neighbour hears of a new password only when the router is seen to have dropped the session for its own part.
-    let announced = network.until(|| reported.is_seen_in(&network.touched(&before)));
+    let announced = network.until(|| {
+        let touched = network.touched(&before);
+        reported.is_seen_in(&touched)
+            && touched.has_told(&step.told)
+            && step.kernel.is_subset(&touched.kernel)
+    });
     network.partner(&step.partner);
     let settled = network.settle(&step.down);
     let touched = network.touched(&before);
     println!("{name}\n  said {reported:?}\n  seen {touched:?}");
     if !announced {
-        lies.push(format!("{name}: said {reported:?}, seen {touched:?}"));
+        let Step { told, kernel, .. } = step;
+        lies.push(format!(
+            "{name}: said {reported:?}, to tell {told:?}, to change {kernel:?}; seen {touched:?}"
+        ));
     }
     if !settled {
         lies.push(format!("{name}: does not come to rest: {}", network.summary()));
@@ -135,10 +143,5 @@ fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Ve
     kernel.extend(touched.sessions.iter().flat_map(|n| network::routes_of(n)).map(|p| p.to_string()));
     let beyond: BTreeSet<String> = touched.kernel.difference(&kernel).cloned().collect();
     same("routes of the kernel", &none, &beyond);
-    let missing: BTreeSet<String> = step.kernel.difference(&touched.kernel).cloned().collect();
-    same("routes of the kernel that should have changed", &missing, &none);
-    let told: BTreeSet<String> = touched.told.values().flatten().cloned().collect();
-    let missing: BTreeSet<String> = step.told.difference(&told).cloned().collect();
-    same("prefixes that should have been told", &missing, &none);
     lies
 }

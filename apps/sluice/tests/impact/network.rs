@@ -233,7 +233,7 @@ impl Network {
         sluice_lab::until(Duration::from_secs(10), so)
     }
 
-    /// Waits until every session is up but those of some neighbours, and nothing happens any more.
+    /// Waits until every session is up, with its routes, but those of some neighbours, and nothing happens any more.
     pub fn settle(&self, down: &BTreeSet<String>) -> bool {
         let mut last = ((0, 0), Instant::now());
         sluice_lab::until(Duration::from_secs(20), || {
@@ -251,7 +251,11 @@ impl Network {
 
     fn is_up(&self, down: &BTreeSet<String>) -> bool {
         let all = self.lab.ask(&["show", "bgp", "neighbor"]);
-        let up = all["neighbors"].as_array().into_iter().flatten().filter(|n| n["state"] == "Established");
+        let has_routes = |n: &&Value| {
+            let mut families = n["families"].as_array().into_iter().flatten();
+            n["state"] == "Established" && families.any(|f| f["prefixes_received"] == 1)
+        };
+        let up = all["neighbors"].as_array().into_iter().flatten().filter(has_routes);
         let up: BTreeSet<&str> = up.filter_map(|n| n["address"].as_str()).collect();
         NEIGHBORS.iter().all(|n| up.contains(n) != down.contains(*n))
     }

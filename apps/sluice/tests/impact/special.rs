@@ -60,7 +60,7 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ..PLAIN
         },
     ),
-    ("interfaces/interface/mtu", value("1400")),
+    ("interfaces/interface/mtu", value("1279")),
     ("interfaces/interface/address", value("10.9.1.1/24")),
     ("interfaces/forwarding/install-routes", Special { value: Some("false"), kernel: ALL_ROUTES, ..PLAIN }),
     (
@@ -161,6 +161,18 @@ const DISCARD: Special = Special {
 /// Changes of more than a leaf, and values of leaves with another meaning than most: name, class, subject, and what follows.
 pub const MORE: &[(&str, Impact, &str, Special)] = &[
     (
+        "interfaces/interface/mtu (enough for IPv6)",
+        Impact::Soft,
+        "extra",
+        Special {
+            statements: Some((
+                &["set interfaces interface extra mtu 1400"],
+                &["set interfaces interface extra mtu 1500"],
+            )),
+            ..PLAIN
+        },
+    ),
+    (
         "interfaces/interface (with its addresses)",
         Impact::Reset,
         "extra",
@@ -197,7 +209,7 @@ pub const MORE: &[(&str, Impact, &str, Special)] = &[
     ),
     (
         "protocols/bgp/neighbor/next-hop-self (means nothing outside)",
-        Impact::Refilter,
+        Impact::None,
         OUTER4,
         Special {
             statements: Some((

@@ -71,6 +71,11 @@ impl Reported {
 }
 
 impl Touched {
+    /// Whether somebody was told something of each of these prefixes.
+    pub fn has_told(&self, prefixes: &BTreeSet<String>) -> bool {
+        prefixes.iter().all(|prefix| self.told.values().any(|told| told.contains(prefix)))
+    }
+
     /// Whether what a class announces has happened.
     pub fn shows(&self, impact: Impact) -> bool {
         match impact {
