@@ -1,6 +1,6 @@
 //! What is changed to what: every leaf of the schema, to another value of its type and back.
 
-use crate::network::{BASE, OUTER4};
+use crate::network::{BASE, Network, OUTER4};
 use crate::special::{MORE, PLAIN, SPECIAL, Special};
 use sluice_config::{Impact, Node, NodeKind, Value};
 use std::collections::BTreeSet;
@@ -26,6 +26,8 @@ pub struct Case {
     pub impact: Impact,
     /// Whom a reset may concern: a neighbour or an interface.
     pub subject: Option<String>,
+    /// Whether the new value holds.
+    pub proof: Option<fn(&Network) -> bool>,
     pub forward: Step,
     pub back: Step,
 }
@@ -106,6 +108,7 @@ fn case(
         name: name.into(),
         impact,
         subject: subject.map(String::from),
+        proof: special.proof,
         forward: Step { down: set(special.down), partner: special.partner, ..step(forward) },
         back: step(back),
     }

@@ -6,6 +6,7 @@
 mod cases;
 mod kernel;
 mod network;
+mod proofs;
 #[path = "../router_lab/mod.rs"]
 mod router_lab;
 mod special;
@@ -46,6 +47,10 @@ fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     let mut lies = Vec::new();
     for case in cases.iter().filter(|case| is_mine(case)) {
         let there = take(&network, &case.forward, case, &mut lies);
+        if !case.proof.is_none_or(|proof| network.until(|| proof(&network))) {
+            lies.push(format!("{}: the new value does not hold", case.name));
+        }
+        assert!(network.settle(&case.forward.down), "{}: no rest: {}", case.name, network.summary());
         let back = take(&network, &case.back, case, &mut lies);
         // What a class announces happens in one direction at least: an address that comes interrupts nothing, one that goes does.
         if let (Some(there), Some(back)) = (there, back)

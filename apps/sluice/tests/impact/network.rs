@@ -210,7 +210,7 @@ impl Network {
             let neighbor = if is_ours { packet.to } else { packet.from }.to_string();
             match &packet.what {
                 What::Keepalive => continue,
-                What::Session => drop(touched.sessions.insert(neighbor)),
+                What::Session | What::Connect => drop(touched.sessions.insert(neighbor)),
                 What::Update(prefixes) if is_ours => {
                     touched.told.entry(neighbor).or_default().extend(prefixes.iter().cloned());
                 }

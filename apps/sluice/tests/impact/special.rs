@@ -1,7 +1,8 @@
 //! Leaves whose meaning decides which other value can be tried, and what should follow from it. A leaf that is not named here is changed
 //! to another value of its type, and nothing is expected of it but what its class says.
 
-use crate::network::{INNER4, NEIGHBORS, OUTER4, OUTER6};
+use crate::network::{INNER4, NEIGHBORS, Network, OUTER4, OUTER6};
+use crate::proofs;
 use sluice_config::Impact;
 
 /// What is particular about a leaf.
@@ -22,6 +23,8 @@ pub struct Special {
     pub down: &'static [&'static str],
     /// What the outer neighbour has to have otherwise for a session.
     pub partner: Option<(&'static str, &'static str)>,
+    /// Whether the other value holds, where that can be seen beyond what its class says.
+    pub proof: Option<fn(&Network) -> bool>,
 }
 
 pub const PLAIN: Special = Special {
@@ -33,6 +36,7 @@ pub const PLAIN: Special = Special {
     may: &[],
     down: &[],
     partner: None,
+    proof: None,
 };
 
 const fn value(value: &'static str) -> Special {
@@ -60,8 +64,14 @@ pub const SPECIAL: &[(&str, Special)] = &[
             ..PLAIN
         },
     ),
-    ("interfaces/interface/mtu", value("1279")),
-    ("interfaces/interface/address", value("10.9.1.1/24")),
+    ("interfaces/interface/enabled", Special { proof: Some(proofs::link_is_down), ..PLAIN }),
+    ("interfaces/interface/mtu", Special { value: Some("1279"), proof: Some(proofs::mtu_is_1279), ..PLAIN }),
+    (
+        "interfaces/interface/address",
+        Special { value: Some("10.9.1.1/24"), proof: Some(proofs::address_is_there), ..PLAIN },
+    ),
+    ("interfaces/forwarding/ipv4", Special { proof: Some(proofs::ipv4_is_not_forwarded), ..PLAIN }),
+    ("interfaces/forwarding/ipv6", Special { proof: Some(proofs::ipv6_is_not_forwarded), ..PLAIN }),
     ("interfaces/forwarding/install-routes", Special { value: Some("false"), kernel: ALL_ROUTES, ..PLAIN }),
     (
         "protocols/static/route/prefix",
@@ -117,6 +127,8 @@ pub const SPECIAL: &[(&str, Special)] = &[
         Special { value: Some("64502"), partner: Some((OUTER4_AS, "local 10.1.0.2 as 64502;")), ..PLAIN },
     ),
     ("protocols/bgp/neighbor/enabled", Special { value: Some("false"), down: &[OUTER4], ..PLAIN }),
+    ("protocols/bgp/neighbor/passive", Special { proof: Some(proofs::waits_for_the_neighbor), ..PLAIN }),
+    ("protocols/bgp/neighbor/hold-time", Special { proof: Some(proofs::hold_time_is_10), ..PLAIN }),
     ("protocols/bgp/neighbor/local-address", value("10.1.0.1")),
     (
         "protocols/bgp/neighbor/password",

@@ -80,12 +80,22 @@ fn what_stays_as_it_is_touches_nothing() {
         let times_read = || network.log().matches("configuration read again").count();
         assert!(network.until(|| times_read() >= times), "it was not read: {}", network.log());
     };
-    let nothing = Reported::default();
-
-    assert_eq!(network.commit(&[]), Ok(nothing));
+    assert_eq!(network.commit(&[]), Ok(Reported::default()));
     read_again(1);
     let text = std::fs::read_to_string(&file).unwrap();
     assert_eq!(network.commit(&[format!("load replace {name}")]), Ok(Reported::default()));
+
+    // Only asked, whatever it would cost.
+    let costly = [
+        "set protocols bgp router-id 10.0.0.99",
+        "set protocols bgp neighbor 10.1.0.2 hold-time 30",
+        "set interfaces interface extra enabled false",
+    ];
+    let words: Vec<&str> =
+        ["configure"].into_iter().chain(costly).chain(["commit check", "discard"]).collect();
+    let asked = network.lab.ask(&words);
+    let effects = &asked["results"][0]["result"]["effects"];
+    assert_ne!(Reported::of(effects), Reported::default(), "{asked}");
 
     // All defaults in words: another text, the same router.
     let defaults = defaults(&network.schema());

@@ -18,12 +18,19 @@ pub enum What {
     Update(BTreeSet<String>),
     /// Another message that belongs to a session that is up.
     Refresh,
-    /// OPEN, NOTIFICATION, and TCP's SYN, FIN and RST: a session begins or ends.
+    /// OPEN, NOTIFICATION, and TCP's FIN and RST: a session begins or ends.
     Session,
+    /// TCP's first SYN.
+    Connect,
 }
 
 /// The link-layer type of `tcpdump -i any`.
 const LINUX_SLL2: u32 = 276;
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
 
 /// Reads a capture as far as it has been written.
 pub fn packets(capture: &[u8]) -> Vec<Packet> {
@@ -82,8 +89,8 @@ impl<'a> Segment<'a> {
     fn read(&self, next: &mut BTreeMap<(IpAddr, u16, IpAddr, u16), u32>, packets: &mut Vec<Packet>) {
         let (from, _, to, _) = self.flow;
         let mut seen = |what| packets.push(Packet { from, to, what });
-        if self.flags & 0b111 != 0 {
-            seen(What::Session);
+        if self.flags & (FIN | SYN | RST) != 0 {
+            seen(if self.flags & (SYN | ACK) == SYN { What::Connect } else { What::Session });
             next.remove(&self.flow);
         }
         if self.payload.is_empty() {
