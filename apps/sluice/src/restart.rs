@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connect::with_router;
-use crate::output::{self, Failure};
+use crate::output::{Failure, print_json};
 use serde_json::json;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -61,7 +61,7 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
             other => other.into(),
         })?;
         match as_json {
-            true => output::print_json(&json!({
+            true => print_json(&json!({
                 "component": component,
                 "old_pid": reply.old_pid,
                 "new_pid": reply.new_pid,

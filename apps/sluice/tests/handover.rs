@@ -222,7 +222,7 @@ impl Network {
 #[test]
 fn a_restart_that_nobody_notices() {
     let Some(network) = Network::up("a_restart_that_nobody_notices") else { return };
-    for component in ["static", "bgp", "bgp"] {
+    for component in ["static", "bgp", "bgp", "rib", "fea", "bgp", "rib"] {
         let pid = network.pid(component);
         network.unnoticed(&format!("restart {component}"), || {
             let output = network.sluice(&["restart", component]);

@@ -48,6 +48,13 @@ impl<M: Machine> Driver<M> {
         self.wake.notify_one();
     }
 
+    /// Does something to the machine that is no input, and carries out what follows.
+    pub fn act<R>(&self, act: impl FnOnce(&mut M, &mut Outbox<M::Output>) -> R) -> R {
+        let result = self.step(act);
+        self.wake.notify_one();
+        result
+    }
+
     /// Looks at the machine, or pulls something out of it.
     pub fn with<R>(&self, look: impl FnOnce(&mut M) -> R) -> R {
         look(&mut self.machine.borrow_mut())

@@ -269,8 +269,11 @@ impl<C: Component> Life<C> {
 
     /// What every component serves.
     pub(crate) fn common_services(self: &Rc<Self>) -> [Service; 3] {
-        let profile = pb::profile_service(Rc::clone(&self.profile));
-        [pb::component_service(Rc::clone(self)), profile, crate::events::service()]
+        [
+            pb::component_service(Rc::clone(self)),
+            pb::profile_service(Rc::clone(&self.profile)),
+            crate::events::service(),
+        ]
     }
 
     async fn begin(self: &Rc<Self>) -> Result<(), XrlError> {

@@ -88,7 +88,7 @@ impl<C: Component> Life<C> {
                 Ok(sent)
             }
             Err(error) => {
-                warn!(%error, "not handed over: this process goes on");
+                warn!(event = "handover.failed", %error, "not handed over: this process goes on");
                 Rc::clone(&self.component).resume(None).await;
                 self.succession.stage.set(Stage::None);
                 Err(XrlError::application(1, error.to_string()))
@@ -120,7 +120,7 @@ impl<C: Component> Life<C> {
             () = sleep(NEXT_STEP) => {
                 // Once it was allowed to take over, it is the successor who knows what is.
                 if self.succession.stage.get() == Stage::Given {
-                    warn!(successor, "nobody goes on with the hand-over: the new process is ended");
+                    warn!(event = "handover.stalled", successor, "nobody goes on with the hand-over: the new process is ended");
                     if let Ok(pid) = i32::try_from(successor) {
                         // It may have ended meanwhile.
                         let _ = kill(Pid::from_raw(pid), Signal::SIGKILL);
@@ -130,12 +130,12 @@ impl<C: Component> Life<C> {
             }
         };
         if is_taken_over {
-            info!(successor, "handed over");
+            info!(event = "handover.given", successor, "handed over");
             // Without a word to anybody: what is open is the successor's now.
             std::process::exit(0);
         }
         let released = self.succession.stage.get() == Stage::Released;
-        warn!(successor, "the new process is gone: this one goes on");
+        warn!(event = "handover.undone", successor, "the new process is gone: this one goes on");
         let instance = if released { Some(self.take_name_back().await) } else { None };
         Rc::clone(&self.component).resume(instance).await;
         self.readiness.set(Readiness::Ready);
@@ -147,7 +147,7 @@ impl<C: Component> Life<C> {
             match self.register().await {
                 Ok(instance) => return instance,
                 Err(error) => {
-                    error!(%error, "could not register again; this is tried until it succeeds");
+                    error!(event = "handover.no-name", %error, "could not register again; this is tried until it succeeds");
                     sleep(LOOK_AGAIN).await;
                 }
             }
@@ -177,11 +177,11 @@ impl<C: Component> Life<C> {
                 self.succession.stage.set(Stage::Taken);
             }
             Ok(Err(error)) => {
-                error!(%error, "cannot take over");
+                error!(event = "handover.refused", %error, "cannot take over");
                 std::process::exit(1);
             }
             Err(_) => {
-                error!("nothing was handed over in time");
+                error!(event = "handover.refused", "nothing was handed over in time");
                 std::process::exit(1);
             }
         }
@@ -189,7 +189,7 @@ impl<C: Component> Life<C> {
         tokio::task::spawn_local(async move {
             sleep(NEXT_STEP).await;
             if me.succession.stage.get() == Stage::Taken {
-                error!("it was not told to take over in time");
+                error!(event = "handover.refused", "it was not told to take over in time");
                 std::process::exit(1);
             }
         });
@@ -242,9 +242,9 @@ impl<C: Component> Life<C> {
         if let Some(source) = source
             && let Err(error) = source.done().await
         {
-            info!(%error, "the process before this one is gone already");
+            info!(event = "handover.alone", %error, "the process before this one is gone already");
         }
-        info!(class = C::CLASS, "taken over");
+        info!(event = "handover.taken", class = C::CLASS, "taken over");
         Ok(())
     }
 }

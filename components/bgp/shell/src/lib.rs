@@ -39,8 +39,8 @@ use sluice_bgp::speaker::{Config, Identity};
 use sluice_bgp::table::Table;
 use sluice_shell::part::Planned;
 use sluice_shell::{
-    Component, Driver, EffectKind, Frame, HandOverError, Point, Prepared, RibOrigin, RibOriginSettings, RunOptions, Sink,
-    Source, clock,
+    Component, Driver, EffectKind, Frame, HandOverError, Point, Prepared, RibOrigin, RibOriginSettings,
+    RunOptions, Sink, Source, clock,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};

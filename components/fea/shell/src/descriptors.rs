@@ -17,6 +17,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 use tokio::io::unix::AsyncFd;
+use tokio::task::AbortHandle;
 use tracing::warn;
 
 /// How long a token is good.
@@ -44,6 +45,8 @@ struct Waiting {
 pub struct Descriptors {
     waiting: RefCell<VecDeque<Waiting>>,
     connections: Cell<usize>,
+    /// Who accepts connections.
+    task: Cell<Option<AbortHandle>>,
 }
 
 impl Descriptors {
@@ -62,11 +65,14 @@ impl Descriptors {
         rustix::net::listen(&listener, 128)?;
         let listener = ffi::watch(listener)?;
         let me = Rc::clone(self);
-        tokio::task::spawn_local(async move {
+        let task = tokio::task::spawn_local(async move {
             if let Err(error) = me.accept(&listener).await {
                 warn!(%error, "no descriptors are handed over any more");
             }
         });
+        if let Some(before) = self.task.replace(Some(task.abort_handle())) {
+            before.abort();
+        }
         Ok(())
     }
 

@@ -17,7 +17,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 /// Answers to those who wait for the end of a resync: kept and swept so far, and how many families have ended.
 pub(crate) struct ResyncWait {
@@ -37,6 +37,8 @@ pub struct FeaShell {
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
     pub(crate) streams: crate::kernel::Streams,
     sockets: Rc<Sockets>,
+    /// Whether timers and background work are looked after already.
+    works: Cell<bool>,
     wake: Notify,
     /// Whether routes go into the engine; not known before the first configuration, which `configured` tells of.
     installs_routes: Cell<Option<bool>>,
@@ -63,7 +65,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             owner: RefCell::default(),
             resyncs: RefCell::default(),
             streams: crate::kernel::Streams::default(),
-            sockets: Sockets::new(frame.router.clone(), &frame.run_dir)?,
+            sockets: Sockets::new(frame.router.clone()),
+            works: Cell::new(false),
             wake: Notify::new(),
             installs_routes: Cell::new(None),
             configured: Notify::new(),
@@ -238,7 +241,12 @@ impl Component for FeaShell {
     }
 
     async fn registered(self: Rc<Self>, _instance: String) {
-        tokio::task::spawn_local(self.work());
+        if let Err(error) = self.sockets.serve(&self.frame.run_dir) {
+            error!(event = "socket.no-broker", %error, "no component can have sockets; see what is wrong with the run-time folder and restart fea");
+        }
+        if !self.works.replace(true) {
+            tokio::task::spawn_local(self.work());
+        }
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {

@@ -76,19 +76,22 @@ impl Drop for Open {
 }
 
 impl Sockets {
-    /// The broker of this router: nobody may have anything yet. Serves descriptors in `run_dir`; needs a `LocalSet`.
-    pub fn new(router: Router, run_dir: &Path) -> anyhow::Result<Rc<Self>> {
-        let descriptors = Rc::new(Descriptors::default());
-        descriptors.serve(run_dir)?;
-        Ok(Rc::new(Sockets {
+    /// The broker of this router: nobody may have anything yet.
+    pub fn new(router: Router) -> Rc<Self> {
+        Rc::new(Sockets {
             router,
             policy: RefCell::default(),
-            descriptors,
+            descriptors: Rc::default(),
             open: RefCell::default(),
             classes: RefCell::default(),
             watched: RefCell::default(),
             next: Cell::new(1),
-        }))
+        })
+    }
+
+    /// Serves descriptors in `run_dir`, instead of who did before. Needs a `LocalSet`.
+    pub fn serve(&self, run_dir: &Path) -> std::io::Result<()> {
+        self.descriptors.serve(run_dir)
     }
 
     /// The broker as it is served.

@@ -41,7 +41,8 @@ fn a_component_gets_what_its_rights_say() {
         let acl = Acl::from([(SECRET, Principal::all_powerful("tests"))]);
         let _finder = Finder::bind(dir.path().join("finder"), acl).await.unwrap();
         let fea = router(dir.path()).await;
-        let broker = Sockets::new(fea.clone(), dir.path()).unwrap();
+        let broker = Sockets::new(fea.clone());
+        broker.serve(dir.path()).unwrap();
         let services = vec![sockets_service(broker.service())];
         let _fea = fea.register(Target::new("fea", services)).await.unwrap();
         let caller = router(dir.path()).await;
@@ -93,7 +94,8 @@ fn a_listener_goes_when_it_is_closed() {
         let acl = Acl::from([(SECRET, Principal::all_powerful("tests"))]);
         let _finder = Finder::bind(dir.path().join("finder"), acl).await.unwrap();
         let fea = router(dir.path()).await;
-        let broker = Sockets::new(fea.clone(), dir.path()).unwrap();
+        let broker = Sockets::new(fea.clone());
+        broker.serve(dir.path()).unwrap();
         let port = free_port();
         let rights = SocketRights { tcp_listen: vec![port], ..Default::default() };
         broker.set_policy(SocketPolicy { components: [("bgp".to_owned(), rights)].into() });

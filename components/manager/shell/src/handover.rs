@@ -4,9 +4,9 @@ use crate::{ManagerShell, principal, random_secret};
 use sluice_manager::handover::{HandOver, Input, Output};
 use sluice_manager::{Input as ManagerInput, Phase};
 use sluice_shell::{Driver, successor_class};
-use sluice_xrl::LifeEvent;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::{LifeEvent, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -115,7 +115,7 @@ impl UnderWay {
                 shell.processes.promote(&self.class, self.binary.clone());
                 tokio::task::spawn_local(async move { me.tell_new(shell).await });
             }
-            Output::Return => shell.processes.demote(&self.class),
+            Output::Return => shell.processes.demote(&self.class, self.binary.is_some()),
             Output::KillNew => shell.processes.kill_pid(self.new.get()),
             Output::KillOld => shell.processes.kill_pid(self.old),
             Output::Died(how) => shell.driver_later(ManagerInput::Exited(self.class.clone(), how)),
@@ -133,12 +133,14 @@ impl UnderWay {
         let class = self.class.clone();
         match &outcome {
             Ok(()) => {
-                info!(class, pid = self.new.get(), "replaced");
+                info!(event = "process.replaced", class, pid = self.new.get(), "replaced");
                 self.report.borrow_mut().taken_over_ms = self.took();
                 // What was committed meanwhile, and what only the new one understands.
                 tokio::task::spawn_local(Rc::clone(shell).configure(class));
             }
-            Err(reason) => warn!(class, reason, "not replaced: the old process goes on"),
+            Err(reason) => {
+                warn!(event = "process.not-replaced", class, reason, "not replaced: the old process goes on")
+            }
         }
         if let Some(told) = self.told.take() {
             // Whoever asked may be gone.
@@ -197,13 +199,13 @@ impl UnderWay {
             (report.octets, report.descriptors) = (reply.octets, reply.descriptors);
             report.handed_over_ms = self.took();
         });
-        self.driver.input(Input::HandedOver(outcome.map_err(|e| e.to_string())));
+        self.driver.input(Input::HandedOver(outcome.map_err(reason)));
     }
 
     async fn release(&self, shell: Rc<ManagerShell>) {
         let client = common::ComponentClient::new(&shell.router, &self.class).with_deadline(DEADLINE);
         let outcome = client.release(common::ReleaseRequest {}).await;
-        self.driver.input(Input::Released(outcome.map(|_| ()).map_err(|e| e.to_string())));
+        self.driver.input(Input::Released(outcome.map(|_| ()).map_err(reason)));
     }
 
     async fn tell_new(&self, shell: Rc<ManagerShell>) {
@@ -211,6 +213,14 @@ impl UnderWay {
         let client = common::ComponentClient::new(&shell.router, &next).with_deadline(DEADLINE);
         let outcome = client.take_over(common::TakeOverRequest {}).await;
         let outcome = outcome.map(|reply| self.report.borrow_mut().version = reply.version);
-        self.driver.input(Input::TookOver(outcome.map_err(|e| e.to_string())));
+        self.driver.input(Input::TookOver(outcome.map_err(reason)));
+    }
+}
+
+/// What a component says, in its own words.
+fn reason(error: XrlError) -> String {
+    match error {
+        XrlError::Application { message, .. } => message,
+        other => other.to_string(),
     }
 }

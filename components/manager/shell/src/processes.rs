@@ -100,13 +100,15 @@ impl Processes {
         }
     }
 
-    /// It is not.
-    pub fn demote(&self, class: &str) {
+    /// It is not; nor is its executable, if that was `another`.
+    pub fn demote(&self, class: &str, another: bool) {
         self.exchange(class, &last(class), &next(class));
-        match self.before.take() {
-            Some(binary) => self.binaries.borrow_mut().insert(class.into(), binary),
-            None => self.binaries.borrow_mut().remove(class),
-        };
+        if another {
+            match self.before.take() {
+                Some(binary) => self.binaries.borrow_mut().insert(class.into(), binary),
+                None => self.binaries.borrow_mut().remove(class),
+            };
+        }
     }
 
     fn exchange(&self, class: &str, comes: &str, goes: &str) {

@@ -24,6 +24,11 @@ impl Interfaces {
         }
     }
 
+    /// All of them.
+    pub fn all(&self) -> impl Iterator<Item = &Interface> {
+        self.known.values()
+    }
+
     /// Whether packets can leave through an interface.
     pub fn is_running(&self, index: InterfaceIndex) -> bool {
         self.known.get(&index).is_some_and(|i| i.running)

@@ -31,6 +31,7 @@ pub mod event;
 pub mod family;
 mod fib;
 pub mod group;
+pub mod handover;
 pub mod interest;
 pub mod interfaces;
 pub mod machine;

@@ -1,6 +1,7 @@
 //! The RIB as a machine: inputs, outputs, timers, background work; and what the shell pulls.
 
 use crate::event::Event;
+use crate::handover::State;
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
@@ -15,7 +16,7 @@ use sluice_base::interest::InterestAnswer;
 use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
     Distance, Duration, FibBatch, Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance,
-    RouteAction, RouteBatch, RouteUpdate, TableId,
+    RouteBatch, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
 
@@ -68,18 +69,6 @@ pub enum Output {
     Rejected(TableId, String, Vec<(IpPrefix, Provenance, String)>),
     /// Something to report.
     Event(Event),
-}
-
-/// An exported state: every origin with its routes.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-pub struct State {
-    tables: Vec<TableState>,
-}
-
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-struct TableState {
-    id: TableId,
-    origins: Vec<(OriginSettings, RouteBatch<Ipv4Prefix>, RouteBatch<Ipv6Prefix>)>,
 }
 
 /// The routing information base.
@@ -411,50 +400,12 @@ impl Machine for Rib {
     }
 
     fn export(&self) -> State {
-        State { tables: self.tables.values().map(export_table).collect() }
+        self.export_state()
     }
 
     fn import(&mut self, now: Instant, state: State, out: &mut Outbox<Output>) {
-        for table in state.tables {
-            for (settings, v4, v6) in table.origins {
-                let name = settings.name.clone();
-                self.handle(now, Input::RegisterOrigin(table.id, settings), out);
-                self.handle(now, Input::UpdateV4(table.id, name.clone(), v4), out);
-                self.handle(now, Input::UpdateV6(table.id, name.clone(), v6), out);
-                self.handle(now, Input::OriginDied(table.id, name), out);
-            }
-        }
+        self.import_state(now, state, out);
     }
-}
-
-fn export_table(table: &Table) -> TableState {
-    let origins = table.shared.origins.iter().enumerate().filter(|(_, o)| !o.connected).map(|(i, o)| {
-        let settings = OriginSettings {
-            name: o.name.clone(),
-            distance: o.distance,
-            external: o.external,
-            grace: o.grace,
-        };
-        let id = OriginId(i as u16);
-        (settings, export_origin::<Ipv4Prefix>(table, id), export_origin::<Ipv6Prefix>(table, id))
-    });
-    TableState { id: table.id, origins: origins.collect() }
-}
-
-fn export_origin<P: RibKey>(table: &Table, origin: OriginId) -> RouteBatch<P> {
-    let mut batch = RouteBatch::default();
-    let mut indices = BTreeMap::new();
-    for (prefix, entry) in P::family(table).entries().iter() {
-        for path in entry.paths().iter().filter(|p| p.origin == origin) {
-            let index = *indices.entry(path.set).or_insert_with(|| {
-                batch.sets.push(table.shared.sets.slot(path.set).set.clone());
-                (batch.sets.len() - 1) as u32
-            });
-            let action = RouteAction::Set(index);
-            batch.updates.push(RouteUpdate { prefix, action, provenance: path.provenance });
-        }
-    }
-    batch
 }
 
 /// The address's family decides which answer is asked for.

@@ -6,6 +6,7 @@
 mod clients;
 mod convert;
 mod fib;
+mod handover;
 mod interfaces;
 mod service;
 
@@ -16,13 +17,14 @@ use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
 use sluice_rib::{Input, Output, Rib};
 use sluice_shell::part::Planned;
-use sluice_shell::{Component, Driver, Frame, Point, Prepared, RunOptions};
+use sluice_shell::{Component, Driver, Frame, HandOverError, Point, Prepared, RunOptions, Sink, Source};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
 use sluice_xrl::idl::rib::v1 as pb;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::rc::{Rc, Weak};
+use tokio::task::{AbortHandle, JoinHandle};
 use tracing::{info, warn};
 
 /// The RIB's process.
@@ -34,6 +36,9 @@ pub struct RibShell {
     fib: FibPump,
     interfaces: Interfaces,
     instance: RefCell<String>,
+    rest: handover::Rest,
+    /// What runs as long as the process is registered.
+    tasks: RefCell<Vec<AbortHandle>>,
     arriving: Point,
     queued: Point,
 }
@@ -59,6 +64,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 fib: FibPump::new(&frame),
                 interfaces: Interfaces::new(),
                 instance: RefCell::new(String::new()),
+                rest: handover::Rest::default(),
+                tasks: RefCell::default(),
                 arriving: frame.profile.point("route_arrives_rib"),
                 queued: frame.profile.point("route_queued_fea"),
                 frame,
@@ -130,9 +137,29 @@ impl Component for RibShell {
     async fn registered(self: Rc<Self>, instance: String) {
         self.instance.replace(instance);
         let me = Rc::clone(&self);
-        tokio::task::spawn_local(async move { me.driver.run_telling(|| me.pass_on()).await });
-        tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self)));
-        tokio::task::spawn_local(fib::pump(self));
+        let tasks = [
+            tokio::task::spawn_local(async move { me.driver.run_telling(|| me.pass_on()).await }),
+            tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self))),
+            tokio::task::spawn_local(fib::pump(Rc::clone(&self))),
+        ];
+        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let before = self.tasks.replace(tasks);
+        before.iter().for_each(AbortHandle::abort);
+    }
+
+    async fn hand_over(self: Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
+        self.hand_over_to(to).await
+    }
+
+    async fn resume(self: Rc<Self>, instance: Option<String>) {
+        self.rest.set(false);
+        if let Some(instance) = instance {
+            self.registered(instance).await;
+        }
+    }
+
+    async fn take_over(self: Rc<Self>, (): (), from: &mut Source) -> Result<(), HandOverError> {
+        self.take_over_from(from).await
     }
 
     fn prepare(self: &Rc<Self>, _planned: &Planned<'_>) -> Result<Prepared<()>, String> {

@@ -108,6 +108,7 @@ impl pb::Rib for Served {
         _ctx: &CallContext,
         request: pb::UpdateRoutesRequest,
     ) -> Result<pb::UpdateRoutesReply, XrlError> {
+        self.rest.over().await;
         match family(request.family)? {
             Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
             Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,

@@ -9,8 +9,9 @@ use sluice_static::{Input, Output, Static};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
+use tokio::task::{AbortHandle, JoinHandle};
 use tracing::warn;
 
 /// How long static routes outlive their process: it comes back with the same ones.
@@ -23,6 +24,8 @@ pub struct StaticShell {
     origin: Rc<RibOrigin>,
     configured: Cell<bool>,
     interfaces_known: Cell<bool>,
+    /// What runs as long as the process is registered.
+    tasks: RefCell<Vec<AbortHandle>>,
 }
 
 /// The shell as handlers see it: they need the shared pointer, to start tasks of their own.
@@ -62,6 +65,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 driver: Driver::new(machine, effect),
                 frame,
                 origin,
+                tasks: RefCell::default(),
                 configured: Cell::new(false),
                 interfaces_known: Cell::new(false),
             }
@@ -117,8 +121,13 @@ impl Component for StaticShell {
             me.announce_end();
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
-        tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again));
-        tokio::task::spawn_local(self.follow_interfaces(instance));
+        let tasks = [
+            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again)),
+            tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
+        ];
+        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
+        let before = self.tasks.replace(tasks);
+        before.iter().for_each(AbortHandle::abort);
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Input>, String> {

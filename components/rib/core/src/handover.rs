@@ -1,0 +1,234 @@
+//! The RIB on its way to another process: origins and their routes, as if all origins had just died. They register with the next
+//! process and announce everything again; meanwhile it answers as this one did.
+
+use crate::machine::{Input, OriginSettings, Output, Rib};
+use crate::origin::OriginId;
+use crate::set::SetId;
+use crate::table::{RibKey, Table};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
+use sluice_base::{
+    Family, Instant, Interface, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteAction, RouteBatch,
+    RouteUpdate, TableId,
+};
+use sluice_machine::{Machine, Outbox};
+use sluice_stage::Cursor;
+
+/// Prefixes in a part.
+const PREFIXES: usize = 4096;
+
+/// A part of the state.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum StatePart {
+    /// An interface.
+    Interface(Interface),
+    /// An origin.
+    Origin(TableId, OriginSettings),
+    /// IPv4 routes of an origin.
+    Ipv4(TableId, String, RouteBatch<Ipv4Prefix>),
+    /// IPv6 routes of an origin.
+    Ipv6(TableId, String, RouteBatch<Ipv6Prefix>),
+}
+
+/// The whole state, in an order in which it can be taken in.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct State {
+    parts: Vec<StatePart>,
+}
+
+/// A family's part: its name among [`StatePart`].
+trait Exported: RibKey + TryFrom<IpPrefix> {
+    fn part(table: TableId, origin: String, batch: RouteBatch<Self>) -> StatePart;
+}
+
+impl Exported for Ipv4Prefix {
+    fn part(table: TableId, origin: String, batch: RouteBatch<Self>) -> StatePart {
+        StatePart::Ipv4(table, origin, batch)
+    }
+}
+
+impl Exported for Ipv6Prefix {
+    fn part(table: TableId, origin: String, batch: RouteBatch<Self>) -> StatePart {
+        StatePart::Ipv6(table, origin, batch)
+    }
+}
+
+impl Rib {
+    /// Interfaces and origins: what is to be taken in first.
+    pub fn export_head(&self) -> Vec<StatePart> {
+        let mut head: Vec<StatePart> = self.interfaces().all().cloned().map(StatePart::Interface).collect();
+        for table in self.tables() {
+            let origins = table.shared.origins.iter().filter(|o| !o.connected);
+            head.extend(origins.map(|o| {
+                let settings = OriginSettings {
+                    name: o.name.clone(),
+                    distance: o.distance,
+                    external: o.external,
+                    grace: o.grace,
+                };
+                StatePart::Origin(table.id, settings)
+            }));
+        }
+        head
+    }
+
+    /// Routes of a table and family behind a prefix, and the last prefix among them; `None` if there are no more.
+    pub fn export_routes(
+        &self,
+        table: TableId,
+        family: Family,
+        after: Option<IpPrefix>,
+    ) -> Option<(Vec<StatePart>, IpPrefix)> {
+        let table = self.table(table)?;
+        match family {
+            Family::Ipv4 => routes::<Ipv4Prefix>(table, after),
+            Family::Ipv6 => routes::<Ipv6Prefix>(table, after),
+        }
+    }
+
+    /// Takes a part in.
+    pub fn import_part(&mut self, now: Instant, part: StatePart, out: &mut Outbox<Output>) {
+        let input = match part {
+            StatePart::Interface(interface) => Input::Interface(InterfaceEvent::Changed(interface)),
+            StatePart::Origin(table, settings) => Input::RegisterOrigin(table, settings),
+            StatePart::Ipv4(table, origin, batch) => Input::UpdateV4(table, origin, batch),
+            StatePart::Ipv6(table, origin, batch) => Input::UpdateV6(table, origin, batch),
+        };
+        self.handle(now, input, out);
+    }
+
+    /// Everything was taken in: origins have their grace time to register.
+    pub fn imported(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        let origins = |t: &Table| -> Vec<(TableId, String)> {
+            let named = t.shared.origins.iter().filter(|o| !o.connected);
+            named.map(|o| (t.id, o.name.clone())).collect()
+        };
+        let all: Vec<(TableId, String)> = self.tables().flat_map(origins).collect();
+        for (table, origin) in all {
+            self.handle(now, Input::OriginDied(table, origin), out);
+        }
+    }
+
+    /// How many routes each origin has, by table and family.
+    pub fn counts(&self) -> Vec<(TableId, Family, String, u64)> {
+        let of = |s: crate::view::Summary| {
+            let (table, family) = (s.table, s.family);
+            s.origins.into_iter().map(move |(name, _, routes, _)| (table, family, name, routes))
+        };
+        let mut counts: Vec<_> = self.summary().into_iter().flat_map(of).collect();
+        counts.sort_unstable();
+        counts
+    }
+
+    pub(crate) fn export_state(&self) -> State {
+        let mut parts = self.export_head();
+        for table in self.tables() {
+            for family in Family::ALL {
+                let mut after = None;
+                while let Some((more, last)) = self.export_routes(table.id, family, after) {
+                    parts.extend(more);
+                    after = Some(last);
+                }
+            }
+        }
+        State { parts }
+    }
+
+    pub(crate) fn import_state(&mut self, now: Instant, state: State, out: &mut Outbox<Output>) {
+        for part in state.parts {
+            self.import_part(now, part, out);
+        }
+        self.imported(now, out);
+    }
+}
+
+fn routes<P: Exported>(table: &Table, after: Option<IpPrefix>) -> Option<(Vec<StatePart>, IpPrefix)> {
+    let start = match after.and_then(|p| P::try_from(p).ok()) {
+        Some(after) => Cursor::After(after),
+        None => Cursor::Start,
+    };
+    let mut batches: BTreeMap<OriginId, (RouteBatch<P>, BTreeMap<SetId, u32>)> = BTreeMap::new();
+    let mut last = None;
+    for (prefix, entry) in P::family(table).entries().iter_after(start).take(PREFIXES) {
+        last = Some(prefix);
+        for path in entry.paths().iter().filter(|p| !table.shared.origin(p.origin).connected) {
+            let (batch, sets) = batches.entry(path.origin).or_default();
+            let index = *sets.entry(path.set).or_insert_with(|| {
+                batch.sets.push(table.shared.sets.slot(path.set).set.clone());
+                (batch.sets.len() - 1) as u32
+            });
+            let action = RouteAction::Set(index);
+            batch.updates.push(RouteUpdate { prefix, action, provenance: path.provenance });
+        }
+    }
+    let part = |(origin, (batch, _)): (OriginId, (RouteBatch<P>, _))| {
+        P::part(table.id, table.shared.origin(origin).name.clone(), batch)
+    };
+    Some((batches.into_iter().map(part).collect(), last?.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::Event;
+    use alloc::format;
+    use alloc::vec;
+    use sluice_base::{Distance, Duration, Forwarding, Metric, NextHop, Provenance, RouteSet, Tag};
+
+    fn rib() -> Rib {
+        let mut rib = Rib::new(7, 1);
+        let mut out = Outbox::new();
+        let mut input = |input| rib.handle(Instant::ZERO, input, &mut out);
+        for (name, external) in [("static", false), ("bgp", true)] {
+            let settings = OriginSettings {
+                name: name.into(),
+                distance: Distance(if external { 20 } else { 1 }),
+                external,
+                grace: Duration::from_secs(60),
+            };
+            input(Input::RegisterOrigin(TableId::MAIN, settings));
+        }
+        let set = |hop: &str| RouteSet {
+            forwarding: Forwarding::one(NextHop::via(hop.parse().unwrap())),
+            metric: Metric(3),
+            distance: None,
+            tag: Tag(0),
+        };
+        let update = |prefix: Ipv4Prefix, set| RouteUpdate {
+            prefix,
+            action: RouteAction::Set(set),
+            provenance: Provenance::NONE,
+        };
+        let updates = (0..10_000_u32)
+            .map(|n| update(format!("100.{}.{}.0/24", n / 256, n % 256).parse().unwrap(), n % 2));
+        let batch = RouteBatch { sets: vec![set("10.0.0.1"), set("10.0.0.2")], updates: updates.collect() };
+        input(Input::UpdateV4(TableId::MAIN, "bgp".into(), batch));
+        let updates =
+            vec![update("10.0.0.0/8".parse().unwrap(), 0), update("100.0.1.0/24".parse().unwrap(), 0)];
+        let batch = RouteBatch { sets: vec![set("10.0.0.3")], updates };
+        input(Input::UpdateV4(TableId::MAIN, "static".into(), batch));
+        rib
+    }
+
+    #[test]
+    fn another_process_has_the_same_routes_until_origins_register() {
+        let before = rib();
+        let state = before.export();
+        assert!(state.parts.len() > 5, "in parts");
+        let mut after = Rib::new(8, 2);
+        let mut out = Outbox::new();
+        after.import(Instant::ZERO, state, &mut out);
+        assert_eq!(before.counts(), after.counts());
+        let is_stale = |o: &Output| matches!(o, Output::Event(Event::OriginStale { .. }));
+        assert_eq!(out.drain().filter(is_stale).count(), 2);
+        for address in ["10.1.1.1", "100.0.1.1", "100.1.1.1", "101.1.1.1"] {
+            let look = |rib: &Rib| {
+                let found = rib.lookup(TableId::MAIN, address.parse().unwrap());
+                found.map(|r| (r.prefix, r.origin, r.announced, r.resolved))
+            };
+            assert_eq!(look(&before), look(&after), "{address}");
+        }
+    }
+}
