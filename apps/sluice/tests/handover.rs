@@ -231,6 +231,14 @@ fn a_restart_that_nobody_notices() {
         });
         assert_ne!(network.pid(component), pid);
     }
+    let pid = network.pid("bgp");
+    network.unnoticed("restart manager", || {
+        let output = network.sluice(&["restart", "manager"]);
+        assert!(output.status.success(), "{output:?}\n{}", network.log());
+        network.until("the next life has taken over", || {
+            network.log().contains("taken over from an earlier life") && network.pid("bgp") == pid
+        });
+    });
     network.unnoticed("upgrade bgp", || {
         let output = network.sluice(&["upgrade", "bgp", "--binary", SLUICE]);
         assert!(output.status.success(), "{output:?}\n{}", network.log());
