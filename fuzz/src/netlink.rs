@@ -33,7 +33,7 @@ fn asks_for(notice: &Notice) -> Option<EngineOp> {
         Notice::GroupIs(id, members) if members.iter().next().is_some() => {
             EngineOp::SetGroup { id, members, create: true }
         }
-        Notice::AddressIs(interface, address, _) if address.peer.is_none() => {
+        Notice::AddressIs(interface, address, true) if address.peer.is_none() => {
             EngineOp::AddAddress { interface, address }
         }
         _ => return None,

@@ -41,8 +41,12 @@ macro_rules! builtin {
 pub const MANAGER_COMMANDS: &str = include_str!("../../../components/manager/commands.toml");
 
 /// What the manager may start.
-pub const BUILTINS: &[Builtin] =
-    &[builtin!("fea", module), builtin!("rib"), builtin!("bgp", module, commands), builtin!("static", module)];
+pub const BUILTINS: &[Builtin] = &[
+    builtin!("fea", module),
+    builtin!("rib"),
+    builtin!("bgp", module, commands),
+    builtin!("static", module),
+];
 
 /// Runs a component until it is told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {

@@ -166,10 +166,19 @@ impl Editing {
         let words: Vec<String> = path.iter().map(|w| quoted(w)).collect();
         let statements = vec![format!("{verb} {}", words.join(" "))];
         let edited = self.client.edit(pb::EditRequest { editor: self.editor, statements }).await;
-        edited.map(drop).map_err(|e| {
-            let failure = refused(e);
-            Failure { path: failure.path.clone().or_else(|| Some(path.join(" "))), ..failure }
-        })
+        let Err(error) = edited else { return Ok(()) };
+        let failure = refused(error);
+        let schema = session.schema().await?;
+        match path.split_last().filter(|_| statement::is_secret(&schema, &path)) {
+            // Of a secret nothing is repeated, not even in what is wrong with it.
+            Some((_, before)) => Err(Failure {
+                path: Some(before.join(" ")),
+                message: format!("the value of `{}` is not valid", before.join(" ")),
+                place: None,
+                ..failure
+            }),
+            None => Err(Failure { path: failure.path.clone().or_else(|| Some(path.join(" "))), ..failure }),
+        }
     }
 
     async fn enter(&mut self, session: &Session, words: &[String]) -> Result<(), Failure> {

@@ -9,7 +9,7 @@ use sluice_cli::{Grammar, Live, builtin};
 use sluice_config::Node;
 use sluice_xrl::idl::manager::v1 as manager;
 use sluice_xrl::{Router, text};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 const COMPLETION_DEADLINE: Duration = Duration::from_secs(1);
 /// How long live values are good for.
 const FRESH: Duration = Duration::from_secs(2);
+
+/// For so long a router that did not answer is not asked again for completion.
+const SILENCE: Duration = Duration::from_secs(5);
 
 /// A package as the router has it.
 pub struct Packages {
@@ -35,6 +38,8 @@ pub struct Session {
     schema: RefCell<Option<Rc<Vec<Node>>>>,
     packages: RefCell<Option<Rc<Packages>>>,
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
+    /// When the router did not answer last.
+    silent: Cell<Option<Instant>>,
 }
 
 impl Session {
@@ -46,6 +51,7 @@ impl Session {
             schema: RefCell::default(),
             packages: RefCell::default(),
             live: RefCell::default(),
+            silent: Cell::new(None),
         }
     }
 
@@ -58,6 +64,16 @@ impl Session {
         let router = connect::connect(&self.flags.run_dir, self.flags.timeout).await?;
         self.router.replace(Some(router.clone()));
         Ok(router)
+    }
+
+    /// The way to the components, unless they were asked in vain a moment ago: nobody waits for completion.
+    async fn quick_router(&self) -> Option<Router> {
+        if self.silent.get().is_some_and(|since| since.elapsed() < SILENCE) {
+            return None;
+        }
+        let router = self.router().await.ok();
+        self.silent.set(router.is_none().then(Instant::now));
+        router
     }
 
     /// The router may have been started anew: what was learned is forgotten.
@@ -95,9 +111,16 @@ impl Session {
             return packages;
         }
         let mut packages = Packages { commands: crate::packages::builtin(), refused: Vec::new() };
-        let reply = match self.configuration().await {
-            Ok(client) => client.get_packages(manager::GetPackagesRequest {}).await.ok(),
-            Err(_) => None,
+        let reply = match self.quick_router().await {
+            Some(router) => {
+                let client = manager::ConfigurationClient::new(&router, "manager");
+                client
+                    .with_deadline(COMPLETION_DEADLINE)
+                    .get_packages(manager::GetPackagesRequest {})
+                    .await
+                    .ok()
+            }
+            None => None,
         };
         let answered = reply.is_some();
         for package in
@@ -133,7 +156,7 @@ impl Session {
         let (Some(target), Some(interface), Some(method)) = (call.next(), call.next(), call.next()) else {
             return Vec::new();
         };
-        let Ok(router) = self.router().await else { return Vec::new() };
+        let Some(router) = self.quick_router().await else { return Vec::new() };
         let asking = text::call_plain(&router, (target, interface, method), &[], COMPLETION_DEADLINE);
         let reply = tokio::time::timeout(COMPLETION_DEADLINE, asking).await;
         let Ok(Ok(reply)) = reply else { return Vec::new() };

@@ -38,7 +38,9 @@ fn ids_are_documented() {
         if file.ends_with("core/src/event.rs") {
             found.extend(quoted_after(&text, "=> \""));
         }
-        used.extend(found.into_iter().filter(|id| id.contains('.') && !id.starts_with("test.")).map(String::from));
+        used.extend(
+            found.into_iter().filter(|id| id.contains('.') && !id.starts_with("test.")).map(String::from),
+        );
     }
     let document = std::fs::read_to_string(root().join("docs/events.md")).unwrap();
     let rows = document.lines().filter_map(|l| l.strip_prefix("| `")?.split('`').next());

@@ -310,9 +310,12 @@ impl<'a> Binder<'a> {
                     _ => String::new(),
                 };
                 let shown = if def.is_secret { HIDDEN } else { &word.text };
-                Err(self
-                    .error(word.place, format!("`{shown}` is not valid here{words}"))
-                    .expecting(&def.expects))
+                let mut wrong = self.error(word.place, format!("`{shown}` is not valid here{words}"));
+                if def.is_secret {
+                    // The line shows it.
+                    wrong.source_line = "".into();
+                }
+                Err(wrong.expecting(&def.expects))
             }
         }
     }

@@ -1,6 +1,6 @@
 //! One statement changes a tree: `set` and `delete`.
 
-use crate::bind::Binder;
+use crate::bind::{Binder, HIDDEN};
 use crate::entries::Entries;
 use crate::error::{ConfigError, Place, nearest};
 use crate::index::{Id, Kind, ROOT};
@@ -106,8 +106,11 @@ impl Binder<'_> {
         }
         let value = self.value(&rest[0], id)?;
         if value != *leaf {
-            let shown = if self.schema.index[id].is_secret { "another" } else { &leaf.text };
-            let other = format!("`{}` is {shown}, not `{}`", self.trail.join(" "), rest[0].text);
+            let (shown, wanted) = match self.schema.index[id].is_secret {
+                true => ("another", HIDDEN),
+                false => (&*leaf.text, &*rest[0].text),
+            };
+            let other = format!("`{}` is {shown}, not `{wanted}`", self.trail.join(" "));
             return Err(self.error(rest[0].place, other));
         }
         Ok(true)

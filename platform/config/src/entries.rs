@@ -2,6 +2,7 @@
 //! skipped when they are compared.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// What names an entry of a list, or is a value of a leaf-list: the values of its keys in order, [`SEPARATOR`] between them.
@@ -26,7 +27,24 @@ pub(crate) enum Entries<V> {
     /// In the order of [`natural`].
     Sorted(Sorted<V>),
     /// As the operator put them.
-    Listed(Arc<Vec<(Key, V)>>),
+    Listed(Arc<Listed<V>>),
+}
+
+/// Entries in a row. A change costs what the row costs, as there are few of what the operator orders.
+#[derive(Clone, Debug)]
+pub(crate) struct Listed<V> {
+    row: Vec<(Key, V)>,
+    places: HashMap<Key, usize>,
+}
+
+impl<V> Listed<V> {
+    fn remove(&mut self, key: &str) {
+        let Some(at) = self.places.remove(key) else { return };
+        self.row.remove(at);
+        for (place, (key, _)) in self.row.iter().enumerate().skip(at) {
+            self.places.insert(key.clone(), place);
+        }
+    }
 }
 
 /// A B+ tree.
@@ -193,7 +211,7 @@ impl<V: Clone> Sorted<V> {
 impl<V: Clone> Entries<V> {
     pub fn new(is_listed: bool) -> Self {
         match is_listed {
-            true => Entries::Listed(Arc::default()),
+            true => Entries::Listed(Arc::new(Listed { row: Vec::new(), places: HashMap::new() })),
             false => Entries::Sorted(Sorted { root: Arc::new(Node::Leaf(Vec::new())), len: 0 }),
         }
     }
@@ -205,7 +223,7 @@ impl<V: Clone> Entries<V> {
     pub fn len(&self) -> usize {
         match self {
             Entries::Sorted(map) => map.len,
-            Entries::Listed(all) => all.len(),
+            Entries::Listed(all) => all.row.len(),
         }
     }
 
@@ -216,7 +234,7 @@ impl<V: Clone> Entries<V> {
     pub fn get(&self, key: &str) -> Option<&V> {
         match self {
             Entries::Sorted(map) => map.get(key),
-            Entries::Listed(all) => all.iter().find(|(k, _)| **k == *key).map(|(_, v)| v),
+            Entries::Listed(all) => all.places.get(key).map(|at| &all.row[*at].1),
         }
     }
 
@@ -233,9 +251,11 @@ impl<V: Clone> Entries<V> {
             Entries::Listed(all) => {
                 let all = Arc::make_mut(all);
                 if !is_there {
-                    all.push((key.clone(), make()));
+                    all.places.insert(key.clone(), all.row.len());
+                    all.row.push((key.clone(), make()));
                 }
-                all.iter_mut().find(|(k, _)| k == key).map(|(_, v)| v)
+                let at = *all.places.get(key)?;
+                Some(&mut all.row[at].1)
             }
         }
     }
@@ -245,7 +265,7 @@ impl<V: Clone> Entries<V> {
         let is_there = self.get(key).is_some();
         match self {
             Entries::Sorted(map) if is_there => map.remove(key),
-            Entries::Listed(all) if is_there => Arc::make_mut(all).retain(|(k, _)| **k != *key),
+            Entries::Listed(all) if is_there => Arc::make_mut(all).remove(key),
             _ => {}
         }
         is_there
@@ -262,7 +282,7 @@ impl<V: Clone> Entries<V> {
         match self {
             Entries::Sorted(map) => Walk { pending: vec![Step::Node(&map.root)] },
             Entries::Listed(all) => {
-                Walk { pending: all.iter().rev().map(|(k, v)| Step::Entry(k, v)).collect() }
+                Walk { pending: all.row.iter().rev().map(|(k, v)| Step::Entry(k, v)).collect() }
             }
         }
     }
@@ -381,7 +401,7 @@ impl<V: Clone + PartialEq> PartialEq for Entries<V> {
             return false;
         }
         match (self, other) {
-            (Entries::Listed(a), Entries::Listed(b)) => Arc::ptr_eq(a, b) || a == b,
+            (Entries::Listed(a), Entries::Listed(b)) => Arc::ptr_eq(a, b) || a.row == b.row,
             _ => self.differences(other).iter().all(|(_, a, b)| a == b),
         }
     }
@@ -412,6 +432,25 @@ mod tests {
             prop_assert_eq!(natural(a, b).is_eq(), a == b);
             if natural(a, b).is_le() && natural(b, c).is_le() {
                 prop_assert!(natural(a, c).is_le(), "{:?}", words);
+            }
+        }
+
+        #[test]
+        fn a_row_keeps_its_order(steps in prop::collection::vec((0u8..9, any::<bool>()), 0..40)) {
+            let (mut row, mut model) = (Entries::new(true), Vec::new());
+            for (key, comes) in steps {
+                let word: Key = key.to_string().into();
+                if comes && !model.contains(&word) {
+                    model.push(word.clone());
+                }
+                if comes {
+                    row.entry(&word, || key);
+                } else {
+                    row.remove(&word);
+                    model.retain(|k| *k != word);
+                }
+                prop_assert!(row.iter().map(|(k, _)| k).eq(&model));
+                prop_assert!(model.iter().all(|k| row.get(k).is_some()));
             }
         }
 

@@ -132,5 +132,6 @@ impl Schema {
 
 /// What libyang says, in one line.
 pub(crate) fn words_of(e: &yang5::Error) -> String {
-    e.msg.clone().unwrap_or_else(|| e.to_string()).trim_end_matches('.').to_string()
+    let all = e.msg.clone().unwrap_or_else(|| e.to_string());
+    all.lines().next().unwrap_or_default().trim_end_matches('.').to_string()
 }

@@ -73,7 +73,7 @@ impl Schema {
 /// A value as it is written.
 fn shown<'v>(index: &Index, id: Id, text: &'v str, secrets: Secrets) -> Cow<'v, str> {
     match index[id].is_secret && secrets == Secrets::Hidden {
-        true => quoted(HIDDEN),
+        true => Cow::Owned(format!("\"{HIDDEN}\"")),
         false => quoted(text),
     }
 }

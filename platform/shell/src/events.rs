@@ -220,8 +220,9 @@ impl Log {
                 line.replace(['\n', '\r'], " ")
             }
         };
-        // Where the log cannot be written (a full disk, a reader that is gone) there is nobody to tell it to.
-        let _ = writeln!(std::io::stderr().lock(), "{line}");
+        // In one piece: all processes write to the same place. Where the log cannot be written (a full disk, a reader that is gone)
+        // there is nobody to tell it to.
+        let _ = std::io::stderr().lock().write_all(format!("{line}\n").as_bytes());
     }
 }
 

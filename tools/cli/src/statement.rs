@@ -212,11 +212,18 @@ fn join(parts: &[String]) -> String {
     parts.iter().filter(|p| !p.is_empty()).cloned().collect::<Vec<_>>().join(" ")
 }
 
-/// The first sentence of a description, on one line.
+/// Characters of a description that are shown beside a word.
+const WIDTH: usize = 90;
+
+/// The first sentence of a description, on one line; of a long one its beginning.
 pub fn first_sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.find(". ").unwrap_or(line.len());
-    line[..end].trim_end_matches('.').to_string()
+    let sentence = line[..end].trim_end_matches('.');
+    match sentence.chars().count() > WIDTH {
+        true => sentence.chars().take(WIDTH - 3).chain("...".chars()).collect(),
+        false => sentence.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -113,6 +113,8 @@ impl From<anyhow::Error> for Failure {
 impl From<XrlError> for Failure {
     fn from(error: XrlError) -> Self {
         let status = match &error {
+            // What the component says is for people as it is; its number is its own matter.
+            XrlError::Application { message, .. } => return Self::failed(message.clone()),
             XrlError::NoFinder | XrlError::Disconnected(_) | XrlError::UnknownTarget(_) => {
                 Self::NOT_CONNECTED
             }

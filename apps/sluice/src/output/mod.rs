@@ -40,6 +40,8 @@ pub struct Output {
     filters: Filters,
     colour: bool,
     sink: Box<dyn Write>,
+    /// What is written next goes to a pager.
+    page: bool,
     pager: Option<Child>,
     /// The element of a list is the first one.
     list: Option<bool>,
@@ -55,21 +57,14 @@ impl Output {
         wanted.json |= filters.json;
         let terminal = io::stdout().is_terminal();
         let no_color = wanted.no_color || std::env::var_os("NO_COLOR").is_some_and(|v| !v.is_empty());
-        let pager = (terminal && !wanted.no_pager && !filters.no_more).then(start_pager).flatten();
-        let mut output = Output {
+        let page = terminal && !wanted.no_pager && !filters.no_more;
+        Output {
             wanted,
             filters,
             colour: terminal && !no_color,
-            sink: Box::new(io::BufWriter::new(io::stdout())),
-            pager,
-            list: None,
-            begun: String::new(),
-            closed: false,
-        };
-        if let Some(input) = output.pager.as_mut().and_then(|p| p.stdin.take()) {
-            output.sink = Box::new(io::BufWriter::new(input));
+            page,
+            ..Output::into_sink(wanted, Box::new(io::BufWriter::new(io::stdout())))
         }
-        output
     }
 
     /// Into `sink`, without filters, colours and pager.
@@ -79,6 +74,7 @@ impl Output {
             filters: Filters::default(),
             colour: false,
             sink,
+            page: false,
             pager: None,
             list: None,
             begun: String::new(),
@@ -136,6 +132,7 @@ impl Output {
         if self.closed {
             return;
         }
+        self.start_pager();
         if self.filters.is_empty() {
             self.closed = self.sink.write_all(text.as_bytes()).is_err();
             return;
@@ -148,6 +145,17 @@ impl Output {
             let more =
                 filters.line(line.trim_end_matches('\n'), &mut |l| failed |= writeln!(sink, "{l}").is_err());
             self.closed |= failed || !more;
+        }
+    }
+
+    /// Only what prints something needs a pager.
+    fn start_pager(&mut self) {
+        if !std::mem::take(&mut self.page) {
+            return;
+        }
+        self.pager = start_pager();
+        if let Some(input) = self.pager.as_mut().and_then(|p| p.stdin.take()) {
+            self.sink = Box::new(io::BufWriter::new(input));
         }
     }
 
@@ -215,6 +223,9 @@ impl Output {
     pub fn close(mut self) {
         if !self.begun.is_empty() && !self.closed {
             self.write("\n");
+        }
+        if !self.filters.is_empty() {
+            self.start_pager();
         }
         let sink = &mut self.sink;
         // A reader that is gone has read enough.

@@ -31,15 +31,27 @@ pub async fn version(session: &Session, out: &mut Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// What extends the router.
-pub async fn packages(session: &Session, out: &mut Output) -> Result<(), Failure> {
-    let reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
+/// What extends the router; with a name, what that package says of itself.
+pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+    let mut reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
+    if let Some(name) = name {
+        reply.packages.retain(|p| p.name == name);
+        match reply.packages.first() {
+            None => return Err(Failure::failed(format!("there is no package `{name}`"))),
+            Some(package) if !out.is_json() && !package.help.is_empty() => {
+                out.write(&package.help);
+                return Ok(());
+            }
+            Some(_) => {}
+        }
+    }
     let known = session.packages().await;
     let about = |p: &pb::Package| -> (Vec<String>, Vec<String>) {
         let parsed = sluice_cli::package::parse(&p.commands).unwrap_or_default();
-        let taken = |name: &String| known.commands.iter().any(|c| c.command.name() == *name);
         let refused = known.refused.iter().filter(|(name, _)| *name == p.name).map(|(_, why)| why.clone());
-        (parsed.iter().map(|c| c.command.name()).filter(taken).collect(), refused.collect())
+        let refused: Vec<String> = refused.collect();
+        let taken = |name: &String| !refused.iter().any(|why| why.starts_with(&format!("`{name}` ")));
+        (parsed.iter().map(|c| c.command.name()).filter(taken).collect(), refused)
     };
     if out.is_json() {
         let all: Vec<Value> = reply

@@ -26,7 +26,9 @@ impl Links {
                 let before = self.0.borrow_mut().insert(now.index, (now.name.clone(), now.running));
                 let (name, mtu) = (&now.name, now.mtu);
                 match (before.map(|(_, running)| running), now.running) {
-                    (Some(false), true) => info!(event = "fea.link.up", interface = name, mtu, "{name} is up"),
+                    (Some(false), true) => {
+                        info!(event = "fea.link.up", interface = name, mtu, "{name} is up")
+                    }
                     (Some(true), false) => {
                         let reason = if now.admin_up { "no carrier" } else { "switched off" };
                         info!(event = "fea.link.down", interface = name, reason, "{name} is down: {reason}");

@@ -32,6 +32,17 @@ pub async fn call_plain(
     Ok(plain(&reply))
 }
 
+/// The JSON Schema of what [`call_plain`] gives for a method.
+///
+/// # Errors
+/// Where the method is not there.
+pub async fn reply_schema(
+    router: &Router,
+    (target, interface, method): (&str, &str, &str),
+) -> Result<Json, XrlError> {
+    Ok(schema(&describe(router, target, interface, method).await?.output()))
+}
+
 /// A request with these fields. A field that is repeated is named once for each value.
 fn request(descriptor: &MessageDescriptor, fields: &[(String, String)]) -> Result<DynamicMessage, AtomError> {
     let mut atoms = Vec::new();

@@ -1,0 +1,410 @@
+//! Every command both ways, as text and as JSON, and every way of failing: what is printed is what its schema says, nothing else.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use serde_json::{Value, json};
+use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+const TOPOLOGY: &str = "
+[nodes.left]
+daemon = 'sluice'
+config = '''
+system { host-name a; }
+protocols {
+    bgp {
+        local-as 64500;
+        router-id 10.0.0.1;
+        network [ 203.0.113.0/24 2001:db8:1::/48 ];
+        neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
+    }
+    static { route 192.0.2.0/24 discard; route 2001:db8:2::/48 reject; }
+}
+'''
+[nodes.right]
+daemon = 'sluice'
+config = '''
+protocols {
+    bgp {
+        local-as 64501;
+        router-id 10.0.0.2;
+        network [ 198.51.100.0/24 2001:db8:3::/48 ];
+        neighbor 10.1.0.1 { peer-as 64500; connect-retry-time 1; ipv6-unicast enabled; password \"hunter2\"; }
+    }
+}
+'''
+[[links]]
+a = 'left:right'
+b = 'right:left'
+a_addresses = ['10.1.0.1/24', '2001:db8::1/64']
+b_addresses = ['10.1.0.2/24', '2001:db8::2/64']
+";
+
+struct Router {
+    lab: Lab,
+    run_dir: PathBuf,
+}
+
+impl Router {
+    fn up() -> Option<Self> {
+        if let Err(reason) = available() {
+            println!("skipped: {reason}");
+            return None;
+        }
+        let topology: Topology = TOPOLOGY.parse().unwrap();
+        let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("cli") };
+        let lab = Lab::up(&topology, options).unwrap();
+        let run_dir = lab.dir("left").join("run");
+        let router = Router { lab, run_dir };
+        let established = || {
+            let summary = router.value(&["show", "bgp", "summary"]);
+            summary["established"] == 1 && summary["tables"][0]["prefixes"].as_u64() >= Some(2)
+        };
+        assert!(
+            until(Duration::from_secs(60), established),
+            "no session: {}",
+            router.lab.log("left", "sluice")
+        );
+        Some(router)
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = self.lab.command("left", SLUICE).unwrap();
+        command.args(words).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        self.command(words).output().unwrap()
+    }
+
+    fn value(&self, words: &[&str]) -> Value {
+        let output = self.run(&[words, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// A schema that also refuses what it does not name: what is printed and not documented is an error of the document.
+fn strict(name: &str) -> jsonschema::Validator {
+    let output = Command::new(SLUICE).arg("schema").args(name.split('-')).output().unwrap();
+    let output = match output.status.success() {
+        true => output,
+        false => Command::new(SLUICE).args(["schema", name]).output().unwrap(),
+    };
+    let mut schema: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{name}: {e}"));
+    close(&mut schema);
+    jsonschema::validator_for(&schema).unwrap()
+}
+
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Object(object) => {
+            if object.contains_key("properties") && !object.contains_key("additionalProperties") {
+                object.insert("additionalProperties".into(), json!(false));
+            }
+            object.values_mut().for_each(close);
+        }
+        Value::Array(all) => all.iter_mut().for_each(close),
+        _ => {}
+    }
+}
+
+fn assert_valid(schema: &str, document: &Value, what: &str) {
+    let validator = strict(schema);
+    let errors: Vec<String> =
+        validator.iter_errors(document).map(|e| format!("{}: {e}", e.instance_path())).collect();
+    assert!(
+        errors.is_empty(),
+        "{what} is not what docs/schemas/{schema}.json says: {errors:?}\n{document:#}"
+    );
+}
+
+/// A line to type, the schema of what it prints, and the exit status.
+const RIGHT: &[(&str, &str, i32)] = &[
+    ("status", "status", 0),
+    ("show version", "show-version", 0),
+    ("show processes", "show-processes", 0),
+    ("show interfaces", "show-interfaces", 0),
+    ("show ip interface brief", "show-interfaces", 0),
+    ("show routes", "show-routes", 0),
+    ("show routes 192.0.2.1", "show-routes", 0),
+    ("show routes 10.0.0.0/8 longer", "show-routes", 0),
+    ("show routes --kernel", "show-routes", 0),
+    ("show ip route 203.0.113.0/24", "show-routes", 0),
+    ("show ipv6 route", "show-routes", 0),
+    ("show summary", "show-summary", 0),
+    ("show targets", "show-targets", 0),
+    ("show packages", "show-packages", 0),
+    ("show packages bgp", "show-packages", 0),
+    ("show revisions", "show-revisions", 0),
+    ("show configuration", "show-configuration", 0),
+    ("show running-config protocols bgp", "show-configuration", 0),
+    ("show configuration --revision 0", "show-configuration", 0),
+    ("show events", "show-events", 0),
+    ("show events component bgp last 1", "show-events", 0),
+    ("show bgp summary", "show-bgp-summary", 0),
+    ("show ip bgp summary", "show-bgp-summary", 0),
+    ("show bgp neighbor", "show-bgp-neighbor", 0),
+    ("show bgp neighbor 10.1.0.2", "show-bgp-neighbor", 0),
+    ("show bgp routes", "show-bgp-routes", 0),
+    ("show bgp routes -6", "show-bgp-routes", 0),
+    ("show ip bgp 198.51.100.0/24", "show-bgp-routes", 0),
+    ("show bgp routes received-from 10.1.0.2", "show-bgp-routes", 0),
+    ("show bgp groups", "show-bgp-groups", 0),
+    ("show bgp next-hops", "show-bgp-next-hops", 0),
+    ("monitor last 3 count 3", "monitor", 0),
+    ("request bgp refresh 10.1.0.2", "request-bgp-refresh", 0),
+    ("compare", "compare", 0),
+    ("commit", "commit", 0),
+    ("commit --check", "commit", 0),
+    ("call bgp/bgp.v1.Bgp/GetSummary", "call", 0),
+    ("call --list bgp", "call-list", 0),
+    ("profile --seconds 1", "profile", 0),
+    ("clear bgp neighbor 10.1.0.2", "clear-bgp-neighbor", 0),
+];
+
+/// A line to type, the exit status, and the code of the error.
+const WRONG: &[(&str, i32, &str)] = &[
+    ("frob", 2, "usage"),
+    ("show", 2, "usage"),
+    ("show frob", 2, "usage"),
+    ("show bgp neighbor frob", 2, "usage"),
+    ("show bgp neighbor 192.0.2.99", 1, "failed"),
+    ("show routes frob", 2, "usage"),
+    ("show routes --limit many", 2, "usage"),
+    ("show routes --frob", 2, "usage"),
+    ("show configuration frob", 2, "usage"),
+    ("show configuration --revision 4000", 1, "failed"),
+    ("show bgp summary --timeout never", 2, "usage"),
+    ("show bgp summary | frob", 2, "usage"),
+    ("show bgp summary --timeout", 2, "usage"),
+    ("show packages frob", 1, "failed"),
+    ("monitor frob", 2, "usage"),
+    ("rollback", 2, "usage"),
+    ("rollback 4000", 1, "failed"),
+    ("commit --from-file /nowhere", 1, "failed"),
+    ("commit --from-file /proc/version", 4, "config-invalid"),
+    ("configure set frob", 4, "config-invalid"),
+    ("configure set protocols bgp neighbor 10.1.0.2 hold-time 1", 4, "config-invalid"),
+    ("configure frob", 2, "usage"),
+    ("configure run show version", 2, "usage"),
+    ("clear bgp neighbor", 2, "usage"),
+    ("clear bgp neighbor 192.0.2.99", 1, "failed"),
+    ("call frob", 1, "BadArguments"),
+    ("call frob/frob.v1.Frob/Frob", 3, "UnknownTarget"),
+    ("call", 2, "usage"),
+    ("config check /nowhere", 4, "config-invalid"),
+    ("lab frob", 2, "usage"),
+];
+
+fn words(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
+#[test]
+fn every_command_prints_what_its_schema_says() {
+    let Some(router) = Router::up() else { return };
+    let mut seen = BTreeSet::new();
+    for (line, schema, status) in RIGHT {
+        let words = words(line);
+        let output = router.run(&[&words[..], &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(*status), "{line}: {}", text(&output));
+        assert!(output.stderr.is_empty(), "{line}: {}", text(&output));
+        // `monitor` prints one document a line.
+        let documents = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
+        let documents: Vec<Value> = documents.map(|d| d.unwrap_or_else(|e| panic!("{line}: {e}"))).collect();
+        assert_eq!(documents.len(), if *schema == "monitor" { 3 } else { 1 }, "{line}");
+        documents.iter().for_each(|d| assert_valid(schema, d, line));
+        assert!(!text(&output).contains("hunter2"), "{line}");
+        let as_text = router.run(&words);
+        assert_eq!(as_text.status.code(), Some(*status), "{line}: {}", text(&as_text));
+        let is_text = serde_json::from_slice::<Value>(&as_text.stdout).is_err() || as_text.stdout.is_empty();
+        assert!(is_text || line.starts_with("call"), "{line}: {}", text(&as_text));
+        seen.insert(schema.to_string());
+    }
+    changes(&router, &mut seen);
+    events(&router);
+    reports(&router, &mut seen);
+    seen.extend(["error".to_string(), "config-check".to_string()]);
+    let all = Command::new(SLUICE).arg("schema").output().unwrap();
+    let all: BTreeSet<String> = String::from_utf8(all.stdout).unwrap().lines().map(String::from).collect();
+    let missed: Vec<_> = all.difference(&seen).collect();
+    assert!(missed.is_empty(), "no test prints {missed:?}");
+    failures(&router);
+}
+
+/// Changes of the configuration by single commands.
+fn changes(router: &Router, seen: &mut BTreeSet<String>) {
+    let mut valid = |line: &[&str], schema: &str, status: i32| {
+        let output = router.run(&[line, &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(status), "{line:?}: {}", text(&output));
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_valid(schema, &value, &line.join(" "));
+        seen.insert(schema.into());
+        value
+    };
+    let name = || router.value(&["show", "configuration"])["system"]["host-name"].clone();
+    let value = valid(
+        &["configure", "set system host-name b", "compare", "commit comment \"a name\""],
+        "configure",
+        0,
+    );
+    assert_eq!(value["results"][1]["result"]["changes"], 1);
+    assert_eq!(name(), "b");
+    assert_eq!(valid(&["compare", "--rollback", "1"], "compare", 10)["changes"], 1);
+    valid(&["rollback", "1"], "rollback", 0);
+    assert_eq!(name(), "a");
+    // Whatever goes wrong, nothing is committed.
+    let output = router.run(&["configure", "set system host-name c", "set frob", "commit"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    assert_eq!(name(), "a");
+    // From standard input.
+    let mut child = router
+        .command(&["configure", "--json"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut child.stdin.take().unwrap(), b"set system host-name d\ncommit\n").unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_eq!(name(), "d");
+    // A secret is in no error.
+    let wrong = format!("set protocols bgp neighbor 10.1.0.2 password hunter2{}", "x".repeat(100));
+    let output = router.run(&["configure", &wrong, "--json"]);
+    assert_eq!(output.status.code(), Some(4), "{}", text(&output));
+    assert!(!text(&output).contains("hunter2"), "{}", text(&output));
+    // A file, looked at first.
+    let file = router.run_dir.join("new.conf");
+    std::fs::write(&file, "system { host-name e; }\n").unwrap();
+    let file = file.to_str().unwrap();
+    assert_eq!(
+        valid(&["commit", "--from-file", file, "--check"], "commit", 10)["effects"][0]["component"],
+        "bgp"
+    );
+    assert_eq!(name(), "d");
+    // Who has the configuration for himself keeps others out.
+    let opened =
+        router.value(&["call", "manager/manager.v1.Configuration/Open?mode:enum=EXCLUSIVE&user:txt=holder"]);
+    let editor = opened["editor"].as_str().unwrap_or_else(|| panic!("{opened}"));
+    check_failure(&router.run(&["commit", "--json"]), "commit", 5, "conflict");
+    router.value(&["call", &format!("manager/manager.v1.Configuration/Close?editor:u64={editor}")]);
+    valid(&["commit"], "commit", 0);
+}
+
+/// What happens is told as it happens, with the reason.
+fn events(router: &Router) {
+    let follow = |words: &[&str]| {
+        let mut command = router.command(&[words, &["--json"]].concat());
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        (child, lines.map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap()))
+    };
+    // The one before says that the monitor has begun.
+    let (mut child, mut lines) =
+        follow(&["monitor", "sessions", "component", "bgp", "last", "1", "count", "2"]);
+    assert!(lines.next().is_some());
+    let output = router.run(&["clear", "bgp", "neighbor", "10.1.0.2"]);
+    assert!(output.status.success(), "{}", text(&output));
+    let down = lines.next().unwrap();
+    assert_eq!((&down["id"], &down["fields"]["neighbor"]), (&json!("bgp.session.down"), &json!("10.1.0.2")));
+    assert!(down["fields"]["reason"].as_str().unwrap().contains("NOTIFICATION"), "{down}");
+    assert!(child.wait().unwrap().success());
+    // A process that dies is told by the manager, and the one that takes its place is followed too.
+    let (mut child, lines) = follow(&["monitor", "processes", "last", "1"]);
+    let mut lines = lines.skip(1);
+    let processes = router.value(&["show", "processes"]);
+    let all = processes["processes"].as_array().unwrap();
+    let pid = all.iter().find(|p| p["component"] == "static").unwrap()["pid"].to_string();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    assert!(lines.any(|e| e["id"] == "process.died"));
+    assert!(lines.any(|e| e["id"] == "process.registered" && e["component"] == "static"));
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+/// What looks at the host.
+fn reports(router: &Router, seen: &mut BTreeSet<String>) {
+    let output = router.run(&["doctor", "--json"]);
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output));
+    assert_valid("doctor", &serde_json::from_slice(&output.stdout).unwrap(), "doctor");
+    let file = router.run_dir.join("bundle.tar.gz");
+    let output = router.run(&["support-bundle", "--into", file.to_str().unwrap(), "--json"]);
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("support-bundle", &value, "support-bundle");
+    let unpacked = Command::new("tar").arg("-xzOf").arg(&file).output().unwrap();
+    assert!(unpacked.status.success() && unpacked.stdout.len() > 1000);
+    let all = String::from_utf8_lossy(&unpacked.stdout);
+    assert!(all.contains("10.1.0.2") && !all.contains("hunter2"));
+    let secret = std::fs::read_to_string(router.run_dir.join("operator.secret")).unwrap();
+    assert!(!all.contains(secret.trim()));
+    seen.extend(["doctor".to_string(), "support-bundle".to_string()]);
+}
+
+fn check_failure(output: &Output, line: &str, status: i32, code: &str) {
+    assert_eq!(output.status.code(), Some(status), "{line}: {}", text(output));
+    let value: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{line}: {e}: {}", text(output)));
+    assert_valid("error", &value, line);
+    assert_eq!(value["error"]["code"], code, "{line}: {value}");
+    assert!(output.stderr.is_empty(), "{line}: {}", text(output));
+}
+
+fn failures(router: &Router) {
+    for (line, status, code) in WRONG {
+        let tool = ["config", "lab"].contains(&words(line)[0]);
+        let run = |extra: &[&str]| {
+            let all = [&words(line)[..], extra].concat();
+            match tool {
+                true => Command::new(SLUICE).args(&all).output().unwrap(),
+                false => router.run(&all),
+            }
+        };
+        // A flag that lacks its value takes the next word: the order is the test's.
+        let output = match line.ends_with("--timeout") {
+            true => {
+                Command::new(SLUICE).args(["--json", "show", "bgp", "summary", "--timeout"]).output().unwrap()
+            }
+            false => run(&["--json"]),
+        };
+        check_failure(&output, line, *status, code);
+        if !line.ends_with("--timeout") {
+            let output = run(&[]);
+            assert_eq!(output.status.code(), Some(*status), "{line}: {}", text(&output));
+            assert!(output.stdout.is_empty() && !output.stderr.is_empty(), "{line}: {}", text(&output));
+        }
+    }
+}
+
+#[test]
+fn without_a_router() {
+    let folder = tempfile::tempdir().unwrap();
+    for (line, _, _) in RIGHT {
+        // The version can be told without a router; the tools of the kernel are not asked.
+        if *line == "show version" {
+            continue;
+        }
+        let output = Command::new(SLUICE)
+            .args(words(line))
+            .args(["--json", "--run-dir"])
+            .arg(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .unwrap();
+        check_failure(&output, line, 3, "not-connected");
+    }
+    let file = folder.path().join("x.conf");
+    std::fs::write(&file, "system { host-name x; }\n").unwrap();
+    let output = Command::new(SLUICE).args(["config", "check", "--json"]).arg(&file).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output));
+    assert_valid("config-check", &serde_json::from_slice(&output.stdout).unwrap(), "config check");
+}

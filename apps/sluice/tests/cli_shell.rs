@@ -1,0 +1,122 @@
+//! The interactive shell at a terminal: help, completion, modes, history, filters.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use rexpect::session::{PtySession, spawn_command};
+use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+const TOPOLOGY: &str = "
+[nodes.left]
+daemon = 'sluice'
+config = '''
+system { host-name a; }
+protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-as 64501; passive; } } }
+'''
+";
+
+/// How long an answer may take, in milliseconds.
+const PATIENCE: u64 = 20_000;
+
+struct Shell(PtySession);
+
+impl Shell {
+    fn open(run_dir: &Path, state: &Path) -> Self {
+        let mut command = Command::new(SLUICE);
+        command.arg("--run-dir").arg(run_dir).env("XDG_STATE_HOME", state).env("TERM", "dumb-but-ansi");
+        command.env("PAGER", "cat").env("NO_COLOR", "1").env_remove("SLUICE_PAGER");
+        let mut shell = Shell(spawn_command(command, Some(PATIENCE)).unwrap());
+        shell.sees("`help` tells more");
+        shell.sees("sluice> ");
+        shell
+    }
+
+    /// What is printed up to a text, which has to come.
+    fn sees(&mut self, text: &str) -> String {
+        self.0.exp_string(text).unwrap_or_else(|e| panic!("never `{text}`: {e}"))
+    }
+
+    fn types(&mut self, text: &str) {
+        self.0.send(text).unwrap();
+        self.0.flush().unwrap();
+    }
+
+    /// A line and Enter, and what is printed up to the next prompt.
+    fn line(&mut self, text: &str, prompt: &str) -> String {
+        self.types(text);
+        self.types("\r");
+        self.sees("\n");
+        self.sees(prompt)
+    }
+}
+
+#[test]
+fn at_a_terminal() {
+    if let Err(reason) = available() {
+        println!("skipped: at_a_terminal: {reason}");
+        return;
+    }
+    let topology: Topology = TOPOLOGY.parse().unwrap();
+    let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("shell") };
+    let lab = Lab::up(&topology, options).unwrap();
+    let run_dir = lab.dir("left").join("run");
+    let ready = || {
+        Command::new(SLUICE).arg("status").arg("--run-dir").arg(&run_dir).output().unwrap().status.success()
+    };
+    assert!(until(Duration::from_secs(60), ready), "{}", lab.log("left", "sluice"));
+    let state = tempfile::tempdir().unwrap();
+    let mut shell = Shell::open(&run_dir, state.path());
+
+    // Help at any place, with what only the router knows; the line stays.
+    shell.types("show bgp neighbor ?");
+    shell.sees("<address>");
+    shell.sees("10.1.0.2");
+    shell.sees("<Enter>");
+    shell.sees("sluice> ");
+    // Tab writes what is unambiguous.
+    shell.types("\t\r");
+    shell.sees("neighbor 10.1.0.2 AS 64501");
+    shell.sees("sluice> ");
+    let count = shell.line("sh proc | match running | count", "sluice> ");
+    assert!(count.contains("4 lines"), "{count}");
+    let json = shell.line("show version | json", "sluice> ");
+    assert!(json.contains("\"program\""), "{json}");
+    let wrong = shell.line("show frob", "sluice> ");
+    assert!(wrong.contains("unknown word `frob`"), "{wrong}");
+
+    // A change, from the schema's help to a commit.
+    shell.line("configure", "sluice# ");
+    shell.types("set protocols bgp neighbor 10.1.0.2 hold-time ?");
+    shell.sees("seconds, default 90");
+    shell.sees("sluice# ");
+    shell.line("30", "sluice# ");
+    shell.line("edit protocols bgp neighbor 10.1.0.2", "[edit protocols bgp neighbor 10.1.0.2]");
+    shell.sees("sluice# ");
+    shell.line("set password hunter2", "sluice# ");
+    let shown = shell.line("show", "sluice# ");
+    assert!(shown.contains("hold-time 30;") && !shown.contains("hunter2"), "{shown}");
+    let compared = shell.line("compare", "sluice# ");
+    assert!(compared.contains("+  hold-time 30;"), "{compared}");
+    let committed = shell.line("commit comment \"from the shell\"", "sluice# ");
+    assert!(committed.contains("committed as revision 2"), "{committed}");
+    shell.line("up", "[edit protocols bgp]");
+    shell.sees("sluice# ");
+    let run = shell.line("run show revisions", "sluice# ");
+    assert!(run.contains("from the shell"), "{run}");
+    let wrong = shell.line("set frob", "sluice# ");
+    assert!(wrong.contains("unknown statement `frob`"), "{wrong}");
+    shell.line("top", "[edit]");
+    shell.sees("sluice# ");
+    shell.line("exit", "sluice> ");
+    shell.types("quit\r");
+    shell.0.exp_eof().unwrap();
+
+    let history = state.path().join("sluice/history");
+    let kept = std::fs::read_to_string(&history).unwrap();
+    assert!(kept.contains("show bgp neighbor") && !kept.contains("hunter2"), "{kept}");
+    assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
+}
