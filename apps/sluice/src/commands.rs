@@ -21,7 +21,7 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         "show targets" => targets::show(session, out).await?,
         "show configuration" => configuration::show(session, values, out).await?,
         "show revisions" => platform::revisions(session, out).await?,
-        "show packages" => platform::packages(session, out).await?,
+        "show packages" => platform::packages(session, values.text("name"), out).await?,
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,

@@ -12,6 +12,7 @@ mod doctor;
 mod flags;
 mod front;
 mod man;
+mod man_conf;
 mod monitor;
 mod one_shot;
 mod output;

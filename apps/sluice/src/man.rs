@@ -1,7 +1,7 @@
 //! Manual pages: generated from the commands, with examples.
 
-use crate::front;
 use crate::output::Failure;
+use crate::{front, man_conf};
 use clap_mangen::Man;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -103,7 +103,8 @@ pub fn run(into: Option<PathBuf>) -> Result<(), Failure> {
         Some(folder) => {
             let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
             std::fs::create_dir_all(&folder).map_err(wrong)?;
-            write_all(&folder, "sluice", &whole).map_err(wrong)
+            write_all(&folder, "sluice", &whole).map_err(wrong)?;
+            std::fs::write(folder.join("sluice.conf.5"), man_conf::page()?).map_err(wrong)
         }
     }
 }
@@ -148,7 +149,7 @@ fn page(name: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
 }
 
 /// Text as roff takes it: dashes and backslashes are what they look like, and no line is a request.
-fn escaped(text: &str) -> String {
+pub fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }
 }

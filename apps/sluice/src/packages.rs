@@ -151,7 +151,8 @@ mod tests {
 
     #[test]
     fn what_components_ship_is_right() {
-        for text in shipped() {
+        let example = include_str!("../../../sdk/python/examples/hello/commands.toml");
+        for text in shipped().chain([example]) {
             package::parse(text).expect("a commands.toml");
         }
     }

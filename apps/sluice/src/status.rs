@@ -19,9 +19,16 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     if !waiting.is_empty() {
         return Err(Failure::failed(waiting.join(", ")));
     }
+    let configuration = pb::ConfigurationClient::new(&router, "manager").with_deadline(session.flags.timeout);
+    let trouble = configuration.get_revisions(pb::GetRevisionsRequest {}).await?.trouble;
     match out.is_json() {
-        true => out.json(&json!({ "ready": true, "uptime_ms": reply.uptime_ms })),
-        false => out.line(&format!("running for {}", output::span(reply.uptime_ms))),
+        true => out.json(&json!({ "ready": true, "uptime_ms": reply.uptime_ms, "trouble": trouble })),
+        false => {
+            out.line(&format!("running for {}", output::span(reply.uptime_ms)));
+            if !trouble.is_empty() {
+                out.line(&format!("not with what is configured: {trouble}"));
+            }
+        }
     }
     Ok(())
 }

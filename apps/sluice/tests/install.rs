@@ -31,6 +31,7 @@ fn everything_is_below_destdir_and_prefix() {
     };
     holds("share/man/man1/sluice.1", ".TH sluice 1");
     holds("share/man/man1/sluice-show.1", "sluice");
+    holds("share/man/man5/sluice.conf.5", "hold\\-time");
     holds("share/bash-completion/completions/sluice", "complete -F");
     holds("share/zsh/site-functions/_sluice", "#compdef sluice");
     holds("share/fish/vendor_completions.d/sluice.fish", "complete -c sluice");

@@ -16,6 +16,35 @@ pub struct Change {
     pub edits: Vec<Edit>,
 }
 
+impl Change {
+    /// This, and then what follows.
+    pub fn followed_by(mut self, more: Change) -> Self {
+        if more.clear {
+            return more;
+        }
+        self.edits.extend(more.edits);
+        self
+    }
+
+    /// The same in pieces of about so many octets of JSON, at least one.
+    pub fn in_pieces(&self, octets: usize) -> Vec<String> {
+        let head = if self.clear { "{\"clear\":true,\"edits\":[" } else { "{\"edits\":[" };
+        let mut pieces = Vec::new();
+        let mut piece = String::from(head);
+        for edit in &self.edits {
+            if piece.len() > octets {
+                pieces.push(std::mem::replace(&mut piece, "{\"edits\":[".into()) + "]}");
+            }
+            if !piece.ends_with('[') {
+                piece.push(',');
+            }
+            piece += &serde_json::json!(edit).to_string();
+        }
+        pieces.push(piece + "]}");
+        pieces
+    }
+}
+
 /// A change of one thing that stands directly in a part: a leaf, a container with all in it, or an entry of a list.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -135,5 +164,23 @@ mod tests {
         part.apply(change(json!({"edits": [{"name": "neighbor", "key": ["10.0.0.1"]}]})));
         assert_eq!(part.whole(), json!({"local-as": 7}));
         assert!(serde_json::from_value::<Change>(json!({"edits": [{"nam": "x"}]})).is_err());
+    }
+
+    #[test]
+    fn pieces_make_the_whole() {
+        let edit = |n: usize| Edit {
+            name: "list".into(),
+            key: Some(vec![n.to_string()]),
+            value: Some(json!({"n": n})),
+        };
+        for (clear, count) in [(true, 0), (false, 0), (true, 1), (false, 100), (true, 100)] {
+            let change = Change { clear, edits: (0..count).map(edit).collect() };
+            for octets in [0, 40, 1000, 100_000] {
+                let pieces = change.in_pieces(octets);
+                assert!(pieces.iter().all(|piece| piece.len() < octets + 80));
+                let read = pieces.iter().map(|p| serde_json::from_str::<Change>(p).expect("a change"));
+                assert_eq!(read.reduce(Change::followed_by), Some(change.clone()));
+            }
+        }
     }
 }

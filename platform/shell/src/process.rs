@@ -231,6 +231,8 @@ pub(crate) struct Life<C: Component> {
     pub(crate) part: RefCell<Part>,
     /// What was prepared last, and in which transaction.
     prepared: RefCell<Option<(u64, Change, C::Settings)>>,
+    /// What was said so far of a change that comes in pieces.
+    pieces: RefCell<Option<(u64, Change)>>,
     /// Its name with the Finder, as long as it has one.
     pub(crate) name: Cell<Option<TargetHandle>>,
     pub(crate) succession: Succession,
@@ -251,6 +253,7 @@ impl<C: Component> Life<C> {
             for_good: Cell::new(false),
             part: RefCell::default(),
             prepared: RefCell::new(None),
+            pieces: RefCell::new(None),
             name: Cell::default(),
             succession: Succession::default(),
         })
@@ -315,6 +318,19 @@ impl<C: Component> pb::Component for Life<C> {
         }
         let change: Change = serde_json::from_str(&request.change)
             .map_err(|e| XrlError::BadArguments(format!("change: {e}")))?;
+        let change = {
+            let mut pieces = self.pieces.borrow_mut();
+            let begun = pieces.take().filter(|(number, _)| *number == request.transaction);
+            let whole = match begun {
+                Some((_, begun)) => begun.followed_by(change),
+                None => change,
+            };
+            if request.more {
+                *pieces = Some((request.transaction, whole));
+                return Ok(pb::PrepareReply::default());
+            }
+            whole
+        };
         let outcome = self.component.prepare(&Planned { part: &self.part.borrow(), change: &change });
         match outcome {
             Ok(Prepared { settings, effects }) => {

@@ -84,6 +84,7 @@ class _Life:
         self.component, self.target_class, self.version = component, target_class, version
         self.part = _Part()
         self.prepared: tuple[int, _Part] | None = None
+        self.begun: tuple[int, _Part, set[str]] | None = None
         self.began = time.monotonic()
         self.ready = False
         self.end = asyncio.Event()
@@ -98,11 +99,19 @@ class _Life:
         }
 
     async def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
+        begun, self.begun = self.begun, None
+        part, names = self.part, set()
+        if begun is not None and begun[0] == request["transaction"]:
+            part, names = begun[1:]
         change = json.loads(request["change"])
-        part = self.part.after(change)
+        part = part.after(change)
+        names = names | {edit["name"] for edit in change["edits"]}
         self.prepared = None
+        if request["more"]:
+            self.begun = (request["transaction"], part, names)
+            return {"effects": []}
         try:
-            self.component.prepare(part.whole(), sorted({edit["name"] for edit in change["edits"]}))
+            self.component.prepare(part.whole(), sorted(names))
         except ValueError as error:
             raise application(1, str(error)) from error
         self.prepared = (request["transaction"], part)

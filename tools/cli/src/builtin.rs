@@ -169,7 +169,9 @@ fn shows() -> Vec<Command> {
         command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
         command("show targets", "Targets that can be called, with their interfaces"),
         command("show revisions", "What was committed: when, by whom, with which comment"),
-        command("show packages", "What extends the router"),
+        command("show packages", "What extends the router; with a name, what the package says of itself")
+            .argument("name", Kind::Text, false, "a package")
+            .live(Live::new("manager/manager.v1.Configuration/GetPackages", "packages.name")),
         command("show version", "Versions of this program and of the router that runs"),
         command("show events", "What happened last")
             .choice_of("component", Kind::Text, Some(components()), "only this component's")

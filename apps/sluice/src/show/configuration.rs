@@ -42,6 +42,12 @@ pub async fn print(
     loop {
         let request = pb::ShowRequest { which: Some(which), path: path.clone(), form: form.into(), offset };
         let reply = client.show(request).await.map_err(refused)?;
+        let whole = out.is_json() && offset == 0 && reply.next_offset == 0;
+        if let Some(value) = whole.then(|| serde_json::from_str(&reply.text).ok()).flatten() {
+            // What is small enough to be read by people is printed for them.
+            out.json(&value);
+            return Ok(());
+        }
         out.write(&reply.text);
         ends_line = reply.text.is_empty() && ends_line || reply.text.ends_with('\n');
         offset = reply.next_offset;

@@ -31,9 +31,20 @@ pub async fn version(session: &Session, out: &mut Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// What extends the router.
-pub async fn packages(session: &Session, out: &mut Output) -> Result<(), Failure> {
-    let reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
+/// What extends the router; with a name, what that package says of itself.
+pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+    let mut reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
+    if let Some(name) = name {
+        reply.packages.retain(|p| p.name == name);
+        match reply.packages.first() {
+            None => return Err(Failure::failed(format!("there is no package `{name}`"))),
+            Some(package) if !out.is_json() && !package.help.is_empty() => {
+                out.write(&package.help);
+                return Ok(());
+            }
+            Some(_) => {}
+        }
+    }
     let known = session.packages().await;
     let about = |p: &pb::Package| -> (Vec<String>, Vec<String>) {
         let parsed = sluice_cli::package::parse(&p.commands).unwrap_or_default();

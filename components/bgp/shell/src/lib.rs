@@ -210,18 +210,16 @@ impl BgpShell {
     }
 
     fn report(&self, event: &Event) {
-        let (id, neighbor) = (event.id(), event.peer);
         match &event.what {
-            PeerEvent::Up => info!(event = id, %neighbor, "{event}"),
-            PeerEvent::Down(reason) => info!(event = id, %neighbor, %reason, "{event}"),
+            PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
             PeerEvent::EndOfRib(_) => {
-                debug!(event = id, %neighbor, "{event}");
+                debug!(event = event.id(), neighbor = %event.peer, "{event}");
                 self.rib.look();
             }
-            PeerEvent::Session(_) => debug!(event = id, %neighbor, "{event}"),
-            PeerEvent::Malformed { .. } | PeerEvent::TooManyNeighbors => {
-                warn!(event = id, %neighbor, "{event}");
-            }
+            PeerEvent::Session(_) => debug!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::Malformed { .. } => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
         }
     }
 
@@ -379,16 +377,6 @@ impl BgpShell {
         self.core.replace(Some(core));
         tokio::task::spawn_local(Rc::clone(self).read_letters(letters));
         Ok(())
-    }
-
-    /// Fires control's timers, as long as the process lives or until it hands over.
-    fn run_control(self: &Rc<Self>) {
-        let Some(core) = self.core() else { return };
-        let me = Rc::clone(self);
-        let task = tokio::task::spawn_local(async move {
-            core.driver.run_hooked(|| me.collect_all(), || {}).await;
-        });
-        self.handover.controls(task.abort_handle());
     }
 
     /// Goes over to other threads; no session notices.

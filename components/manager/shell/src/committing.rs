@@ -18,6 +18,8 @@ use tracing::{error, info, warn};
 const ANSWER: Duration = Duration::from_secs(10);
 /// How long a component may take to come up or to end: longer than the supervisor waits for it.
 const COMES_UP: Duration = Duration::from_secs(30);
+/// Octets of a piece of a change: well below what one call may carry.
+const PIECE: usize = 4 << 20;
 /// How long to wait before a rollback that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
@@ -395,10 +397,15 @@ impl ManagerShell {
     }
 
     async fn prepare(&self, class: &str, number: u64, change: &Change) -> Result<Vec<Effect>, XrlError> {
-        let change = serde_json::to_string(change).map_err(|e| XrlError::BadArguments(e.to_string()))?;
-        let reply =
-            self.client(class).prepare(common::PrepareRequest { transaction: number, change }).await?;
-        Ok(reply.effects)
+        let mut pieces = change.in_pieces(PIECE).into_iter().peekable();
+        let client = self.client(class);
+        let mut effects = Vec::new();
+        while let Some(change) = pieces.next() {
+            let more = pieces.peek().is_some();
+            let request = common::PrepareRequest { transaction: number, change, more };
+            effects = client.prepare(request).await?.effects;
+        }
+        Ok(effects)
     }
 
     async fn apply(&self, class: &str, number: u64) -> Result<(), XrlError> {

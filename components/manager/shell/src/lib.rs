@@ -16,6 +16,7 @@ mod service;
 mod starting;
 mod state;
 mod stepping;
+mod succeeding;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};

@@ -3,7 +3,7 @@
 use crate::ManagerShell;
 use crate::handover;
 use crate::processes::usage_of;
-use sluice_manager::Input;
+use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::rc::Rc;
@@ -40,7 +40,8 @@ impl pb::Manager for Served {
             last_exit: String::new(),
         }];
         self.driver.with(|manager| {
-            for c in manager.components() {
+            // Who has ended and is not wanted any more is none of the router's processes.
+            for c in manager.components().filter(|c| c.phase != Phase::Stopped) {
                 let usage = self.processes.usage(&c.spec.class);
                 processes.push(pb::Process {
                     component: c.spec.class.clone(),

@@ -97,17 +97,19 @@ fn of_file(
     revisions: &mut Revisions,
     model: &Model,
 ) -> Result<Start, StartError> {
-    if let Some(start) = newest.filter(|start| start.tree == tree && start.trouble.is_none()) {
-        let _ = revisions.is_copy(text); // it is only read again next time
-        return Ok(start);
-    }
-    let rendered = model.render(&tree);
-    let new = New {
-        user: "sluice",
-        comment: "the configuration file was changed by hand",
-        via: Via::File,
-        text: &rendered,
+    let newest = match newest {
+        Some(start) if start.tree == tree && start.trouble.is_none() => {
+            let _ = revisions.is_copy(text); // it is only read again next time
+            return Ok(start);
+        }
+        other => other,
     };
+    let rendered = model.render(&tree);
+    let comment = match newest {
+        None => "the configuration file, at the first start",
+        Some(_) => "the configuration file was changed by hand",
+    };
+    let new = New { user: "sluice", comment, via: Via::File, text: &rendered };
     let revision = write(revisions, new)?;
     let _ = revisions.is_copy(text);
     Ok(Start { tree, revision, trouble: None })

@@ -1,0 +1,146 @@
+//! The example package in Python, dropped in beside a broken one: it is configured, asked, refused, killed and taken out like any component
+//! of ours.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use serde_json::Value;
+use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+struct Router {
+    lab: Lab,
+    folder: PathBuf,
+}
+
+impl Router {
+    fn run(&self, words: &[&str]) -> Output {
+        let mut command = self.lab.command("host", SLUICE).unwrap();
+        command.args(words).arg("--run-dir").arg(self.folder.join("run")).output().unwrap()
+    }
+
+    fn ask(&self, words: &[&str]) -> Value {
+        let output = self.run(&[words, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    fn configure(&self, statements: &[&str]) -> Output {
+        self.run(&[&["configure"], statements].concat())
+    }
+
+    fn process(&self, field: &str) -> Value {
+        let all = self.ask(&["show", "processes"]);
+        let processes = all["processes"].as_array().into_iter().flatten();
+        processes.filter(|p| p["component"] == "hello").map(|p| p[field].clone()).next().unwrap_or_default()
+    }
+
+    fn guests(&self) -> Vec<String> {
+        let reply = self.ask(&["show", "hello", "guests"]);
+        let guests = reply["guests"].as_array().into_iter().flatten();
+        guests.filter_map(|g| g["greeting"].as_str().map(Into::into)).collect()
+    }
+
+    fn until(&self, what: &str, so: impl FnMut() -> bool) {
+        assert!(until(Duration::from_secs(30), so), "never: {what}\n{}", self.lab.log("host", "router"));
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+}
+
+fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_component_of_a_third_party_is_one_like_ours() {
+    let name = "a_component_of_a_third_party_is_one_like_ours";
+    if let Err(reason) = available() {
+        return println!("skipped: {name}: {reason}");
+    }
+    if Command::new("python3").arg("--version").output().is_err() {
+        return println!("skipped: {name}: Python is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // The component runs as another user.
+    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/python");
+    let packages = folder.path().join("packages");
+    copy(&python.join("examples/hello"), &packages.join("hello"));
+    copy(&python.join("sluice_xrl"), &packages.join("hello/sluice_xrl"));
+    let broken = packages.join("broken");
+    std::fs::create_dir_all(&broken).unwrap();
+    std::fs::write(broken.join("package.toml"), "name = 'broken'\nversion = '1'\ndescription = 'x'\n")
+        .unwrap();
+    std::fs::write(broken.join("broken.yang"), "module broken {\n  namespace oops\n}\n").unwrap();
+    symlink("/nowhere", packages.join("dangling")).unwrap();
+    let configuration = folder.path().join("router.conf");
+    std::fs::write(&configuration, "protocols { static { route 203.0.113.0/24 discard; } }\n").unwrap();
+
+    let topology: Topology = "[nodes.host]\n".parse().unwrap();
+    let lab = Lab::up(&topology, LabOptions::unique("third-party")).unwrap();
+    let mut router = Router { lab, folder: folder.path().into() };
+    let mut start = router.lab.command("host", SLUICE).unwrap();
+    start.arg("start").arg("--config").arg(&configuration).arg("--packages-dir").arg(&packages);
+    start.arg("--run-dir").arg(folder.path().join("run"));
+    router.lab.spawn("host", "router", start).unwrap();
+    router.until("the router is ready", || router.run(&["status"]).status.success());
+
+    // One is taken, the other refused with the reason, and the router runs.
+    let shown = text(&router.run(&["show", "packages"]));
+    assert!(shown.contains("hello") && shown.contains("Greets whoever asks"), "{shown}");
+    assert!(shown.lines().any(|line| line.contains("broken") && line.contains("not taken")), "{shown}");
+
+    // Its statements are statements, with its own defaults and refusals.
+    let done = router.configure(&[
+        "set protocols hello greeting hi",
+        "set protocols hello guest ann times 2",
+        "commit",
+    ]);
+    assert!(done.status.success(), "{}", text(&done));
+    assert_eq!(router.guests(), ["hi hi, ann"]);
+    let pid = router.process("pid");
+    let done =
+        router.configure(&["set protocols hello guest bob", "delete protocols hello greeting", "commit"]);
+    assert!(done.status.success(), "{}", text(&done));
+    assert_eq!(router.guests(), ["hello hello, ann", "hello, bob"]);
+    let refused = router.configure(&["set protocols hello greeting goodbye", "commit"]);
+    assert!(!refused.status.success());
+    assert!(text(&refused).contains("`goodbye` is not a greeting"), "{}", text(&refused));
+    let refused = router.configure(&["set protocols hello guest eve times 11", "commit"]);
+    assert!(text(&refused).contains("1..9"), "{}", text(&refused));
+    assert_eq!(router.guests(), ["hello hello, ann", "hello, bob"], "what is refused changes nothing");
+    assert_eq!(router.process("pid"), pid, "the process is the same all along");
+
+    // Its command and its guests are completed.
+    let words = |line: &str| {
+        let output = router.lab.command("host", SLUICE).unwrap();
+        let mut command = output;
+        command.env("SLUICE_RUN_DIR", folder.path().join("run")).args(["__complete", "bash", line]);
+        text(&command.output().unwrap())
+    };
+    assert!(words("sluice show he").contains("hello"), "{}", words("sluice show he"));
+    assert!(words("sluice show hello guests b").contains("bob"), "{}", words("sluice show hello guests b"));
+
+    // It is started again when it dies, with what is configured, and ends when it is not wanted any more.
+    let number = pid.as_u64().unwrap().to_string();
+    assert!(Command::new("kill").args(["-9", &number]).status().unwrap().success());
+    router.until("it is another process", || {
+        router.process("pid") != pid && router.process("state") == "running" && router.guests().len() == 2
+    });
+    let done = router.configure(&["delete protocols hello", "commit"]);
+    assert!(done.status.success(), "{}", text(&done));
+    router
+        .until("it has ended", || router.process("state") == "stopped" || router.process("state").is_null());
+    assert!(router.run(&["status"]).status.success());
+}
