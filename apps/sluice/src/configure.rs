@@ -322,7 +322,9 @@ fn counts(all: &[pb::ComponentEffect]) -> String {
             }
         }
     }
-    format!("{sessions} sessions, {neighbors} neighbors filtered again, {interfaces} interfaces, {processes} processes")
+    format!(
+        "{sessions} sessions, {neighbors} neighbors filtered again, {interfaces} interfaces, {processes} processes"
+    )
 }
 
 fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {
