@@ -18,6 +18,7 @@ use cases::{Case, Step};
 use network::Network;
 use sluice_config::Impact;
 use std::collections::BTreeSet;
+use std::time::Instant;
 use touched::{Reported, Touched};
 
 /// What each of the two tests takes, so that they run beside each other.
@@ -65,7 +66,7 @@ fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
 /// Commits one step of a case, and compares what was said with what was seen.
 fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> Option<Touched> {
     let name = format!("{} ({}; {})", case.name, case.impact, step.statements.join("; "));
-    let before = network.now();
+    let (before, began) = (network.now(), Instant::now());
     let reported = match network.commit(&step.statements) {
         Ok(reported) => reported,
         Err(error) => {
@@ -83,7 +84,7 @@ fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> 
     network.partner(&step.partner);
     let settled = network.settle(&step.down);
     let touched = network.touched(&before);
-    println!("{name}\n  said {reported:?}\n  seen {touched:?}");
+    println!("{name}: {:?}\n  said {reported:?}\n  seen {touched:?}", began.elapsed());
     if !announced {
         let Step { told, kernel, .. } = step;
         lies.push(format!(
