@@ -1,8 +1,9 @@
 //! Whether a value that was committed is the one that holds, by what the kernel and the wire say.
 
 use crate::network::{Network, OUTER4};
-use crate::wire::What;
+use crate::wire::{Packet, What};
 use std::collections::BTreeSet;
+use std::net::IpAddr;
 
 fn link(network: &Network, expected: &str) -> bool {
     let output = network.lab.lab.output("sluice", "ip", ["-o", "address", "show", "dev", "extra"]).unwrap();
@@ -38,15 +39,29 @@ pub fn hold_time_is_10(network: &Network) -> bool {
     network.lab.neighbor(OUTER4)["hold_time"] == 10
 }
 
+/// Begins a session anew; says whether the router connected, and whether the neighbour did.
+fn next_session(network: &Network) -> (bool, bool) {
+    let before = network.packets().len();
+    assert!(network.lab.cli(&["clear", "bgp", "neighbor", OUTER4]).status.success());
+    assert!(
+        network.settle(&BTreeSet::new()),
+        "no session any more: {}\n{}",
+        network.summary(),
+        network.log()
+    );
+    let packets = network.packets();
+    let connects = |end: fn(&Packet) -> IpAddr| {
+        packets[before..].iter().any(|p| p.what == What::Connect && end(p).to_string() == OUTER4)
+    };
+    (connects(|p| p.to), connects(|p| p.from))
+}
+
 /// The next session is one that the neighbour connects for.
 pub fn waits_for_the_neighbor(network: &Network) -> bool {
-    let before = network.packets().len();
-    let cleared = network.lab.cli(&["clear", "bgp", "neighbor", OUTER4]).status.success();
-    let settled = network.settle(&BTreeSet::new());
-    let packets = network.packets();
-    let connects = |ours: bool| {
-        let end = |p: &crate::wire::Packet| if ours { p.to } else { p.from }.to_string();
-        packets[before..].iter().any(|p| p.what == What::Connect && end(p) == OUTER4)
-    };
-    cleared && settled && connects(false) && !connects(true)
+    next_session(network) == (false, true)
+}
+
+/// The FEA still opens sockets for BGP.
+pub fn sockets_are_opened(network: &Network) -> bool {
+    next_session(network).0
 }

@@ -170,6 +170,14 @@ const DISCARD: Special = Special {
     ..PLAIN
 };
 
+const EXTRA: &[&str] = &[
+    "set interfaces interface extra description before",
+    "set interfaces interface extra enabled true",
+    "set interfaces interface extra mtu 1500",
+    "set interfaces interface extra address 10.9.0.1/24",
+    "set interfaces interface extra address 2001:db8:9::1/64",
+];
+
 /// Changes of more than a leaf, and values of leaves with another meaning than most: name, class, subject, and what follows.
 pub const MORE: &[(&str, Impact, &str, Special)] = &[
     (
@@ -188,17 +196,15 @@ pub const MORE: &[(&str, Impact, &str, Special)] = &[
         "interfaces/interface (with its addresses)",
         Impact::Reset,
         "extra",
+        Special { statements: Some((&["delete interfaces interface extra"], EXTRA)), ..PLAIN },
+    ),
+    (
+        "interfaces (all that is configured)",
+        Impact::Reset,
+        "extra",
         Special {
-            statements: Some((
-                &["delete interfaces interface extra"],
-                &[
-                    "set interfaces interface extra description before",
-                    "set interfaces interface extra enabled true",
-                    "set interfaces interface extra mtu 1500",
-                    "set interfaces interface extra address 10.9.0.1/24",
-                    "set interfaces interface extra address 2001:db8:9::1/64",
-                ],
-            )),
+            statements: Some((&["delete interfaces"], EXTRA)),
+            proof: Some(proofs::sockets_are_opened),
             ..PLAIN
         },
     ),
