@@ -77,7 +77,7 @@ fn what_stays_as_it_is_touches_nothing() {
     let (before, since) = (network.now(), sessions(&network));
     let read_again = |times: usize| {
         network.lab.signal("-HUP", network.lab.pid("manager").unwrap());
-        let times_read = || network.log().matches("configuration read again").count();
+        let times_read = || network.lab.whole_log().matches("configuration read again").count();
         assert!(network.until(|| times_read() >= times), "it was not read: {}", network.log());
     };
     assert_eq!(network.commit(&[]), Ok(Reported::default()));

@@ -92,6 +92,11 @@ impl RouterLab {
         serde_json::from_slice(&self.cli(words).stdout).unwrap_or_default()
     }
 
+    /// Whatever the router has reported since its first start.
+    pub fn whole_log(&self) -> String {
+        std::fs::read_to_string(self.lab.dir("sluice").join("sluice.log")).unwrap()
+    }
+
     pub fn ready(&self) -> bool {
         self.cli(&["status"]).status.success()
     }

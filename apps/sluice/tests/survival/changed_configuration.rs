@@ -110,9 +110,7 @@ fn a_route_reflector_keeps_its_routes_out_of_the_kernel() {
 
     install(&lab, &file, false);
     lab.until("the far router's networks are in the RIB", in_rib);
-    lab.until("the log says that none are wanted", |l| {
-        l.lab.log("sluice", "sluice").contains("wants no routes")
-    });
+    lab.until("the log says that none are wanted", |l| l.whole_log().contains("wants no routes"));
     assert_eq!(lab.kernel(), Count::default());
     let processes = || ["bgp", "rib", "fea"].map(|name| lab.pid(name));
     let before = processes();
