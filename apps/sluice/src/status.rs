@@ -5,7 +5,7 @@ use crate::session::Session;
 use serde_json::json;
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// Succeeds if every component runs.
+/// Succeeds if every component that is wanted runs. (`stopped` is one that has ended because it is configured no more.)
 pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let router = session.router().await?;
     let client = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
@@ -13,7 +13,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let waiting: Vec<String> = reply
         .processes
         .iter()
-        .filter(|p| p.state != "running")
+        .filter(|p| p.state != "running" && p.state != "stopped")
         .map(|p| format!("{} is {}", p.component, p.state))
         .collect();
     if !waiting.is_empty() {

@@ -1,4 +1,5 @@
 //! A lab with a Sluice router in it, and the questions that all tests ask it.
+#![allow(dead_code)] // each of the test programs asks some of them
 
 use serde_json::Value;
 use sluice_lab::process::ProcessId;
@@ -55,7 +56,7 @@ pub struct RouterLab {
 impl RouterLab {
     /// Brings it up, with `program` as the router.
     pub fn up(topology: &Topology, program: &Path) -> Self {
-        let options = LabOptions { sluice: Some(program.into()), ..LabOptions::unique("survival") };
+        let options = LabOptions { sluice: Some(program.into()), ..LabOptions::unique("router") };
         RouterLab { lab: Lab::up(topology, options).unwrap(), enter: Vec::new(), program: program.into() }
     }
 
