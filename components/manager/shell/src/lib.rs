@@ -16,9 +16,11 @@ mod service;
 mod starting;
 mod state;
 mod stepping;
+mod upgrade;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
 use committing::{Request, UnderWay};
 use editing::Editing;
