@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim figures install clean-lab
+.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -36,7 +36,7 @@ lint:
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
 
-bench: bench-xrl bench-tables bench-fib bench-latency bench-sim
+bench: bench-xrl bench-tables bench-fib bench-latency bench-sim bench-config
 
 bench-xrl: setup
 	$(CARGO) run --release --locked -p bench-xrl
@@ -68,6 +68,11 @@ figures: setup
 	target/release/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
 	target/release/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
 	target/release/sluice bench bgp-profile
+
+# A configuration of 100,000 lines, and a line more, beside BIRD 2 and FRR; `show` while a full table comes in.
+bench-config: setup
+	$(CARGO) build --release --locked -p sluice -p bench-config
+	target/release/bench-config
 
 # Prefix tables on the Internet's routes, beside the best crates.
 bench-tables: setup

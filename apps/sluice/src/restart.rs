@@ -72,6 +72,12 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                 "handed_over_ms": reply.handed_over_ms,
                 "taken_over_ms": reply.taken_over_ms,
             })),
+            false if component == "manager" => {
+                println!(
+                    "manager {} goes on in process {}; its components run on",
+                    reply.version, reply.new_pid
+                );
+            }
             false => {
                 println!(
                     "{:>7} ms  process {} waits for what process {} has",

@@ -19,16 +19,16 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     if !waiting.is_empty() {
         return Err(Failure::failed(waiting.join(", ")));
     }
-    let revisions = session.configuration().await?.get_revisions(pb::GetRevisionsRequest {}).await?;
-    let trouble = (!revisions.trouble.is_empty()).then_some(revisions.trouble);
-    if out.is_json() {
-        out.json(&json!({ "ready": true, "uptime_ms": reply.uptime_ms, "trouble": trouble }));
-        return Ok(());
-    }
-    out.line(&format!("running for {}", output::span(reply.uptime_ms)));
-    if let Some(trouble) = trouble {
-        let text = out.paint(output::Paint::Bad, &trouble);
-        out.line(&text);
+    let configuration = pb::ConfigurationClient::new(&router, "manager").with_deadline(session.flags.timeout);
+    let trouble = configuration.get_revisions(pb::GetRevisionsRequest {}).await?.trouble;
+    match out.is_json() {
+        true => out.json(&json!({ "ready": true, "uptime_ms": reply.uptime_ms, "trouble": trouble })),
+        false => {
+            out.line(&format!("running for {}", output::span(reply.uptime_ms)));
+            if !trouble.is_empty() {
+                out.line(&format!("not with what is configured: {trouble}"));
+            }
+        }
     }
     Ok(())
 }

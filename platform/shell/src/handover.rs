@@ -219,6 +219,21 @@ impl Sink {
         }
     }
 
+    /// Why this error: a successor that refuses in the middle closes the way, after it has said why.
+    pub(crate) async fn explain(&self, error: HandOverError) -> HandOverError {
+        if !matches!(error, HandOverError::Io(_)) {
+            return error;
+        }
+        // The kernel tells of the close first, once, and then what was said before.
+        for _ in 0..2 {
+            let mut reason = Vec::new();
+            if let Ok((REFUSED, _)) = receive(&self.socket, &mut reason).await {
+                return HandOverError::Refused(String::from_utf8_lossy(&reason).into_owned());
+            }
+        }
+        error
+    }
+
     /// Waits until the successor has taken over (`true`), or has ended.
     pub(crate) async fn taken_over(&self) -> bool {
         matches!(receive(&self.socket, &mut Vec::new()).await, Ok((DONE, _)))
@@ -356,10 +371,16 @@ mod tests {
         let waiting = Waiting::new(&folder, me).expect("listens");
         let giving = async {
             let mut sink = Sink::connect(&folder, me, "test", 1).await?;
-            sink.put(&vec![7_u8; 300_000]).await?;
-            sink.put_descriptor(std::io::stdin().as_fd()).await?;
-            sink.put(&"the end").await?;
-            sink.finish().await
+            let given = async {
+                sink.put(&vec![7_u8; 300_000]).await?;
+                sink.put_descriptor(std::io::stdin().as_fd()).await?;
+                sink.put(&"the end").await?;
+                sink.finish().await
+            };
+            match given.await {
+                Ok(()) => Ok(()),
+                Err(error) => Err(sink.explain(error).await),
+            }
         };
         let taking = async {
             let mut source = waiting.accept("test", state).await?;

@@ -98,6 +98,13 @@ impl<C: Component> Life<C> {
 
     async fn give(&self, successor: u32) -> Result<Sink, HandOverError> {
         let mut sink = Sink::connect(&self.run_dir, successor, C::CLASS, C::STATE).await?;
+        match self.give_all(&mut sink).await {
+            Ok(()) => Ok(sink),
+            Err(error) => Err(sink.explain(error).await),
+        }
+    }
+
+    async fn give_all(&self, sink: &mut Sink) -> Result<(), HandOverError> {
         let part = serde_json::to_string(&self.part.borrow().as_change())
             .map_err(|e| HandOverError::Value(e.to_string()))?;
         // In pieces, however long a configuration is.
@@ -106,9 +113,8 @@ impl<C: Component> Life<C> {
         for piece in pieces {
             sink.put(&piece).await?;
         }
-        Rc::clone(&self.component).hand_over(&mut sink).await?;
-        sink.finish().await?;
-        Ok(sink)
+        Rc::clone(&self.component).hand_over(sink).await?;
+        sink.finish().await
     }
 
     /// Waits until the successor has taken over, and ends; or until it is gone, and goes on.

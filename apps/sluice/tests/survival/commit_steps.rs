@@ -187,13 +187,17 @@ fn hurt_from_to(victim: &str, [before, after]: &[Configured; 2]) {
         steps.follow_until(&format!("the first configuration, before: {to}"), || {
             before.runs(&lab) && lab.ready()
         });
-        let pid = |lab: &RouterLab| lab.pid(victim).filter(|pid| *pid > 0);
-        let Some(pid) = pid(&lab) else { continue }; // it does not run before
+        if lab.pid(victim).is_none_or(|pid| pid == 0) {
+            continue; // it does not run before
+        }
         commit(&lab, after);
         let mut is_hurt = false;
         let seen = steps.follow(|number, _| {
             if number == hurt_at {
-                lab.kill(pid);
+                // It may be starting anew just now.
+                if let Some(pid) = lab.pid(victim).filter(|pid| *pid > 0) {
+                    lab.kill(pid);
+                }
                 is_hurt = true;
             }
             victim != "manager" || number < hurt_at

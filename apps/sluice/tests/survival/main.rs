@@ -8,6 +8,7 @@ mod commit_steps;
 mod full_disk;
 mod full_table;
 mod refused_starts;
+mod revisions;
 mod router_lab;
 mod small_table;
 mod stalled_peer;

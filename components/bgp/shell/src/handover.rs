@@ -264,6 +264,16 @@ impl BgpShell {
         Ok(())
     }
 
+    /// Fires control's timers, as long as the process lives or until it hands over.
+    pub(crate) fn run_control(self: &Rc<Self>) {
+        let Some(core) = self.core() else { return };
+        let me = Rc::clone(self);
+        let task = tokio::task::spawn_local(async move {
+            core.driver.run_hooked(|| me.collect_all(), || {}).await;
+        });
+        self.handover.controls(task.abort_handle());
+    }
+
     /// Begins with what another process handed over, if one did.
     pub(crate) fn activate(self: &Rc<Self>) {
         let Some(waiting) = self.handover.waiting.take() else { return };

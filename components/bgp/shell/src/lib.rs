@@ -379,16 +379,6 @@ impl BgpShell {
         Ok(())
     }
 
-    /// Fires control's timers, as long as the process lives or until it hands over.
-    fn run_control(self: &Rc<Self>) {
-        let Some(core) = self.core() else { return };
-        let me = Rc::clone(self);
-        let task = tokio::task::spawn_local(async move {
-            core.driver.run_hooked(|| me.collect_all(), || {}).await;
-        });
-        self.handover.controls(task.abort_handle());
-    }
-
     /// Goes over to other threads; no session notices.
     async fn change_threads(&self, plan: Plan) -> Result<(), String> {
         let Some(core) = self.core() else { return Ok(()) };

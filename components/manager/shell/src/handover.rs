@@ -1,6 +1,6 @@
 //! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
 
-use crate::{ManagerShell, principal, random_secret};
+use crate::{ManagerShell, principal, random_secret, succeeding};
 use sluice_manager::handover::{HandOver, Input, Output};
 use sluice_manager::{Input as ManagerInput, Phase};
 use sluice_shell::{Driver, successor_class};
@@ -18,6 +18,9 @@ use tracing::{info, warn};
 
 /// How long an answer may take: the core's limits come before.
 const DEADLINE: Duration = Duration::from_secs(20);
+
+/// The manager, which is no component but is named like one.
+const MANAGER: &str = "manager";
 
 /// The hand-overs under way, by class.
 #[derive(Default)]
@@ -39,6 +42,11 @@ struct UnderWay {
 impl HandOvers {
     fn of(&self, class: &str) -> Option<Rc<UnderWay>> {
         self.0.borrow().get(class).cloned()
+    }
+
+    /// Whether none is under way.
+    pub fn is_empty(&self) -> bool {
+        self.0.borrow().is_empty()
     }
 
     /// A process has ended; whether that concerned a hand-over and nobody else.
@@ -66,6 +74,9 @@ pub async fn hand_over(
     class: &str,
     binary: Option<PathBuf>,
 ) -> Result<pb::RestartReply, String> {
+    if class == MANAGER {
+        return succeeding::succeed(shell, binary).await;
+    }
     let phase = shell.driver.with(|m| m.component(class).map(|c| c.phase));
     match phase {
         None => return Err(format!("there is no component {class}")),

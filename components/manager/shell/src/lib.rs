@@ -16,6 +16,7 @@ mod service;
 mod starting;
 mod state;
 mod stepping;
+mod succeeding;
 mod upgrade;
 mod watching;
 

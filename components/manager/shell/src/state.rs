@@ -3,7 +3,8 @@
 use crate::configuration::StartError;
 use anyhow::{Context, bail};
 use nix::fcntl::{Flock, FlockArg};
-use nix::unistd::{Group, User, geteuid};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use nix::unistd::{Group, Pid, User, geteuid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -65,6 +66,10 @@ pub async fn wait_for_end(recorded: &Recorded) {
     // this only clears up after it.
     while recorded.is_alive() {
         tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    if let Ok(pid) = i32::try_from(recorded.pid) {
+        // A child of this process after all, if its manager was another executable in this process: its remains are taken away.
+        let _ = waitpid(Pid::from_raw(pid), Some(WaitPidFlag::WNOHANG));
     }
 }
 

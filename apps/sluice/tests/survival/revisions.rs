@@ -1,0 +1,210 @@
+//! What was committed, when the manager dies, time runs out, or somebody damages what is stored: the router always runs with one whole
+//! configuration, and says which and why.
+
+use crate::router_lab::{RouterLab, SLUICE, possible, share};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+const TOPOLOGY: &str = "
+[nodes.sluice]
+daemon = 'sluice'
+config = '''
+protocols { static { route 198.51.100.0/24 discard; } }
+'''
+";
+
+const FIRST: &str = "198.51.100.0/24";
+const SECOND: &str = "203.0.113.0/24";
+
+fn up(test: &str) -> Option<RouterLab> {
+    if !possible(test) {
+        return None;
+    }
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the router is ready", RouterLab::ready);
+    runs(&lab, &[FIRST]);
+    Some(lab)
+}
+
+/// Waits until the kernel has these static routes and no others.
+fn runs(lab: &RouterLab, routes: &[&str]) {
+    lab.until(&format!("{routes:?} are in the kernel"), |lab| {
+        let text = lab.kernel_text("-4");
+        crate::router_lab::routes(&text).collect::<Vec<_>>() == routes
+    });
+}
+
+fn file(lab: &RouterLab) -> PathBuf {
+    lab.lab.dir("sluice").join("config")
+}
+
+fn revision_files(lab: &RouterLab) -> Vec<PathBuf> {
+    let folder = lab.run_dir().join("state/revisions");
+    let mut files: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn configure(lab: &RouterLab, statements: &[&str]) -> Output {
+    lab.cli(&[&["configure"], statements].concat())
+}
+
+fn commit(lab: &RouterLab, statement: &str) {
+    let done = configure(lab, &[statement, "commit"]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stdout));
+}
+
+/// The number of an editor, from the answer to `Open`.
+fn editor(answer: &Value) -> u64 {
+    answer["editor"]
+        .as_u64()
+        .or_else(|| answer["editor"].as_str()?.parse().ok())
+        .unwrap_or_else(|| panic!("{answer}"))
+}
+
+/// Commits a second route that has to be confirmed within so many seconds.
+fn commit_for(lab: &RouterLab, seconds: u32) {
+    let opened = lab.ask(&["call", "manager/manager.v1.Configuration/Open?user:txt=test"]);
+    let editor = editor(&opened);
+    let edit = format!(
+        "manager/manager.v1.Configuration/Edit?editor:u64={editor}&statements:list<txt>=set%20protocols%20static%20route%20{SECOND}%20discard"
+    );
+    assert!(lab.cli(&["call", &edit]).status.success(), "{:?}", lab.cli(&["call", &edit]));
+    let commit =
+        format!("manager/manager.v1.Configuration/Commit?editor:u64={editor}&confirm_within_s:u32={seconds}");
+    assert!(lab.cli(&["call", &commit]).status.success());
+}
+
+fn restart_manager(lab: &mut RouterLab) {
+    lab.kill(lab.pid("manager").unwrap());
+    lab.lab.stop("sluice", true).unwrap();
+    lab.lab.start("sluice").unwrap();
+    lab.until("the router is ready", RouterLab::ready);
+}
+
+fn revisions(lab: &RouterLab) -> Value {
+    lab.ask(&["show", "revisions"])
+}
+
+fn newest_via(lab: &RouterLab) -> String {
+    revisions(lab)["revisions"][0]["via"].as_str().unwrap_or_default().into()
+}
+
+#[test]
+fn a_commit_that_nobody_confirms_goes_back() {
+    let _share = share();
+    let Some(mut lab) = up("a_commit_that_nobody_confirms_goes_back") else { return };
+    commit_for(&lab, 2);
+    runs(&lab, &[FIRST]);
+    lab.until("the log of revisions says so", |lab| newest_via(lab) == "rollback");
+    assert!(!fs::read_to_string(file(&lab)).unwrap().contains(SECOND));
+
+    // Confirmed by another commit it stays.
+    commit_for(&lab, 600);
+    runs(&lab, &[FIRST, SECOND]);
+    assert_eq!(revisions(&lab)["revisions"][0]["unconfirmed"], true);
+    assert!(configure(&lab, &["commit"]).status.success());
+    assert_eq!(revisions(&lab)["revisions"][0]["unconfirmed"], false);
+
+    // The time runs on while there is no manager.
+    commit(&lab, &format!("delete protocols static route {SECOND}"));
+    commit_for(&lab, 3);
+    runs(&lab, &[FIRST, SECOND]);
+    restart_manager(&mut lab);
+    runs(&lab, &[FIRST]);
+    assert_eq!(newest_via(&lab), "rollback");
+    lab.lab.down().unwrap();
+}
+
+#[test]
+fn what_is_stored_is_whole_or_not_used() {
+    let _share = share();
+    let Some(mut lab) = up("what_is_stored_is_whole_or_not_used") else { return };
+    commit(&lab, &format!("set protocols static route {SECOND} discard"));
+    runs(&lab, &[FIRST, SECOND]);
+    let trouble = |lab: &RouterLab| revisions(lab)["trouble"].as_str().unwrap_or_default().to_string();
+
+    // A file that is broken, then none at all: what was committed last runs, and everybody is told.
+    let written = fs::read_to_string(file(&lab)).unwrap();
+    fs::write(file(&lab), &written[..written.len() / 2]).unwrap();
+    restart_manager(&mut lab);
+    runs(&lab, &[FIRST, SECOND]);
+    assert!(trouble(&lab).contains("is not valid") && trouble(&lab).contains("config:"), "{}", trouble(&lab));
+    assert_eq!(lab.ask(&["status"])["trouble"], trouble(&lab));
+    fs::remove_file(file(&lab)).unwrap();
+    restart_manager(&mut lab);
+    runs(&lab, &[FIRST, SECOND]);
+    assert!(trouble(&lab).contains("cannot read"), "{}", trouble(&lab));
+
+    // The next commit writes the file again, and the trouble is over.
+    commit(&lab, &format!("delete protocols static route {FIRST}"));
+    runs(&lab, &[SECOND]);
+    assert_eq!(trouble(&lab), "");
+    assert!(fs::read_to_string(file(&lab)).unwrap().contains(SECOND));
+
+    // The newest revision is torn: the one before runs.
+    let newest = revision_files(&lab).pop().unwrap();
+    let text = fs::read(&newest).unwrap();
+    fs::write(&newest, &text[..text.len() - 5]).unwrap();
+    fs::remove_file(file(&lab)).unwrap();
+    restart_manager(&mut lab);
+    runs(&lab, &[FIRST, SECOND]);
+    assert!(trouble(&lab).contains("is damaged"), "{}", trouble(&lab));
+
+    // Written by hand it is a revision like any other, and its comments stay.
+    fs::write(file(&lab), format!("# by hand\nprotocols {{ static {{ route {SECOND} discard; }} }}\n"))
+        .unwrap();
+    restart_manager(&mut lab);
+    runs(&lab, &[SECOND]);
+    assert_eq!((newest_via(&lab).as_str(), trouble(&lab).as_str()), ("file", ""));
+    assert!(fs::read_to_string(file(&lab)).unwrap().contains("by hand"));
+    lab.lab.down().unwrap();
+}
+
+#[test]
+fn rollback_and_private_editing() {
+    let _share = share();
+    let Some(lab) = up("rollback_and_private_editing") else { return };
+    let pids = || ["fea", "rib", "static"].map(|name| lab.pid(name));
+    let before = pids();
+    commit(&lab, &format!("set protocols static route {SECOND} discard"));
+    commit(&lab, &format!("delete protocols static route {FIRST}"));
+    runs(&lab, &[SECOND]);
+    assert!(lab.cli(&["rollback", "2"]).status.success());
+    runs(&lab, &[FIRST]);
+    assert!(configure(&lab, &["rollback 1", "commit"]).status.success());
+    runs(&lab, &[SECOND]);
+    assert_eq!(pids(), before, "no process was started anew for any of that");
+
+    // What another one committed meanwhile is in the way if it is the same, and else is not.
+    let open = |mode: &str| {
+        let xrl = format!("manager/manager.v1.Configuration/Open?user:txt=test&mode:enum={mode}");
+        editor(&lab.ask(&["call", &xrl]))
+    };
+    let call = |method: &str, rest: &str| {
+        lab.cli(&["call", &format!("manager/manager.v1.Configuration/{method}?{rest}")])
+    };
+    let set = |editor: u64, words: &str| {
+        let words = words.replace(' ', "%20");
+        assert!(call("Edit", &format!("editor:u64={editor}&statements:list<txt>={words}")).status.success());
+    };
+    let (one, other) = (open("PRIVATE"), open("PRIVATE"));
+    set(one, &format!("set protocols static route {SECOND} tag 1"));
+    set(other, &format!("set protocols static route {SECOND} tag 2"));
+    assert!(call("Commit", &format!("editor:u64={one}")).status.success());
+    let refused = call("Commit", &format!("editor:u64={other}"));
+    assert!(String::from_utf8_lossy(&refused.stdout).contains("others have committed"), "{refused:?}");
+    let third = open("PRIVATE");
+    set(third, &format!("set protocols static route {FIRST} discard"));
+    assert!(call("Commit", &format!("editor:u64={third}")).status.success());
+    runs(&lab, &[FIRST, SECOND]);
+
+    // Who edits exclusively keeps all others out until he leaves.
+    let exclusive = open("EXCLUSIVE");
+    let refused = configure(&lab, &["set system host-name x", "commit"]);
+    assert_eq!(refused.status.code(), Some(5), "{refused:?}");
+    assert!(call("Close", &format!("editor:u64={exclusive}")).status.success());
+    commit(&lab, "set system host-name x");
+}
