@@ -17,9 +17,11 @@ mod starting;
 mod state;
 mod stepping;
 mod succeeding;
+mod upgrade;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
 use committing::{Request, UnderWay};
 use editing::Editing;
