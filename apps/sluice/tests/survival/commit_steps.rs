@@ -4,7 +4,6 @@
 use crate::router_lab::{RouterLab, possible, program_with, share};
 use sluice_lab::until;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -68,7 +68,7 @@ impl Watchdog {
         before.is_some_and(|heard| heard.was_busy)
     }
 
-    /// It did not answer; `cpu` is the processor time that it has used in all. A verdict other than that it is well is given once for each
+    /// It did not answer; `cpu` is the processor time that it has used or waited for in all. A verdict other than that it is well is given once for each
     /// silence.
     pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
         let heard = self.heard.entry(class.into()).or_insert(Heard { at: now, cpu, was_busy: false });

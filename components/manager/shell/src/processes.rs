@@ -48,6 +48,8 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
     /// Processor time, user and system.
     pub cpu_ms: u64,
+    /// Time for which it could have run and no processor was free for it.
+    pub waited_ms: u64,
     /// Time since its start.
     pub uptime_ms: u64,
 }
@@ -309,6 +311,12 @@ fn last(class: &str) -> String {
     format!("{class}:last")
 }
 
+/// How long the main thread of a process stood in a queue for a processor; 0 where the kernel does not count that.
+fn waited_ms(pid: u32) -> u64 {
+    let counted = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    counted.split_whitespace().nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000
+}
+
 /// What the kernel says of a process.
 pub fn usage_of(pid: u32) -> Usage {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -338,6 +346,7 @@ pub fn usage_of(pid: u32) -> Usage {
         memory_bytes: field("VmRSS:").unwrap_or(0) * 1024,
         peak_memory_bytes: field("VmHWM:").unwrap_or(0) * 1024,
         cpu_ms,
+        waited_ms: waited_ms(pid),
         uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
     }
 }

@@ -64,7 +64,8 @@ async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, limits: Limits
     if usage.pid != pid || me.phase(class) != Some(Phase::Ready) {
         return watchdog.borrow_mut().forget(class); // another life
     }
-    let cpu = Duration::from_millis(usage.cpu_ms);
+    // Who has to wait for others before it gets a processor is busy too.
+    let cpu = Duration::from_millis(usage.cpu_ms + usage.waited_ms);
     if answered {
         if watchdog.borrow_mut().answered(clock::now(), class, cpu) {
             info!(event = "process.answers-again", class, "answers again");
