@@ -38,6 +38,14 @@ pub fn possible(test: &str) -> bool {
     true
 }
 
+/// Makes a program in `folder` that is the router with this in its environment.
+pub fn program_with(folder: &Path, variables: &str) -> PathBuf {
+    let program = folder.join("sluice");
+    std::fs::write(&program, format!("#!/bin/sh\n{variables} exec {SLUICE} \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    program
+}
+
 /// Prefixes of both families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
@@ -90,6 +98,13 @@ impl RouterLab {
     /// The answer to a command; null if there is none.
     pub fn ask(&self, words: &[&str]) -> Value {
         serde_json::from_slice(&self.cli(words).stdout).unwrap_or_default()
+    }
+
+    /// How a component ended last.
+    pub fn last_end(&self, component: &str) -> String {
+        let all = self.ask(&["show", "processes"]);
+        let of = |p: &Value| (p["component"] == component).then(|| p["last_exit"].as_str().map(Into::into));
+        all["processes"].as_array().into_iter().flatten().find_map(of).flatten().unwrap_or_default()
     }
 
     pub fn ready(&self) -> bool {
