@@ -239,14 +239,22 @@ impl Editing {
         }))
     }
 
+    /// Whether what runs waits for its confirmation.
+    async fn unconfirmed(&self) -> Result<bool, Failure> {
+        let reply = self.client.get_revisions(pb::GetRevisionsRequest {}).await?;
+        Ok(reply.revisions.first().is_some_and(|newest| newest.unconfirmed))
+    }
+
     /// Commits; with minutes other than 0 it has to be confirmed within them.
     pub async fn commit_with(&self, comment: &str, minutes: u64, out: &mut Output) -> Result<Value, Failure> {
         let confirm_within_s = u32::try_from(minutes.saturating_mul(60)).unwrap_or(u32::MAX);
         let request = pb::CommitRequest { editor: self.editor, comment: comment.into(), confirm_within_s };
         let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
+        let waits = self.unconfirmed().await?;
         let reply = call.commit(request).await.map_err(refused)?;
         if !out.is_json() {
             match reply.changes {
+                0 if waits => out.line(&format!("revision {} is confirmed", reply.revision)),
                 0 => out.line("nothing to commit"),
                 n => out.line(&format!(
                     "committed as revision {} ({n} changes, {} ms)",

@@ -25,6 +25,7 @@ mod session;
 mod shell;
 mod show;
 mod status;
+mod upgrade_check;
 
 sluice_xrl::include_idl!();
 
@@ -194,6 +195,14 @@ enum ConfigCommand {
         #[arg(long, short = 'j')]
         json: bool,
     },
+    /// Says what this executable does differently with the configuration that was committed last, perhaps by another version: statements
+    /// that are gone, values that are refused, defaults, impacts. Needs no router. Exit status: 0 nothing, 10 something.
+    UpgradeCheck {
+        #[command(flatten)]
+        args: upgrade_check::UpgradeCheckArgs,
+        #[command(flatten)]
+        place: Where,
+    },
 }
 
 fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSource {
@@ -249,6 +258,10 @@ fn run_tool(command: Command) -> ExitCode {
         }
         Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
             (check(file, packages_dir, json), json)
+        }
+        Command::Config { command: ConfigCommand::UpgradeCheck { args, place } } => {
+            return upgrade_check::run(args, &place)
+                .unwrap_or_else(|failure| output::fail(&failure, place.json));
         }
         Command::Restart { args, place } => (restart::restart(args, &place), place.json),
         Command::Upgrade { args, place } => (restart::upgrade(args, &place), place.json),

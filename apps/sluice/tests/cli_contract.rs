@@ -203,6 +203,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("call frob/frob.v1.Frob/Frob", 3, "UnknownTarget"),
     ("call", 2, "usage"),
     ("config check /nowhere", 4, "config-invalid"),
+    ("config upgrade-check --state-dir /nowhere", 1, "failed"),
     ("lab frob", 2, "usage"),
 ];
 
@@ -346,6 +347,22 @@ fn reports(router: &Router, seen: &mut BTreeSet<String>) {
     let output = router.run(&["doctor", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output));
     assert_valid("doctor", &serde_json::from_slice(&output.stdout).unwrap(), "doctor");
+    let output = router.run(&["config", "upgrade-check", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("config-upgrade-check", &value, "config upgrade-check");
+    assert_eq!(value["notices"], json!([]));
+    // A version that had another schema: the one of the newest revision is changed.
+    let schema = router.run_dir.join("state/schema.json");
+    let before = std::fs::read_to_string(&schema).unwrap();
+    std::fs::write(&schema, before.replace("\"impact\":\"none\"", "\"impact\":\"restart\"")).unwrap();
+    let output = router.run(&["config", "upgrade-check", "--json"]);
+    std::fs::write(&schema, before).unwrap();
+    assert_eq!(output.status.code(), Some(10), "{}", text(&output));
+    let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_valid("config-upgrade-check", &value, "config upgrade-check");
+    assert_eq!(value["notices"][0]["what"], "impact");
+    seen.insert("config-upgrade-check".into());
     let file = router.run_dir.join("bundle.tar.gz");
     let output = router.run(&["support-bundle", "--into", file.to_str().unwrap(), "--json"]);
     let value: Value = serde_json::from_slice(&output.stdout).unwrap();

@@ -97,7 +97,9 @@ pub fn run(command: LabCommand) -> anyhow::Result<ExitCode> {
         LabCommand::Exec { lab, node, command } => {
             let lab = Lab::attach(&the_lab(lab)?)?;
             let (program, args) = command.split_first().context("no command")?;
-            let error = lab.command(&node, program)?.args(args).exec();
+            // `sluice` on a node speaks with the node's router.
+            let run_dir = lab.dir(&node).join("run");
+            let error = lab.command(&node, program)?.args(args).env("SLUICE_RUN_DIR", run_dir).exec();
             return Err(error).with_context(|| program.to_string_lossy().into_owned());
         }
         LabCommand::Capture { lab, link, write, filter } => {

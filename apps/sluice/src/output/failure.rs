@@ -71,7 +71,7 @@ impl Failure {
     }
 
     /// The router does not start.
-    fn start(error: StartError) -> Self {
+    pub fn start(error: StartError) -> Self {
         use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         let message = error.to_string();
         match error {

@@ -38,6 +38,14 @@ pub fn possible(test: &str) -> bool {
     true
 }
 
+/// Makes a program in `folder` that is the router with this in its environment.
+pub fn program_with(folder: &Path, variables: &str) -> PathBuf {
+    let program = folder.join("sluice");
+    std::fs::write(&program, format!("#!/bin/sh\n{variables} exec {SLUICE} \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    program
+}
+
 /// Prefixes of both families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
@@ -95,6 +103,13 @@ impl RouterLab {
     /// Whatever the router has reported since its first start.
     pub fn whole_log(&self) -> String {
         std::fs::read_to_string(self.lab.dir("sluice").join("sluice.log")).unwrap()
+    }
+
+    /// How a component ended last.
+    pub fn last_end(&self, component: &str) -> String {
+        let all = self.ask(&["show", "processes"]);
+        let of = |p: &Value| (p["component"] == component).then(|| p["last_exit"].as_str().map(Into::into));
+        all["processes"].as_array().into_iter().flatten().find_map(of).flatten().unwrap_or_default()
     }
 
     pub fn ready(&self) -> bool {

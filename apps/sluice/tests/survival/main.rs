@@ -14,3 +14,4 @@ mod router_lab;
 mod small_table;
 mod stalled_peer;
 mod traffic;
+mod watchdog;

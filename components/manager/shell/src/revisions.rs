@@ -107,6 +107,11 @@ impl Revisions {
         Ok(Revisions { folder: state_dir.into(), last })
     }
 
+    /// The folder to read from only; nothing is made, and there may be nothing.
+    pub fn of(state_dir: &Path) -> Self {
+        Revisions { folder: state_dir.into(), last: 0 }
+    }
+
     /// The folder of all that.
     pub fn folder(&self) -> &Path {
         &self.folder

@@ -39,7 +39,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
         && let Ok(tree) = model.schema.read("revision", &text)
     {
         let new = New { user: "sluice", comment: "not confirmed in time", via: Via::Rollback, text: &text };
-        start = Start { revision: write(revisions, new)?, tree, trouble: start.trouble };
+        start = Start { revision: write(revisions, model, new)?, tree, trouble: start.trouble };
         warn!(
             event = "config.rollback",
             revision = start.revision,
@@ -110,7 +110,7 @@ fn of_file(
         Some(_) => "the configuration file was changed by hand",
     };
     let new = New { user: "sluice", comment, via: Via::File, text: &rendered };
-    let revision = write(revisions, new)?;
+    let revision = write(revisions, model, new)?;
     let _ = revisions.is_copy(text);
     Ok(Start { tree, revision, trouble: None })
 }
@@ -120,8 +120,9 @@ fn overdue(revisions: &Revisions) -> Option<u64> {
     revisions.unconfirmed().filter(|u| u.until_unix_ms <= now_unix_ms()).map(|u| u.back_to)
 }
 
-fn write(revisions: &mut Revisions, new: New<'_>) -> Result<u64, StartError> {
+fn write(revisions: &mut Revisions, model: &Model, new: New<'_>) -> Result<u64, StartError> {
     let written = revisions.write(new, None);
+    let _ = revisions.write_schema(&model.schema_json()); // only a check before an upgrade asks for it
     written.map(|revision| revision.number).map_err(|source| StartError::Folder {
         act: "write a revision in",
         path: revisions.folder().display().to_string(),

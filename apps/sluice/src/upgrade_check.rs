@@ -1,0 +1,47 @@
+//! `sluice config upgrade-check`: what this executable does differently with the configuration that was committed last.
+
+use crate::Where;
+use crate::one_shot::CHANGES;
+use crate::output::{Failure, print_json};
+use serde_json::json;
+use sluice_manager_shell::UpgradeError;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// Where to look.
+#[derive(clap::Args)]
+pub struct UpgradeCheckArgs {
+    /// The folder of what was committed; `/var/lib/sluice` if absent, or `state` in a run-time folder that is not the usual one.
+    #[arg(long)]
+    state_dir: Option<PathBuf>,
+    /// The folder with the packages of third-party components.
+    #[arg(long, default_value = "/etc/sluice/packages")]
+    packages_dir: PathBuf,
+}
+
+/// Compares; the exit status is 0 if nothing differs, and 10 if something does.
+pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
+    let state_dir = args.state_dir.unwrap_or_else(|| crate::state_dir(&place.run_dir));
+    let source = crate::source(PathBuf::new(), args.packages_dir, state_dir);
+    let found = sluice_manager_shell::upgrade_check(&source)?;
+    let version = env!("CARGO_PKG_VERSION");
+    if place.json {
+        let document = json!({ "version": version, "revision": found.revision, "notices": found.notices });
+        print_json(&document);
+    } else if found.notices.is_empty() {
+        println!("revision {} means the same to sluice {version}", found.revision);
+    } else {
+        println!("revision {} is not the same to sluice {version}:", found.revision);
+        found.notices.iter().for_each(|notice| println!("  {notice}"));
+    }
+    Ok(if found.notices.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
+}
+
+impl From<UpgradeError> for Failure {
+    fn from(error: UpgradeError) -> Self {
+        match error {
+            UpgradeError::Start(error) => Failure::start(error),
+            error => Failure::failed(error.to_string()),
+        }
+    }
+}

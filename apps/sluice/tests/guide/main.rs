@@ -1,0 +1,87 @@
+//! The pages of `docs/guide/`: what they print is what happens. Every command runs as it is printed, in order, in namespaces of the
+//! page's own, with the executable of this build first in PATH; what it prints is compared with what the page says
+//! (`docs/guide/README.md` has the rules).
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod compare;
+mod host;
+mod page;
+
+use host::Host;
+use page::{Block, What};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// Where the pages are.
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")
+}
+
+/// Runs a page from its first line to its last.
+fn follow(name: &str, needs: &[&str]) {
+    if let Err(reason) = host::possible(needs) {
+        println!("skipped: {name}: {reason}");
+        return;
+    }
+    let text = std::fs::read_to_string(folder().join(name)).unwrap();
+    let blocks =
+        page::read(&text).unwrap_or_else(|(line, reason)| panic!("docs/guide/{name}:{line}: {reason}"));
+    let mut host = Host::new();
+    let mut running = Vec::new();
+    let check = |line: usize, done: Result<(), String>| {
+        done.unwrap_or_else(|reason| panic!("docs/guide/{name}:{line}: {reason}"));
+    };
+    for Block { line, what } in blocks {
+        match what {
+            What::File { path, text } => check(line, host.write(&path, &text)),
+            What::Command(command) if command.runs_on => {
+                let started = host.start(&command.text);
+                running.extend(started.as_ref().ok().map(|file| (line, command, file.clone())));
+                check(line, started.map(drop));
+            }
+            What::Command(command) => check(line, host.run(&command)),
+        }
+    }
+    for (line, command, file) in running {
+        check(line, host::came(&command, &file));
+    }
+}
+
+#[test]
+fn first_router() {
+    follow("first-router.md", &[]);
+}
+
+#[test]
+fn two_border_routers() {
+    follow("two-border-routers.md", &["bird", "/usr/lib/frr/bgpd"]);
+}
+
+#[test]
+fn reading_the_router() {
+    follow("reading-the-router.md", &["bird"]);
+}
+
+#[test]
+fn changing_it_safely() {
+    follow("changing-it-safely.md", &["bird"]);
+}
+
+#[test]
+fn upgrading_it() {
+    follow("upgrading-it.md", &["bird"]);
+}
+
+#[test]
+fn no_page_is_left_out() {
+    let names = std::fs::read_dir(folder()).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
+    let there: BTreeSet<String> = names.filter(|name| name != "README.md").collect();
+    let run = include_str!("main.rs");
+    let run: BTreeSet<String> = run
+        .split("follow(\"")
+        .skip(1)
+        .filter_map(|rest| rest.split_once('"'))
+        .map(|(name, _)| name.into())
+        .collect();
+    assert_eq!(there, run.into_iter().filter(|name| name.ends_with(".md")).collect());
+}
