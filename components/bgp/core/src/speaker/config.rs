@@ -61,6 +61,9 @@ pub struct NeighborConfig {
     pub enforce_first_as: bool,
     /// What an external neighbour is to this AS (RFC 9234); means nothing for an internal one.
     pub relationship: Option<Relationship>,
+    /// Tell it that what it is told will go (RFC 8326).
+    #[serde(default)]
+    pub graceful_shutdown: bool,
 }
 
 impl NeighborConfig {
@@ -84,6 +87,7 @@ impl NeighborConfig {
             next_hop_self: false,
             enforce_first_as: true,
             relationship: None,
+            graceful_shutdown: false,
         }
     }
 
@@ -109,6 +113,7 @@ impl NeighborConfig {
             delay_open: other.delay_open,
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
+            graceful_shutdown: other.graceful_shutdown,
             ..self.clone()
         };
         alike != *other
@@ -153,11 +158,16 @@ pub(super) enum Reconfigured {
 }
 
 impl NeighborConfig {
+    /// Whether a neighbour by `new` is told something else than one by `self`.
+    fn tells_otherwise(&self, new: &NeighborConfig) -> bool {
+        (self.next_hop_self, self.graceful_shutdown) != (new.next_hop_self, new.graceful_shutdown)
+    }
+
     /// What going from `self` to `new` does to the session.
     pub(super) fn reconfigured(&self, new: &NeighborConfig) -> Reconfigured {
         match (self.enabled, new.enabled) {
             (true, true) if self.needs_reset(new) => Reconfigured::Reset,
-            (true, true) if self.next_hop_self != new.next_hop_self => Reconfigured::Refiltered,
+            (true, true) if self.tells_otherwise(new) => Reconfigured::Refiltered,
             (true, false) => Reconfigured::Stopped,
             (false, true) => Reconfigured::Started,
             _ => Reconfigured::Kept,
@@ -211,6 +221,7 @@ mod tests {
         check(|_| {}, "0 0 0 0");
         check(|n| n.description = "x".into(), "0 0 0 0");
         check(|n| n.next_hop_self = true, "0 1 0 0");
+        check(|n| n.graceful_shutdown = true, "0 1 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
         check(|n| n.enabled = false, "1 0 0 0");
