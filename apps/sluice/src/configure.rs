@@ -226,7 +226,7 @@ impl Editing {
         let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
         let reply = call.check(request).await.map_err(refused)?;
         if !out.is_json() {
-            out.line(&format!("valid; {} changes", reply.changes));
+            out.line(&format!("valid; {} changes: {}", reply.changes, counts(&reply.effects)));
             effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
             for warning in &reply.warnings {
                 let text = out.paint(Paint::Bad, &format!("warning: {warning}"));
@@ -309,6 +309,30 @@ fn effect_name(kind: EffectKind) -> &'static str {
         EffectKind::Stopped => "stopped",
         EffectKind::Interrupted => "interrupted",
     }
+}
+
+/// How much is touched, in a line.
+fn counts(all: &[pb::ComponentEffect]) -> String {
+    let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0, 0, 0, 0);
+    for of_component in all {
+        for effect in &of_component.effects {
+            let subjects = effect.subjects.len();
+            match effect.kind() {
+                EffectKind::SessionReset => sessions += subjects,
+                EffectKind::Refiltered => neighbors += subjects,
+                EffectKind::Interrupted => interfaces += subjects,
+                EffectKind::ProcessRestart => processes += subjects,
+                EffectKind::Started | EffectKind::Stopped => {
+                    let own = effect.subjects.iter().filter(|s| **s == of_component.component).count();
+                    (processes, sessions) = (processes + own, sessions + subjects - own);
+                }
+                EffectKind::EffectUnspecified => {}
+            }
+        }
+    }
+    format!(
+        "{sessions} sessions, {neighbors} neighbors filtered again, {interfaces} interfaces, {processes} processes"
+    )
 }
 
 fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {

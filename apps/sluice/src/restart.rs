@@ -12,6 +12,9 @@ use std::time::Duration;
 /// How long it may take; the router manager's own limits come before.
 const DEADLINE: Duration = Duration::from_secs(60);
 
+/// The number of the refusal where no process runs that could go on.
+const NOT_STARTED: u32 = 2;
+
 /// What is replaced, and by what.
 #[derive(clap::Args)]
 pub struct RestartArgs {
@@ -48,13 +51,14 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
     with_router(place, move |router| async move {
         let client = pb::ManagerClient::new(&router, "manager").with_deadline(DEADLINE);
         if !as_json {
-            println!("{component}: a new process is started beside the old one");
+            println!("{component}: a new process is started");
         }
         let reply = match binary {
             None => client.restart(pb::RestartRequest { component: component.clone() }).await,
             Some(binary) => client.upgrade(pb::UpgradeRequest { component: component.clone(), binary }).await,
         };
         let reply = reply.map_err(|error| match error {
+            XrlError::Application { code: NOT_STARTED, message } => Failure::failed(message),
             XrlError::Application { message, .. } => {
                 Failure::failed(format!("{component} was not replaced, the old process goes on: {message}"))
             }
@@ -75,6 +79,12 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
             false if component == "manager" => {
                 println!(
                     "manager {} goes on in process {}; its components run on",
+                    reply.version, reply.new_pid
+                );
+            }
+            false if reply.old_pid == 0 => {
+                println!(
+                    "{component} {} did not run, and does again in process {}",
                     reply.version, reply.new_pid
                 );
             }

@@ -6,17 +6,13 @@ use crate::session::Session;
 use serde_json::json;
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// Succeeds if every component runs.
+/// Succeeds if every component that is wanted runs. (`stopped` is one that has ended because it is configured no more.)
 pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let router = session.router().await?;
     let client = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
     let reply = client.get_processes(pb::GetProcessesRequest {}).await?;
-    let waiting: Vec<String> = reply
-        .processes
-        .iter()
-        .filter(|p| p.state != "running")
-        .map(|p| format!("{} is {}", p.component, p.state))
-        .collect();
+    let waiting: Vec<String> =
+        reply.processes.iter().filter(|p| p.state != "running").map(in_words).collect();
     if !waiting.is_empty() {
         return Err(Failure::failed(waiting.join(", ")));
     }
@@ -38,4 +34,43 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// What keeps a component from doing its work, and what helps.
+fn in_words(process: &pb::Process) -> String {
+    let state = format!("{} is {}", process.component, process.state);
+    match process.state.as_str() {
+        "failing" => format!(
+            "{state}: it ended again and again, the last time so: {}; mend that (`sluice show events`), then \
+             `sluice restart {}` tries it at once",
+            process.last_exit, process.component
+        ),
+        _ if process.last_exit.is_empty() => state,
+        _ => format!("{state} (its last end: {})", process.last_exit),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_does_not_run_has_a_reason() {
+        let process = |state: &str, last: &str| pb::Process {
+            component: "bgp".into(),
+            state: state.into(),
+            last_exit: last.into(),
+            ..pb::Process::default()
+        };
+        assert_eq!(in_words(&process("waiting", "")), "bgp is waiting");
+        assert_eq!(
+            in_words(&process("backing off", "signal: 9")),
+            "bgp is backing off (its last end: signal: 9)"
+        );
+        let failing = in_words(&process("failing", "signal: 11"));
+        assert!(
+            failing.starts_with("bgp is failing: it ended again and again, the last time so: signal: 11")
+        );
+        assert!(failing.contains("`sluice restart bgp`"));
+    }
 }

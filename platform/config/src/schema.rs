@@ -49,7 +49,16 @@ impl Schema {
             match Schema::of_packages(&taken) {
                 Ok(larger) => schema = larger,
                 Err(error) => {
-                    refused.extend(taken.pop().map(|p| Refused { name: p.name, reason: error.to_string() }));
+                    let reason = match &error {
+                        // libyang keeps the place to itself.
+                        SchemaError::Module { name, .. } => {
+                            format!(
+                                "{error}; `yanglint {name}.yang` says where (Debian's package libyang2-tools)"
+                            )
+                        }
+                        other => other.to_string(),
+                    };
+                    refused.extend(taken.pop().map(|p| Refused { name: p.name, reason }));
                 }
             }
         }

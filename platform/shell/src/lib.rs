@@ -20,7 +20,7 @@ mod under_way;
 
 pub use driver::Driver;
 pub use handover::{HandOverError, Sink, Source};
-pub use process::{Component, Frame, Prepared, RunOptions, run, start_log};
+pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, RunOptions, run, start_log};
 pub use profile::{Point, Profile};
 pub use rib_origin::{RibOrigin, RibOriginSettings};
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};

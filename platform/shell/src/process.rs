@@ -16,6 +16,11 @@ use std::rc::{Rc, Weak};
 use tokio::sync::Notify;
 use tracing::{error, info};
 
+/// With 1: a process that dies by a signal may leave its memory in a file.
+pub const CORES: &str = "SLUICE_CORES";
+/// The folder for those files, where the kernel leaves it to the process.
+pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
+
 /// What a component's process is started with.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -117,13 +122,15 @@ impl<S> Prepared<S> {
 }
 
 /// Runs a component until it is told to end. Blocks; the process has nothing else to do.
-pub fn run<C, F, Fut>(options: RunOptions, make: F) -> anyhow::Result<()>
+pub fn run<C, F, Fut>(mut options: RunOptions, make: F) -> anyhow::Result<()>
 where
     C: Component,
     F: FnOnce(Frame) -> Fut,
     Fut: Future<Output = anyhow::Result<Rc<C>>>,
 {
     let secret = read_secret()?;
+    // Its folder may be another one from here on.
+    options.run_dir = std::path::absolute(&options.run_dir)?;
     confine();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -170,10 +177,17 @@ fn predecessor() -> Option<u32> {
 }
 
 /// Gives up what no component needs: no program that it could run gains rights, and another process of the same user can neither
-/// trace it nor read its memory. Where the kernel refuses this the component still runs as the user that it was started as.
+/// trace it nor read its memory, unless cores are wanted. Where the kernel refuses this the component still runs as the user that it
+/// was started as.
 fn confine() {
     let _ = nix::sys::prctl::set_no_new_privs();
-    if !nix::unistd::geteuid().is_root() {
+    if std::env::var(CORES).is_ok_and(|v| v == "1") {
+        let _ = nix::sys::prctl::set_dumpable(true);
+        if let Some(folder) = std::env::var_os(CORES_DIR) {
+            // The manager has told already what is in the way, if anything is.
+            let _ = std::env::set_current_dir(folder);
+        }
+    } else if !nix::unistd::geteuid().is_root() {
         let _ = nix::sys::prctl::set_dumpable(false);
     }
 }

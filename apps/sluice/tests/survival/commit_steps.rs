@@ -1,10 +1,9 @@
 //! A commit that is hurt at any of its steps: any process is killed just before it. What runs in the end is what ran before, or what was
 //! to run, in every process and in what is stored; never something of each.
 
-use crate::router_lab::{RouterLab, SLUICE, possible, share};
+use crate::router_lab::{RouterLab, possible, program_with, share};
 use sluice_lab::until;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -162,10 +161,7 @@ fn hurt_everywhere(test: &str, victim: &str) {
 fn hurt_from_to(victim: &str, [before, after]: &[Configured; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("steps");
-    let program = folder.path().join("sluice");
-    let script = format!("#!/bin/sh\nSLUICE_COMMIT_STEPS={} exec {SLUICE} \"$@\"\n", socket.display());
-    std::fs::write(&program, script).unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let program = program_with(folder.path(), &format!("SLUICE_COMMIT_STEPS={}", socket.display()));
     let steps = Steps::listen(&socket);
     let mut lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), &program);
     lab.until("the router is ready", RouterLab::ready);

@@ -1,5 +1,5 @@
 //! A router with the Internet's table while packets cross it: every process is killed in turn, and what the neighbour withdraws
-//! while the process is dead is gone afterwards.
+//! while the process is dead is gone afterwards; then every process is replaced by a new one, and nobody notices.
 
 use crate::router_lab::{Count, RouterLab, SLUICE, alone, possible, routes};
 use crate::traffic::Traffic;
@@ -180,6 +180,36 @@ fn every_process_killed_at_full_table() {
         say(format!("{victim} was killed and is back: {after:?} in the kernel, {packets:?}"));
         assert!(packets.sent > 0 && packets.lost() <= LOST, "{victim}: {packets:?}");
     }
+    let all = plan.left_after(VICTIMS.len());
+    for component in VICTIMS {
+        let traffic = Traffic::start(&lab.lab, "host", "feed", &targets);
+        let (took, octets) = replaced(&lab, component, all);
+        let packets = traffic.end();
+        say(format!("{component} was replaced in {took} ms, with {octets} octets of state: {packets:?}"));
+        assert!(packets.sent > 0 && packets.lost() == 0, "{component}: {packets:?}");
+    }
+}
+
+/// A new process takes a component's place, and nobody notices. Milliseconds until it had, and the octets that it was handed.
+fn replaced(lab: &RouterLab, component: &str, all: Count) -> (u64, u64) {
+    let of_session = |lab: &RouterLab| {
+        let neighbor = lab.neighbor(FEED);
+        (neighbor["flaps"].clone(), neighbor["state"].clone(), neighbor["uptime_ms"].as_u64())
+    };
+    let (pid, before) = (lab.pid(component).unwrap(), of_session(lab));
+    let said = lab.cli(&["restart", component]);
+    assert!(said.status.success(), "{component}: {said:?}");
+    let said: serde_json::Value = serde_json::from_slice(&said.stdout).unwrap();
+    if component != "manager" {
+        assert!(lab.pid(component).is_some_and(|new| new != pid), "{component} is the same process");
+    }
+    lab.until("the router is ready", RouterLab::ready);
+    let after = of_session(lab);
+    assert_eq!((&before.0, &before.1), (&after.0, &after.1), "the session of {component}");
+    assert!(after.2 >= before.2, "the session's time runs on: {before:?} {after:?}");
+    assert_eq!(lab.kernel(), all, "{component}");
+    converged(lab, all);
+    (said["taken_over_ms"].as_u64().unwrap_or(0), said["octets"].as_u64().unwrap_or(0))
 }
 
 /// Neighbour discovery loses packets of its own; it is done before anything is counted.

@@ -9,7 +9,9 @@ mod full_disk;
 mod full_table;
 mod refused_starts;
 mod revisions;
+#[path = "../router_lab/mod.rs"]
 mod router_lab;
 mod small_table;
 mod stalled_peer;
 mod traffic;
+mod watchdog;

@@ -9,9 +9,9 @@ use std::sync::RwLockReadGuard;
 
 /// Routes of the feed, of each family.
 const ROUTES: usize = 1500;
-const FEED: &str = "10.1.0.2";
+pub const FEED: &str = "10.1.0.2";
 /// The feed's table, and the static route.
-const WHOLE: Count = Count { v4: ROUTES + 1, v6: ROUTES };
+pub const WHOLE: Count = Count { v4: ROUTES + 1, v6: ROUTES };
 
 const TOPOLOGY: &str = "
 [nodes.feed]
@@ -44,6 +44,11 @@ b_addresses = ['10.2.0.2/24']
 
 /// A router that has converged, and the share of the machine that it runs on.
 fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+    converged_with(test, Path::new(SLUICE))
+}
+
+/// The same with `program` as the router.
+pub fn converged_with(test: &str, program: &Path) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
     let share = share();
     if !possible(test) {
         return None;
@@ -62,13 +67,13 @@ fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
     };
     let mut topology: Topology = TOPOLOGY.parse().unwrap();
     topology.nodes.get_mut("feed").unwrap().config = Some(feed.config());
-    let lab = RouterLab::up(&topology, Path::new(SLUICE));
+    let lab = RouterLab::up(&topology, program);
     lab.until("the table is in the kernel", |l| l.kernel() == WHOLE);
     Some((lab, share))
 }
 
 /// Whether the RIB has the whole table.
-fn rib_is_whole(lab: &RouterLab) -> bool {
+pub fn rib_is_whole(lab: &RouterLab) -> bool {
     lab.rib("bgp").0 == Count { v4: ROUTES, v6: ROUTES }
 }
 

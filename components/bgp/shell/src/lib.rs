@@ -494,7 +494,7 @@ impl Component for BgpShell {
             effects.push((EffectKind::ProcessRestart, vec![BgpShell::CLASS.to_string()]));
         } else {
             let now = self.with(|control| control.config()).unwrap_or_default();
-            let touched = now.touched(&settings.config);
+            let touched = now.touched(&settings.config, settings.local_as);
             let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
             effects.push((EffectKind::SessionReset, names(touched.reset)));
             effects.push((EffectKind::Refiltered, names(touched.refiltered)));

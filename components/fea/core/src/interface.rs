@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
 use sluice_machine::Outbox;
 
+/// The smallest largest packet of a link that carries IPv6, in octets (RFC 8200, section 5).
+const SMALLEST_IPV6_MTU: u32 = 1280;
+
 /// How an interface is to be; what is `None` is left as it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkConfiguration {
@@ -200,7 +203,8 @@ impl Interfaces {
         }
     }
 
-    /// The interfaces whose traffic another configuration interrupts: they go down, or lose an address that this one gave them.
+    /// The interfaces whose traffic another configuration interrupts: they go down, lose an address that this one gave them, or are
+    /// left with packets too small for IPv6 (RFC 8200, section 5), on which the kernel takes all IPv6 addresses away.
     pub(crate) fn interrupted_by(&self, new: &Configuration) -> Vec<String> {
         let none = LinkConfiguration::default();
         let is_interrupted = |name: &&String| {
@@ -208,7 +212,11 @@ impl Interfaces {
                 |configuration: &Configuration| configuration.interfaces.get(*name).unwrap_or(&none).clone();
             let (before, after) = (of(&self.configuration), of(new));
             let goes_down = after.enabled == Some(false) && before.enabled != Some(false);
-            goes_down || !before.addresses.is_subset(&after.addresses)
+            let known = self.known.values().map(|k| &k.interface).find(|i| i.name == **name);
+            let carries_ipv6 = known
+                .is_some_and(|i| i.mtu >= SMALLEST_IPV6_MTU && i.addresses.iter().any(|a| a.addr.is_ipv6()));
+            let loses_ipv6 = carries_ipv6 && after.mtu.is_some_and(|mtu| mtu < SMALLEST_IPV6_MTU);
+            goes_down || loses_ipv6 || !before.addresses.is_subset(&after.addresses)
         };
         let names: BTreeSet<&String> =
             self.configuration.interfaces.keys().chain(new.interfaces.keys()).collect();

@@ -12,8 +12,9 @@ use sluice_base::Family;
 use sluice_fea::{Engine, EngineOp, Notice, Refusal, RefusalKind, Refused};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileExt;
 
 /// Messages in a datagram. From 16 on the gain is had; more of them hold the kernel's lock for longer.
 const BATCH: usize = 128;
@@ -131,13 +132,14 @@ impl LinuxEngine {
         }
     }
 
-    fn set_forwarding(&mut self, family: Family, enabled: bool) -> io::Result<()> {
-        let [ipv4, ipv6] = &mut self.forwarding;
+    fn set_forwarding(&self, family: Family, enabled: bool) -> io::Result<()> {
+        let [ipv4, ipv6] = &self.forwarding;
         let file = match family {
             Family::Ipv4 => ipv4,
             Family::Ipv6 => ipv6,
         };
-        file.write_all(if enabled { b"1" } else { b"0" })
+        // The kernel ignores, without an error, what is not written at the beginning (`kernel.sysctl_writes_strict`).
+        file.write_all_at(if enabled { b"1" } else { b"0" }, 0)
     }
 
     fn poll_monitor(&mut self, notices: &mut Vec<Notice>) -> bool {

@@ -1,5 +1,7 @@
 //! A component under supervision.
 
+use crate::crash_budget::CrashBudget;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -21,6 +23,8 @@ pub enum Phase {
     Waiting,
     /// It died and waits for its next try.
     BackingOff,
+    /// It died too often, and is tried seldom.
+    Failing,
     /// Its process was started and has not registered yet.
     Starting,
     /// It registered and takes its configuration.
@@ -44,6 +48,7 @@ impl Phase {
         match self {
             Phase::Waiting => "waiting",
             Phase::BackingOff => "backing off",
+            Phase::Failing => "failing",
             Phase::Starting => "starting",
             Phase::Configuring => "configuring",
             Phase::Ready => "running",
@@ -72,6 +77,10 @@ pub struct Component {
     pub(crate) wanted: bool,
     /// Whether it was told to end only to be started anew.
     pub(crate) restarting: bool,
+    /// Its deaths.
+    pub(crate) budget: CrashBudget,
+    /// Why its process is being ended by the manager, if it is; empty if not.
+    pub(crate) condemned: String,
 }
 
 impl Component {
@@ -92,6 +101,8 @@ impl Component {
             ready_since: None,
             wanted: true,
             restarting: false,
+            budget: CrashBudget::default(),
+            condemned: String::new(),
         }
     }
 
@@ -105,13 +116,30 @@ impl Component {
         !self.wanted || self.restarting
     }
 
-    /// The wait after a death at `now`; the next one is twice as long unless this life was sound.
-    pub(crate) fn next_backoff(&mut self, now: Instant) -> Duration {
-        if self.ready_since.take().is_some_and(|since| now.saturating_since(since) >= Self::SOUND_LIFE) {
+    /// What is known of its end: how, and why if the manager wanted it.
+    pub(crate) fn end_in_words(&mut self, how: &str) -> String {
+        match core::mem::take(&mut self.condemned) {
+            why if why.is_empty() => how.into(),
+            why => format!("{why}; {how}"),
+        }
+    }
+
+    /// It died at `now`: the wait until the next try, and whether it is from now on tried seldom. The next wait is twice as long
+    /// unless this life was sound.
+    pub(crate) fn next_backoff(&mut self, now: Instant) -> (Duration, bool) {
+        let lived = self.ready_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
+        if lived >= Self::SOUND_LIFE {
             self.backoff = Self::FIRST_BACKOFF;
         }
-        let wait = self.backoff;
+        let just_spent = self.budget.died(now, lived);
+        let wait = if self.budget.is_spent() { CrashBudget::WAIT } else { self.backoff };
         self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);
-        wait
+        (wait, just_spent)
+    }
+
+    /// Whatever it died of may be mended.
+    pub(crate) fn pardon(&mut self) {
+        self.budget.refill();
+        self.backoff = Self::FIRST_BACKOFF;
     }
 }

@@ -1,5 +1,6 @@
 //! Everything that the manager can report.
 
+use crate::crash_budget::CrashBudget;
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
@@ -19,6 +20,13 @@ pub enum Event {
         /// When it will be started again.
         again_in: Duration,
     },
+    /// A component died too often: it is tried seldom from now on.
+    Failing {
+        /// The component.
+        class: String,
+        /// How it ended last.
+        how: String,
+    },
     /// A component did not come up in time.
     StartTimedOut(String),
     /// A component did not end in time and was killed.
@@ -32,12 +40,51 @@ pub enum Event {
     },
 }
 
+/// How much an event matters.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Severity {
+    /// For the record.
+    Info,
+    /// Somebody may want to look.
+    Warn,
+    /// Somebody has to do something.
+    Error,
+}
+
 impl Event {
+    /// How much it matters.
+    pub fn severity(&self) -> Severity {
+        match self {
+            Event::Ready(_) => Severity::Info,
+            Event::Died { .. } | Event::StartTimedOut(_) | Event::StopTimedOut(_) => Severity::Warn,
+            Event::Failing { .. } | Event::MissingNeed { .. } => Severity::Error,
+        }
+    }
+
+    /// The component that it is of.
+    pub fn class(&self) -> &str {
+        match self {
+            Event::Ready(class) | Event::StartTimedOut(class) | Event::StopTimedOut(class) => class,
+            Event::Died { class, .. } | Event::Failing { class, .. } | Event::MissingNeed { class, .. } => {
+                class
+            }
+        }
+    }
+
+    /// Why it came to this, where there is a reason besides what the event is.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Event::Died { how, .. } | Event::Failing { how, .. } => Some(how),
+            _ => None,
+        }
+    }
+
     /// Its stable name (docs/events.md).
     pub fn id(&self) -> &'static str {
         match self {
             Event::Ready(_) => "process.ready",
             Event::Died { .. } => "process.died",
+            Event::Failing { .. } => "process.failing",
             Event::StartTimedOut(_) => "process.start-timeout",
             Event::StopTimedOut(_) => "process.stop-timeout",
             Event::MissingNeed { .. } => "process.missing-need",
@@ -52,6 +99,16 @@ impl fmt::Display for Event {
             Event::Died { class, how, again_in } => {
                 write!(f, "{class} ended ({how}); it is started again in {} ms", again_in.as_millis())
             }
+            Event::Failing { class, how } => write!(
+                f,
+                "{class} ended more than {} times within {} minutes, the last time so: {how}; from now on it is tried every {} \
+                 minutes, until it has run for {} minutes; see what it says (`sluice show events`), mend that, then commit a change of \
+                 its configuration or tell `sluice restart {class}`, which try it at once",
+                CrashBudget::DEATHS,
+                CrashBudget::WITHIN.as_secs() / 60,
+                CrashBudget::WAIT.as_secs() / 60,
+                CrashBudget::SOUND_LIFE.as_secs() / 60
+            ),
             Event::StartTimedOut(class) => write!(f, "{class} did not come up in time and is started again"),
             Event::StopTimedOut(class) => write!(f, "{class} did not end in time and is killed"),
             Event::MissingNeed { class, need } => {

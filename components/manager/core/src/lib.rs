@@ -10,6 +10,7 @@ extern crate std;
 
 pub mod commit;
 pub mod component;
+pub mod crash_budget;
 pub mod editors;
 pub mod event;
 pub mod handover;
@@ -17,5 +18,6 @@ pub mod machine;
 pub mod watchdog;
 
 pub use component::{Phase, Spec};
+pub use crash_budget::CrashBudget;
 pub use event::Event;
 pub use machine::{End, Input, Manager, Output};

@@ -3,6 +3,7 @@
 use crate::component::{Component, Phase, Spec};
 use crate::event::Event;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,11 @@ pub enum Input {
     ConfigureFailed(String, String),
     /// A component is to be started anew: its configuration changed in a way that holds for the life of a process.
     Restart(String),
+    /// Somebody has mended what a component died of, or wants to see: its deaths are forgotten, and if it waits for its next try it is
+    /// tried at once.
+    Pardon(String),
+    /// The process of a component is being ended from outside this machine, for this reason.
+    Condemned(String, String),
     /// A process ended, or could not be started.
     Exited(String, String),
     /// The router is to end.
@@ -195,8 +201,26 @@ impl Manager {
         }
     }
 
+    fn pardon(&mut self, now: Instant, class: &str) {
+        let Some(component) = self.components.get_mut(class) else { return };
+        component.pardon();
+        if matches!(component.phase, Phase::BackingOff | Phase::Failing) {
+            self.set_phase(now, class, Phase::Waiting, None);
+        }
+    }
+
+    /// Its process is being ended, if it has one, and that is why.
+    fn condemn(&mut self, class: &str, reason: String) {
+        if let Some(component) = self.components.get_mut(class)
+            && component.phase.has_process()
+        {
+            component.condemned = reason;
+        }
+    }
+
     fn exited(&mut self, now: Instant, class: &str, how: String, out: &mut Outbox<Output>) {
         let Some(component) = self.components.get_mut(class) else { return };
+        let how = component.end_in_words(&how);
         component.last_exit = how.clone();
         let restarting = core::mem::take(&mut component.restarting);
         if !component.wanted {
@@ -206,9 +230,13 @@ impl Manager {
             return self.set_phase(now, class, Phase::Waiting, None);
         }
         component.restarts += 1;
-        let wait = component.next_backoff(now);
-        self.set_phase(now, class, Phase::BackingOff, Some(wait));
-        out.push(Output::Event(Event::Died { class: class.into(), how, again_in: wait }));
+        let (wait, just_spent) = component.next_backoff(now);
+        let phase = if component.budget.is_spent() { Phase::Failing } else { Phase::BackingOff };
+        self.set_phase(now, class, phase, Some(wait));
+        out.push(Output::Event(Event::Died { class: class.into(), how: how.clone(), again_in: wait }));
+        if just_spent {
+            out.push(Output::Event(Event::Failing { class: class.into(), how }));
+        }
     }
 }
 
@@ -240,12 +268,14 @@ impl Machine for Manager {
             }
             Input::Configured(_) => {}
             Input::ConfigureFailed(class, reason) => {
-                if let Some(component) = self.components.get_mut(&class) {
-                    component.last_exit = reason;
+                self.condemn(&class, reason);
+                if self.phase(&class).is_some_and(Phase::has_process) {
                     out.push(Output::Kill(class));
                 }
             }
             Input::Restart(class) => self.restart(now, &class, out),
+            Input::Pardon(class) => self.pardon(now, &class),
+            Input::Condemned(class, reason) => self.condemn(&class, reason),
             Input::Exited(class, how) => self.exited(now, &class, how, out),
             Input::StopAll => {
                 self.stopping = true;
@@ -265,13 +295,15 @@ impl Machine for Manager {
         while let Some(timer) = self.timers.pop_due(now) {
             let Some(class) = self.names.get(timer as usize).cloned() else { continue };
             match self.phase(&class) {
-                Some(Phase::BackingOff) => self.set_phase(now, &class, Phase::Waiting, None),
+                Some(Phase::BackingOff | Phase::Failing) => self.set_phase(now, &class, Phase::Waiting, None),
                 Some(Phase::Starting | Phase::Configuring) => {
                     out.push(Output::Event(Event::StartTimedOut(class.clone())));
+                    self.condemn(&class, format!("it did not come up within {} s", START_TIMEOUT.as_secs()));
                     out.push(Output::Kill(class));
                 }
                 Some(Phase::Stopping) => {
                     out.push(Output::Event(Event::StopTimedOut(class.clone())));
+                    self.condemn(&class, format!("it did not end within {} s", STOP_TIMEOUT.as_secs()));
                     out.push(Output::Kill(class));
                 }
                 _ => {}

@@ -1,4 +1,5 @@
 use super::*;
+use crate::crash_budget::CrashBudget;
 use alloc::format;
 use alloc::vec;
 use proptest::prelude::*;
@@ -141,6 +142,71 @@ fn one_that_never_registers_is_killed_and_tried_again() {
     assert!(w.said().contains(&"spawn fea".into()));
 }
 
+/// Kills a component until its budget is spent.
+fn spend(w: &mut World, class: &str) {
+    for _ in 0..=CrashBudget::DEATHS {
+        w.input(Input::Exited(class.into(), "signal 11".into())).wait(Component::MAX_BACKOFF);
+    }
+}
+
+#[test]
+fn one_that_dies_too_often_is_tried_seldom_until_somebody_looks_at_it() {
+    let mut w = World::new();
+    let phase = |w: &World| w.manager.component("fea").unwrap().phase;
+    w.input(Input::Want(vec![spec("fea", &[])]));
+    spend(&mut w, "fea");
+    let said = w.said();
+    let told =
+        said.iter().filter(|s| s.starts_with("fea ended more than 10 times within 10 minutes")).count();
+    assert_eq!((told, phase(&w)), (1, Phase::Failing), "{said:?}");
+    assert!(said.contains(&"fea ended (signal 11); it is started again in 300000 ms".into()), "{said:?}");
+    w.wait(CrashBudget::WAIT - Component::MAX_BACKOFF);
+    assert_eq!(w.said(), ["spawn fea"]);
+    w.input(Input::Exited("fea".into(), "signal 11".into()));
+    assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 300000 ms"], "told once");
+    // A pardon: it is tried at once, and waits as at first.
+    w.input(Input::Pardon("fea".into()));
+    assert_eq!(w.said(), ["spawn fea"]);
+    w.input(Input::Exited("fea".into(), "signal 11".into()));
+    assert_eq!(
+        (w.said(), phase(&w)),
+        (vec!["fea ended (signal 11); it is started again in 100 ms".into()], Phase::BackingOff)
+    );
+    w.input(Input::Pardon("fea".into()));
+    assert_eq!(w.said(), ["spawn fea"]);
+    // So does a sound life.
+    spend(&mut w, "fea");
+    w.input(Input::Pardon("fea".into())).up("fea").said();
+    spend(&mut w, "fea");
+    w.wait(CrashBudget::WAIT).up("fea").wait(CrashBudget::SOUND_LIFE).said();
+    w.input(Input::Exited("fea".into(), "signal 11".into()));
+    assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 100 ms"]);
+    // One that runs is left alone.
+    w.wait(Component::FIRST_BACKOFF).up("fea").said();
+    w.input(Input::Pardon("fea".into())).input(Input::Pardon("nobody".into()));
+    assert_eq!((w.said(), phase(&w)), (vec![], Phase::Ready));
+}
+
+#[test]
+fn what_the_manager_ends_says_why() {
+    let mut w = World::new();
+    let last = |w: &World| w.manager.component("fea").unwrap().last_exit.clone();
+    let kill = || Input::Exited("fea".into(), "signal 9".into());
+    w.input(Input::Want(vec![spec("fea", &[])])).wait(START_TIMEOUT).input(kill());
+    assert_eq!(last(&w), "it did not come up within 15 s; signal 9");
+    w.wait(Component::MAX_BACKOFF).input(Input::Registered("fea".into()));
+    w.input(Input::ConfigureFailed("fea".into(), "no such table".into())).input(kill());
+    assert_eq!(last(&w), "no such table; signal 9");
+    w.wait(Component::MAX_BACKOFF).up("fea");
+    w.input(Input::Condemned("fea".into(), "it does nothing".into())).input(kill());
+    assert_eq!(last(&w), "it does nothing; signal 9");
+    // Where there is no process there is nothing to end, and the next death has its own reason.
+    w.input(Input::Condemned("fea".into(), "it does nothing".into()))
+        .wait(Component::MAX_BACKOFF)
+        .input(kill());
+    assert_eq!(last(&w), "signal 9");
+}
+
 #[test]
 fn adopted_processes_are_configured_again_and_not_started_twice() {
     let mut w = World::new();
@@ -157,7 +223,7 @@ fn adopted_processes_are_configured_again_and_not_started_twice() {
 proptest! {
     /// Whatever happens in whatever order: no component has two processes, and everything comes up once deaths stop.
     #[test]
-    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..6), 0..200)) {
+    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..7), 0..200)) {
         let names = ["fea", "rib", "bgp"];
         let mut w = World::new();
         w.input(Input::Want(router()));
@@ -191,13 +257,14 @@ proptest! {
                 }
                 3 => { w.wait(Duration::from_millis(70)); }
                 5 => { w.input(Input::Restart(class)); }
+                6 => { w.input(Input::Pardon(class)); }
                 4 if running[index] => { w.input(Input::ConfigureFailed(class, "refused".into())); }
                 _ => {}
             }
             step(&mut w, &mut running);
         }
         for _ in 0..100 {
-            w.wait(Duration::from_secs(31));
+            w.wait(CrashBudget::WAIT);
             step(&mut w, &mut running);
             for (index, name) in names.iter().enumerate() {
                 if running[index] {

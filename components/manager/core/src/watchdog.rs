@@ -25,21 +25,42 @@ struct Heard {
     was_busy: bool,
 }
 
+/// How patient to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Limits {
+    /// How often to ask.
+    pub every: Duration,
+    /// Silence of this length is a matter of concern.
+    pub silence: Duration,
+    /// Nobody works this long without an answer.
+    pub longest: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            every: Duration::from_secs(5),
+            silence: Duration::from_secs(30),
+            longest: Duration::from_secs(180),
+        }
+    }
+}
+
 /// What was heard of each component.
 #[derive(Default)]
 pub struct Watchdog {
+    limits: Limits,
     heard: BTreeMap<String, Heard>,
 }
 
 impl Watchdog {
-    /// How often to ask.
-    pub const EVERY: Duration = Duration::from_secs(5);
-    /// Silence of this length is a matter of concern.
-    pub const SILENCE: Duration = Duration::from_secs(30);
-    /// Nobody works this long without an answer.
-    pub const LONGEST: Duration = Duration::from_secs(180);
     /// Who uses less than one part in so many of a processor is not busy.
     const IDLE_SHARE: u64 = 20;
+
+    /// One that is so patient, and has heard nothing yet.
+    pub fn new(limits: Limits) -> Self {
+        Watchdog { limits, heard: BTreeMap::new() }
+    }
 
     /// It answered. Says whether that is news, after having been busy.
     pub fn answered(&mut self, now: Instant, class: &str, cpu: Duration) -> bool {
@@ -47,12 +68,12 @@ impl Watchdog {
         before.is_some_and(|heard| heard.was_busy)
     }
 
-    /// It did not answer; `cpu` is the processor time that it has used in all. A verdict other than that it is well is given once for each
+    /// It did not answer; `cpu` is the processor time that it has used or waited for in all. A verdict other than that it is well is given once for each
     /// silence.
     pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
         let heard = self.heard.entry(class.into()).or_insert(Heard { at: now, cpu, was_busy: false });
         let silence = now.saturating_since(heard.at);
-        if silence < Self::SILENCE {
+        if silence < self.limits.silence {
             return Verdict::Well;
         }
         let used = cpu.as_millis().saturating_sub(heard.cpu.as_millis());
@@ -60,7 +81,7 @@ impl Watchdog {
             self.heard.remove(class);
             return Verdict::Stuck;
         }
-        if silence >= Self::LONGEST {
+        if silence >= self.limits.longest {
             self.heard.remove(class);
             return Verdict::Circling;
         }
@@ -109,6 +130,15 @@ mod tests {
         check(|s| s * 1000, &[(30, Verdict::Busy), (180, Verdict::Circling)]);
         check(|s| s.min(60) * 200, &[(30, Verdict::Busy), (180, Verdict::Circling)]);
         check(|s| s.min(20) * 100, &[(30, Verdict::Busy), (45, Verdict::Stuck)]);
+    }
+
+    #[test]
+    fn patience_is_as_one_wants_it() {
+        let second = Duration::from_secs(1);
+        let mut watchdog = Watchdog::new(Limits { every: second, silence: second, longest: second * 3 });
+        watchdog.answered(at(0), "bgp", Duration::ZERO);
+        assert_eq!(watchdog.silent(at(1), "bgp", second), Verdict::Busy);
+        assert_eq!(watchdog.silent(at(3), "bgp", second * 3), Verdict::Circling);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
 
-use crate::{ManagerShell, principal, random_secret, succeeding};
+use crate::{ManagerShell, principal, random_secret, starting_again, succeeding};
 use sluice_manager::handover::{HandOver, Input, Output};
 use sluice_manager::{Input as ManagerInput, Phase};
 use sluice_shell::{Driver, successor_class};
@@ -81,6 +81,9 @@ pub async fn hand_over(
     match phase {
         None => return Err(format!("there is no component {class}")),
         Some(Phase::Ready) => {}
+        Some(phase) if binary.is_none() && starting_again::waits_for_its_next_try(phase) => {
+            return starting_again::start_again(shell, class).await;
+        }
         Some(phase) => return Err(format!("{class} is {}; only one that runs is replaced", phase.name())),
     }
     if shell.handovers.of(class).is_some() {

@@ -6,6 +6,7 @@
 mod committing;
 mod configuration;
 mod configuration_service;
+pub mod core_file;
 mod durable;
 mod editing;
 mod handover;
@@ -14,6 +15,7 @@ mod processes;
 mod revisions;
 mod service;
 mod starting;
+mod starting_again;
 mod state;
 mod stepping;
 mod succeeding;
@@ -29,6 +31,7 @@ use processes::Processes;
 use revisions::{Revisions, Via};
 use sluice_config::Tree;
 use sluice_manager::component::Phase;
+use sluice_manager::event::Severity;
 use sluice_manager::{End, Input, Manager, Output, Spec, commit};
 use sluice_shell::Driver;
 use sluice_xrl::finder::Finder;
@@ -41,7 +44,7 @@ use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 /// What the manager is started with.
 #[derive(Clone, Debug)]
@@ -59,6 +62,7 @@ pub struct ManagerShell {
     router: Router,
     driver: Driver<Manager>,
     processes: Processes,
+    cores: core_file::Cores,
     handovers: handover::HandOvers,
     me: Weak<ManagerShell>,
     model: Model,
@@ -85,7 +89,9 @@ struct Running {
 }
 
 /// Runs the router until it is told to stop. Blocks.
-pub fn start(options: StartOptions) -> anyhow::Result<()> {
+pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
+    // Components may be in another folder than this process.
+    options.run_dir = std::path::absolute(&options.run_dir)?;
     let model = Model::load(&options.source)?;
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
@@ -108,7 +114,8 @@ async fn serve(
         (own, Principal::all_powerful("manager")),
         (operator, Principal::all_powerful("operator")),
     ]);
-    let processes = Processes::new(&options.run_dir, model.executables());
+    let cores = core_file::Cores::prepare(&options.source.state_dir);
+    let processes = Processes::new(&options.run_dir, model.executables(), cores.environment());
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
@@ -133,6 +140,7 @@ async fn serve(
         ManagerShell {
             driver: Driver::new(Manager::new(), effect),
             processes,
+            cores,
             handovers: handover::HandOvers::default(),
             finder,
             router,
@@ -191,7 +199,7 @@ impl ManagerShell {
             }
             Output::Kill(class) => self.processes.kill(&class),
             Output::AllStopped => self.stopped.notify_one(),
-            Output::Event(event) => info!(event = event.id(), "{event}"),
+            Output::Event(event) => report(&event),
         }
     }
 
@@ -260,7 +268,7 @@ impl ManagerShell {
         let (me, pid) = (Rc::clone(self), child.id().unwrap_or(0));
         tokio::task::spawn_local(async move {
             let how = match child.wait().await {
-                Ok(status) => status.to_string(),
+                Ok(status) => me.processes.end_in_words(&me.cores, pid, status),
                 Err(error) => error.to_string(),
             };
             me.ended(pid, secret, how);
@@ -384,6 +392,16 @@ impl ManagerShell {
                 }
             }
         }
+    }
+}
+
+/// Puts what the core reports into the log.
+fn report(event: &sluice_manager::Event) {
+    let (id, class, reason) = (event.id(), event.class(), event.reason());
+    match event.severity() {
+        Severity::Info => info!(event = id, class, reason, "{event}"),
+        Severity::Warn => warn!(event = id, class, reason, "{event}"),
+        Severity::Error => error!(event = id, class, reason, "{event}"),
     }
 }
 

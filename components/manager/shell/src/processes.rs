@@ -1,5 +1,6 @@
 //! Components' processes: started, found again, ended.
 
+use crate::core_file::Cores;
 use crate::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -9,7 +10,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
@@ -22,6 +23,8 @@ const SAVE_AGAIN: Duration = Duration::from_secs(2);
 /// The processes that run.
 pub struct Processes {
     run_dir: PathBuf,
+    /// What every process finds in its environment besides.
+    environment: Vec<(&'static str, PathBuf)>,
     running: RefCell<BTreeMap<String, Recorded>>,
     /// What runs could not be written down.
     unwritten: Notify,
@@ -45,15 +48,23 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
     /// Processor time, user and system.
     pub cpu_ms: u64,
+    /// Time for which it could have run and no processor was free for it.
+    pub waited_ms: u64,
     /// Time since its start.
     pub uptime_ms: u64,
 }
 
 impl Processes {
-    /// None yet; `binaries`: the executables of third parties' components, by class.
-    pub fn new(run_dir: &Path, binaries: BTreeMap<String, PathBuf>) -> Self {
+    /// None yet; `binaries`: the executables of third parties' components, by class; `environment`: what every process finds in its
+    /// environment besides.
+    pub fn new(
+        run_dir: &Path,
+        binaries: BTreeMap<String, PathBuf>,
+        environment: Vec<(&'static str, PathBuf)>,
+    ) -> Self {
         Processes {
             run_dir: run_dir.into(),
+            environment,
             running: RefCell::default(),
             unwritten: Notify::new(),
             watched: RefCell::default(),
@@ -133,6 +144,7 @@ impl Processes {
                 command.env(kept, value);
             }
         }
+        command.envs(self.environment.iter().cloned());
         if !rights.network_admin
             && let Some((uid, gid)) = state::unprivileged()
         {
@@ -200,6 +212,16 @@ impl Processes {
         state::remove_sockets(&self.run_dir, pid);
         self.save();
         Some(class)
+    }
+
+    /// How the process of this number ended, with the place of its core.
+    pub fn end_in_words(&self, cores: &Cores, pid: u32, status: ExitStatus) -> String {
+        let known = self.running.borrow().iter().find(|(_, r)| r.pid == pid).map(|(class, r)| {
+            let own = || std::env::current_exe().unwrap_or_default();
+            (class.clone(), r.binary.clone().unwrap_or_else(own))
+        });
+        let (class, executable) = known.unwrap_or_default();
+        cores.end_in_words(status, &class, pid, &executable)
     }
 
     /// The number of a component's process; 0 if there is none.
@@ -289,6 +311,12 @@ fn last(class: &str) -> String {
     format!("{class}:last")
 }
 
+/// How long the main thread of a process stood in a queue for a processor; 0 where the kernel does not count that.
+fn waited_ms(pid: u32) -> u64 {
+    let counted = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    counted.split_whitespace().nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000
+}
+
 /// What the kernel says of a process.
 pub fn usage_of(pid: u32) -> Usage {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -318,6 +346,7 @@ pub fn usage_of(pid: u32) -> Usage {
         memory_bytes: field("VmRSS:").unwrap_or(0) * 1024,
         peak_memory_bytes: field("VmHWM:").unwrap_or(0) * 1024,
         cpu_ms,
+        waited_ms: waited_ms(pid),
         uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
     }
 }

@@ -3,10 +3,14 @@
 use crate::ManagerShell;
 use crate::handover;
 use crate::processes::usage_of;
+use crate::starting_again;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
 use std::rc::Rc;
+
+/// The number of the refusal to restart a component that does not run, and did not come up.
+const NOT_STARTED: u32 = 2;
 
 /// The manager as handlers see it: they need the shared pointer, to start tasks of their own.
 pub struct Served(pub Rc<ManagerShell>);
@@ -74,8 +78,11 @@ impl pb::Manager for Served {
         _ctx: &CallContext,
         request: pb::RestartRequest,
     ) -> Result<pb::RestartReply, XrlError> {
+        // Where there is no process there is none that goes on.
+        let phase = self.phase(&request.component);
+        let code = if phase.is_some_and(starting_again::waits_for_its_next_try) { NOT_STARTED } else { 1 };
         let outcome = handover::hand_over(self, &request.component, None).await;
-        outcome.map_err(|reason| XrlError::application(1, reason))
+        outcome.map_err(|reason| XrlError::application(code, reason))
     }
 
     async fn upgrade(

@@ -1,8 +1,9 @@
 //! Asks every component now and then whether it is well, and ends one that is stuck, so that it starts anew.
 
 use crate::ManagerShell;
+use sluice_manager::Input;
 use sluice_manager::component::Phase;
-use sluice_manager::watchdog::{Verdict, Watchdog};
+use sluice_manager::watchdog::{Limits, Verdict, Watchdog};
 use sluice_shell::clock;
 use sluice_xrl::idl::common::v1 as common;
 use std::cell::RefCell;
@@ -14,11 +15,27 @@ use tracing::{error, info, warn};
 /// How long a process may take to write its memory to disk before it is ended at once.
 const DUMPS: Duration = Duration::from_secs(5);
 
+/// Names other limits, for tests: `EVERY,SILENCE,LONGEST` in milliseconds.
+const LIMITS: &str = "SLUICE_WATCHDOG";
+
+/// The limits that hold.
+fn limits() -> Limits {
+    std::env::var(LIMITS).ok().and_then(|text| read_limits(&text)).unwrap_or_default()
+}
+
+fn read_limits(text: &str) -> Option<Limits> {
+    let mut numbers = text.split(',').map(|word| word.parse().ok().filter(|ms| *ms > 0));
+    let mut next = || numbers.next().flatten().map(Duration::from_millis);
+    let limits = Limits { every: next()?, silence: next()?, longest: next()? };
+    numbers.next().is_none().then_some(limits)
+}
+
 /// Watches for as long as the manager lives.
 pub async fn watch(me: Rc<ManagerShell>) {
-    let watchdog = Rc::new(RefCell::new(Watchdog::default()));
+    let limits = limits();
+    let watchdog = Rc::new(RefCell::new(Watchdog::new(limits)));
     let asked: Rc<RefCell<BTreeSet<String>>> = Rc::default();
-    let mut times = tokio::time::interval(Watchdog::EVERY);
+    let mut times = tokio::time::interval(limits.every);
     times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         times.tick().await;
@@ -31,7 +48,7 @@ pub async fn watch(me: Rc<ManagerShell>) {
             if asked.borrow_mut().insert(class.clone()) {
                 let (me, watchdog, asked) = (Rc::clone(&me), Rc::clone(&watchdog), Rc::clone(&asked));
                 tokio::task::spawn_local(async move {
-                    ask(&me, &watchdog, &class).await;
+                    ask(&me, &watchdog, limits, &class).await;
                     asked.borrow_mut().remove(&class);
                 });
             }
@@ -39,15 +56,16 @@ pub async fn watch(me: Rc<ManagerShell>) {
     }
 }
 
-async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, class: &str) {
+async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, limits: Limits, class: &str) {
     let pid = me.processes.usage(class).pid;
-    let client = common::ComponentClient::new(&me.router, class).with_deadline(Watchdog::EVERY);
+    let client = common::ComponentClient::new(&me.router, class).with_deadline(limits.every);
     let answered = client.get_status(common::GetStatusRequest {}).await.is_ok();
     let usage = me.processes.usage(class);
     if usage.pid != pid || me.phase(class) != Some(Phase::Ready) {
         return watchdog.borrow_mut().forget(class); // another life
     }
-    let cpu = Duration::from_millis(usage.cpu_ms);
+    // Who has to wait for others before it gets a processor is busy too.
+    let cpu = Duration::from_millis(usage.cpu_ms + usage.waited_ms);
     if answered {
         if watchdog.borrow_mut().answered(clock::now(), class, cpu) {
             info!(event = "process.answers-again", class, "answers again");
@@ -55,26 +73,39 @@ async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, class: &str) {
         return;
     }
     let verdict = watchdog.borrow_mut().silent(clock::now(), class, cpu);
-    match verdict {
+    let reason = match verdict {
         Verdict::Well => return,
         Verdict::Busy => {
-            return warn!(event = "process.busy", class, "has not answered for a while; it is busy");
-        }
-        Verdict::Stuck => error!(
-            event = "process.stuck",
-            class, "does not answer and does nothing; it is ended and started anew"
-        ),
-        Verdict::Circling => {
-            error!(
-                event = "process.stuck",
-                class, "has worked for minutes without an answer; it is ended and started anew"
+            let silence_ms = limits.silence.as_millis() as u64;
+            return warn!(
+                event = "process.busy",
+                class, silence_ms, "has not answered for a while; it is busy"
             );
         }
-    }
+        Verdict::Stuck => format!("it did not answer for {:?} and did nothing", limits.silence),
+        Verdict::Circling => format!("it worked for {:?} without an answer", limits.longest),
+    };
+    error!(event = "process.stuck", class, pid, reason, "stuck: {reason}; it is ended and started anew");
+    me.driver.input(Input::Condemned(class.into(), reason));
     // With a core, where those are written: what it was doing is in there.
     me.processes.abort(class);
     tokio::time::sleep(DUMPS).await;
     if me.processes.usage(class).pid == pid {
         me.processes.kill(class);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_are_three_numbers() {
+        let ms = Duration::from_millis;
+        let all = Limits { every: ms(100), silence: ms(500), longest: ms(9000) };
+        assert_eq!(read_limits("100,500,9000"), Some(all));
+        for wrong in ["", "1", "1,2", "1,2,3,4", "0,1,2", "a,b,c", "1,2,-3"] {
+            assert_eq!(read_limits(wrong), None, "{wrong}");
+        }
     }
 }

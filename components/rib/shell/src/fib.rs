@@ -31,6 +31,8 @@ pub struct FibPump {
     alive: Cell<bool>,
     /// The engine keeps routes of before that are not announced yet; they are swept at the end of the resync.
     resyncing: Cell<bool>,
+    /// The engine is to have no routes: there is nothing to wait for before it is swept.
+    is_unwanted: Cell<bool>,
     under_way: UnderWay<fea::UpdateFibReply>,
     ipv4: RefCell<FibBatch<Ipv4Prefix>>,
     ipv6: RefCell<FibBatch<Ipv6Prefix>>,
@@ -47,6 +49,7 @@ impl FibPump {
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             alive: Cell::new(false),
             resyncing: Cell::new(false),
+            is_unwanted: Cell::new(false),
             // The FEA's death is told by the Finder; its next life is told everything.
             under_way: UnderWay::new(WINDOW, "routes did not reach the FEA"),
             ipv4: RefCell::default(),
@@ -99,6 +102,7 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
     fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
     shell.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
     fib.resyncing.set(true);
+    fib.is_unwanted.set(owned.declines_routes);
     fib.alive.set(true);
     fib.wake();
     match owned.declines_routes {
@@ -169,7 +173,7 @@ async fn idle(shell: &Rc<RibShell>) {
         return fib.wake.notified().await;
     }
     let age = fib.started.elapsed();
-    let complete = age >= GRACE || (age >= SETTLE && shell.clients.all_refreshed());
+    let complete = fib.is_unwanted.get() || age >= GRACE || (age >= SETTLE && shell.clients.all_refreshed());
     if !complete {
         tokio::select! {
             () = fib.wake.notified() => {}

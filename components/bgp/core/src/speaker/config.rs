@@ -158,16 +158,18 @@ pub(super) enum Reconfigured {
 }
 
 impl NeighborConfig {
-    /// Whether a neighbour by `new` is told something else than one by `self`.
-    fn tells_otherwise(&self, new: &NeighborConfig) -> bool {
-        (self.next_hop_self, self.graceful_shutdown) != (new.next_hop_self, new.graceful_shutdown)
+    /// Whether a neighbour by `new` is told something else by a router of `local_as` than one by `self`. An external neighbour is told this
+    /// router as the next hop anyway.
+    fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
+        self.graceful_shutdown != new.graceful_shutdown
+            || (new.peer_as == local_as && self.next_hop_self != new.next_hop_self)
     }
 
-    /// What going from `self` to `new` does to the session.
-    pub(super) fn reconfigured(&self, new: &NeighborConfig) -> Reconfigured {
+    /// What going from `self` to `new` does to the session of a router of `local_as`.
+    pub(super) fn reconfigured(&self, new: &NeighborConfig, local_as: Asn) -> Reconfigured {
         match (self.enabled, new.enabled) {
             (true, true) if self.needs_reset(new) => Reconfigured::Reset,
-            (true, true) if self.tells_otherwise(new) => Reconfigured::Refiltered,
+            (true, true) if self.tells_otherwise(new, local_as) => Reconfigured::Refiltered,
             (true, false) => Reconfigured::Stopped,
             (false, true) => Reconfigured::Started,
             _ => Reconfigured::Kept,
@@ -176,15 +178,15 @@ impl NeighborConfig {
 }
 
 impl Config {
-    /// Whom going from `self` to `new` touches.
-    pub fn touched(&self, new: &Config) -> Touched {
+    /// Whom going from `self` to `new` touches, in a router of `local_as`.
+    pub fn touched(&self, new: &Config, local_as: Asn) -> Touched {
         let by_address = |config: &Config| -> BTreeMap<IpAddr, NeighborConfig> {
             config.neighbors.iter().map(|n| (n.address, n.clone())).collect()
         };
         let (before, after) = (by_address(self), by_address(new));
         let mut touched = Touched::default();
         for (address, neighbor) in &after {
-            match before.get(address).map(|old| old.reconfigured(neighbor)) {
+            match before.get(address).map(|old| old.reconfigured(neighbor, local_as)) {
                 None if !neighbor.enabled => {}
                 None | Some(Reconfigured::Started) => touched.started.push(*address),
                 Some(Reconfigured::Reset | Reconfigured::Stopped) => touched.reset.push(*address),
@@ -204,12 +206,16 @@ mod tests {
     use alloc::vec;
 
     fn check(change: impl Fn(&mut NeighborConfig), expected: &str) {
+        check_in(Asn(1), change, expected);
+    }
+
+    fn check_in(local_as: Asn, change: impl Fn(&mut NeighborConfig), expected: &str) {
         let address = "10.0.0.1".parse().unwrap();
         let before = NeighborConfig::new(address, Asn(1));
         let mut after = before.clone();
         change(&mut after);
         let config = |n: NeighborConfig| Config { neighbors: vec![n], networks: vec![] };
-        let touched = config(before).touched(&config(after));
+        let touched = config(before).touched(&config(after), local_as);
         let count = |all: &[IpAddr]| all.len();
         let Touched { reset, refiltered, started, stopped } = &touched;
         let got = format!("{} {} {} {}", count(reset), count(refiltered), count(started), count(stopped));
@@ -221,7 +227,8 @@ mod tests {
         check(|_| {}, "0 0 0 0");
         check(|n| n.description = "x".into(), "0 0 0 0");
         check(|n| n.next_hop_self = true, "0 1 0 0");
-        check(|n| n.graceful_shutdown = true, "0 1 0 0");
+        check_in(Asn(2), |n| n.next_hop_self = true, "0 0 0 0");
+        check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
         check(|n| n.enabled = false, "1 0 0 0");

@@ -75,7 +75,7 @@ impl Peers {
         let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
             return;
         };
-        let what = peer.config.reconfigured(&new);
+        let what = peer.config.reconfigured(&new, identity.local_as);
         peer.config = new;
         peer.session.configure(peer.config.session(&identity));
         match what {

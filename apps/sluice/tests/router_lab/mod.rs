@@ -1,4 +1,5 @@
 //! A lab with a Sluice router in it, and the questions that all tests ask it.
+#![allow(dead_code)] // each of the test programs asks some of them
 
 use serde_json::Value;
 use sluice_lab::process::ProcessId;
@@ -37,6 +38,14 @@ pub fn possible(test: &str) -> bool {
     true
 }
 
+/// Makes a program in `folder` that is the router with this in its environment.
+pub fn program_with(folder: &Path, variables: &str) -> PathBuf {
+    let program = folder.join("sluice");
+    std::fs::write(&program, format!("#!/bin/sh\n{variables} exec {SLUICE} \"$@\"\n")).unwrap();
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    program
+}
+
 /// Prefixes of both families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
@@ -55,7 +64,7 @@ pub struct RouterLab {
 impl RouterLab {
     /// Brings it up, with `program` as the router.
     pub fn up(topology: &Topology, program: &Path) -> Self {
-        let options = LabOptions { sluice: Some(program.into()), ..LabOptions::unique("survival") };
+        let options = LabOptions { sluice: Some(program.into()), ..LabOptions::unique("router") };
         RouterLab { lab: Lab::up(topology, options).unwrap(), enter: Vec::new(), program: program.into() }
     }
 
@@ -89,6 +98,13 @@ impl RouterLab {
     /// The answer to a command; null if there is none.
     pub fn ask(&self, words: &[&str]) -> Value {
         serde_json::from_slice(&self.cli(words).stdout).unwrap_or_default()
+    }
+
+    /// How a component ended last.
+    pub fn last_end(&self, component: &str) -> String {
+        let all = self.ask(&["show", "processes"]);
+        let of = |p: &Value| (p["component"] == component).then(|| p["last_exit"].as_str().map(Into::into));
+        all["processes"].as_array().into_iter().flatten().find_map(of).flatten().unwrap_or_default()
     }
 
     pub fn ready(&self) -> bool {

@@ -1,0 +1,238 @@
+//! Leaves whose meaning decides which other value can be tried, and what should follow from it. A leaf that is not named here is changed
+//! to another value of its type, and nothing is expected of it but what its class says.
+
+use crate::network::{INNER4, NEIGHBORS, Network, OUTER4, OUTER6};
+use crate::proofs;
+use sluice_config::Impact;
+
+/// What is particular about a leaf.
+pub struct Special {
+    /// The other value.
+    pub value: Option<&'static str>,
+    /// The neighbour, if it is not the external one with IPv4.
+    pub on: Option<&'static str>,
+    /// The statements there and back, where they are not `set` and `delete` of the leaf alone.
+    pub statements: Option<(&'static [&'static str], &'static [&'static str])>,
+    /// Prefixes that neighbours are to be told something of, there and back.
+    pub told: &'static [&'static str],
+    /// Routes that are to change in the kernel, there and back.
+    pub kernel: &'static [&'static str],
+    /// Routes that may change in the kernel.
+    pub may: &'static [&'static str],
+    /// Neighbours without a session until the way back.
+    pub down: &'static [&'static str],
+    /// What the outer neighbour has to have otherwise for a session.
+    pub partner: Option<(&'static str, &'static str)>,
+    /// Whether the other value holds, where that can be seen beyond what its class says.
+    pub proof: Option<fn(&Network) -> bool>,
+}
+
+pub const PLAIN: Special = Special {
+    value: None,
+    on: None,
+    statements: None,
+    told: &[],
+    kernel: &[],
+    may: &[],
+    down: &[],
+    partner: None,
+    proof: None,
+};
+
+const fn value(value: &'static str) -> Special {
+    Special { value: Some(value), ..PLAIN }
+}
+
+const OUTER4_AS: &str = "local 10.1.0.2 as 64501;";
+const ROUTE: &[&str] = &["203.0.113.0/24"];
+const REJECTED: &[&str] = &["198.51.100.0/24"];
+const ALL_ROUTES: &[&str] = &[
+    "203.0.113.0/24",
+    "198.51.100.0/24",
+    "100.64.1.0/24",
+    "100.64.2.0/24",
+    "2001:db8:a::/48",
+    "2001:db8:b::/48",
+];
+
+/// By path, without keys.
+pub const SPECIAL: &[(&str, Special)] = &[
+    (
+        "interfaces/interface/name",
+        Special {
+            statements: Some((&["set interfaces interface lo"], &["delete interfaces interface lo"])),
+            ..PLAIN
+        },
+    ),
+    ("interfaces/interface/enabled", Special { proof: Some(proofs::link_is_down), ..PLAIN }),
+    ("interfaces/interface/mtu", Special { value: Some("1279"), proof: Some(proofs::mtu_is_1279), ..PLAIN }),
+    (
+        "interfaces/interface/address",
+        Special { value: Some("10.9.1.1/24"), proof: Some(proofs::address_is_there), ..PLAIN },
+    ),
+    ("interfaces/forwarding/ipv4", Special { proof: Some(proofs::ipv4_is_not_forwarded), ..PLAIN }),
+    ("interfaces/forwarding/ipv6", Special { proof: Some(proofs::ipv6_is_not_forwarded), ..PLAIN }),
+    ("interfaces/forwarding/install-routes", Special { value: Some("false"), kernel: ALL_ROUTES, ..PLAIN }),
+    (
+        "protocols/static/route/prefix",
+        Special {
+            statements: Some((
+                &["set protocols static route 203.0.114.0/24 discard"],
+                &["delete protocols static route 203.0.114.0/24"],
+            )),
+            kernel: &["203.0.114.0/24"],
+            ..PLAIN
+        },
+    ),
+    ("protocols/static/route/distance", Special { value: Some("7"), may: ROUTE, ..PLAIN }),
+    ("protocols/static/route/tag", Special { may: ROUTE, ..PLAIN }),
+    (
+        "protocols/static/route/next-hop/gateway",
+        Special {
+            statements: Some((
+                &["set protocols static route 203.0.113.0/24 next-hop 10.2.0.4"],
+                &["delete protocols static route 203.0.113.0/24 next-hop 10.2.0.4"],
+            )),
+            kernel: ROUTE,
+            ..PLAIN
+        },
+    ),
+    ("protocols/static/route/next-hop/interface", Special { value: Some("inner"), may: ROUTE, ..PLAIN }),
+    ("protocols/static/route/next-hop/weight", Special { kernel: ROUTE, ..PLAIN }),
+    ("protocols/static/route/interface", Special { value: Some("inner"), kernel: ROUTE, ..PLAIN }),
+    ("protocols/static/route/discard", DISCARD),
+    ("protocols/static/route/reject", DISCARD),
+    ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
+    ("protocols/bgp/router-id", value("10.0.0.99")),
+    ("protocols/bgp/threads", value("1")),
+    (
+        "protocols/bgp/graceful-shutdown",
+        Special { value: Some("true"), told: &["100.64.1.0/24", "100.64.2.0/24"], ..PLAIN },
+    ),
+    ("protocols/bgp/network", Special { value: Some("192.0.2.128/25"), told: &["192.0.2.128/25"], ..PLAIN }),
+    (
+        "protocols/bgp/neighbor/address",
+        Special {
+            on: Some(OUTER6),
+            statements: Some((
+                &["delete protocols bgp neighbor 2001:db8:1::2"],
+                &[
+                    "set protocols bgp neighbor 2001:db8:1::2 peer-as 64501",
+                    "set protocols bgp neighbor 2001:db8:1::2 hold-time 9",
+                    "set protocols bgp neighbor 2001:db8:1::2 connect-retry-time 1",
+                ],
+            )),
+            down: &[OUTER6],
+            ..PLAIN
+        },
+    ),
+    (
+        "protocols/bgp/neighbor/peer-as",
+        Special { value: Some("64502"), partner: Some((OUTER4_AS, "local 10.1.0.2 as 64502;")), ..PLAIN },
+    ),
+    ("protocols/bgp/neighbor/enabled", Special { value: Some("false"), down: &[OUTER4], ..PLAIN }),
+    ("protocols/bgp/neighbor/passive", Special { proof: Some(proofs::waits_for_the_neighbor), ..PLAIN }),
+    ("protocols/bgp/neighbor/hold-time", Special { proof: Some(proofs::hold_time_is_10), ..PLAIN }),
+    ("protocols/bgp/neighbor/local-address", value("10.1.0.1")),
+    (
+        "protocols/bgp/neighbor/password",
+        Special {
+            value: Some("hush"),
+            partner: Some((OUTER4_AS, "local 10.1.0.2 as 64501; password \"hush\";")),
+            ..PLAIN
+        },
+    ),
+    ("protocols/bgp/neighbor/multihop", value("2")),
+    (
+        "protocols/bgp/neighbor/ttl-security",
+        Special {
+            value: Some("true"),
+            partner: Some((OUTER4_AS, "local 10.1.0.2 as 64501; ttl security on;")),
+            ..PLAIN
+        },
+    ),
+    ("protocols/bgp/neighbor/next-hop-self", Special { on: Some(INNER4), told: &["100.64.1.0/24"], ..PLAIN }),
+    (
+        "protocols/bgp/neighbor/ipv4-unicast/enabled",
+        Special { on: Some(OUTER6), value: Some("true"), ..PLAIN },
+    ),
+    ("protocols/bgp/neighbor/ipv6-unicast/enabled", value("true")),
+];
+
+const DISCARD: Special = Special {
+    statements: Some((
+        &[
+            "delete protocols static route 198.51.100.0/24 reject",
+            "set protocols static route 198.51.100.0/24 discard",
+        ],
+        &[
+            "delete protocols static route 198.51.100.0/24 discard",
+            "set protocols static route 198.51.100.0/24 reject",
+        ],
+    )),
+    kernel: REJECTED,
+    ..PLAIN
+};
+
+/// Changes of more than a leaf, and values of leaves with another meaning than most: name, class, subject, and what follows.
+pub const MORE: &[(&str, Impact, &str, Special)] = &[
+    (
+        "interfaces/interface/mtu (enough for IPv6)",
+        Impact::Soft,
+        "extra",
+        Special {
+            statements: Some((
+                &["set interfaces interface extra mtu 1400"],
+                &["set interfaces interface extra mtu 1500"],
+            )),
+            ..PLAIN
+        },
+    ),
+    (
+        "interfaces/interface (with its addresses)",
+        Impact::Reset,
+        "extra",
+        Special {
+            statements: Some((
+                &["delete interfaces interface extra"],
+                &[
+                    "set interfaces interface extra description before",
+                    "set interfaces interface extra enabled true",
+                    "set interfaces interface extra mtu 1500",
+                    "set interfaces interface extra address 10.9.0.1/24",
+                    "set interfaces interface extra address 2001:db8:9::1/64",
+                ],
+            )),
+            ..PLAIN
+        },
+    ),
+    (
+        "protocols/static (the component)",
+        Impact::Restart,
+        "static",
+        Special {
+            statements: Some((
+                &["delete protocols static"],
+                &[
+                    "set protocols static route 203.0.113.0/24 next-hop 10.2.0.2",
+                    "set protocols static route 203.0.113.0/24 next-hop 10.2.0.3",
+                    "set protocols static route 198.51.100.0/24 reject",
+                ],
+            )),
+            kernel: &["203.0.113.0/24", "198.51.100.0/24"],
+            ..PLAIN
+        },
+    ),
+    (
+        "protocols/bgp/neighbor/next-hop-self (means nothing outside)",
+        Impact::None,
+        OUTER4,
+        Special {
+            statements: Some((
+                &["set protocols bgp neighbor 10.1.0.2 next-hop-self true"],
+                &["delete protocols bgp neighbor 10.1.0.2 next-hop-self"],
+            )),
+            ..PLAIN
+        },
+    ),
+];

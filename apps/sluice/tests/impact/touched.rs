@@ -1,0 +1,89 @@
+//! What a commit said that it touches, and what was seen to be touched.
+
+use serde_json::Value;
+use sluice_config::Impact;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What `commit check` says.
+#[derive(PartialEq, Eq, Debug, Default)]
+pub struct Reported {
+    /// Neighbors whose sessions end, begin, or both.
+    pub sessions: BTreeSet<String>,
+    /// Neighbors that are told their routes anew.
+    pub refiltered: BTreeSet<String>,
+    /// Interfaces that are interrupted.
+    pub interfaces: BTreeSet<String>,
+    /// Components that are started anew, start or end.
+    pub components: BTreeSet<String>,
+}
+
+/// What was seen on the wire, of processes and in the kernel.
+#[derive(Debug, Default)]
+pub struct Touched {
+    /// Neighbors with a connection or session that began or ended.
+    pub sessions: BTreeSet<String>,
+    /// Neighbors that the router sent UPDATEs, with the prefixes in them.
+    pub told: BTreeMap<String, BTreeSet<String>>,
+    /// Interfaces that went down or lost an address.
+    pub interfaces: BTreeSet<String>,
+    /// Components with another process than before, or none, or a first one.
+    pub processes: BTreeSet<String>,
+    /// Prefixes of routes that changed in the kernel.
+    pub kernel: BTreeSet<String>,
+    /// Whether anything at all happened: a packet other than a KEEPALIVE, or an event of the kernel.
+    pub any: bool,
+}
+
+impl Reported {
+    /// Reads the effects that the command line prints as JSON.
+    pub fn of(effects: &Value) -> Self {
+        let mut reported = Reported::default();
+        for of_component in effects.as_array().unwrap() {
+            let component = of_component["component"].as_str().unwrap();
+            for effect in of_component["effects"].as_array().unwrap() {
+                let subjects = effect["subjects"].as_array().unwrap().iter();
+                let subjects = subjects.map(|s| s.as_str().unwrap().to_string());
+                match effect["kind"].as_str().unwrap() {
+                    "session-reset" => reported.sessions.extend(subjects),
+                    "filtered-again" => reported.refiltered.extend(subjects),
+                    "restarted" => reported.components.extend(subjects),
+                    "interrupted" => reported.interfaces.extend(subjects),
+                    "started" | "stopped" => {
+                        let (own, neighbors): (BTreeSet<_>, BTreeSet<_>) =
+                            subjects.partition(|s| s == component);
+                        reported.components.extend(own);
+                        reported.sessions.extend(neighbors);
+                    }
+                    other => panic!("an effect that this test does not know: {other}"),
+                }
+            }
+        }
+        reported
+    }
+
+    /// Whether all of it has happened.
+    pub fn is_seen_in(&self, touched: &Touched) -> bool {
+        self.sessions.is_subset(&touched.sessions)
+            && self.refiltered.iter().all(|n| touched.told.contains_key(n))
+            && self.interfaces.is_subset(&touched.interfaces)
+            && self.components.is_subset(&touched.processes)
+    }
+}
+
+impl Touched {
+    /// Whether somebody was told something of each of these prefixes.
+    pub fn has_told(&self, prefixes: &BTreeSet<String>) -> bool {
+        prefixes.iter().all(|prefix| self.told.values().any(|told| told.contains(prefix)))
+    }
+
+    /// Whether what a class announces has happened.
+    pub fn shows(&self, impact: Impact) -> bool {
+        match impact {
+            Impact::None => !self.any,
+            Impact::Soft => true,
+            Impact::Refilter => !self.told.is_empty(),
+            Impact::Reset => !self.sessions.is_empty() || !self.interfaces.is_empty(),
+            Impact::Restart => !self.processes.is_empty(),
+        }
+    }
+}
