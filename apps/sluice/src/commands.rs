@@ -3,7 +3,7 @@
 use crate::output::{Failure, Output};
 use crate::session::Session;
 use crate::show::{bgp, configuration, interfaces, platform, routes, targets};
-use crate::{bundle, doctor, monitor, one_shot, packages, status};
+use crate::{bundle, doctor, drain, monitor, one_shot, packages, status};
 use sluice_cli::Read;
 
 /// Carries a command out; gives the exit status.
@@ -29,6 +29,8 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         "configure" => return one_shot::configure(session, values, out).await,
         "commit" => return one_shot::commit(session, values, out).await,
         "rollback" => return one_shot::rollback(session, values, out).await,
+        "drain" => drain::run(session, true, values, out).await?,
+        "undrain" => drain::run(session, false, values, out).await?,
         "compare" => return one_shot::compare_with_running(session, values, out).await,
         "doctor" => return doctor::run(session, out),
         "support-bundle" => bundle::run(session, values, out).await?,

@@ -240,7 +240,7 @@ impl Editing {
     }
 
     /// Whether what runs waits for its confirmation.
-    async fn unconfirmed(&self) -> Result<bool, Failure> {
+    pub async fn unconfirmed(&self) -> Result<bool, Failure> {
         let reply = self.client.get_revisions(pb::GetRevisionsRequest {}).await?;
         Ok(reply.revisions.first().is_some_and(|newest| newest.unconfirmed))
     }

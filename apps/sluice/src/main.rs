@@ -9,6 +9,7 @@ mod components;
 mod configure;
 mod connect;
 mod doctor;
+mod drain;
 mod flags;
 mod front;
 mod man;

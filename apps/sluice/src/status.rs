@@ -1,5 +1,6 @@
 //! `sluice status`: whether the router does its work, for scripts and supervisors.
 
+use crate::drain;
 use crate::output::{self, Failure, Output};
 use crate::session::Session;
 use serde_json::json;
@@ -17,10 +18,16 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     }
     let configuration = pb::ConfigurationClient::new(&router, "manager").with_deadline(session.flags.timeout);
     let trouble = configuration.get_revisions(pb::GetRevisionsRequest {}).await?.trouble;
+    let drained = drain::is_drained(session).await?;
     match out.is_json() {
-        true => out.json(&json!({ "ready": true, "uptime_ms": reply.uptime_ms, "trouble": trouble })),
+        true => out.json(&json!({
+            "ready": true, "uptime_ms": reply.uptime_ms, "drained": drained, "trouble": trouble,
+        })),
         false => {
             out.line(&format!("running for {}", output::span(reply.uptime_ms)));
+            if drained {
+                out.line(drain::DRAINED);
+            }
             if !trouble.is_empty() {
                 out.line(&format!("not with what is configured: {trouble}"));
             }

@@ -169,6 +169,8 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("call bgp/bgp.v1.Bgp/GetSummary", "call", 0),
     ("call --list bgp", "call-list", 0),
     ("profile --seconds 1", "profile", 0),
+    ("drain comment later", "drain", 0),
+    ("undrain", "undrain", 0),
     ("clear bgp neighbor 10.1.0.2", "clear-bgp-neighbor", 0),
 ];
 

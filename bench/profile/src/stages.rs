@@ -267,6 +267,7 @@ fn outlet(ipv6: bool) -> Outlet {
         link_local: false,
         next_hop_self: false,
         relationship: None,
+        graceful_shutdown: false,
     };
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     Outlet {

@@ -167,6 +167,7 @@ impl Session {
             link_local: false,
             next_hop_self: false,
             relationship: None,
+            graceful_shutdown: false,
         };
         for peer in self.receivers.clone() {
             let outlet = Outlet {

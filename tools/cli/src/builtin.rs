@@ -220,6 +220,12 @@ pub fn operational() -> Grammar {
                 "minutes; what ran before runs again unless a commit comes by then",
             )
             .choice_of("comment", Kind::Text, None, "why"),
+        command(
+            "drain",
+            "Has traffic go another way before maintenance (BGP graceful shutdown); sessions stay up",
+        )
+        .choice_of("comment", Kind::Text, None, "why"),
+        command("undrain", "Takes `drain` back").choice_of("comment", Kind::Text, None, "why"),
         command("status", "Succeeds if the router runs and all its components are ready"),
         command("doctor", "Looks whether this host can run a router, and what stands in the way"),
         command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")

@@ -62,7 +62,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
             .collect();
         out.json(&json!({
             "local_as": s.local_as, "router_id": s.router_id, "neighbors": s.neighbors,
-            "established": s.established, "tables": tables,
+            "established": s.established, "graceful_shutdown": s.graceful_shutdown, "tables": tables,
             "sessions": neighbors.iter().map(neighbor_json).collect::<Vec<_>>(),
         }));
         return Ok(());
@@ -71,6 +71,9 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
         "AS {}, router id {}, {} of {} sessions established",
         s.local_as, s.router_id, s.established, s.neighbors
     ));
+    if s.graceful_shutdown {
+        out.line("draining: neighbors are told to go another way (`sluice undrain` takes it back)");
+    }
     for t in &s.tables {
         out.line(&format!(
             "{}: {} prefixes, {} attribute sets, {} in the RIB, {} stale, {} changes queued",

@@ -8,6 +8,7 @@ extern crate std;
 pub mod attributes;
 pub mod batch;
 pub mod event;
+pub mod graceful_shutdown;
 pub mod hash;
 mod index;
 pub mod intake;

@@ -87,6 +87,7 @@ impl Outlet {
             link_local: false,
             next_hop_self: internal && config.next_hop_self,
             relationship: config.relationship.filter(|_| !internal),
+            graceful_shutdown: config.graceful_shutdown,
         };
         let with_link_local = GroupKey { link_local: next_hops[1].len() == 32, ..key };
         Outlet { families: negotiated.families.and(has_hop), next_hops, keys: [key, with_link_local] }

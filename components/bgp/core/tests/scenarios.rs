@@ -176,6 +176,42 @@ fn internal_peers_keep_the_next_hop_and_do_not_pass_on() {
 }
 
 #[test]
+fn who_prepares_to_go_is_left_while_all_sessions_stay() {
+    let b = ["10.0.0.2", "10.0.1.2", "2001:db8::2", "2001:db8:0:1::2"];
+    let c = ["10.0.1.3", "10.0.2.3", "2001:db8:0:1::3", "2001:db8:0:2::3"];
+    let a = [A4, "10.0.2.1", A6, "2001:db8:0:2::1"];
+    // 65001 - (65002 = 65002) - 65001: two ways from the one AS to the other.
+    let mut world = World::new(&[(65001, &a), (65002, &b), (65002, &c)]);
+    world.peer((0, A4), (1, B4), |_| {});
+    world.peer((0, "10.0.2.1"), (2, "10.0.2.3"), |_| {});
+    world.peer((1, "10.0.1.2"), (2, "10.0.1.3"), |n| n.next_hop_self = true);
+    world.routers[0].config.networks = networks(&["192.0.2.0/24"]);
+    world.routers[1].config.networks = networks(&["198.51.100.0/24"]);
+    world.routers[2].config.networks = networks(&["198.51.100.0/24"]);
+    world.configure_all();
+    world.pass(5 * SECOND);
+    let of = |w: &World, n: usize, p: &str| w.routers[n].rib.get(&p.parse().unwrap()).copied();
+    let drain = |world: &mut World, router: usize, on: bool| {
+        world.routers[router].config.neighbors.iter_mut().for_each(|n| n.graceful_shutdown = on);
+        world.configure(router);
+        world.pass(SECOND);
+    };
+    for (router, other) in [(1, "10.0.2.3"), (2, "10.0.0.2"), (1, "10.0.2.3")] {
+        drain(&mut world, router, true);
+        assert_eq!(of(&world, 0, "198.51.100.0/24"), hop(other), "the other AS goes the other way");
+        assert_eq!(of(&world, 1, "192.0.2.0/24"), hop(A4), "each still has its own way");
+        assert_eq!(of(&world, 2, "192.0.2.0/24"), hop("10.0.2.1"));
+        drain(&mut world, router, false);
+    }
+    // Where there is no other way it is still used.
+    drain(&mut world, 1, true);
+    drain(&mut world, 2, true);
+    assert!(of(&world, 0, "198.51.100.0/24").is_some());
+    assert_eq!((world.ups(0), world.ups(1), world.ups(2)), (2, 2, 2));
+    world.check();
+}
+
+#[test]
 fn configuration_touches_only_what_it_must() {
     let mut world = two(65001, 65002);
     world.peer((0, A4), (1, B4), |_| {});

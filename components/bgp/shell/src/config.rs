@@ -19,6 +19,8 @@ struct Tree {
     threads: Option<u16>,
     scheduling: Option<String>,
     #[serde(default)]
+    graceful_shutdown: bool,
+    #[serde(default)]
     network: Vec<String>,
     #[serde(default)]
     neighbor: Vec<Neighbor>,
@@ -81,6 +83,10 @@ pub fn settings(tree: serde_json::Value) -> Result<Settings, String> {
     }
     let neighbors =
         tree.neighbor.into_iter().map(|n| neighbor(tree.local_as, n)).collect::<Result<Vec<_>, String>>()?;
+    let neighbors = neighbors
+        .into_iter()
+        .map(|n| NeighborConfig { graceful_shutdown: tree.graceful_shutdown, ..n })
+        .collect();
     let networks = tree.network.iter().map(|text| network(text)).collect::<Result<Vec<_>, String>>()?;
     let plan = Plan {
         threads: tree.threads.map_or_else(default_threads, |n| usize::from(n).max(1)),
@@ -153,6 +159,7 @@ mod tests {
     fn reads_all_leaves() {
         let tree = serde_json::json!({
             "local-as": 65001, "router-id": "10.0.0.1", "network": ["192.0.2.7/24"],
+            "graceful-shutdown": true,
             "neighbor": [
                 {"address": "10.0.0.2", "peer-as": 65002, "hold-time": 9, "multihop": 3, "password": "x",
                  "relationship": "customer",
@@ -165,6 +172,7 @@ mod tests {
         assert_eq!(settings.config.networks, ["192.0.2.0/24".parse().expect("a prefix")]);
         let [a, b] = &settings.config.neighbors[..] else { panic!("two neighbors") };
         assert_eq!((a.hold_time, a.multihop, a.families), (9, Some(3), Families::BOTH));
+        assert!(a.graceful_shutdown && b.graceful_shutdown);
         assert_eq!((a.relationship, b.relationship), (Some(Relationship::Customer), None));
         assert_eq!((b.enabled, b.next_hop_self, b.families.ipv4), (false, true, false));
     }
@@ -188,6 +196,7 @@ mod tests {
         assert_eq!((b.port, b.hold_time, settings.config.networks.len()), (179, 90, 2));
         let impact = |leaf: &str| schema.impact(&format!("protocols/bgp/{leaf}"));
         assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));
+        assert_eq!(impact("graceful-shutdown"), Some(sluice_config::Impact::Refilter));
         assert_eq!(impact("neighbor/next-hop-self"), Some(sluice_config::Impact::Refilter));
         for bad in ["hold-time 2;", "port 0;", "relationship friend;", "peer-as 0;"] {
             let text = format!(

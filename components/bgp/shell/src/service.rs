@@ -362,6 +362,7 @@ impl pb::Bgp for Served {
             neighbors: u32::try_from(summary.neighbors).unwrap_or(u32::MAX),
             established: u32::try_from(summary.established).unwrap_or(u32::MAX),
             tables: Family::ALL.into_iter().map(table).collect(),
+            graceful_shutdown: summary.graceful_shutdown,
         })
     }
 

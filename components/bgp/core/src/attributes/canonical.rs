@@ -2,6 +2,7 @@
 
 use super::scan::{ReceiveRules, Scan};
 use super::{DEFAULT_LOCAL_PREF, Origin, Reach, View};
+use crate::graceful_shutdown;
 use crate::relationship::Relationship;
 use crate::wire::as_path::{self, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
@@ -20,7 +21,7 @@ pub fn find(canonical: &[u8], code: u8) -> Option<&[u8]> {
 
 /// Appends the canonical octets of an accepted scan and returns what the decision compares. `scratch` is working space.
 pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &mut Vec<u8>) -> View {
-    let mut added = Added::by(rules);
+    let mut added = Added::by(rules, scan);
     let mut view = View {
         local_pref: added.local_pref.unwrap_or(DEFAULT_LOCAL_PREF),
         med: None,
@@ -70,16 +71,20 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     view
 }
 
-/// What a peer with a relationship does not say itself (RFC 9234, section 5, ingress 3): put in where its code's place is.
+/// What a peer does not say itself (RFC 9234, section 5, ingress 3; RFC 8326, section 4.1): put in where its code's place is.
 struct Added {
     local_pref: Option<u32>,
     only_to_customer: Option<Asn>,
 }
 
 impl Added {
-    fn by(rules: &ReceiveRules) -> Self {
+    fn by(rules: &ReceiveRules, scan: &Scan<'_>) -> Self {
+        let will_go = |a: &RawAttribute<'_>| a.code == code::COMMUNITIES && graceful_shutdown::is_in(a.value);
+        // RFC 8326, section 4.1: within the AS, LOCAL_PREF says it already.
+        let is_draining = !rules.is_internal() && scan.stored.iter().any(will_go);
+        let local_pref = is_draining.then_some(graceful_shutdown::LOCAL_PREF);
         Added {
-            local_pref: rules.relationship.map(Relationship::local_pref),
+            local_pref: local_pref.or(rules.relationship.map(Relationship::local_pref)),
             only_to_customer: rules.relationship.filter(|r| r.marks_received()).map(|_| rules.peer_as),
         }
     }

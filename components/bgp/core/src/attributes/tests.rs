@@ -42,6 +42,32 @@ fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<Kept> {
 }
 
 #[test]
+fn what_will_go_is_preferred_least() {
+    let community = |value: &'static [u8]| Attr(0xc0, code::COMMUNITIES, value);
+    let check = |rules: ReceiveRules, extra: Attr<'static>, expected: u32| {
+        let mut attributes = base(rules.is_internal());
+        if rules.is_internal() {
+            attributes.push(Attr(0x40, code::LOCAL_PREF, &[0, 0, 0, 7]));
+        }
+        attributes.push(extra);
+        let (result, batches) = read(&update(&attributes), rules);
+        assert!(result.is_ok());
+        let set = &batches.ipv4.sets()[0];
+        let stored = canonical::find(batches.ipv4.octets(set), code::LOCAL_PREF).map(<[u8]>::to_vec);
+        assert_eq!(set.view.local_pref, expected);
+        let is_stored = stored == Some(expected.to_be_bytes().to_vec());
+        assert!(is_stored || stored.is_none() && expected == 100, "{stored:?}");
+    };
+    let provider = ReceiveRules { relationship: Some(Relationship::Provider), ..rules(false, true) };
+    check(rules(false, true), community(&[0, 1, 0, 2, 0xff, 0xff, 0, 0]), 0);
+    check(provider, community(&[0xff, 0xff, 0, 0]), 0);
+    check(provider, community(&[0, 1, 0, 2]), 80);
+    check(rules(false, true), community(&[0xff, 0xff, 0, 1]), 100);
+    // Who is in this AS has said with LOCAL_PREF what it means.
+    check(rules(true, true), community(&[0xff, 0xff, 0, 0]), 7);
+}
+
+#[test]
 fn what_a_relationship_puts_in() {
     let mark = |asn: &'static [u8; 4]| Attr(0xc0, code::ONLY_TO_CUSTOMER, asn);
     let (peers, anothers) = (&[0, 0, 0xfd, 0xea], &[0, 0, 0, 7]);

@@ -3,6 +3,7 @@
 use super::Core;
 use super::entry::{Path, PeerIndex};
 use crate::attributes::{Reach, canonical};
+use crate::graceful_shutdown;
 use crate::relationship::Relationship;
 use crate::wire::as_path;
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
@@ -25,6 +26,8 @@ pub struct GroupKey {
     pub next_hop_self: bool,
     /// What external peers are to this AS.
     pub relationship: Option<Relationship>,
+    /// The peers are told that what they are told will go (RFC 8326).
+    pub graceful_shutdown: bool,
 }
 
 /// Attributes that take more than this are not announced on: with what is added, a prefix might not fit in the message
@@ -81,6 +84,7 @@ impl Exported {
         self.attributes.clear();
         let mut needs_next_hop = P::AFI == AFI_IPV4;
         let mut needs_local_pref = key.internal;
+        let mut needs_community = key.graceful_shutdown;
         let mut needs_mark = key.relationship.is_some_and(Relationship::marks_sent);
         let mut as4_aggregator = None;
         for attribute in canonical::attributes(core.sets.octets(set)).map(Some).chain([None]) {
@@ -92,8 +96,11 @@ impl Exported {
             }
             needs_local_pref &= code != code::LOCAL_PREF;
             if code > code::LOCAL_PREF && core::mem::take(&mut needs_local_pref) {
-                put_header(&mut self.attributes, Flags::TRANSITIVE, code::LOCAL_PREF, 4);
-                self.attributes.extend_from_slice(&set.view.local_pref.to_be_bytes());
+                self.put_local_pref(set.view.local_pref, key);
+            }
+            needs_community &= code != code::COMMUNITIES;
+            if code > code::COMMUNITIES && core::mem::take(&mut needs_community) {
+                graceful_shutdown::put_communities(None, &mut self.attributes);
             }
             // RFC 9234, section 5, egress 1.
             needs_mark &= code != code::ONLY_TO_CUSTOMER;
@@ -106,6 +113,10 @@ impl Exported {
                 // RFC 4271, section 5.1.4: a neighbour's MED is not for other neighbours.
                 code::MULTI_EXIT_DISC if !key.internal && !originated => {}
                 code::LOCAL_PREF | code::ORIGINATOR_ID | code::CLUSTER_LIST if !key.internal => {}
+                code::LOCAL_PREF => self.put_local_pref(set.view.local_pref, key),
+                code::COMMUNITIES if key.graceful_shutdown => {
+                    graceful_shutdown::put_communities(Some(&attribute), &mut self.attributes);
+                }
                 code::AGGREGATOR if !key.four_octet_as => {
                     as4_aggregator = put_old_aggregator(&attribute, &mut self.attributes);
                 }
@@ -115,6 +126,12 @@ impl Exported {
         if !key.four_octet_as {
             self.put_as4(as4_aggregator);
         }
+    }
+
+    fn put_local_pref(&mut self, local_pref: u32, key: &GroupKey) {
+        let local_pref = if key.graceful_shutdown { graceful_shutdown::LOCAL_PREF } else { local_pref };
+        put_header(&mut self.attributes, Flags::TRANSITIVE, code::LOCAL_PREF, 4);
+        self.attributes.extend_from_slice(&local_pref.to_be_bytes());
     }
 
     fn put_path(&mut self, path: &[u8], local_as: Asn, key: &GroupKey) {

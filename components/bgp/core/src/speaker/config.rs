@@ -61,6 +61,9 @@ pub struct NeighborConfig {
     pub enforce_first_as: bool,
     /// What an external neighbour is to this AS (RFC 9234); means nothing for an internal one.
     pub relationship: Option<Relationship>,
+    /// Tell it that what it is told will go (RFC 8326).
+    #[serde(default)]
+    pub graceful_shutdown: bool,
 }
 
 impl NeighborConfig {
@@ -84,6 +87,7 @@ impl NeighborConfig {
             next_hop_self: false,
             enforce_first_as: true,
             relationship: None,
+            graceful_shutdown: false,
         }
     }
 
@@ -109,6 +113,7 @@ impl NeighborConfig {
             delay_open: other.delay_open,
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
+            graceful_shutdown: other.graceful_shutdown,
             ..self.clone()
         };
         alike != *other
@@ -153,15 +158,18 @@ pub(super) enum Reconfigured {
 }
 
 impl NeighborConfig {
-    /// What going from `self` to `new` does to the session of a router of `local_as`. An external neighbour is told this router as the
-    /// next hop anyway.
+    /// Whether a neighbour by `new` is told something else by a router of `local_as` than one by `self`. An external neighbour is told this
+    /// router as the next hop anyway.
+    fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
+        self.graceful_shutdown != new.graceful_shutdown
+            || (new.peer_as == local_as && self.next_hop_self != new.next_hop_self)
+    }
+
+    /// What going from `self` to `new` does to the session of a router of `local_as`.
     pub(super) fn reconfigured(&self, new: &NeighborConfig, local_as: Asn) -> Reconfigured {
-        let is_internal = new.peer_as == local_as;
         match (self.enabled, new.enabled) {
             (true, true) if self.needs_reset(new) => Reconfigured::Reset,
-            (true, true) if is_internal && self.next_hop_self != new.next_hop_self => {
-                Reconfigured::Refiltered
-            }
+            (true, true) if self.tells_otherwise(new, local_as) => Reconfigured::Refiltered,
             (true, false) => Reconfigured::Stopped,
             (false, true) => Reconfigured::Started,
             _ => Reconfigured::Kept,
@@ -220,6 +228,7 @@ mod tests {
         check(|n| n.description = "x".into(), "0 0 0 0");
         check(|n| n.next_hop_self = true, "0 1 0 0");
         check_in(Asn(2), |n| n.next_hop_self = true, "0 0 0 0");
+        check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
         check(|n| n.enabled = false, "1 0 0 0");

@@ -23,6 +23,8 @@ pub struct Summary {
     pub neighbors: usize,
     /// Sessions that are up.
     pub established: usize,
+    /// Neighbours are told that what they are told will go (RFC 8326).
+    pub graceful_shutdown: bool,
     /// The tables, IPv4 first.
     pub tables: [ShardView; 2],
 }
@@ -103,6 +105,7 @@ impl Control {
             router_id: self.peers.identity.router_id,
             neighbors: self.peers.by_address.len(),
             established: self.neighbors().filter(established).count(),
+            graceful_shutdown: self.peers.peers.iter().flatten().any(|p| p.config.graceful_shutdown),
             tables,
         }
     }

@@ -1,0 +1,79 @@
+//! `sluice drain` and `sluice undrain`: traffic goes another way before maintenance, and comes back after it.
+//!
+//! A drained router is a matter of its configuration, so that it is drained after a restart and a reboot too, until somebody says otherwise.
+
+use crate::configure::Editing;
+use crate::output::{Failure, Output};
+use crate::refusal::refused;
+use crate::session::Session;
+use crate::show::configuration::back;
+use sluice_cli::{Values, split};
+use sluice_xrl::idl::manager::v1 as pb;
+
+/// What has neighbors tell others to go another way: a statement for each protocol that can.
+const STATEMENTS: &[&[&str]] = &[&["protocols", "bgp", "graceful-shutdown"]];
+
+/// What a drained router's status says.
+pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
+
+/// Drains the router, or takes that back.
+pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Output) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for path in STATEMENTS {
+        let protocol = &path[..path.len() - 1];
+        if !text(session, protocol).await?.is_empty() {
+            lines.push(match drain {
+                true => format!("set {} true", path.join(" ")),
+                false if is_set(session, path).await? => format!("delete {}", path.join(" ")),
+                false => continue,
+            });
+        }
+    }
+    if lines.is_empty() && drain {
+        return Err(Failure::failed("no protocol runs that could tell others to go another way"));
+    }
+    let mut editing = Editing::open(session, pb::EditMode::Private).await?;
+    let done = async {
+        if editing.unconfirmed().await? {
+            return Err(Failure::failed(
+                "a commit waits for its confirmation; `commit` or `rollback 1` first",
+            ));
+        }
+        for line in &lines {
+            editing.run(session, &split(line), out).await?;
+        }
+        let comment = values.text("comment").unwrap_or(if drain { "drain" } else { "undrain" });
+        editing.commit_with(comment, 0, out).await
+    };
+    let done = done.await;
+    editing.close().await;
+    let value = done?;
+    match (out.is_json(), drain) {
+        (true, _) => out.json(&value),
+        (false, true) => out.line(DRAINED),
+        (false, false) => out.line("not drained"),
+    }
+    Ok(())
+}
+
+/// Whether the router is drained.
+pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
+    for path in STATEMENTS {
+        if is_set(session, path).await? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+async fn is_set(session: &Session, path: &[&str]) -> Result<bool, Failure> {
+    Ok(text(session, path).await?.contains("true"))
+}
+
+/// The beginning of what runs below a path; empty if there is nothing.
+async fn text(session: &Session, path: &[&str]) -> Result<String, Failure> {
+    let path = path.iter().map(ToString::to_string).collect();
+    let request = pb::ShowRequest { which: Some(back(0)), path, form: pb::Form::Set.into(), offset: 0 };
+    let client = session.configuration().await?;
+    Ok(client.show(request).await.map_err(refused)?.text)
+}

@@ -1,0 +1,181 @@
+//! `sluice drain` between real neighbours: two routers of an AS, a neighbour outside with both, one inside with both. Traffic leaves the
+//! router that is drained, both ways and without a loss; it stays drained when its BGP is killed; and `undrain` brings it back.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+use serde_json::Value;
+use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+/// `OUT` and `IN` are the router's subnets to the neighbours outside and inside.
+const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.OUT.0.1;
+    neighbor 10.OUT.0.2 { peer-as 65101; connect-retry-time 1; }
+    neighbor 10.IN.0.2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
+} }";
+
+/// BIRD, which does nothing about the community by itself (RFC 8326, appendix B.3).
+const OUTSIDE: &str = "router id 10.1.0.2;
+protocol device { }
+protocol kernel { ipv4 { export where source = RTS_BGP; }; }
+protocol static { ipv4; route 203.0.113.0/24 blackhole; }
+filter in_filter { if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }
+template bgp customer {
+    local as 65101; connect delay time 1; connect retry time 1; error wait time 1, 2;
+    ipv4 { import filter in_filter; export where source = RTS_STATIC; };
+}
+protocol bgp a from customer { neighbor 10.1.0.1 as 65000; }
+protocol bgp b from customer { neighbor 10.2.0.1 as 65000; }";
+
+const INSIDE: &str = "router id 10.3.0.2;
+protocol device { }
+protocol kernel { ipv4 { export where source = RTS_BGP; }; }
+protocol static { ipv4; route 192.0.2.0/24 blackhole; }
+template bgp ours {
+    direct;
+    local as 65000; connect delay time 1; connect retry time 1; error wait time 1, 2;
+    ipv4 { import all; export where source = RTS_STATIC; };
+}
+protocol bgp a from ours { neighbor 10.3.0.1 as 65000; }
+protocol bgp b from ours { neighbor 10.4.0.1 as 65000; }";
+
+fn topology() -> Topology {
+    let router = |out: &str, inside: &str| ROUTER.replace("OUT", out).replace("IN", inside);
+    let link = |n: u8, router: char, other: &str| {
+        format!(
+            "[[links]]\na = '{router}:{other}'\nb = '{other}:to-{router}'\n\
+             a_addresses = ['10.{n}.0.1/24']\nb_addresses = ['10.{n}.0.2/24']\n"
+        )
+    };
+    let (a, b) = (router("1", "3"), router("2", "4"));
+    let links =
+        [link(1, 'a', "outside"), link(2, 'b', "outside"), link(3, 'a', "inside"), link(4, 'b', "inside")];
+    format!(
+        "[nodes.a]\ndaemon = 'sluice'\nconfig = '''{a}'''\n[nodes.b]\ndaemon = 'sluice'\nconfig = '''{b}'''\n\
+         [nodes.outside]\ndaemon = 'bird'\nloopback = ['203.0.113.1/32']\nconfig = '''{OUTSIDE}'''\n\
+         [nodes.inside]\ndaemon = 'bird'\nloopback = ['192.0.2.1/32']\nconfig = '''{INSIDE}'''\n{}",
+        links.concat()
+    )
+    .parse()
+    .unwrap()
+}
+
+struct Network(Lab);
+
+impl Network {
+    fn up() -> Option<Self> {
+        if let Err(reason) = available() {
+            println!("skipped: drain: {reason}");
+            return None;
+        }
+        if Command::new("bird").arg("--version").output().is_err() {
+            println!("skipped: drain: BIRD is not installed");
+            return None;
+        }
+        let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("drain") };
+        Some(Network(Lab::up(&topology(), options).unwrap()))
+    }
+
+    /// What the router `a` says.
+    fn sluice(&self, words: &[&str]) -> (String, Value) {
+        let run_dir = self.0.dir("a").join("run").display().to_string();
+        let run = |extra: &[&str]| {
+            let all = [words, extra, &["--run-dir", &run_dir]].concat();
+            String::from_utf8_lossy(&Command::new(SLUICE).args(all).output().unwrap().stdout).into_owned()
+        };
+        match words[0] {
+            "status" | "show" => (run(&[]), serde_json::from_str(&run(&["--json"])).unwrap_or_default()),
+            _ => (run(&[]), Value::Null),
+        }
+    }
+
+    fn until(&self, what: &str, so: impl FnMut() -> bool) {
+        let came = until(Duration::from_secs(30), so);
+        let show = |node: &str| self.0.control(node, "show route all").unwrap_or_default();
+        assert!(
+            came,
+            "never: {what}\n{}\n{}\n{}",
+            show("outside"),
+            show("inside"),
+            self.0.log("a", "sluice")
+        );
+    }
+
+    /// The router on the way between the loopback addresses of `outside` and `inside`: who says that a packet has gone too far.
+    fn on_the_way(&self, from: &str) -> String {
+        let (own, other) = match from {
+            "outside" => ("203.0.113.1", "192.0.2.1"),
+            _ => ("192.0.2.1", "203.0.113.1"),
+        };
+        let words = ["-n", "-c1", "-W1", "-t1", "-I", own, other];
+        let output = self.0.output(from, "ping", words).unwrap();
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let who = text.lines().find_map(|l| l.strip_prefix("From ")?.split(' ').next().map(str::to_owned));
+        who.unwrap_or_default()
+    }
+
+    fn until_by(&self, outside: &str, inside: &str) {
+        self.until(&format!("the ways are by {outside} and {inside}"), || {
+            self.on_the_way("outside") == outside && self.on_the_way("inside") == inside
+        });
+    }
+
+    /// What a BIRD has of the other's prefix from the router `a`.
+    fn told_by_a(&self, node: &str) -> String {
+        let prefix = if node == "outside" { "192.0.2.0/24" } else { "203.0.113.0/24" };
+        self.0.control(node, &format!("show route protocol a all for {prefix}")).unwrap_or_default()
+    }
+}
+
+#[test]
+fn traffic_leaves_who_is_drained() {
+    let Some(network) = Network::up() else { return };
+    let is_told = || {
+        let (outside, inside) = (network.told_by_a("outside"), network.told_by_a("inside"));
+        [outside.contains("(65535,0)"), inside.contains("(65535,0)"), inside.contains("BGP.local_pref: 0")]
+    };
+    network.until_by("10.1.0.1", "10.3.0.1");
+    assert_eq!(is_told(), [false; 3]);
+    let mut ping = network.0.command("outside", "ping").unwrap();
+    ping.args(["-q", "-i", "0.005", "-I", "203.0.113.1", "192.0.2.1"]).stdout(Stdio::piped());
+    let ping = ping.spawn().unwrap();
+
+    let (said, _) = network.sluice(&["drain", "comment", "a new line card"]);
+    assert!(said.contains("filtered again: 10.1.0.2, 10.3.0.2") && said.contains("undrain"), "{said}");
+    network.until_by("10.2.0.1", "10.4.0.1");
+    assert_eq!(is_told(), [true; 3]);
+    let (said, status) = network.sluice(&["status"]);
+    assert!(said.contains("\ndrained: ") && status["drained"] == true, "{said}");
+    let (said, summary) = network.sluice(&["show", "bgp", "summary"]);
+    assert!(said.contains("draining: ") && summary["graceful_shutdown"] == true, "{said}");
+    let sessions = summary["sessions"].as_array().unwrap();
+    assert!(sessions.iter().all(|s| s["state"] == "Established" && s["flaps"] == 0), "{summary:#}");
+    let (said, _) = network.sluice(&["drain"]);
+    assert!(said.starts_with("nothing to commit"), "{said}");
+
+    assert!(Command::new("kill").args(["-INT", &ping.id().to_string()]).status().unwrap().success());
+    let text = String::from_utf8_lossy(&ping.wait_with_output().unwrap().stdout).into_owned();
+    assert!(text.contains(" 0% packet loss"), "{text}");
+
+    // Killed, it comes back as it was told to be.
+    let (_, processes) = network.sluice(&["show", "processes"]);
+    let all = processes["processes"].as_array().unwrap();
+    let pid = all.iter().find(|p| p["component"] == "bgp").unwrap()["pid"].to_string();
+    assert!(Command::new("kill").args(["-9", &pid]).status().unwrap().success());
+    network.until("the new process tells it too", || {
+        let (_, summary) = network.sluice(&["show", "bgp", "summary"]);
+        let (_, now) = network.sluice(&["show", "processes"]);
+        now != processes && summary["established"] == 2 && is_told() == [true; 3]
+    });
+    network.until_by("10.2.0.1", "10.4.0.1");
+
+    let (said, _) = network.sluice(&["undrain"]);
+    assert!(said.contains("not drained"), "{said}");
+    network.until_by("10.1.0.1", "10.3.0.1");
+    assert_eq!(is_told(), [false; 3]);
+    let (said, status) = network.sluice(&["status"]);
+    assert!(!said.contains("drained") && status["drained"] == false, "{said}");
+    let (_, revisions) = network.sluice(&["show", "revisions"]);
+    assert_eq!(revisions["revisions"][1]["comment"], "a new line card");
+}
