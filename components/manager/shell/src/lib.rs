@@ -22,11 +22,12 @@ mod succeeding;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 
 use committing::{Request, UnderWay};
 use editing::Editing;
 use processes::Processes;
-use revisions::{Revisions, Via};
+use revisions::Revisions;
 use sluice_config::Tree;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
