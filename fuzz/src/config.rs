@@ -68,6 +68,11 @@ thread_local! {
     });
 }
 
+/// Does something with the schema of this executable.
+pub fn with_schema<T>(act: impl FnOnce(&Schema) -> T) -> T {
+    SCHEMA.with(act)
+}
+
 /// The whole way of a configuration: what the schema accepts reads the same when it is written again, in every form, and every
 /// component can say something about it.
 pub fn load(octets: &[u8]) {

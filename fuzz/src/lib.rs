@@ -9,9 +9,12 @@
 //! is read, written and read again must be the same.
 
 pub mod bgp;
+pub mod cli;
 pub mod config;
 pub mod files;
 pub mod graphs;
+pub mod handover;
+pub mod kept;
 mod mutate;
 pub mod netlink;
 pub mod xrl;
@@ -94,6 +97,16 @@ pub const TARGETS: &[Target] = &[
     Target { name: "config-text", run: config::statements, seeds: config::configurations },
     Target { name: "config-load", run: config::load, seeds: config::configurations },
     Target { name: "config-edit", run: config::edit, seeds: config::edits },
+    Target { name: "command-line", run: cli::line, seeds: cli::lines },
+    Target { name: "command-path", run: cli::path, seeds: cli::paths },
+    Target { name: "commands-toml", run: cli::commands, seeds: cli::command_files },
+    Target { name: "package-toml", run: kept::manifest, seeds: kept::manifests },
+    Target { name: "rights-toml", run: kept::rights, seeds: kept::rights_files },
+    Target { name: "revision", run: kept::revision, seeds: kept::revisions },
+    Target { name: "unconfirmed", run: kept::unconfirmed, seeds: kept::unconfirmed_files },
+    Target { name: "config-change", run: kept::change, seeds: kept::changes },
+    Target { name: "core-pattern", run: kept::core_pattern, seeds: kept::core_patterns },
+    Target { name: "hand-over", run: handover::stream, seeds: handover::streams },
     Target { name: "netlink", run: netlink::datagram, seeds: netlink::datagrams },
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },

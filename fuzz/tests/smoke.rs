@@ -8,7 +8,11 @@ const RUNS: u64 = 20_000;
 const FEW: u64 = 2_000;
 
 fn runs(target: &Target) -> u64 {
-    if matches!(target.name, "bgp-session" | "config-load" | "xrl-text") { FEW } else { RUNS }
+    if matches!(target.name, "bgp-session" | "config-load" | "xrl-text" | "command-line" | "hand-over") {
+        FEW
+    } else {
+        RUNS
+    }
 }
 
 fn run(target: &Target, more: &[Vec<u8>], seed: u64) {

@@ -41,14 +41,26 @@ pub struct Refused {
 }
 
 /// What `package.toml` says.
-#[derive(Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Manifest {
-    name: String,
-    class: Option<String>,
-    version: String,
-    description: String,
-    executable: Option<PathBuf>,
+pub struct Manifest {
+    /// The package's name, that of its folder.
+    pub name: String,
+    /// The component that it brings, if it brings one.
+    pub class: Option<String>,
+    /// Its version.
+    pub version: String,
+    /// What it is, in a sentence.
+    pub description: String,
+    /// The component's executable, from the folder.
+    pub executable: Option<PathBuf>,
+}
+
+impl Manifest {
+    /// Reads a `package.toml`. The error names the line and what is wrong in it.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|e| format!("package.toml: {}", e.to_string().trim_end()))
+    }
 }
 
 impl Package {
@@ -99,8 +111,7 @@ const LONGEST: u64 = 1 << 20;
 
 fn read_one(folder: &Path) -> Result<Package, String> {
     let manifest = optional(folder, "package.toml")?.ok_or("it has no package.toml")?;
-    let manifest: Manifest =
-        toml::from_str(&manifest).map_err(|e| format!("package.toml: {}", e.to_string().trim_end()))?;
+    let manifest = Manifest::parse(&manifest)?;
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
     if manifest.name != folder_name {
         return Err(format!("package.toml: its name is `{}`, not that of its folder", manifest.name));

@@ -269,6 +269,19 @@ impl Waiting {
     pub(crate) async fn accept(self, class: &str, state: u32) -> Result<Source, HandOverError> {
         let (socket, _) = self.listener.accept().await?;
         check_peer(&socket, self.predecessor)?;
+        Source::open(socket, class, state).await
+    }
+}
+
+/// The way from the predecessor.
+pub struct Source {
+    socket: UnixStream,
+    tail: Tail,
+}
+
+impl Source {
+    /// What comes over `socket`, of whose other side nothing is known: it is to begin as the state of `class` in version `state` does.
+    pub async fn open(socket: UnixStream, class: &str, state: u32) -> Result<Source, HandOverError> {
         let mut source = Source { socket, tail: Tail::default() };
         let head: Head = source.take().await?;
         let theirs = (head.magic.as_str(), head.format, head.class.as_str(), head.state);
@@ -288,15 +301,7 @@ impl Waiting {
             }
         }
     }
-}
 
-/// The way from the predecessor.
-pub struct Source {
-    socket: UnixStream,
-    tail: Tail,
-}
-
-impl Source {
     async fn octets(&mut self) -> Result<Vec<u8>, HandOverError> {
         let mut octets = Vec::new();
         loop {
@@ -329,7 +334,7 @@ impl Source {
     }
 
     /// Makes sure that all was taken.
-    pub(crate) async fn finish(&mut self) -> Result<(), HandOverError> {
+    pub async fn finish(&mut self) -> Result<(), HandOverError> {
         let expected = self.tail;
         let tail: Tail = Self::decode(&self.octets().await?)?;
         let wrong = || HandOverError::Value("what came is not what was sent".into());

@@ -30,6 +30,11 @@ fn a_component_that_does_nothing_is_started_anew() {
     else {
         return;
     };
+    // The manager itself stood still: that nobody answered it then says nothing of them.
+    let manager = lab.pid("manager").unwrap();
+    lab.signal("-STOP", manager);
+    std::thread::sleep(Duration::from_secs(3));
+    lab.signal("-CONT", manager);
     for component in ["bgp", "rib"] {
         let pid = lab.pid(component).unwrap();
         lab.signal("-STOP", pid);

@@ -27,6 +27,13 @@ pub enum Event {
         /// How it ended last.
         how: String,
     },
+    /// A component is told to end.
+    Stopping {
+        /// The component.
+        class: String,
+        /// Why.
+        why: Why,
+    },
     /// A component did not come up in time.
     StartTimedOut(String),
     /// A component did not end in time and was killed.
@@ -38,6 +45,28 @@ pub enum Event {
         /// What it needs.
         need: String,
     },
+}
+
+/// Why a component is told to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum Why {
+    /// The whole router stops.
+    RouterStops,
+    /// The configuration does not name it any more.
+    NotConfigured,
+    /// Its configuration changed in a way that holds for the life of a process.
+    ConfigurationChanged,
+}
+
+impl Why {
+    /// The reason in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Why::RouterStops => "the router stops",
+            Why::NotConfigured => "it is not configured any more",
+            Why::ConfigurationChanged => "what changed in its configuration needs a new process",
+        }
+    }
 }
 
 /// How much an event matters.
@@ -55,7 +84,7 @@ impl Event {
     /// How much it matters.
     pub fn severity(&self) -> Severity {
         match self {
-            Event::Ready(_) => Severity::Info,
+            Event::Ready(_) | Event::Stopping { .. } => Severity::Info,
             Event::Died { .. } | Event::StartTimedOut(_) | Event::StopTimedOut(_) => Severity::Warn,
             Event::Failing { .. } | Event::MissingNeed { .. } => Severity::Error,
         }
@@ -65,9 +94,10 @@ impl Event {
     pub fn class(&self) -> &str {
         match self {
             Event::Ready(class) | Event::StartTimedOut(class) | Event::StopTimedOut(class) => class,
-            Event::Died { class, .. } | Event::Failing { class, .. } | Event::MissingNeed { class, .. } => {
-                class
-            }
+            Event::Stopping { class, .. }
+            | Event::Died { class, .. }
+            | Event::Failing { class, .. }
+            | Event::MissingNeed { class, .. } => class,
         }
     }
 
@@ -75,6 +105,7 @@ impl Event {
     pub fn reason(&self) -> Option<&str> {
         match self {
             Event::Died { how, .. } | Event::Failing { how, .. } => Some(how),
+            Event::Stopping { why, .. } => Some(why.name()),
             _ => None,
         }
     }
@@ -85,6 +116,7 @@ impl Event {
             Event::Ready(_) => "process.ready",
             Event::Died { .. } => "process.died",
             Event::Failing { .. } => "process.failing",
+            Event::Stopping { .. } => "process.stopping",
             Event::StartTimedOut(_) => "process.start-timeout",
             Event::StopTimedOut(_) => "process.stop-timeout",
             Event::MissingNeed { .. } => "process.missing-need",
@@ -109,6 +141,7 @@ impl fmt::Display for Event {
                 CrashBudget::WAIT.as_secs() / 60,
                 CrashBudget::SOUND_LIFE.as_secs() / 60
             ),
+            Event::Stopping { class, why } => write!(f, "{class} is told to end: {}", why.name()),
             Event::StartTimedOut(class) => write!(f, "{class} did not come up in time and is started again"),
             Event::StopTimedOut(class) => write!(f, "{class} did not end in time and is killed"),
             Event::MissingNeed { class, need } => {

@@ -1,7 +1,7 @@
 //! The life cycle of all components: dependency order, back-off, orderly end.
 
 use crate::component::{Component, Phase, Spec};
-use crate::event::Event;
+use crate::event::{Event, Why};
 use alloc::collections::BTreeMap;
 use alloc::format;
 use alloc::string::String;
@@ -147,7 +147,12 @@ impl Manager {
         for class in endable {
             if self.phase(&class).is_some_and(Phase::has_process) {
                 self.set_phase(now, &class, Phase::Stopping, Some(STOP_TIMEOUT));
-                out.push(Output::Terminate(class, if self.stopping { End::ForNow } else { End::ForGood }));
+                let (end, why) = match self.stopping {
+                    true => (End::ForNow, Why::RouterStops),
+                    false => (End::ForGood, Why::NotConfigured),
+                };
+                out.push(Output::Event(Event::Stopping { class: class.clone(), why }));
+                out.push(Output::Terminate(class, end));
             } else {
                 self.set_phase(now, &class, Phase::Stopped, None);
             }
@@ -197,6 +202,8 @@ impl Manager {
         if component.wanted && matches!(component.phase, Phase::Configuring | Phase::Ready) {
             component.restarting = true;
             self.set_phase(now, class, Phase::Stopping, Some(STOP_TIMEOUT));
+            let why = Why::ConfigurationChanged;
+            out.push(Output::Event(Event::Stopping { class: class.into(), why }));
             out.push(Output::Terminate(class.into(), End::ForNow));
         }
     }

@@ -16,11 +16,12 @@ struct World {
     manager: Manager,
     now: Instant,
     said: Vec<String>,
+    told_to_end: Vec<(String, Why)>,
 }
 
 impl World {
     fn new() -> Self {
-        World { manager: Manager::new(), now: Instant::ZERO, said: vec![] }
+        World { manager: Manager::new(), now: Instant::ZERO, said: vec![], told_to_end: vec![] }
     }
 
     fn input(&mut self, input: Input) -> &mut Self {
@@ -40,6 +41,10 @@ impl World {
 
     fn take(&mut self, mut out: Outbox<Output>) {
         for output in out.drain() {
+            if let Output::Event(Event::Stopping { class, why }) = output {
+                self.told_to_end.push((class, why));
+                continue;
+            }
             self.said.push(match output {
                 Output::Spawn(c) => format!("spawn {c}"),
                 Output::Configure(c) => format!("configure {c}"),
@@ -115,6 +120,10 @@ fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
     assert_eq!(w.said(), ["bgp did not end in time and is killed", "kill bgp"]);
     w.input(Input::Exited("bgp".into(), "signal 9".into()));
     assert!(w.manager.is_ready());
+    w.input(Input::Restart("rib".into())).input(Input::Exited("rib".into(), "exit 0".into())).up("rib");
+    w.input(Input::StopAll);
+    let whys = [("bgp", Why::NotConfigured), ("rib", Why::ConfigurationChanged), ("rib", Why::RouterStops)];
+    assert_eq!(w.told_to_end, whys.map(|(class, why)| (class.into(), why)));
 }
 
 #[test]

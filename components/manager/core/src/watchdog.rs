@@ -1,5 +1,6 @@
 //! Tells a busy component from a stuck one. A component that answers is well. One that does not is busy as long as it uses the
-//! processor, and stuck if it does not; one that is busy for very long without an answer goes round in a circle.
+//! processor, and stuck if it does not; one that is busy for very long without an answer goes round in a circle. Whoever asks must not
+//! have stood still meanwhile: what nobody listened to is no silence.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -21,8 +22,16 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     at: Instant,
+    /// When this was looked at last.
+    looked: Instant,
     cpu: Duration,
     was_busy: bool,
+}
+
+impl Heard {
+    fn now(now: Instant, cpu: Duration) -> Self {
+        Heard { at: now, looked: now, cpu, was_busy: false }
+    }
 }
 
 /// How patient to be.
@@ -56,6 +65,8 @@ pub struct Watchdog {
 impl Watchdog {
     /// Who uses less than one part in so many of a processor is not busy.
     const IDLE_SHARE: u64 = 20;
+    /// Who looks again only after so many times the time between two looks stood still itself.
+    const LATE: u32 = 4;
 
     /// One that is so patient, and has heard nothing yet.
     pub fn new(limits: Limits) -> Self {
@@ -64,14 +75,18 @@ impl Watchdog {
 
     /// It answered. Says whether that is news, after having been busy.
     pub fn answered(&mut self, now: Instant, class: &str, cpu: Duration) -> bool {
-        let before = self.heard.insert(class.into(), Heard { at: now, cpu, was_busy: false });
+        let before = self.heard.insert(class.into(), Heard::now(now, cpu));
         before.is_some_and(|heard| heard.was_busy)
     }
 
     /// It did not answer; `cpu` is the processor time that it has used or waited for in all. A verdict other than that it is well is given once for each
     /// silence.
     pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
-        let heard = self.heard.entry(class.into()).or_insert(Heard { at: now, cpu, was_busy: false });
+        let heard = self.heard.entry(class.into()).or_insert(Heard::now(now, cpu));
+        if now.saturating_since(heard.looked) > self.limits.every * Self::LATE {
+            *heard = Heard::now(now, cpu);
+        }
+        heard.looked = now;
         let silence = now.saturating_since(heard.at);
         if silence < self.limits.silence {
             return Verdict::Well;
@@ -133,6 +148,17 @@ mod tests {
     }
 
     #[test]
+    fn who_stood_still_itself_has_heard_no_silence() {
+        let mut watchdog = Watchdog::default();
+        watchdog.answered(at(0), "rib", Duration::ZERO);
+        assert_eq!(watchdog.silent(at(5), "rib", Duration::ZERO), Verdict::Well);
+        for second in (600..630).step_by(5) {
+            assert_eq!(watchdog.silent(at(second), "rib", Duration::ZERO), Verdict::Well, "{second}");
+        }
+        assert_eq!(watchdog.silent(at(630), "rib", Duration::ZERO), Verdict::Stuck);
+    }
+
+    #[test]
     fn patience_is_as_one_wants_it() {
         let second = Duration::from_secs(1);
         let mut watchdog = Watchdog::new(Limits { every: second, silence: second, longest: second * 3 });
@@ -145,7 +171,9 @@ mod tests {
     fn who_answers_again_is_well() {
         let mut watchdog = Watchdog::default();
         watchdog.answered(at(0), "rib", Duration::ZERO);
-        assert_eq!(watchdog.silent(at(31), "rib", Duration::from_secs(31)), Verdict::Busy);
+        let silent = |w: &mut Watchdog, s| w.silent(at(s), "rib", Duration::from_secs(s));
+        assert!([10, 20].into_iter().all(|s| silent(&mut watchdog, s) == Verdict::Well));
+        assert_eq!(silent(&mut watchdog, 31), Verdict::Busy);
         assert!(watchdog.answered(at(40), "rib", Duration::from_secs(40)));
         assert_eq!(watchdog.silent(at(60), "rib", Duration::from_secs(40)), Verdict::Well);
         watchdog.forget("rib");

@@ -23,12 +23,13 @@ mod upgrade;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
 use committing::{Request, UnderWay};
 use editing::Editing;
 use processes::Processes;
-use revisions::{Revisions, Via};
+use revisions::Revisions;
 use sluice_config::Tree;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;

@@ -133,12 +133,7 @@ impl Revisions {
     pub fn read(&self, number: u64) -> Result<(Revision, String), Damaged> {
         let damaged = |reason: &dyn std::fmt::Display| Damaged { number, reason: reason.to_string() };
         let whole = fs::read_to_string(self.file(number)).map_err(|e| damaged(&e))?;
-        let (first, text) = whole.split_once('\n').ok_or_else(|| damaged(&"it is too short"))?;
-        let first = first.strip_prefix(FIRST_LINE).ok_or_else(|| damaged(&"its first line is another"))?;
-        let revision: Revision = serde_json::from_str(first).map_err(|e| damaged(&e))?;
-        if revision.text_sha256 != hash(text) {
-            return Err(damaged(&"its text was changed after it was committed"));
-        }
+        let (revision, text) = parse_revision(&whole).map_err(|reason| damaged(&reason))?;
         Ok((revision, text.into()))
     }
 
@@ -148,7 +143,7 @@ impl Revisions {
         let mut line = String::new();
         let file = fs::File::open(self.file(number)).ok()?;
         BufReader::new(file.take(1 << 16)).read_line(&mut line).ok()?;
-        serde_json::from_str(line.strip_prefix(FIRST_LINE)?).ok()
+        parse_first_line(&line).ok()
     }
 
     /// Writes a new revision; with this it holds. With `unconfirmed` it holds until then: that is written first, and means nothing
@@ -183,7 +178,7 @@ impl Revisions {
     /// The commit that has to be confirmed, if the newest one has.
     pub fn unconfirmed(&self) -> Option<Unconfirmed> {
         let text = fs::read(self.unconfirmed_file()).ok()?;
-        let unconfirmed: Unconfirmed = serde_json::from_slice(&text).ok()?;
+        let unconfirmed = parse_unconfirmed(&text)?;
         (self.numbers().first() == Some(&unconfirmed.revision)).then_some(unconfirmed)
     }
 
@@ -229,6 +224,26 @@ impl Revisions {
         }
         durable::replace(&self.folder.join("schema.json"), json.as_bytes(), 0o644)
     }
+}
+
+/// Reads a revision's file: what its first line says, and the text behind it. The error says how it is damaged.
+pub fn parse_revision(whole: &str) -> Result<(Revision, &str), String> {
+    let (first, text) = whole.split_once('\n').ok_or("it is too short")?;
+    let revision = parse_first_line(first)?;
+    match revision.text_sha256 == hash(text) {
+        true => Ok((revision, text)),
+        false => Err("its text was changed after it was committed".into()),
+    }
+}
+
+fn parse_first_line(line: &str) -> Result<Revision, String> {
+    let first = line.strip_prefix(FIRST_LINE).ok_or("its first line is another")?;
+    serde_json::from_str(first).map_err(|e| e.to_string())
+}
+
+/// Reads what is written down of a commit that has to be confirmed.
+pub fn parse_unconfirmed(octets: &[u8]) -> Option<Unconfirmed> {
+    serde_json::from_slice(octets).ok()
 }
 
 fn number_of(path: &Path) -> Option<u64> {

@@ -1,0 +1,60 @@
+//! What a process hands over to the one after it: packets of a socket, of which the other side may be of another version, or no process of
+//! ours at all.
+
+use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
+use sluice_shell::{HandOverError, Source};
+use std::os::fd::AsRawFd;
+use tokio::net::UnixStream;
+use tokio::runtime::{Builder, Runtime};
+
+thread_local! {
+    static RUNTIME: Runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
+}
+
+/// Packets, each behind its length in two octets, high octet first: all is taken, or refused in words.
+pub fn stream(octets: &[u8]) {
+    let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
+    let pair = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags);
+    let (theirs, ours) = pair.expect("the kernel makes pairs of sockets");
+    let mut rest = octets;
+    while let Some((length, after)) = rest.split_first_chunk::<2>() {
+        let (packet, after) = after.split_at(usize::from(u16::from_be_bytes(*length)).min(after.len()));
+        // What finds no place comes no more: the process that sent it is gone.
+        if send(theirs.as_raw_fd(), packet, MsgFlags::MSG_NOSIGNAL).is_err() {
+            break;
+        }
+        rest = after;
+    }
+    let _ = nix::sys::socket::shutdown(theirs.as_raw_fd(), nix::sys::socket::Shutdown::Write);
+    let outcome: Result<(), HandOverError> = RUNTIME.with(|runtime| {
+        runtime.block_on(async {
+            let socket = UnixStream::from_std(ours.into())?;
+            let mut source = Source::open(socket, "test", 1).await?;
+            let _first: Vec<u8> = source.take().await?;
+            let _second: Vec<(String, Option<u64>)> = source.take().await?;
+            source.finish().await
+        })
+    });
+    if let Err(error) = outcome {
+        assert!(!error.to_string().is_empty());
+    }
+}
+
+fn packets(packets: &[&[u8]]) -> Vec<u8> {
+    let one = |packet: &&[u8]| [&(packet.len() as u16).to_be_bytes(), *packet].concat();
+    packets.iter().flat_map(one).collect()
+}
+
+/// Streams that begin well, whole and in pieces.
+pub fn streams() -> Vec<Vec<u8>> {
+    let head: &[u8] = b"l\x10sluice hand-over\x01\x04test\x01\x010";
+    let first: &[u8] = b"l\x03abc";
+    let second: &[u8] = b"l\x02\x01a\x01\x05\x01b\x00";
+    let pieces: [&[u8]; 4] = [b"p\x10sluice hand", b"l-over\x01\x04test\x01\x010", b"p\x03a", b"lbc"];
+    vec![
+        packets(&[head]),
+        packets(&[head, first, second, b"l\x03\x00"]),
+        packets(&[pieces[0], pieces[1], pieces[2], pieces[3], second, b"l\x03\x01"]),
+        packets(&[head, b"d", first]),
+    ]
+}

@@ -1,0 +1,129 @@
+//! Files that the router or a package keeps, what the manager tells components, and what the kernel says of cores.
+
+use sluice_config::package::Manifest;
+use sluice_manager_shell::core_file::{Destination, Facts, expand, matches};
+use sluice_manager_shell::{parse_revision, parse_unconfirmed};
+use sluice_shell::part::{Change, Part};
+use sluice_shell::rights::Rights;
+
+/// A `package.toml`.
+pub fn manifest(octets: &[u8]) {
+    if let Err(reason) = Manifest::parse(&String::from_utf8_lossy(octets)) {
+        assert!(reason.starts_with("package.toml: "));
+    }
+}
+
+/// A `rights.toml`.
+pub fn rights(octets: &[u8]) {
+    match Rights::parse(&String::from_utf8_lossy(octets)) {
+        Ok(rights) => {
+            let methods: usize = rights.calls.values().map(Vec::len).sum();
+            assert_eq!(rights.call_patterns().len(), methods);
+        }
+        Err(error) => assert!(!error.to_string().is_empty()),
+    }
+}
+
+/// A revision's file: what is taken is whole.
+pub fn revision(octets: &[u8]) {
+    let whole = String::from_utf8_lossy(octets);
+    match parse_revision(&whole) {
+        Ok((revision, text)) => assert!(whole.ends_with(text) && !format!("{revision:?}").is_empty()),
+        Err(reason) => assert!(!reason.is_empty()),
+    }
+}
+
+/// The file of a commit that has to be confirmed.
+pub fn unconfirmed(octets: &[u8]) {
+    if let Some(unconfirmed) = parse_unconfirmed(octets) {
+        let again = serde_json::to_vec(&unconfirmed).expect("it is written");
+        assert_eq!(parse_unconfirmed(&again), Some(unconfirmed));
+    }
+}
+
+/// A change of a component's part: in pieces it is the same, and what it makes can be made at once.
+pub fn change(octets: &[u8]) {
+    let Ok(change) = serde_json::from_slice::<Change>(octets) else { return };
+    let read = |piece: &String| serde_json::from_str::<Change>(piece).expect("a piece is a change");
+    let pieces = change.in_pieces(100);
+    let again = pieces.iter().map(read).reduce(Change::followed_by).expect("there is one at least");
+    assert_eq!(again, change);
+    let (mut part, mut same) = (Part::default(), Part::default());
+    part.apply(change);
+    same.apply(part.as_change());
+    assert_eq!(same.whole(), part.whole());
+}
+
+/// A pattern of the kernel's for cores, and in a second line a name that is looked for.
+pub fn core_pattern(octets: &[u8]) {
+    let text = String::from_utf8_lossy(octets);
+    let (pattern, name) = text.split_once('\n').unwrap_or((&text, ""));
+    let facts = Facts {
+        pid: 7,
+        uid: 1,
+        gid: 2,
+        signal: 11,
+        host: "h",
+        executable: "/usr/bin/\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}\u{e9}",
+    };
+    for uses_pid in [false, true] {
+        match expand(pattern, uses_pid, &facts) {
+            Destination::File(file) => {
+                assert!(!file.is_empty());
+                matches(&file, name);
+                assert!(matches(&file, &file));
+            }
+            Destination::Program(_) => assert!(pattern.starts_with('|')),
+            Destination::Nowhere => assert!(!pattern.starts_with(|c| c != '%')),
+        }
+    }
+}
+
+fn seeds(texts: &[&str]) -> Vec<Vec<u8>> {
+    texts.iter().map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// The example's.
+pub fn manifests() -> Vec<Vec<u8>> {
+    seeds(&[include_str!("../../sdk/python/examples/hello/package.toml")])
+}
+
+/// Those of our components.
+pub fn rights_files() -> Vec<Vec<u8>> {
+    seeds(&[
+        include_str!("../../components/bgp/rights.toml"),
+        include_str!("../../components/fea/rights.toml"),
+        include_str!("../../components/rib/rights.toml"),
+        include_str!("../../sdk/python/examples/hello/rights.toml"),
+    ])
+}
+
+/// One that holds, with its hash.
+pub fn revisions() -> Vec<Vec<u8>> {
+    seeds(&[include_str!("../seeds/revision.conf")])
+}
+
+/// One.
+pub fn unconfirmed_files() -> Vec<Vec<u8>> {
+    seeds(&["{\"revision\":2,\"back_to\":1,\"until_unix_ms\":1700000000000}"])
+}
+
+/// A leaf, a container, entries of a list that come and go, all in place of what was there.
+pub fn changes() -> Vec<Vec<u8>> {
+    seeds(&[
+        "{\"clear\":true,\"edits\":[{\"name\":\"local-as\",\"value\":64500},{\"name\":\"neighbor\",\"key\":[\"192.0.2.1\"],\
+         \"value\":{\"address\":\"192.0.2.1\",\"peer-as\":64501}},{\"name\":\"neighbor\",\"key\":[\"192.0.2.2\"]}]}",
+        "{\"edits\":[{\"name\":\"timers\",\"value\":{\"hold\":9,\"list\":[1,2.5,null,\"x\"]}},{\"name\":\"router-id\"}]}",
+        "{\"edits\":[]}",
+    ])
+}
+
+/// Those of distributions, and one with everything.
+pub fn core_patterns() -> Vec<Vec<u8>> {
+    seeds(&[
+        "core\ncore.7",
+        "|/usr/lib/systemd/systemd-coredump %P %u %g %s %t 9223372036854775808 %h %d",
+        "|/usr/share/apport/apport -p%p -s%s -c%c -d%d -P%P -u%u -g%g -- %E",
+        "/var/cores/%e.%f.%E.%p.%P.%i.%I.%u.%g.%s.%t.%h.%c.%C.%d.%%\n/var/cores/x",
+    ])
+}
