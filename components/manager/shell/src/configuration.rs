@@ -216,17 +216,15 @@ impl Model {
     pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
         let mut change = self.schema.change(class, before, after);
         if before.is_none() {
-            let mut whole = change.unwrap_or(Change { clear: true, edits: Vec::new() });
-            if class == "fea" {
-                let sockets: BTreeMap<&str, _> =
-                    self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
-                whole.edits.push(Edit {
-                    name: "socket-rights".into(),
-                    key: None,
-                    value: Some(json!(sockets)),
-                });
-            }
-            change = Some(whole);
+            change.get_or_insert(Change { clear: true, edits: Vec::new() });
+        }
+        // Whatever takes away all that was there takes these too: the first statement of a component that had none does.
+        if class == "fea"
+            && let Some(whole) = change.as_mut().filter(|change| change.clear)
+        {
+            let sockets: BTreeMap<&str, _> =
+                self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
+            whole.edits.push(Edit { name: "socket-rights".into(), key: None, value: Some(json!(sockets)) });
         }
         change
     }
