@@ -15,6 +15,7 @@ mod front;
 mod man;
 mod man_conf;
 mod monitor;
+mod monitor_routes;
 mod one_shot;
 mod output;
 mod packages;

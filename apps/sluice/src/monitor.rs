@@ -1,5 +1,6 @@
 //! `sluice monitor` and `sluice show events`: what the router's processes report.
 
+use crate::monitor_routes;
 use crate::output::{Failure, Output};
 use crate::session::Session;
 use serde_json::{Map, Value, json};
@@ -155,6 +156,13 @@ pub async fn follow(session: &Session, values: &Values, out: &mut Output) -> Res
     }
     let (tell, mut told) = mpsc::channel(16);
     let mut followed: BTreeMap<String, tokio::task::JoinHandle<()>> = BTreeMap::new();
+    if matches!(what.as_str(), "routes") && only.as_ref().is_none_or(|only| only == "rib") {
+        let (router, tell) = (router.clone(), tell.clone());
+        tokio::task::spawn_local(async move {
+            // Without it what the processes themselves report is told all the same.
+            let _ = monitor_routes::follow(router, tell).await;
+        });
+    }
     let mut look = tokio::time::interval(LOOK);
     loop {
         tokio::select! {

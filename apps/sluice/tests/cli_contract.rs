@@ -324,6 +324,23 @@ fn events(router: &Router) {
     assert_eq!((&down["id"], &down["fields"]["neighbor"]), (&json!("bgp.session.down"), &json!("10.1.0.2")));
     assert!(down["fields"]["reason"].as_str().unwrap().contains("NOTIFICATION"), "{down}");
     assert!(child.wait().unwrap().success());
+    // Routes are told as they change, and none that were there before.
+    let (mut child, mut lines) = follow(&["monitor", "routes", "last", "0", "count", "2"]);
+    let mut number = 0;
+    let first = loop {
+        // It has begun to listen when it tells the first of these.
+        number += 1;
+        let route = format!("set protocols static route 192.0.2.{number}/32 discard");
+        let done = router.run(&["configure", &route, "commit"]);
+        assert!(done.status.success(), "{}", text(&done));
+        if number == 40 || child.try_wait().unwrap().is_some() {
+            break lines.next().unwrap();
+        }
+    };
+    assert_eq!((&first["id"], &first["component"]), (&json!("rib.route.set"), &json!("rib")), "{first}");
+    assert!(first["fields"]["prefix"].as_str().unwrap().starts_with("192.0.2."), "{first}");
+    child.kill().unwrap();
+    child.wait().unwrap();
     // A process that dies is told by the manager, and the one that takes its place is followed too.
     let (mut child, lines) = follow(&["monitor", "processes", "last", "1"]);
     let lines = lines.skip(1);

@@ -127,17 +127,19 @@ fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
 const NAMES_DEADLINE: Duration = Duration::from_millis(100);
 
 /// Interface names by index.
-struct Names(Vec<(u32, String)>);
+pub struct Names(Vec<(u32, String)>);
 
 impl Names {
-    async fn ask(router: &Router) -> Self {
+    /// Asks the FEA.
+    pub async fn ask(router: &Router) -> Self {
         let client = fea::InterfacesClient::new(router, "fea").with_deadline(NAMES_DEADLINE);
         // Without the FEA, or while it waits for the kernel, numbers are shown instead of names: nobody waits for names.
         let reply = client.get_interfaces(fea::GetInterfacesRequest {}).await.unwrap_or_default();
         Names(reply.interfaces.into_iter().map(|i| (i.index, i.name)).collect())
     }
 
-    fn of(&self, index: u32) -> String {
+    /// An interface's name, or its number.
+    pub fn of(&self, index: u32) -> String {
         self.0.iter().find(|(i, _)| *i == index).map_or_else(|| format!("#{index}"), |(_, name)| name.clone())
     }
 }

@@ -1,0 +1,123 @@
+//! Routes as they change, for `sluice monitor`: this program subscribes to the RIB, as any component may.
+
+use crate::show::routes::Names;
+use sluice_base::{Forwarding, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteBatch};
+use sluice_xrl::idl::common::v1::{self as common, Family};
+use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
+use sluice_xrl::routes::decode_routes;
+use sluice_xrl::{CallContext, LifeEvent, Router, Target, XrlError};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::mpsc;
+
+/// Events that are told at once.
+const PAGE: usize = 500;
+
+/// Whoever hears of routes, and what was told before that is no news.
+struct Subscriber {
+    tell: mpsc::Sender<Vec<common::Event>>,
+    /// Subscriptions all of whose routes were told.
+    told: RefCell<Vec<u64>>,
+    number: Cell<u64>,
+    names: Names,
+}
+
+/// Follows the RIB's routes for as long as `tell` is heard: those that are there already are not told.
+pub async fn follow(router: Router, tell: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
+    let names = Names::ask(&router).await;
+    let subscriber = Subscriber { tell, told: RefCell::default(), number: Cell::new(0), names };
+    let service = route_subscriber_service(Rc::new(subscriber));
+    let registered = router.register(Target::new("monitor", vec![service])).await?;
+    let client = rib::RibClient::new(&router, "rib");
+    let mut lives = router.watch_class("rib").await?;
+    // A RIB that is born again knows nobody.
+    while let Some(event) = lives.next().await {
+        if !matches!(event, LifeEvent::Birth(_)) {
+            continue;
+        }
+        for family in [Family::Ipv4, Family::Ipv6] {
+            let target = registered.instance().to_string();
+            let request = rib::SubscribeRequest { target, family: family.into(), ..Default::default() };
+            // It may be gone again.
+            let _ = client.subscribe(request).await;
+        }
+    }
+    Ok(())
+}
+
+impl Subscriber {
+    fn events<P: Prefix + std::fmt::Display>(&self, batch: &RouteBatch<P>) -> Vec<common::Event> {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time_unix_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
+        let of = |update: &sluice_base::RouteUpdate<P>| {
+            self.number.set(self.number.get() + 1);
+            let prefix = update.prefix.to_string();
+            let mut event = common::Event {
+                number: self.number.get(),
+                time_unix_ms,
+                level: "info".into(),
+                component: "rib".into(),
+                fields: vec![field("prefix", &prefix)],
+                ..Default::default()
+            };
+            let set = match update.action {
+                RouteAction::Set(index) => batch.sets.get(index as usize),
+                RouteAction::Delete => None,
+            };
+            let Some(set) = set else {
+                let text = format!("{prefix} has no route any more");
+                return common::Event { id: "rib.route.deleted".into(), text, ..event };
+            };
+            let way = self.way(&set.forwarding);
+            event.fields.push(field("forwarding", &way));
+            event.fields.push(field("metric", &set.metric.0.to_string()));
+            common::Event { id: "rib.route.set".into(), text: format!("{prefix} goes {way}"), ..event }
+        };
+        batch.updates.iter().map(of).collect()
+    }
+
+    fn way(&self, forwarding: &Forwarding) -> String {
+        let hops = match forwarding {
+            Forwarding::Discard => return "nowhere (discard)".into(),
+            Forwarding::Reject => return "nowhere (reject)".into(),
+            Forwarding::NextHops(hops) => hops,
+        };
+        let words = hops.iter().map(|hop| {
+            let via = hop.gateway.map(|gateway| format!("via {gateway}"));
+            let on = hop.interface.map(|interface| format!("on {}", self.names.of(interface.number())));
+            via.into_iter().chain(on).collect::<Vec<_>>().join(" ")
+        });
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn field(name: &str, value: &str) -> common::EventField {
+    common::EventField { name: name.into(), value: value.into() }
+}
+
+impl rib::RouteSubscriber for Subscriber {
+    async fn subscribed_routes(
+        &self,
+        _ctx: &CallContext,
+        request: rib::SubscribedRoutesRequest,
+    ) -> Result<rib::SubscribedRoutesReply, XrlError> {
+        let is_news = self.told.borrow().contains(&request.subscription);
+        if request.dump_done && !is_news {
+            self.told.borrow_mut().push(request.subscription);
+        }
+        if is_news {
+            let events = match request.family() {
+                Family::Ipv6 => self.events(&decode_routes::<Ipv6Prefix>(&request.packed)?),
+                _ => self.events(&decode_routes::<Ipv4Prefix>(&request.packed)?),
+            };
+            for page in events.chunks(PAGE) {
+                // Who prints is slow: the RIB waits for the reply, and merges what changes meanwhile.
+                if self.tell.send(page.to_vec()).await.is_err() {
+                    break; // the monitor ends
+                }
+            }
+        }
+        Ok(rib::SubscribedRoutesReply {})
+    }
+}
