@@ -203,7 +203,7 @@ fn replaced(lab: &RouterLab, component: &str, all: Count) -> (u64, u64) {
     if component != "manager" {
         assert!(lab.pid(component).is_some_and(|new| new != pid), "{component} is the same process");
     }
-    lab.until("the router is ready", RouterLab::ready);
+    lab.until("the router answers", |lab| lab.ready() && lab.established(FEED));
     let after = of_session(lab);
     assert_eq!((&before.0, &before.1), (&after.0, &after.1), "the session of {component}");
     assert!(after.2 >= before.2, "the session's time runs on: {before:?} {after:?}");

@@ -38,7 +38,7 @@ use sluice_shell::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
-use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target};
+use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target, XrlError};
 use starting::Start;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
@@ -94,6 +94,7 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     // Components may be in another folder than this process.
     options.run_dir = std::path::absolute(&options.run_dir)?;
     let model = Model::load(&options.source)?;
+    configuration::check_may_read(&options.source)?;
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
     let mut revisions = Revisions::open(&options.source.state_dir)?;
@@ -336,8 +337,20 @@ impl ManagerShell {
 
     async fn terminate(self: Rc<Self>, class: &str, end: End) {
         self.handovers.cancel(class);
-        let client = common::ComponentClient::new(&self.router, class).with_deadline(Duration::from_secs(2));
-        if client.shutdown(common::ShutdownRequest { for_good: end == End::ForGood }).await.is_err() {
+        // One that was taken over just now may not have come back to the Finder yet. Only by a call it hears that it is for good.
+        let patience = Duration::from_secs(if end == End::ForGood { 4 } else { 2 });
+        let client = common::ComponentClient::new(&self.router, class).with_deadline(patience);
+        let told = async {
+            let request = common::ShutdownRequest { for_good: end == End::ForGood };
+            while let Err(error) = client.shutdown(request).await {
+                if !matches!(error, XrlError::UnknownTarget(_)) {
+                    return Err(error);
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok(())
+        };
+        if !matches!(tokio::time::timeout(patience, told).await, Ok(Ok(()))) {
             self.processes.terminate(class);
         }
     }

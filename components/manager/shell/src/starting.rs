@@ -23,7 +23,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
     let mut start = match (file, newest) {
         (Ok(text), Some(start)) if revisions.is_as_written(&text) => start,
         (Ok(text), newest) => match (model.schema.read(&path, &text), newest) {
-            (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model)?,
+            (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
                 start.in_trouble(format!("the configuration file is not valid: {error}"))
             }
@@ -39,7 +39,10 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
         && let Ok(tree) = model.schema.read("revision", &text)
     {
         let new = New { user: "sluice", comment: "not confirmed in time", via: Via::Rollback, text: &text };
-        start = Start { revision: write(revisions, model, new)?, tree, trouble: start.trouble };
+        start = match write(revisions, model, new) {
+            Ok(revision) => Start { revision, tree, trouble: start.trouble },
+            Err(trouble) => Start { tree, ..start }.in_trouble(trouble),
+        };
         warn!(
             event = "config.rollback",
             revision = start.revision,
@@ -90,17 +93,11 @@ fn newest(model: &Model, revisions: &Revisions) -> Option<Start> {
 }
 
 /// The file was written by hand since it was last looked at: it is a revision of its own, unless it says the same.
-fn of_file(
-    tree: Tree,
-    text: &str,
-    newest: Option<Start>,
-    revisions: &mut Revisions,
-    model: &Model,
-) -> Result<Start, StartError> {
+fn of_file(tree: Tree, text: &str, newest: Option<Start>, revisions: &mut Revisions, model: &Model) -> Start {
     let newest = match newest {
         Some(start) if start.tree == tree && start.trouble.is_none() => {
             let _ = revisions.is_copy(text); // it is only read again next time
-            return Ok(start);
+            return start;
         }
         other => other,
     };
@@ -110,9 +107,16 @@ fn of_file(
         Some(_) => "the configuration file was changed by hand",
     };
     let new = New { user: "sluice", comment, via: Via::File, text: &rendered };
-    let revision = write(revisions, model, new)?;
-    let _ = revisions.is_copy(text);
-    Ok(Start { tree, revision, trouble: None })
+    match write(revisions, model, new) {
+        Ok(revision) => {
+            let _ = revisions.is_copy(text);
+            Start { tree, revision, trouble: None }
+        }
+        // A router without space for what was committed is better than none: the file says the same at the next start.
+        Err(trouble) => {
+            Start { tree, revision: newest.map_or(0, |start| start.revision), trouble: Some(trouble) }
+        }
+    }
 }
 
 /// The revision to go back to, if the time to confirm the newest one is over.
@@ -120,13 +124,11 @@ fn overdue(revisions: &Revisions) -> Option<u64> {
     revisions.unconfirmed().filter(|u| u.until_unix_ms <= now_unix_ms()).map(|u| u.back_to)
 }
 
-fn write(revisions: &mut Revisions, model: &Model, new: New<'_>) -> Result<u64, StartError> {
+fn write(revisions: &mut Revisions, model: &Model, new: New<'_>) -> Result<u64, String> {
     let written = revisions.write(new, None);
     let _ = revisions.write_schema(&model.schema_json()); // only a check before an upgrade asks for it
-    written.map(|revision| revision.number).map_err(|source| StartError::Folder {
-        act: "write a revision in",
-        path: revisions.folder().display().to_string(),
-        advice: "free some space there, or name another folder with --state-dir",
-        source,
+    written.map(|revision| revision.number).map_err(|error| {
+        let folder = revisions.folder().display();
+        format!("no revision can be written in {folder}: {error}; free some space there, or name another folder with --state-dir")
     })
 }
