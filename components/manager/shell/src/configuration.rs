@@ -92,16 +92,6 @@ fn read_advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Whether this process may read its configuration file, if there is one.
-pub fn check_may_read(source: &ConfigSource) -> Result<(), StartError> {
-    match std::fs::File::open(&source.file) {
-        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-            Err(StartError::Read { path: source.file.display().to_string(), source: error })
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Whether this process may configure the network that it is in.
 pub fn check_network_rights() -> Result<(), StartError> {
     use caps::{CapSet, Capability};

@@ -94,7 +94,10 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     // Components may be in another folder than this process.
     options.run_dir = std::path::absolute(&options.run_dir)?;
     let model = Model::load(&options.source)?;
-    configuration::check_may_read(&options.source)?;
+    if !Revisions::exist(&options.source.state_dir) {
+        // Only the file can say what is to run: nothing is made before it is known to be valid.
+        check_file(&options.source, &model)?;
+    }
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
     let mut revisions = Revisions::open(&options.source.state_dir)?;
@@ -435,10 +438,13 @@ fn random_secret() -> anyhow::Result<[u8; 16]> {
 
 /// Checks a configuration file; the error says where and what is wrong.
 pub fn check(source: &ConfigSource) -> Result<(), StartError> {
+    check_file(source, &Model::load(source)?)
+}
+
+fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
     let path = source.file.display().to_string();
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    let model = Model::load(source)?;
     model.schema.read(&path, &text).map(|_| ()).map_err(|e| StartError::Config(Box::new(e)))
 }
 

@@ -98,6 +98,11 @@ pub struct Damaged {
 }
 
 impl Revisions {
+    /// Whether there is a folder of revisions.
+    pub fn exist(state_dir: &Path) -> bool {
+        state_dir.join("revisions").is_dir()
+    }
+
     /// Opens the folder; makes it if there is none.
     pub fn open(state_dir: &Path) -> Result<Self, StartError> {
         let folder = state_dir.join("revisions");
