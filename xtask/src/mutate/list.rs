@@ -82,7 +82,7 @@ mutations! {
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
         "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
         "export-no-export-ignored": "set.view.reach >= reach" => "(set.view.reach >= reach || true)";
-        "export-local-pref-inside-lost": "set.view.local_pref.to_be_bytes()" => "0u32.to_be_bytes()";
+        "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
         "export-valley": "Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody," => "Some(Relationship::Peer | Relationship::Provider) => Reach::Customers,";
     }
