@@ -7,20 +7,18 @@
 //! ```no_run
 //! # use std::rc::Rc;
 //! # use sluice_xrl::{CallContext, Router, RouterOptions, Target, XrlError};
-//! # use sluice_xrl::idl::manager::v1 as manager;
+//! # use sluice_xrl::idl::rib::v1 as rib;
 //! struct Mine;
-//! impl manager::Manager for Mine {
-//!     async fn get_processes(&self, _: &CallContext, _: manager::GetProcessesRequest)
-//!         -> Result<manager::GetProcessesReply, XrlError> { Ok(Default::default()) }
-//!     async fn stop_router(&self, _: &CallContext, _: manager::StopRouterRequest)
-//!         -> Result<manager::StopRouterReply, XrlError> { Ok(Default::default()) }
+//! impl rib::RouteSubscriber for Mine {
+//!     async fn subscribed_routes(&self, _: &CallContext, _: rib::SubscribedRoutesRequest)
+//!         -> Result<rib::SubscribedRoutesReply, XrlError> { Ok(Default::default()) }
 //! }
 //! # async fn f() -> Result<(), XrlError> {
 //! let router = Router::connect(RouterOptions::new("/run/sluice/finder", [0; 16], "/run/sluice")).await?;
-//! let service = manager::manager_service(Rc::new(Mine));
-//! let _registered = router.register(Target::new("manager", vec![service]).singleton()).await?;
-//! let client = manager::ManagerClient::new(&router, "manager");
-//! let reply = client.get_processes(manager::GetProcessesRequest {}).await?;
+//! let service = rib::route_subscriber_service(Rc::new(Mine));
+//! let _registered = router.register(Target::new("mine", vec![service]).singleton()).await?;
+//! let client = rib::RouteSubscriberClient::new(&router, "mine");
+//! let reply = client.subscribed_routes(rib::SubscribedRoutesRequest::default()).await?;
 //! # Ok(()) }
 //! ```
 //!
