@@ -127,6 +127,9 @@ impl Network {
         let mut lab = RouterLab::up(&topology().parse().unwrap(), Path::new(SLUICE));
         let dir = lab.lab.dir("sluice");
         let mut capture = lab.lab.command("sluice", "tcpdump").unwrap();
+        // Its buffer holds frames of the longest length: with the length that it takes by itself those are eight, and it
+        // loses packets on a busy machine.
+        capture.args(["-s", "4096", "-B", "8192"]);
         capture.args(["-i", "any", "-n", "-U", "--immediate-mode", "-Z", "root", "-y", "LINUX_SLL2", "-w"]);
         capture.arg(dir.join("wire.pcap")).arg("tcp").stdout(Stdio::null()).stderr(Stdio::null());
         lab.lab.spawn("sluice", "capture", capture).unwrap();

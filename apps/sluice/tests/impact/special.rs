@@ -105,7 +105,10 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ("protocols/bgp/local-as", Special { value: Some("64499"), down: &NEIGHBORS, ..PLAIN }),
     ("protocols/bgp/router-id", value("10.0.0.99")),
     ("protocols/bgp/threads", value("1")),
-    ("protocols/bgp/graceful-shutdown", value("true")),
+    (
+        "protocols/bgp/graceful-shutdown",
+        Special { value: Some("true"), told: &["100.64.1.0/24", "100.64.2.0/24"], ..PLAIN },
+    ),
     ("protocols/bgp/network", Special { value: Some("192.0.2.128/25"), told: &["192.0.2.128/25"], ..PLAIN }),
     (
         "protocols/bgp/neighbor/address",

@@ -97,8 +97,15 @@ impl<'a> Segment<'a> {
             return;
         }
         let end = self.sequence.wrapping_add(self.payload.len() as u32);
-        if next.get(&self.flow).is_some_and(|next| (end.wrapping_sub(*next) as i32) <= 0) {
-            return; // sent again
+        if let Some(next) = next.get(&self.flow) {
+            if (end.wrapping_sub(*next) as i32) <= 0 {
+                return; // sent again
+            }
+            assert!(
+                (self.sequence.wrapping_sub(*next) as i32) <= 0,
+                "the capture lacks octets of {:?}",
+                self.flow
+            );
         }
         next.insert(self.flow, end);
         let mut rest = self.payload;

@@ -137,18 +137,20 @@ fn page<P: RibKey + TryFrom<IpPrefix>>(table: &Table, query: &PageQuery) -> (Vec
         if query.exact.is_some() && prefix != within {
             return true;
         }
-        let mut shown = false;
-        for path in entry.paths() {
-            let view = show(table, prefix, entry, path);
-            if query.origin.as_ref().is_none_or(|o| *o == view.origin) {
-                if prefixes == query.limit {
-                    return false;
-                }
-                routes.push(view);
-                shown = true;
-            }
+        let first = routes.len();
+        let shown = entry.paths().iter().map(|path| show(table, prefix, entry, path));
+        routes.extend(shown.filter(|view| query.origin.as_ref().is_none_or(|o| *o == view.origin)));
+        if routes.len() == first {
+            return true;
         }
-        prefixes += usize::from(shown);
+        if prefixes == query.limit {
+            routes.truncate(first);
+            return false;
+        }
+        // In the order of preference, whichever came first.
+        let preference = |v: &RouteView| (!v.selected, v.distance, v.metric, v.origin.clone());
+        routes[first..].sort_by_cached_key(preference);
+        prefixes += 1;
         true
     };
     let complete = match query.exact.is_some() || query.within.is_some() {

@@ -4,7 +4,8 @@ mod bench;
 
 use bench::Bench;
 use sluice_base::prefix::V4Addr;
-use sluice_base::{Duration, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Duration, Family, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, Output, Scope, WatcherId};
 
 /// Figure 8 of the XORP paper, through the RIB: the answer is the largest subnet that nothing overlays, and only a change that
@@ -54,6 +55,29 @@ fn the_smallest_distance_wins_and_the_next_takes_over() {
     b.delete("ospf", "192.0.2.0/24");
     b.delete("rip", "192.0.2.0/24");
     assert_eq!(b.engine("192.0.2.0/24"), "-");
+}
+
+#[test]
+fn a_prefix_is_shown_with_its_routes_in_the_order_of_preference_whichever_came_first() {
+    for order in [["ospf", "rip", "static"], ["static", "ospf", "rip"], ["rip", "static", "ospf"]] {
+        let mut b = Bench::new();
+        b.origin("static", 1, false);
+        b.origin("rip", 120, false);
+        b.origin("ospf", 110, false);
+        for origin in order {
+            // What cannot be reached is not used, and comes behind what is.
+            b.set(origin, "192.0.2.0/24", if origin == "static" { "172.16.0.9" } else { "10.0.0.2" });
+            b.set(origin, "198.51.100.0/24", "10.0.0.2");
+        }
+        let shown = |prefix: &str| -> Vec<String> {
+            let query = PageQuery { exact: prefix.parse().ok(), limit: 1, ..PageQuery::default() };
+            let (routes, more) = b.rib.routes(TableId::MAIN, Family::Ipv4, &query);
+            assert!(!more);
+            routes.into_iter().map(|r| r.origin).collect()
+        };
+        assert_eq!(shown("192.0.2.0/24"), ["ospf", "static", "rip"]);
+        assert_eq!(shown("198.51.100.0/24"), ["static", "ospf", "rip"]);
+    }
 }
 
 #[test]
