@@ -20,6 +20,7 @@
 //! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write it,
 //! * [`Schema::compare`] says what differs between two, [`Schema::change`] what a component has to be told of it, and
 //!   [`Schema::cost`] what that costs a running router,
+//! * [`steps`] leads from one to another by the text of what differs,
 //! * [`package`] reads what extends the router, [`upgrade`] says what another schema means for a configuration.
 
 mod bind;
@@ -35,6 +36,7 @@ pub mod package;
 #[cfg(test)]
 mod properties;
 mod schema;
+pub mod steps;
 pub mod text;
 mod tree;
 pub mod upgrade;
@@ -49,4 +51,4 @@ pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
 pub use schema::{Module, Schema};
 pub use tree::Tree;
-pub use write::Secrets;
+pub use write::{Renderer, Secrets};
