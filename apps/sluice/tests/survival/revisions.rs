@@ -270,7 +270,7 @@ fn what_could_not_be_stored_is_what_a_commit_goes_back_to() {
 #[test]
 fn what_is_written_by_hand_stays() {
     let _share = share();
-    let Some(mut lab) = up("what_is_written_by_hand_stays") else { return };
+    let Some(lab) = up("what_is_written_by_hand_stays") else { return };
     commit(&lab, &format!("set protocols static route {SECOND} discard"));
     file_says(&lab, &[FIRST, SECOND]);
     let by_hand = format!("# by hand\nprotocols {{ static {{ route {THIRD} discard; }} }}\n");
@@ -317,7 +317,7 @@ fn steps_are_as_good_as_what_they_stand_on() {
     let lengths: Vec<u64> = files.iter().map(|file| fs::metadata(file).unwrap().len()).collect();
     assert!(lengths.len() == 5 && lengths[2..].iter().all(|length| *length < lengths[1] / 3), "{lengths:?}");
     let ours = |lab: &RouterLab| {
-        let shown = lab.cli(&["show", "configuration", "protocols static"]);
+        let shown = lab.cli(&["show", "configuration", "protocols", "static"]);
         let text = String::from_utf8(shown.stdout).unwrap();
         let rest = text.contains("10.0.59.0/24");
         ([FIRST, SECOND, THIRD].map(|route| text.contains(route)), rest)
