@@ -36,6 +36,8 @@ pub struct Request {
     pub via: Via,
     /// How long it holds unless it is confirmed; for good if absent.
     pub confirm_within: Option<Duration>,
+    /// The configuration file's text, if that is where it comes from.
+    pub of_file: Option<String>,
     /// The revision that it takes back, unless somebody has confirmed that.
     pub takes_back: Option<u64>,
 }
@@ -119,6 +121,7 @@ impl ManagerShell {
         if comparison.is_empty() {
             self.confirm();
             let revision = self.running.borrow().revision;
+            self.note_file(&request, revision).await;
             return Ok(Done { revision, effects: BTreeMap::new(), changes: 0, took: started.elapsed() });
         }
         let after = request.after.clone();
@@ -374,6 +377,7 @@ impl ManagerShell {
             comment: format!("not confirmed in time: back to revision {back}"),
             via: Via::Rollback,
             confirm_within: None,
+            of_file: None,
             takes_back: Some(open.revision),
         };
         let done = self.commit(request).await.map_err(|e| e.to_string())?;

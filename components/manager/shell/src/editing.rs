@@ -259,7 +259,15 @@ impl ManagerShell {
             return Err(EditError::NeedsConfirmation(warnings.join("; ")));
         }
         let user = self.editing.editors.borrow_mut().renew(clock::now(), id)?.user.clone();
-        let request = Request { after, user, comment, via: Via::Commit, confirm_within, takes_back: None };
+        let request = Request {
+            after,
+            user,
+            comment,
+            via: Via::Commit,
+            confirm_within,
+            of_file: None,
+            takes_back: None,
+        };
         let done = self.commit(request).await?;
         if let Some(own) = self.editing.own.borrow_mut().get_mut(&id) {
             *own = Candidate::of(&self.running_tree());

@@ -404,14 +404,11 @@ impl ManagerShell {
             comment: "the configuration file was read again".into(),
             via: Via::File,
             confirm_within: None,
+            of_file: Some(text),
             takes_back: None,
         };
         match self.commit(request).await {
             Ok(done) => {
-                // One that began before must not be written over what was read.
-                self.copies.settled().await;
-                // It is only read again next time.
-                let _ = self.revisions.borrow_mut().is_copy(&text, done.revision);
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
             }
             Err(error) => warn!("the configuration stays as it is: {error}"),

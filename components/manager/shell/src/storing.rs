@@ -51,14 +51,24 @@ impl ManagerShell {
             running.is_stored = true;
         }
         self.trouble.take();
-        // The file is what was written by hand, and stays so.
-        if request.via != Via::File {
-            self.copy_later();
+        match request.of_file {
+            // It is what was written by hand, and stays so.
+            Some(_) => self.note_file(request, revision).await,
+            None => self.copy_later(),
         }
         if let Some((_, until)) = until {
             self.confirm_until(revision, until);
         }
         Ok(())
+    }
+
+    /// Notes that the configuration file was read, if it was, and is what a revision says.
+    pub async fn note_file(&self, request: &Request, revision: u64) {
+        if let Some(text) = &request.of_file {
+            // A copy that began before must not be written over it.
+            self.copies.settled().await;
+            let _ = self.revisions.borrow_mut().is_copy(text, revision); // it is only read again next time
+        }
     }
 
     /// Writes a revision of what runs, if there was no space for one at the start: else a commit that is not confirmed would go back to
