@@ -71,10 +71,10 @@ impl ConfigurationFile {
 
 /// What tells a file from what it was a moment ago: which one it is, its length, its times.
 #[derive(PartialEq)]
-struct State(Option<[i64; 7]>);
+pub(super) struct State(Option<[i64; 7]>);
 
 impl State {
-    fn of(path: &Path) -> Self {
+    pub fn of(path: &Path) -> Self {
         let state = |file: fs::Metadata| {
             let (device, number) = (file.dev().cast_signed(), file.ino().cast_signed());
             let (length, written, changed) = (file.size().cast_signed(), file.mtime(), file.ctime());

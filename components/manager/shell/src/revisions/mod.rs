@@ -19,7 +19,7 @@ use crate::configuration::StartError;
 use crate::durable;
 use crate::state::cannot;
 use chain::{Chain, Folder};
-use copy::Noted;
+use copy::{Noted, State};
 use line::{Base, hash, hash_on};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -69,8 +69,8 @@ pub struct Revisions {
     tip: Option<Tip>,
     /// How the configuration file hashes if it is as this process has read it.
     read: Option<String>,
-    /// Whether the schema that is stored is this executable's.
-    has_schema: bool,
+    /// The file of the schema, as it was when it was this executable's.
+    schema_file: Option<State>,
 }
 
 /// The revision that was written last, or that the router started with.
@@ -157,7 +157,7 @@ impl Revisions {
             written_by: String::new(),
             tip: None,
             read: None,
-            has_schema: false,
+            schema_file: None,
         }
     }
 
@@ -293,15 +293,23 @@ impl Revisions {
 
     /// The schema that the newest revision was written by; nothing before there was one.
     pub fn schema(&self) -> Option<String> {
-        fs::read_to_string(self.folder.0.join("schema.json")).ok()
+        fs::read_to_string(self.schema_file()).ok()
     }
 
-    /// Writes that down, if it is another. It stays the same as long as this process runs, so it is looked at once.
+    fn schema_file(&self) -> PathBuf {
+        self.folder.0.join("schema.json")
+    }
+
+    /// Writes that down, if it is another. What this process has seen or written is not read again as long as nobody changes it.
     pub fn write_schema(&mut self, json: &str) -> io::Result<()> {
-        if !self.has_schema && self.schema().as_deref() != Some(json) {
-            durable::replace(&self.folder.0.join("schema.json"), json.as_bytes(), 0o644)?;
+        let file = self.schema_file();
+        if self.schema_file.as_ref().is_some_and(|known| *known == State::of(&file)) {
+            return Ok(());
         }
-        self.has_schema = true;
+        if self.schema().as_deref() != Some(json) {
+            durable::replace(&file, json.as_bytes(), 0o644)?;
+        }
+        self.schema_file = Some(State::of(&file));
         Ok(())
     }
 }

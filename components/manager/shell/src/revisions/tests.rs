@@ -233,3 +233,25 @@ fn old_ones_go_unless_others_stand_on_them() {
         }
     }
 }
+
+#[test]
+fn the_schema_is_written_if_it_is_another() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut revisions = open(&dir);
+    assert_eq!(revisions.schema(), None);
+    let file = dir.path().join("schema.json");
+    let is_written = |revisions: &mut Revisions, json: &str| {
+        let before = State::of(&file);
+        revisions.write_schema(json).unwrap();
+        assert_eq!(revisions.schema().as_deref(), Some(json));
+        before != State::of(&file)
+    };
+    assert!(is_written(&mut revisions, "[]"));
+    assert!(!is_written(&mut revisions, "[]"));
+    assert!(!is_written(&mut open(&dir), "[]"));
+    assert!(is_written(&mut open(&dir), "[1]"));
+    fs::remove_file(&file).unwrap();
+    assert!(is_written(&mut revisions, "[]"), "somebody removed it");
+    fs::write(&file, "other").unwrap();
+    assert!(is_written(&mut revisions, "[]"), "somebody changed it");
+}
