@@ -148,6 +148,17 @@ pub fn package_json(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_config::metrics;
+
+    #[test]
+    fn metrics_of_components_are_right() {
+        let example = ("hello", include_str!("../../../sdk/python/examples/hello/metrics.toml"));
+        let shipped = components::BUILTINS.iter().filter_map(|b| Some((b.class, b.metrics?)));
+        for (package, text) in shipped.chain([("manager", components::MANAGER_METRICS), example]) {
+            let metrics = metrics::parse(package, text).unwrap_or_else(|e| panic!("{package}: {e}"));
+            assert!(!metrics.is_empty(), "{package}");
+        }
+    }
 
     #[test]
     fn what_components_ship_is_right() {
