@@ -219,6 +219,7 @@ fn words(line: &str) -> Vec<&str> {
 #[test]
 fn every_command_prints_what_its_schema_says() {
     let Some(router) = Router::up() else { return };
+    metrics(&router);
     let mut seen = BTreeSet::new();
     for (line, schema, status) in RIGHT {
         let words = words(line);
@@ -237,7 +238,6 @@ fn every_command_prints_what_its_schema_says() {
         assert!(is_text || line.starts_with("call"), "{line}: {}", text(&as_text));
         seen.insert(schema.to_string());
     }
-    metrics(&router);
     changes(&router, &mut seen);
     events(&router);
     reports(&router, &mut seen);

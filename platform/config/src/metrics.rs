@@ -13,6 +13,7 @@ mod names;
 pub use error::{MetricsError, Problem};
 pub use names::prefix;
 
+use error::shown;
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
@@ -146,7 +147,7 @@ pub fn parse(package: &str, text: &str) -> Result<Vec<Metric>, MetricsError> {
     let at = |offset: usize, problem| MetricsError::new(text, offset, problem);
     let file: File = toml::from_str(text).map_err(|error| {
         let offset = error.span().map_or(0, |span| span.start);
-        at(offset, Problem::Text(error.message().trim_end().replace('\n', ", ")))
+        at(offset, Problem::Text(shown(&error.message().trim_end().replace('\n', ", "))))
     })?;
     if let Some(entry) = file.metric.get(MOST_METRICS) {
         return Err(at(entry.span().start, Problem::TooMany { what: "metrics", most: MOST_METRICS }));
@@ -228,10 +229,10 @@ fn call(text: &Spanned<String>, with: BTreeMap<String, String>) -> Result<Call, 
         !part.is_empty() && part.len() <= LONGEST && part.chars().all(known)
     };
     let [target, interface, method] = parts[..] else {
-        return Err((text.span().start, Problem::Call(text.get_ref().clone())));
+        return Err((text.span().start, Problem::Call(shown(text.get_ref()))));
     };
     if !parts.iter().all(is_word) {
-        return Err((text.span().start, Problem::Call(text.get_ref().clone())));
+        return Err((text.span().start, Problem::Call(shown(text.get_ref()))));
     }
     if !method.starts_with("Get") && !method.starts_with("List") {
         return Err((text.span().start, Problem::Method(method.into())));

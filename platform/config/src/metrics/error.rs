@@ -107,6 +107,12 @@ pub enum Problem {
     States,
 }
 
+/// What the file says, as far as it can be shown in a line: nothing of it moves the cursor of who reads a log.
+pub(super) fn shown(text: &str) -> String {
+    let one = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    text.chars().take(LONGEST).map(one).collect()
+}
+
 fn ending_remedy(ending: &str, kind: Type) -> &'static str {
     match (ending, kind) {
         ("total", Type::Counter) => "which samples of a counter get by themselves; leave it out",

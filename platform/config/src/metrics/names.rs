@@ -1,5 +1,6 @@
 //! Which names and texts a metric may have (OpenMetrics 1.0, "Metric and label names", "Suffixes").
 
+use super::error::shown;
 use super::{LONGEST, Problem, STATE, Type};
 
 /// Endings that OpenMetrics gives to samples of other types than gauges. A family that ended so could have the same sample as another.
@@ -27,7 +28,7 @@ fn is_name(text: &str) -> bool {
 pub(super) fn metric(name: &str, prefix: &str, kind: Type) -> Result<(), Problem> {
     let rest = name.strip_prefix(prefix);
     if rest.is_none_or(|rest| !is_name(rest)) || name.ends_with('_') {
-        return Err(Problem::Name { name: name.into(), prefix: prefix.into() });
+        return Err(Problem::Name { name: shown(name), prefix: prefix.into() });
     }
     match TAKEN.into_iter().find(|ending| ends_in(name, ending)) {
         Some(ending) => Err(Problem::Ending { name: name.into(), ending, kind }),
@@ -39,7 +40,7 @@ pub(super) fn label(name: &str, has_states: bool) -> Result<(), Problem> {
     if has_states && name == STATE {
         return Err(Problem::StateLabel);
     }
-    if is_name(name) { Ok(()) } else { Err(Problem::Label(name.into())) }
+    if is_name(name) { Ok(()) } else { Err(Problem::Label(shown(name))) }
 }
 
 pub(super) fn help(text: &str) -> Result<(), Problem> {
@@ -58,5 +59,5 @@ pub(super) fn path(text: &str) -> Result<(), Problem> {
     if text.len() <= LONGEST && text.split('.').all(is_field) {
         return Ok(());
     }
-    Err(Problem::Path(text.into()))
+    Err(Problem::Path(shown(text)))
 }

@@ -65,6 +65,7 @@ fn what_is_wrong_has_a_line_and_a_remedy() {
         "bgp_neighbor_routes",
         "4: `bgp_neighbor_routes` is no name for a metric",
     );
+    check("my_proto_neighbor_routes", "my_\\u001b_\\n", "4: `my_\\u{1b}_\\n` is no name for a metric");
     check("my_proto_neighbor_routes", "my_proto_", "4: `my_proto_` is no name");
     check("my_proto_neighbor_routes", "my_proto_9", "4: `my_proto_9` is no name");
     check("my_proto_neighbor_routes", "my_proto_Routes", "4: `my_proto_Routes` is no name");
