@@ -128,12 +128,16 @@ fn a_component_of_a_third_party_is_one_like_ours() {
         router.configure(&["set protocols hello guest bob", "delete protocols hello greeting", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
     assert_eq!(router.guests(), ["hello hello, ann", "hello, bob"]);
-    // Its metrics are there like those of ours, each call being made once.
+    // Its metrics are there like those of ours; for both of them it is asked once.
     let shown = text(&router.run(&["show", "metrics", "hello"]));
     let expected = "# HELP sluice_hello_guest_asked How often somebody has asked for a guest's greeting, monitoring included.
 # TYPE sluice_hello_guest_asked counter
 sluice_hello_guest_asked_total{guest=\"ann\"} 3
 sluice_hello_guest_asked_total{guest=\"bob\"} 2
+# HELP sluice_hello_guest_info Guests, and how each is greeted; always 1.
+# TYPE sluice_hello_guest_info gauge
+sluice_hello_guest_info{greeting=\"hello hello, ann\",guest=\"ann\"} 1
+sluice_hello_guest_info{greeting=\"hello, bob\",guest=\"bob\"} 1
 # EOF
 ";
     assert!(shown.ends_with(expected), "{shown}");
