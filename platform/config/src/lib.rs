@@ -21,7 +21,8 @@
 //! * [`Schema::compare`] says what differs between two, [`Schema::change`] what a component has to be told of it, and
 //!   [`Schema::cost`] what that costs a running router,
 //! * [`steps`] leads from one to another by the text of what differs,
-//! * [`package`] reads what extends the router, [`metrics`] the metrics that it brings, [`upgrade`] says what another schema means for a configuration.
+//! * [`package`] reads what extends the router, [`metrics`] the metrics that it brings, [`upgrade`] says what another schema means for
+//!   a configuration.
 
 mod bind;
 mod change;
