@@ -188,11 +188,16 @@ fn hurt_from_to(victim: &str, [before, after]: &[Configured; 2]) {
         }
         commit(&lab, after);
         let mut is_hurt = false;
-        let seen = steps.follow(|number, _| {
+        let seen = steps.follow(|number, step| {
             if number == hurt_at {
                 // It may be starting anew just now.
                 if let Some(pid) = lab.pid(victim).filter(|pid| *pid > 0) {
                     lab.kill(pid);
+                    if step == "store" && victim != "manager" {
+                        // Its next life is there before it is known which configuration holds.
+                        let is_there = || lab.pid(victim).is_some_and(|next| next != pid && next != 0);
+                        assert!(until(Duration::from_secs(30), is_there), "{to}: it does not come back");
+                    }
                 }
                 is_hurt = true;
             }

@@ -219,10 +219,15 @@ impl ManagerShell {
         let mut outcome = None;
         while outcome.is_none() {
             for output in std::mem::take(&mut out) {
+                // Who dies from here on hears when it is stored what holds: its death does not undo the commit any more.
+                let _storing = match output {
+                    Output::Store => Some(self.storing.lock().await),
+                    _ => None,
+                };
                 self.stepping.reached(&name(&output)).await;
                 match (output, &to_store) {
                     (Output::Done(done), _) => outcome = Some(done),
-                    // Others are served meanwhile. Who dies starts with the one or the other, and hears afterwards which it is.
+                    // Others are served meanwhile.
                     (Output::Store, Some(to_store)) => {
                         let stored = self.store(to_store).await;
                         self.tell_commit(Input::Stored(stored));

@@ -79,7 +79,7 @@ pub struct ManagerShell {
     /// Commits come one after the other.
     turn: tokio::sync::Mutex<()>,
     under_way: RefCell<Option<UnderWay>>,
-    /// Held while a revision is on its way to the disk.
+    /// Held from when all have taken their share until the revision is on the disk, or cannot be.
     storing: tokio::sync::Mutex<()>,
     transactions: Cell<u64>,
     stepping: stepping::Stepping,

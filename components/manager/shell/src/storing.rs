@@ -20,7 +20,6 @@ pub struct ToStore<'a> {
 impl ManagerShell {
     /// Writes the revision. When it is there it runs, and the configuration file follows.
     pub async fn store(&self, to_store: &ToStore<'_>) -> Result<(), String> {
-        let _storing = self.storing.lock().await;
         let ToStore { request, comparison } = to_store;
         let steps = self.steps_to(&request.after, comparison);
         let until = request.confirm_within.map(|within| {
