@@ -375,7 +375,11 @@ impl ManagerShell {
 
     async fn roll_back_to(self: &Rc<Self>, back: u64) -> Result<(), String> {
         let (_, text) = self.revisions.borrow().read(back).map_err(|e| e.to_string())?;
-        let after = self.model.schema.read(&format!("revision {back}"), &text).map_err(|e| e.to_string())?;
+        let after = self
+            .model
+            .schema
+            .read(&format!("revision {back}"), &text)
+            .map_err(|e| e.without_line().to_string())?;
         let request = Request {
             after,
             user: "sluice".into(),

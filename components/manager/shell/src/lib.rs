@@ -364,7 +364,7 @@ impl ManagerShell {
         let shown = file.display().to_string();
         let read = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"));
         let tree = read.and_then(|text| {
-            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.to_string())?;
+            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.without_line().to_string())?;
             Ok((text, tree))
         });
         let (text, after) = match tree {
