@@ -15,7 +15,7 @@ pub const PATIENCE: Duration = Duration::from_secs(75);
 const UNSHARE: [&str; 6] = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// Nothing that is written in the usual places is left on the machine.
-const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && cp -a /etc /run/.etc && \
+const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && cp -a /etc /run/.etc && \
     mount --bind /run/.etc /etc && mkdir -p /etc/sluice && mount -t tmpfs tmpfs /var/lib && ip link set lo up\n";
 
 /// What a command's output ends with, before its status.
