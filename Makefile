@@ -27,7 +27,7 @@ demo: build
 
 test: setup
 	$(CARGO) build --release --locked -p sluice
-	$(CARGO) test --workspace --locked
+	$(CARGO) test --workspace --locked --no-fail-fast
 	cd sdk/python && SLUICE=$(abspath target/release/sluice) python3 -m unittest discover -s tests
 
 lint:

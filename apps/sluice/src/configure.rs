@@ -52,9 +52,12 @@ pub fn mode(values: &Values, otherwise: pb::EditMode) -> pb::EditMode {
     }
 }
 
+/// Who this is, for the revision: by the system's word, not the environment's; behind `sudo` the one who called it.
 fn user() -> String {
-    let named = std::env::var("SUDO_USER").or_else(|_| std::env::var("USER"));
-    named.unwrap_or_else(|_| format!("uid {}", nix::unistd::getuid()))
+    let uid = nix::unistd::getuid();
+    let called_by = std::env::var("SUDO_USER").ok().filter(|_| uid.is_root());
+    let known = || nix::unistd::User::from_uid(uid).ok().flatten().map(|user| user.name);
+    called_by.or_else(known).unwrap_or_else(|| format!("uid {uid}"))
 }
 
 fn mode_name(mode: pb::EditMode) -> &'static str {

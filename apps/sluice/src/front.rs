@@ -51,8 +51,9 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
         _ if roots.contains(&first) => {}
         [] => {
             return Err(Failure::usage(format!(
-                "unknown command `{first}`; expected one of {}",
-                roots.join(", ")
+                "unknown command `{first}`; expected one of {}{}",
+                roots.join(", "),
+                sluice_cli::meant(&first, &roots)
             )));
         }
         [one] if tools.contains(one) => {

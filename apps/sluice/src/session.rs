@@ -3,6 +3,7 @@
 use crate::connect;
 use crate::flags::Flags;
 use crate::output::Failure;
+use crate::show::configuration;
 use sluice_cli::package::PackageCommand;
 use sluice_cli::render::at;
 use sluice_cli::{Grammar, Live, builtin};
@@ -143,6 +144,21 @@ impl Session {
         let mut grammar = builtin::operational();
         grammar.commands.extend(self.packages().await.commands.iter().map(|p| p.command.clone()));
         grammar
+    }
+
+    /// The name that the configuration gives to the router; none if it gives none, or the router does not answer at once.
+    pub async fn host_name(&self) -> Option<String> {
+        let router = self.quick_router().await?;
+        let client = manager::ConfigurationClient::new(&router, "manager").with_deadline(COMPLETION_DEADLINE);
+        let request = manager::ShowRequest {
+            which: Some(configuration::back(0)),
+            path: vec!["system".into()],
+            form: manager::Form::Json.into(),
+            offset: 0,
+        };
+        let reply = client.show(request).await.ok()?;
+        let shown: serde_json::Value = serde_json::from_str(&reply.text).ok()?;
+        shown["host-name"].as_str().map(Into::into)
     }
 
     /// Live values; none if the router does not answer at once.

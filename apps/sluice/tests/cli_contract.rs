@@ -342,8 +342,8 @@ fn events(router: &Router) {
     child.kill().unwrap();
     child.wait().unwrap();
     // A process that dies is told by the manager, and the one that takes its place is followed too.
-    let (mut child, lines) = follow(&["monitor", "processes", "last", "1"]);
-    let lines = lines.skip(1);
+    let (mut child, mut lines) = follow(&["monitor", "processes", "last", "1"]);
+    assert!(lines.next().is_some());
     let processes = router.value(&["show", "processes"]);
     let all = processes["processes"].as_array().unwrap();
     let pid = all.iter().find(|p| p["component"] == "static").unwrap()["pid"].to_string();

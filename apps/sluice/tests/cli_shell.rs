@@ -14,7 +14,7 @@ const TOPOLOGY: &str = "
 [nodes.left]
 daemon = 'sluice'
 config = '''
-system { host-name a; }
+system { host-name left; }
 protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-as 64501; passive; } } }
 '''
 ";
@@ -31,7 +31,7 @@ impl Shell {
         command.env("PAGER", "cat").env("NO_COLOR", "1").env_remove("SLUICE_PAGER");
         let mut shell = Shell(spawn_command(command, Some(PATIENCE)).unwrap());
         shell.sees("`help` tells more");
-        shell.sees("sluice> ");
+        shell.sees("left> ");
         shell
     }
 
@@ -76,41 +76,46 @@ fn at_a_terminal() {
     shell.sees("<address>");
     shell.sees("10.1.0.2");
     shell.sees("<Enter>");
-    shell.sees("sluice> ");
+    shell.sees("left> ");
     // Tab writes what is unambiguous.
     shell.types("\t\r");
     shell.sees("neighbor 10.1.0.2 AS 64501");
-    shell.sees("sluice> ");
-    let count = shell.line("sh proc | match running | count", "sluice> ");
+    shell.sees("left> ");
+    let count = shell.line("sh proc | match running | count", "left> ");
     assert!(count.contains("4 lines"), "{count}");
-    let json = shell.line("show version | json", "sluice> ");
+    let json = shell.line("show version | json", "left> ");
     assert!(json.contains("\"program\""), "{json}");
-    let wrong = shell.line("show frob", "sluice> ");
+    let wrong = shell.line("show frob", "left> ");
     assert!(wrong.contains("unknown word `frob`"), "{wrong}");
 
     // A change, from the schema's help to a commit.
-    shell.line("configure", "sluice# ");
+    shell.line("configure", "left# ");
     shell.types("set protocols bgp neighbor 10.1.0.2 hold-time ?");
     shell.sees("seconds, default 90");
-    shell.sees("sluice# ");
-    shell.line("30", "sluice# ");
+    shell.sees("left# ");
+    shell.line("30", "left# ");
     shell.line("edit protocols bgp neighbor 10.1.0.2", "[edit protocols bgp neighbor 10.1.0.2]");
-    shell.sees("sluice# ");
-    shell.line("set password hunter2", "sluice# ");
-    let shown = shell.line("show", "sluice# ");
+    shell.sees("left# ");
+    shell.line("set password hunter2", "left# ");
+    let shown = shell.line("show", "left# ");
     assert!(shown.contains("hold-time 30;") && !shown.contains("hunter2"), "{shown}");
-    let compared = shell.line("compare", "sluice# ");
+    let compared = shell.line("compare", "left# ");
     assert!(compared.contains("+  hold-time 30;"), "{compared}");
-    let committed = shell.line("commit comment \"from the shell\"", "sluice# ");
+    let committed = shell.line("commit comment \"from the shell\"", "left# ");
     assert!(committed.contains("committed as revision 2"), "{committed}");
     shell.line("up", "[edit protocols bgp]");
-    shell.sees("sluice# ");
-    let run = shell.line("run show revisions", "sluice# ");
+    shell.sees("left# ");
+    let run = shell.line("run show revisions", "left# ");
     assert!(run.contains("from the shell"), "{run}");
-    let wrong = shell.line("set frob", "sluice# ");
+    let wrong = shell.line("set frob", "left# ");
     assert!(wrong.contains("unknown statement `frob`"), "{wrong}");
     shell.line("top", "[edit]");
-    shell.sees("sluice# ");
+    shell.sees("left# ");
+    // Its name, in front of every line, is what runs.
+    shell.line("set system host-name r7", "left# ");
+    shell.line("commit", "r7# ");
+    shell.line("delete system", "r7# ");
+    shell.line("commit", "sluice# ");
     shell.line("exit", "sluice> ");
     shell.types("quit\r");
     shell.0.exp_eof().unwrap();

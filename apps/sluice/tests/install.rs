@@ -35,7 +35,23 @@ fn everything_is_below_destdir_and_prefix() {
     holds("share/bash-completion/completions/sluice", "complete -F");
     holds("share/zsh/site-functions/_sluice", "#compdef sluice");
     holds("share/fish/vendor_completions.d/sluice.fish", "complete -c sluice");
+    holds("lib/systemd/system/sluice.service", "ExecStart=/opt/router/bin/sluice start");
     assert!(!root.join("share/man/man1/sluice-gone.1").exists());
+}
+
+/// systemd takes the unit, and has nothing to say about it.
+#[test]
+fn the_unit_is_valid() {
+    if Command::new("systemd-analyze").arg("--version").output().is_err() {
+        return println!("skipped: the_unit_is_valid: systemd is not installed");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let prefix = folder.path().display().to_string();
+    assert!(install(SLUICE, Path::new(""), &prefix).status.success());
+    let unit = folder.path().join("lib/systemd/system/sluice.service");
+    let output = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && !said.contains("sluice.service"), "{said}");
 }
 
 #[test]

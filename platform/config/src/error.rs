@@ -120,8 +120,8 @@ pub enum SchemaError {
     },
 }
 
-/// What was probably meant by a word: the nearest of `names`, if one is near.
-pub(crate) fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
+/// What was probably meant by a word, as a question: the nearest of `names`, if one is near.
+pub fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     let allowed = 1 + word.chars().count() / 4;
     let found = names.map(|name| (distance(word, name), name)).filter(|(far, _)| *far <= allowed).min()?;
     Some(format!("did you mean `{}`?", found.1))

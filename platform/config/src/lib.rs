@@ -44,7 +44,7 @@ mod yang;
 
 pub use bind::HIDDEN;
 pub use compare::Comparison;
-pub use error::{ConfigError, Place, SchemaError};
+pub use error::{ConfigError, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
 pub use schema::{Module, Schema};

@@ -75,13 +75,16 @@ impl ServerConnection {
         self.shared.running.borrow().len() >= MAX_RUNNING || self.shared.out.len() >= MAX_REPLIES
     }
 
-    /// Handles the frames that are there, until a limit is reached.
-    fn process(&mut self) {
+    /// Handles the frames that are there, until a limit is reached; returns whether the turn is over before they are.
+    fn process(&mut self, turn: &mut Turn) -> bool {
         while !self.closing && !self.full() {
             let (frame, size) = match frame::decode(self.input.data()) {
                 Ok(Some(found)) => found,
-                Ok(None) => return,
-                Err(e) => return self.close(&XrlError::Protocol(e.to_string())),
+                Ok(None) => return false,
+                Err(e) => {
+                    self.close(&XrlError::Protocol(e.to_string()));
+                    return false;
+                }
             };
             let result = if self.greeted {
                 dispatch(frame, &mut self.bound, &self.registry, &self.shared, self.context)
@@ -90,10 +93,13 @@ impl ServerConnection {
                 greeting(frame)
             };
             self.input.consume(size);
-            if let Err(e) = result {
-                self.close(&e);
+            match result {
+                Err(e) => self.close(&e),
+                Ok(()) if turn.has_time_after(size) => {}
+                Ok(()) => return true,
             }
         }
+        false
     }
 
     fn close(&mut self, why: &XrlError) {
@@ -124,7 +130,7 @@ impl ServerConnection {
         self.shared.out.task_runs(cx);
         let mut turn = Turn::begin();
         while turn.goes_on() {
-            self.process();
+            let is_over = self.process(&mut turn);
             let flushed = self.shared.out.flush(&self.stream, cx)?;
             if self.closing {
                 return Ok(if flushed { Poll::Ready(()) } else { Poll::Pending });
@@ -133,6 +139,9 @@ impl ServerConnection {
                 // Woken by the socket that takes replies again, by a handler that ends, or by the caller's end.
                 self.watch_for_hangup();
                 return Ok(if self.shared.hung_up.get() { Poll::Ready(()) } else { Poll::Pending });
+            }
+            if is_over {
+                break;
             }
             match self.input.fill(&self.stream, cx)? {
                 None => return Ok(Poll::Pending),

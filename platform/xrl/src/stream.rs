@@ -74,6 +74,8 @@ impl Stream {
 pub(crate) struct Turn {
     begin: Instant,
     reads: usize,
+    /// Octets of frames since it was last looked how long the turn has been.
+    octets: usize,
 }
 
 impl Turn {
@@ -81,9 +83,21 @@ impl Turn {
     const READS: usize = 16;
     /// Time after which a turn is over, for calls that are work.
     const TIME: Duration = Duration::from_millis(1);
+    /// Octets of frames after which it is looked at the clock: calls that are much work are long.
+    const LOOK: usize = 4096;
 
     pub(crate) fn begin() -> Self {
-        Turn { begin: Instant::now(), reads: 0 }
+        Turn { begin: Instant::now(), reads: 0, octets: 0 }
+    }
+
+    /// A frame of so many octets was handled; whether there is time for one more.
+    pub(crate) fn has_time_after(&mut self, octets: usize) -> bool {
+        self.octets += octets;
+        if self.octets < Self::LOOK {
+            return true;
+        }
+        self.octets = 0;
+        self.begin.elapsed() < Self::TIME
     }
 
     /// Whether there is time for one more read.

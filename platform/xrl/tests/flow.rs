@@ -6,6 +6,7 @@ mod support;
 use std::rc::Rc;
 use std::time::Duration;
 
+use prost::Message;
 use sluice_xrl::frame::{self, Bind, Frame, Kind};
 use sluice_xrl::{MAX_REPLIES, MAX_RUNNING};
 use support::*;
@@ -90,9 +91,34 @@ fn a_receiver_that_does_not_read_stops_its_senders() {
     });
 }
 
+#[test]
+fn long_calls_that_came_together_do_not_hold_up_the_others() {
+    run(async |world| {
+        let router = world.router().await;
+        let (noter, _handle) = noter(&router, echo()).await;
+        noter.work.set(Duration::from_millis(3));
+        let (path, key) = resolved(&world, "Note").await;
+        let mut octets = hello_and_bind(key, "Note");
+        // A member that nobody knows makes a call long.
+        let mut body = note(1, 0).encode_to_vec();
+        body.extend_from_slice(&[0x7a, 0x80, 0x20]);
+        body.resize(body.len() + 4096, 0);
+        const CALLS: usize = 12;
+        (0..CALLS as u32).for_each(|sequence| octets.extend(call(sequence + 1, &body)));
+        let mut stream = UnixStream::connect(path).await.unwrap();
+        stream.write_all(&octets).await.unwrap();
+        // What somebody else sees each time that it is his turn.
+        let mut seen = std::collections::BTreeSet::new();
+        while seen.last() != Some(&CALLS) {
+            seen.insert(noter.notes.borrow().len());
+            tokio::task::yield_now().await;
+        }
+        assert!(seen.len() > CALLS / 2, "{seen:?}");
+    });
+}
+
 /// Registers the target `deaf` by hand, octet by octet, and keeps its connection open.
 async fn register_deaf(mut stream: UnixStream, address: &str) {
-    use prost::Message;
     use sluice_xrl::idl::finder::v1::*;
     let methods = vec![MethodOffer { name: "Echo".to_owned(), families: vec![] }];
     let register = RegisterRequest {

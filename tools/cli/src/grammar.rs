@@ -2,6 +2,7 @@
 
 use crate::kind::{Kind, Live};
 use crate::line::{Line, Word, split};
+use sluice_config::nearest;
 use std::collections::BTreeMap;
 
 /// A word of a command, with help.
@@ -105,7 +106,7 @@ pub struct Read<'g> {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Misread {
     /// No command goes on with this word.
-    #[error("unknown word `{word}`{}", one_of(.expected))]
+    #[error("unknown word `{word}`{}{}", one_of(.expected), meant(.word, .expected))]
     Unknown {
         /// The word.
         word: String,
@@ -147,6 +148,12 @@ fn one_of(words: &[String]) -> String {
         [one] => format!("; expected {one}"),
         many => format!("; expected one of {}", many.join(", ")),
     }
+}
+
+/// Behind what is expected: the question whether one of these words was meant, if one is near.
+pub fn meant(word: &str, expected: &[String]) -> String {
+    let question = nearest(word, expected.iter().map(String::as_str));
+    question.map(|question| format!("; {question}")).unwrap_or_default()
 }
 
 /// Something that may stand at the cursor.

@@ -21,6 +21,8 @@ pub mod statement;
 mod tests;
 
 pub use filter::{FilterError, Filters, filters_offer};
-pub use grammar::{Argument, Candidate, Choice, Command, Grammar, Keyword, Misread, Offer, Read, Values};
+pub use grammar::{
+    Argument, Candidate, Choice, Command, Grammar, Keyword, Misread, Offer, Read, Values, meant,
+};
 pub use kind::{Kind, Live};
 pub use line::{Line, Word, quoted, split};

@@ -58,6 +58,7 @@ fn what_is_wrong_says_what_could_be() {
         matches!(grammar.read(&words("co")), Err(Misread::Ambiguous { candidates, .. }) if candidates.len() == 3)
     );
     assert!(meant(&grammar, "show frob").starts_with("unknown word `frob`; expected one of bgp, "));
+    assert!(meant(&grammar, "show bpg").ends_with("; did you mean `bgp`?"));
     assert!(meant(&grammar, "show").starts_with("incomplete command; expected one of bgp, "));
     assert!(meant(&grammar, "").starts_with("incomplete command"));
 }

@@ -245,7 +245,8 @@ fn start_pager() -> Option<Child> {
     let mut words = line.split_whitespace();
     let program = words.next().filter(|p| *p != "cat")?;
     let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::piped());
+    // What is shown may come from a neighbour, and who may only look at the router is not to get a shell out of `less`.
+    command.args(words).stdin(Stdio::piped()).env("LESSSECURE", "1");
     if std::env::var_os("LESS").is_none() {
         // Ends by itself where everything fits, keeps colours, leaves the text on the screen.
         command.env("LESS", "FRX");

@@ -126,7 +126,7 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
         "sluice {}: `?` says what may follow, Tab completes, `help` tells more",
         env!("CARGO_PKG_VERSION")
     );
-    reader.prompt(state.prompt());
+    reader.prompt(state.prompt().await);
     let mut renewal = tokio::time::interval(std::time::Duration::from_secs(5));
     loop {
         let ask = tokio::select! {
@@ -140,7 +140,7 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
             Some(Ask::Complete(text)) => reader.answer(state.complete(&text).await),
             Some(Ask::Help(text)) => {
                 print_help(&state.complete(&text).await);
-                reader.prompt(state.prompt());
+                reader.prompt(state.prompt().await);
             }
             Some(Ask::Line(line)) => {
                 reader.remember(&line, state.may_be_kept(&line).await);
@@ -154,7 +154,7 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
                 if matches!(verdict, Verdict::Quit) {
                     break;
                 }
-                reader.prompt(state.prompt());
+                reader.prompt(state.prompt().await);
             }
             None => break,
         }

@@ -58,14 +58,15 @@ impl State {
         Ok(())
     }
 
-    /// What stands before the next line.
-    pub fn prompt(&self) -> String {
+    /// What stands before the next line, with the name that the router has by now.
+    pub async fn prompt(&self) -> String {
+        let name = self.session.host_name().await.unwrap_or_else(|| "sluice".into());
         match &self.editing {
-            None => "sluice> ".into(),
+            None => format!("{name}> "),
             Some((editing, _)) => {
                 let path = editing.path();
                 let path = if path.is_empty() { String::new() } else { format!(" {}", path.join(" ")) };
-                format!("[edit{path}]\nsluice# ")
+                format!("[edit{path}]\n{name}# ")
             }
         }
     }

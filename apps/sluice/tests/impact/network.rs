@@ -21,6 +21,9 @@ pub const NEIGHBORS: [&str; 4] = [OUTER4, OUTER6, INNER4, INNER6];
 
 /// How long nothing must happen to say that nothing happens.
 const QUIET: Duration = Duration::from_millis(400);
+/// The same after a session began or ended: a neighbour that was about to connect itself, as it does after a second, still takes
+/// that back.
+const QUIET_SESSIONS: Duration = Duration::from_millis(1500);
 
 /// The configuration, a statement each.
 pub const BASE: &[&str] = &[
@@ -119,6 +122,8 @@ pub struct Network {
     pub lab: RouterLab,
     /// Whether the outer neighbour has another configuration than at first.
     is_partner_changed: RefCell<bool>,
+    /// The beginnings and ends of connections and sessions in the capture, and when there was last one more.
+    sessions: RefCell<(usize, Instant)>,
 }
 
 impl Network {
@@ -137,7 +142,11 @@ impl Network {
         monitor.args(["-o", "monitor", "label", "link", "address", "route", "nexthop"]);
         monitor.stdout(std::fs::File::create(dir.join("kernel.log")).unwrap()).stderr(Stdio::null());
         lab.lab.spawn("sluice", "monitor", monitor).unwrap();
-        let network = Network { lab, is_partner_changed: RefCell::new(false) };
+        let network = Network {
+            lab,
+            is_partner_changed: RefCell::new(false),
+            sessions: RefCell::new((0, Instant::now())),
+        };
         assert!(network.settle(&BTreeSet::new()), "never quiet: {}\n{}", network.summary(), network.log());
         let heard = || network.packets().iter().any(|p| p.what == What::Keepalive);
         assert!(network.until(heard), "nothing is captured");
@@ -244,11 +253,19 @@ impl Network {
                 let neighbor = if is_neighbor(p.from) { p.from } else { p.to };
                 p.what != What::Keepalive && !down.contains(&neighbor.to_string())
             };
-            let seen = (self.packets().iter().filter(counts).count(), self.events().len());
+            let packets = self.packets();
+            let seen = (packets.iter().filter(counts).count(), self.events().len());
             if last.0 != seen {
                 last = (seen, Instant::now());
             }
-            last.1.elapsed() >= QUIET && self.is_up(down) && self.lab.ready()
+            let is_session = |p: &&Packet| matches!(p.what, What::Session | What::Connect);
+            let sessions = packets.iter().filter(counts).filter(is_session).count();
+            self.sessions.replace_with(|last| match last.0 == sessions {
+                true => *last,
+                false => (sessions, Instant::now()),
+            });
+            let is_quiet = last.1.elapsed() >= QUIET && self.sessions.borrow().1.elapsed() >= QUIET_SESSIONS;
+            is_quiet && self.is_up(down) && self.lab.ready()
         })
     }
 

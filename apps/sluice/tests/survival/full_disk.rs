@@ -2,21 +2,18 @@
 //!
 //! The run-time folder lies on a small file system in a mount namespace of its own, which ends with the router.
 
+use crate::feed::{FEED, fed, feed_of};
 use crate::router_lab::{Count, RouterLab, SLUICE, possible, runs, share};
-use sluice_lab::Topology;
 use sluice_load::RoutingTable;
-use sluice_load::bird::Feed;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::RwLockReadGuard;
 
 const ROUTES: usize = 300;
 const WHOLE: Count = Count { v4: ROUTES, v6: 0 };
-const FEED: &str = "10.1.0.2";
 
 const TOPOLOGY: &str = "
-[nodes.feed]
-daemon = 'bird'
 [nodes.sluice]
 forwarding = true
 files = { 'router.conf' = '''
@@ -26,11 +23,6 @@ protocols bgp {
     neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; }
 }
 ''' }
-[[links]]
-a = 'sluice:feed'
-b = 'feed:sluice'
-a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
 ";
 
 /// Makes the file system, with these options, and becomes the rest of the words.
@@ -40,16 +32,7 @@ const ON_A_SMALL_DISK: &str = "mount -t tmpfs -o \"$2\" disk \"$1\" && shift 2 &
 fn lab() -> RouterLab {
     let prefixes = (0..ROUTES).map(|i| format!("20.{}.{}.0/24", i / 256, i % 256));
     let table = RoutingTable::with_made_up_paths(prefixes.map(|p| (p.parse().unwrap(), None)));
-    let feed = Feed {
-        router_id: FEED,
-        local_as: 64501,
-        local: (FEED, "2001:db8:1::2"),
-        neighbor: ("10.1.0.1", 64500),
-        table: &table,
-    };
-    let mut topology: Topology = TOPOLOGY.parse().unwrap();
-    topology.nodes.get_mut("feed").unwrap().config = Some(feed.config());
-    RouterLab::up(&topology, Path::new(SLUICE))
+    RouterLab::up(&fed(TOPOLOGY, feed_of(&table).config()), Path::new(SLUICE))
 }
 
 fn disk(lab: &RouterLab) -> PathBuf {
@@ -117,6 +100,20 @@ impl RouterLab {
     }
 }
 
+/// A router with the table, on a disk of its own, and the share of the machine that it runs on.
+fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+    let share = share();
+    if !possible(test) {
+        return None;
+    }
+    let mut lab = lab();
+    let mut command = on_a_new_disk(&lab, "size=256k");
+    command.args(start_words(&lab));
+    start(&mut lab, command);
+    lab.until("the table is in the kernel", |l| l.kernel() == WHOLE);
+    Some((lab, share))
+}
+
 #[test]
 fn a_start_without_space() {
     let _share = share();
@@ -144,15 +141,7 @@ fn a_start_without_space() {
 /// The disk is full while processes die. What can be taken over once there is space again is taken over.
 #[test]
 fn the_disk_fills_while_the_router_runs() {
-    let _share = share();
-    if !possible("the_disk_fills_while_the_router_runs") {
-        return;
-    }
-    let mut lab = lab();
-    let mut command = on_a_new_disk(&lab, "size=256k");
-    command.args(start_words(&lab));
-    start(&mut lab, command);
-    lab.until("the table is in the kernel", |l| l.kernel() == WHOLE);
+    let Some((mut lab, _share)) = converged("the_disk_fills_while_the_router_runs") else { return };
     lab.fill_the_disk();
     for component in ["rib", "fea", "bgp"] {
         lab.replaced(component);
@@ -175,15 +164,7 @@ fn the_disk_fills_while_the_router_runs() {
 /// successor either.
 #[test]
 fn a_process_that_nobody_knows_of_ends() {
-    let _share = share();
-    if !possible("a_process_that_nobody_knows_of_ends") {
-        return;
-    }
-    let mut lab = lab();
-    let mut command = on_a_new_disk(&lab, "size=256k");
-    command.args(start_words(&lab));
-    start(&mut lab, command);
-    lab.until("the table is in the kernel", |l| l.kernel() == WHOLE);
+    let Some((mut lab, _share)) = converged("a_process_that_nobody_knows_of_ends") else { return };
     let rib = lab.pid("rib").unwrap();
     lab.fill_the_disk();
     let unknown = lab.replaced("bgp");

@@ -1,18 +1,17 @@
 //! A router with the Internet's table while packets cross it: every process is killed in turn, and what the neighbour withdraws
 //! while the process is dead is gone afterwards; then every process is replaced by a new one, and nobody notices.
 
+use crate::feed::{FEED, feed_of};
 use crate::router_lab::{Count, RouterLab, SLUICE, alone, possible, routes};
 use crate::traffic::Traffic;
 use sluice_base::IpPrefix;
 use sluice_lab::Topology;
-use sluice_load::bird::Feed;
 use sluice_load::{Announcement, RoutingTable, source};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-const FEED: &str = "10.1.0.2";
 /// Processes in the order in which they are killed.
 const VICTIMS: [&str; 4] = ["bgp", "rib", "fea", "manager"];
 /// Routes of each family that the feed withdraws while a process is dead.
@@ -108,14 +107,7 @@ impl Plan {
 
     /// The feed's configuration: what is withdrawn at once is a protocol of each family.
     fn config(&self) -> String {
-        let feed = Feed {
-            router_id: FEED,
-            local_as: 64501,
-            local: (FEED, "2001:db8:1::2"),
-            neighbor: ("10.1.0.1", 64500),
-            table: &self.stays,
-        };
-        let mut text = feed.config();
+        let mut text = feed_of(&self.stays).config();
         for (victim, part) in VICTIMS.iter().zip(&self.withdrawn) {
             for (family, all) in [("ipv4", &part.v4), ("ipv6", &part.v6)] {
                 writeln!(text, "protocol static {victim}_{family} {{ {family};").unwrap();

@@ -5,6 +5,7 @@
 
 mod changed_configuration;
 mod commit_steps;
+mod feed;
 mod full_disk;
 mod full_table;
 mod refused_starts;

@@ -1,21 +1,17 @@
 //! A router with a small table: processes that die, a peer that flaps beside one that sends garbage, a link that goes down.
 
+use crate::feed::{FEED, fed, feed_of};
 use crate::router_lab::{Count, RouterLab, SLUICE, possible, share};
-use sluice_lab::Topology;
 use sluice_load::RoutingTable;
-use sluice_load::bird::Feed;
 use std::path::Path;
 use std::sync::RwLockReadGuard;
 
 /// Routes of the feed, of each family.
 const ROUTES: usize = 1500;
-pub const FEED: &str = "10.1.0.2";
 /// The feed's table, and the static route.
 pub const WHOLE: Count = Count { v4: ROUTES + 1, v6: ROUTES };
 
 const TOPOLOGY: &str = "
-[nodes.feed]
-daemon = 'bird'
 [nodes.stranger]
 [nodes.sluice]
 daemon = 'sluice'
@@ -30,11 +26,6 @@ protocols {
     static { route 192.0.2.0/24 discard; }
 }
 '''
-[[links]]
-a = 'sluice:feed'
-b = 'feed:sluice'
-a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
 [[links]]
 a = 'sluice:stranger'
 b = 'stranger:sluice'
@@ -58,16 +49,7 @@ pub fn converged_with(test: &str, program: &Path) -> Option<(RouterLab, RwLockRe
         [format!("20.{high}.{low}.0/24"), format!("2001:db8:{:x}::/48", 0x1000 + i)]
     });
     let table = RoutingTable::with_made_up_paths(prefixes.map(|p| (p.parse().unwrap(), None)));
-    let feed = Feed {
-        router_id: FEED,
-        local_as: 64501,
-        local: (FEED, "2001:db8:1::2"),
-        neighbor: ("10.1.0.1", 64500),
-        table: &table,
-    };
-    let mut topology: Topology = TOPOLOGY.parse().unwrap();
-    topology.nodes.get_mut("feed").unwrap().config = Some(feed.config());
-    let lab = RouterLab::up(&topology, program);
+    let lab = RouterLab::up(&fed(TOPOLOGY, feed_of(&table).config()), program);
     lab.until("the table is in the kernel", |l| l.kernel() == WHOLE);
     Some((lab, share))
 }

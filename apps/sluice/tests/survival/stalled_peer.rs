@@ -1,10 +1,10 @@
 //! A peer that brings its session up and then never reads again: the others do not feel it, it costs no memory, and when it falls
 //! silent too its hold time ends it.
 
+use crate::feed::{fed, feed_of};
 use crate::router_lab::{RouterLab, SLUICE, possible, share};
 use sluice_lab::Topology;
 use sluice_load::RoutingTable;
-use sluice_load::bird::Feed;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -18,8 +18,6 @@ const GROWTH: u64 = 8 << 20;
 const STALLED: &str = "10.3.0.2";
 
 const TOPOLOGY: &str = "
-[nodes.feed]
-daemon = 'bird'
 [nodes.witness]
 daemon = 'bird'
 config = '''
@@ -45,11 +43,6 @@ protocols bgp {
 }
 '''
 [[links]]
-a = 'sluice:feed'
-b = 'feed:sluice'
-a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
-b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
-[[links]]
 a = 'sluice:witness'
 b = 'witness:sluice'
 a_addresses = ['10.2.0.1/24']
@@ -64,16 +57,7 @@ b_addresses = ['10.3.0.2/24']
 fn topology() -> Topology {
     let prefixes = (0..ROUTES).map(|i| format!("20.{}.{}.0/24", i / 256, i % 256));
     let table = RoutingTable::with_made_up_paths(prefixes.map(|p| (p.parse().unwrap(), None)));
-    let feed = Feed {
-        router_id: "10.1.0.2",
-        local_as: 64501,
-        local: ("10.1.0.2", "2001:db8:1::2"),
-        neighbor: ("10.1.0.1", 64500),
-        table: &table,
-    };
-    let mut topology: Topology = TOPOLOGY.parse().unwrap();
-    topology.nodes.get_mut("feed").unwrap().config = Some(feed.config());
-    topology
+    fed(TOPOLOGY, feed_of(&table).config())
 }
 
 /// The peer; killed with the test.

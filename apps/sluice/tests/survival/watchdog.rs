@@ -1,7 +1,8 @@
 //! Who is stuck is started anew and who is busy is not; who dies too often is tried seldom; where the memory of a dead one is.
 
+use crate::feed::FEED;
 use crate::router_lab::{RouterLab, SLUICE, possible, program_with, runs, share};
-use crate::small_table::{FEED, WHOLE, converged_with, rib_is_whole};
+use crate::small_table::{WHOLE, converged_with, rib_is_whole};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;

@@ -14,6 +14,7 @@ mod lockout;
 mod processes;
 mod revisions;
 mod service;
+mod service_manager;
 mod starting;
 mod starting_again;
 mod state;
@@ -80,6 +81,7 @@ pub struct ManagerShell {
     /// The text that was shown last, for its next page.
     shown: RefCell<Option<configuration_service::Shown>>,
     started: Instant,
+    service_manager: service_manager::ServiceManager,
     stopped: Notify,
 }
 
@@ -162,6 +164,7 @@ async fn serve(
             shown: RefCell::new(None),
             options,
             started: Instant::now(),
+            service_manager: service_manager::ServiceManager::default(),
             stopped: Notify::new(),
         }
     });
@@ -179,6 +182,7 @@ async fn serve(
     shell.adopt(adopted);
     shell.want();
     tokio::task::spawn_local(watching::watch(Rc::clone(&shell)));
+    tokio::task::spawn_local(service_manager::follow(Rc::clone(&shell)));
     let unconfirmed = shell.revisions.borrow().unconfirmed();
     if let Some(unconfirmed) = unconfirmed {
         shell.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
@@ -204,7 +208,10 @@ impl ManagerShell {
             }
             Output::Kill(class) => self.processes.kill(&class),
             Output::AllStopped => self.stopped.notify_one(),
-            Output::Event(event) => report(&event),
+            Output::Event(event) => {
+                report(&event);
+                self.service_manager.look();
+            }
         }
     }
 
@@ -390,6 +397,12 @@ impl ManagerShell {
         }
     }
 
+    /// Ends all components, the last one of which ends the manager.
+    fn stop(self: &Rc<Self>) {
+        self.service_manager.stopping();
+        self.driver.input(Input::StopAll);
+    }
+
     async fn wait_for_signals(self: Rc<Self>) -> anyhow::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut term = signal(SignalKind::terminate())?;
@@ -397,8 +410,8 @@ impl ManagerShell {
         let mut hup = signal(SignalKind::hangup())?;
         loop {
             tokio::select! {
-                _ = term.recv() => self.driver.input(Input::StopAll),
-                _ = int.recv() => self.driver.input(Input::StopAll),
+                _ = term.recv() => self.stop(),
+                _ = int.recv() => self.stop(),
                 _ = hup.recv() => {
                     tokio::task::spawn_local(Rc::clone(&self).reload());
                 }

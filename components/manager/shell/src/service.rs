@@ -69,6 +69,7 @@ impl pb::Manager for Served {
         _ctx: &CallContext,
         _request: pb::StopRouterRequest,
     ) -> Result<pb::StopRouterReply, XrlError> {
+        self.service_manager.stopping();
         self.driver_later(Input::StopAll);
         Ok(pb::StopRouterReply {})
     }

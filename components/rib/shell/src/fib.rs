@@ -15,10 +15,10 @@ use tokio::sync::Notify;
 use tracing::{info, warn};
 
 /// Routes in one call. Large enough that a call costs nothing beside its routes, small enough that a fresh change does not wait
-/// long behind a full table.
-const BATCH: usize = 1024;
+/// long behind a full table, nor anybody who asks the engine something behind a call: the kernel takes some microseconds a route.
+const BATCH: usize = 256;
 /// Calls under way.
-const WINDOW: usize = 8;
+const WINDOW: usize = 32;
 /// After a restart of the RIB the engine keeps what it has until all origins have announced everything, at least this long ...
 const SETTLE: Duration = Duration::from_secs(5);
 /// ... and at most this long.

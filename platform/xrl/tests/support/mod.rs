@@ -66,6 +66,8 @@ pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<World>) -> F) {
 #[derive(Default)]
 pub struct Noter {
     pub notes: RefCell<Vec<u32>>,
+    /// How much work a note is.
+    pub work: Cell<Duration>,
     pub hanging: Cell<u32>,
     pub changed: Notify,
 }
@@ -95,6 +97,10 @@ impl Echo for Noter {
 
     async fn note(&self, _: &CallContext, request: NoteRequest) -> Result<NoteReply, XrlError> {
         self.notes.borrow_mut().push(request.number);
+        let begin = std::time::Instant::now();
+        while begin.elapsed() < self.work.get() {
+            std::hint::spin_loop();
+        }
         for _ in 0..request.yields {
             tokio::task::yield_now().await;
         }
