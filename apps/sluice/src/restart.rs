@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connect::with_router;
-use crate::output::{Failure, print_json};
+use crate::output::{Failure, counted, print_json};
 use serde_json::json;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -94,8 +94,10 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                     reply.started_ms, reply.new_pid, reply.old_pid
                 );
                 println!(
-                    "{:>7} ms  {} octets of state and {} sockets are handed over and checked",
-                    reply.handed_over_ms, reply.octets, reply.descriptors
+                    "{:>7} ms  handed over and checked: {} of state and {}",
+                    reply.handed_over_ms,
+                    counted(reply.octets, "octet", "octets"),
+                    counted(reply.descriptors, "socket", "sockets")
                 );
                 println!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version);
             }
