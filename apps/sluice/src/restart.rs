@@ -75,11 +75,18 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                 "started_ms": reply.started_ms,
                 "handed_over_ms": reply.handed_over_ms,
                 "taken_over_ms": reply.taken_over_ms,
+                "handed_over": !reply.plainly,
             })),
             false if component == "manager" => {
                 println!(
                     "manager {} goes on in process {}; its components run on",
                     reply.version, reply.new_pid
+                );
+            }
+            false if reply.plainly => {
+                println!(
+                    "{:>7} ms  {component} {} runs in process {}: it hands nothing over, so process {} ended first",
+                    reply.taken_over_ms, reply.version, reply.new_pid, reply.old_pid
                 );
             }
             false if reply.old_pid == 0 => {

@@ -12,6 +12,7 @@ mod editing;
 mod handover;
 mod lockout;
 mod processes;
+mod restarting;
 mod revisions;
 mod service;
 mod service_manager;
@@ -207,6 +208,12 @@ impl ManagerShell {
                 tokio::task::spawn_local(async move { me.terminate(&class, end).await });
             }
             Output::Kill(class) => self.processes.kill(&class),
+            Output::FallBack(class) => {
+                if let Some(binary) = self.processes.fall_back(&class) {
+                    info!(class, "{} is given up", binary.display());
+                }
+            }
+            Output::Proven(class) => self.processes.proven(&class),
             Output::AllStopped => self.stopped.notify_one(),
             Output::Event(event) => {
                 report(&event);
@@ -323,6 +330,9 @@ impl ManagerShell {
             let me = Rc::clone(self);
             let spec = Spec { class: class.clone(), needs: rights.needs };
             self.driver.input(Input::Adopt(spec));
+            if self.processes.is_on_trial(&class) {
+                self.driver.input(Input::Upgraded(class.clone()));
+            }
             self.watch(&class);
             tokio::task::spawn_local(async move {
                 let pid = me.processes.pid(&class);
