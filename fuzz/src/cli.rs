@@ -1,10 +1,14 @@
 //! The command line: what operators type, and what packages add to it.
 
 use crate::config::with_schema;
+use serde_json::{Value, json};
+use sluice_cli::metrics::{Family, samples};
 use sluice_cli::{Filters, Grammar, builtin, package, quoted, split, statement};
+use sluice_config::metrics::{self, Type};
 
 thread_local! {
     static GRAMMARS: [Grammar; 2] = [builtin::operational(), builtin::configuration()];
+    static ANSWER: Value = answer();
 }
 
 /// Lines of output that filters are tried on.
@@ -76,6 +80,63 @@ pub fn commands(octets: &[u8]) {
     }
 }
 
+/// A package's `metrics.toml`: what is taken prints lines that a reader takes, whatever is answered.
+pub fn metrics(octets: &[u8]) {
+    let text = String::from_utf8_lossy(octets);
+    // The package that its first metric says it is of.
+    let package = text.split("name = \"").nth(1).and_then(|rest| rest.split('_').next()).unwrap_or("bgp");
+    match metrics::parse(package, &text) {
+        Ok(metrics) => ANSWER.with(|answer| {
+            for metric in &metrics {
+                let (samples, troubles) = samples(metric, answer);
+                assert!(troubles.iter().all(|trouble| !trouble.to_string().is_empty()));
+                printed(&Family { samples, ..Family::of(metric) });
+            }
+        }),
+        Err(error) => assert!(error.line <= text.split('\n').count() && !error.to_string().contains('\n')),
+    }
+}
+
+/// A family's text: three kinds of remarks, then a sample a line, none twice.
+fn printed(family: &Family) {
+    let text = family.text();
+    let (remarks, rows): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("# "));
+    assert_eq!(remarks.len(), 2 + usize::from(family.unit.is_some()), "{text}");
+    assert_eq!(rows.len(), family.samples.len(), "{text}");
+    let suffix = if family.kind == Type::Counter { "_total" } else { "" };
+    let mut series: Vec<&str> = Vec::new();
+    for row in rows {
+        let (labels, value) = row.rsplit_once(' ').expect("a sample has a value");
+        assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{row}");
+        let labels = labels.strip_prefix(&format!("{}{suffix}", family.name)).expect("its name comes first");
+        assert!(labels.is_empty() || labels.starts_with('{') && labels.ends_with("\"}"), "{row}");
+        series.push(labels);
+    }
+    let all = series.len();
+    series.sort_unstable();
+    series.dedup();
+    assert_eq!(series.len(), all, "{text}");
+}
+
+/// What all our components would answer together, and what none would.
+fn answer() -> Value {
+    let messages = json!({ "update": 7, "notification": 0, "keepalive": u64::MAX });
+    let family =
+        json!({ "family": "ipv4", "prefixes_received": 1, "prefixes_sent": null, "end_of_rib": true });
+    let origin = json!({ "origin": "bgp \"\\\n", "routes": 3, "stale": -3 });
+    json!({
+        "neighbors": [{
+            "address": "2001:db8::1", "peer_as": 64500, "state": "Established", "enabled": true, "uptime_ms": 12_345,
+            "flaps": 1.5, "received": messages, "sent": null, "families": [family, family], "leaks": "many",
+        }],
+        "tables": [{ "table": 254, "family": "ipv4", "prefixes": 5, "origins": [origin, {}], "installed": [1, 2] }],
+        "processes": [{ "component": "bgp", "state": "backing off", "cpu_ms": 1 }],
+        "interfaces": { "name": "eth0", "running": true },
+        "guests": [{ "name": "ann", "asked": 2 }, { "name": "", "asked": 0 }],
+        "readiness": "odd", "uptime_ms": 5, "trouble": "", "running": 8, "version": "1", "idle": false,
+    })
+}
+
 /// Lines with all that a line can have.
 pub fn lines() -> Vec<Vec<u8>> {
     let lines = include_str!("../seeds/commands.txt");
@@ -98,5 +159,19 @@ pub fn command_files() -> Vec<Vec<u8>> {
     ];
     // Commands of their own, so that damage often hits one of an otherwise valid file.
     let pieces = files.iter().flat_map(|file| file.split_inclusive("]\n\n"));
+    files.iter().copied().chain(pieces).map(|text| text.as_bytes().to_vec()).collect()
+}
+
+/// Metrics of our packages.
+pub fn metric_files() -> Vec<Vec<u8>> {
+    let files = [
+        include_str!("../../components/manager/metrics.toml"),
+        include_str!("../../components/bgp/metrics.toml"),
+        include_str!("../../components/rib/metrics.toml"),
+        include_str!("../../components/fea/metrics.toml"),
+        include_str!("../../components/static/metrics.toml"),
+        include_str!("../../sdk/python/examples/hello/metrics.toml"),
+    ];
+    let pieces = files.iter().flat_map(|file| file.split("\n\n").skip(1));
     files.iter().copied().chain(pieces).map(|text| text.as_bytes().to_vec()).collect()
 }

@@ -100,6 +100,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "command-line", run: cli::line, seeds: cli::lines },
     Target { name: "command-path", run: cli::path, seeds: cli::paths },
     Target { name: "commands-toml", run: cli::commands, seeds: cli::command_files },
+    Target { name: "metrics-toml", run: cli::metrics, seeds: cli::metric_files },
     Target { name: "package-toml", run: kept::manifest, seeds: kept::manifests },
     Target { name: "rights-toml", run: kept::rights, seeds: kept::rights_files },
     Target { name: "revision", run: kept::revision, seeds: kept::revisions },

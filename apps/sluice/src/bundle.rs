@@ -14,11 +14,12 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Commands of the operational mode whose output goes in, with the file's name.
-const SHOWN: [(&str, &str); 12] = [
+const SHOWN: [(&str, &str); 13] = [
     ("show version", "version.json"),
     ("show processes", "processes.json"),
     ("show interfaces", "interfaces.json"),
     ("show summary", "summary.json"),
+    ("show metrics", "metrics.json"),
     ("show targets", "targets.json"),
     ("show packages", "packages.json"),
     ("show revisions", "revisions.json"),

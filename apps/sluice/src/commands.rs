@@ -2,7 +2,7 @@
 
 use crate::output::{Failure, Output};
 use crate::session::Session;
-use crate::show::{bgp, configuration, interfaces, platform, routes, targets};
+use crate::show::{bgp, configuration, interfaces, metrics, platform, routes, targets};
 use crate::{bundle, doctor, drain, monitor, one_shot, packages, status};
 use sluice_cli::Read;
 
@@ -22,6 +22,7 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         "show configuration" => configuration::show(session, values, out).await?,
         "show revisions" => platform::revisions(session, out).await?,
         "show packages" => platform::packages(session, values.text("name"), out).await?,
+        "show metrics" => metrics::show(session, values.text("component"), out).await?,
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,

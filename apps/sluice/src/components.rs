@@ -14,6 +14,9 @@ macro_rules! shipped {
     ($class:literal, commands) => {
         Some(include_str!(concat!("../../../components/", $class, "/commands.toml")))
     };
+    ($class:literal, metrics) => {
+        Some(include_str!(concat!("../../../components/", $class, "/metrics.toml")))
+    };
     ($class:literal, none) => {
         None
     };
@@ -21,17 +24,18 @@ macro_rules! shipped {
 
 macro_rules! builtin {
     ($class:literal) => {
-        builtin!($class, none, none)
+        builtin!($class, none, none, none)
     };
     ($class:literal, module) => {
-        builtin!($class, module, none)
+        builtin!($class, module, none, none)
     };
-    ($class:literal, $module:ident, $commands:ident) => {
+    ($class:literal, $module:ident, $commands:ident, $metrics:ident) => {
         Builtin {
             class: $class,
             rights: include_str!(concat!("../../../components/", $class, "/rights.toml")),
             module: shipped!($class, $module),
             commands: shipped!($class, $commands),
+            metrics: shipped!($class, $metrics),
             help: include_str!(concat!("../../../components/", $class, "/README.md")),
         }
     };
@@ -39,13 +43,15 @@ macro_rules! builtin {
 
 /// Commands of the manager, which no manager starts.
 pub const MANAGER_COMMANDS: &str = include_str!("../../../components/manager/commands.toml");
+/// Metrics of the manager.
+pub const MANAGER_METRICS: &str = include_str!("../../../components/manager/metrics.toml");
 
 /// What the manager may start.
 pub const BUILTINS: &[Builtin] = &[
-    builtin!("fea", module),
-    builtin!("rib"),
-    builtin!("bgp", module, commands),
-    builtin!("static", module),
+    builtin!("fea", module, none, metrics),
+    builtin!("rib", none, none, metrics),
+    builtin!("bgp", module, commands, metrics),
+    builtin!("static", module, none, metrics),
 ];
 
 /// Runs a component until it is told to end.

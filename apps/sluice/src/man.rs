@@ -47,6 +47,16 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         ],
     ),
     (
+        "sluice-show-metrics",
+        &[
+            (
+                "cd /var/lib/node_exporter && sluice show metrics > sluice.tmp && mv sluice.tmp sluice.prom",
+                "Hand everything to the textfile collector of node_exporter.",
+            ),
+            ("sluice show metrics bgp '|' match state=.Established", "Which sessions are up."),
+        ],
+    ),
+    (
         "sluice-configure",
         &[
             ("sluice configure", "Open the shell in the configuration mode."),

@@ -148,6 +148,21 @@ pub fn package_json(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_config::metrics;
+
+    #[test]
+    fn metrics_of_components_are_right() {
+        let example = ("hello", include_str!("../../../sdk/python/examples/hello/metrics.toml"));
+        let documents = include_str!("../../../docs/extending.md").split("```toml\n").skip(1);
+        let blocks = documents.filter_map(|rest| rest.split("```").next());
+        let documented = blocks.filter(|block| block.contains("[[metric]]")).map(|block| ("rip", block));
+        let shipped = components::BUILTINS.iter().filter_map(|b| Some((b.class, b.metrics?)));
+        let others = [("manager", components::MANAGER_METRICS), example];
+        for (package, text) in shipped.chain(others).chain(documented) {
+            let metrics = metrics::parse(package, text).unwrap_or_else(|e| panic!("{package}: {e}"));
+            assert!(!metrics.is_empty(), "{package}");
+        }
+    }
 
     #[test]
     fn what_components_ship_is_right() {

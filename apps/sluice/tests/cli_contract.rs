@@ -151,6 +151,8 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("show configuration --revision 0", "show-configuration", 0),
     ("show events", "show-events", 0),
     ("show events component bgp last 1", "show-events", 0),
+    ("show metrics", "show-metrics", 0),
+    ("show metrics bgp", "show-metrics", 0),
     ("show bgp summary", "show-bgp-summary", 0),
     ("show ip bgp summary", "show-bgp-summary", 0),
     ("show bgp neighbor", "show-bgp-neighbor", 0),
@@ -190,6 +192,7 @@ const WRONG: &[(&str, i32, &str)] = &[
     ("show bgp summary | frob", 2, "usage"),
     ("show bgp summary --timeout", 2, "usage"),
     ("show packages frob", 1, "failed"),
+    ("show metrics frob", 1, "failed"),
     ("monitor frob", 2, "usage"),
     ("rollback", 2, "usage"),
     ("rollback 4000", 1, "failed"),
@@ -216,6 +219,7 @@ fn words(line: &str) -> Vec<&str> {
 #[test]
 fn every_command_prints_what_its_schema_says() {
     let Some(router) = Router::up() else { return };
+    metrics(&router);
     let mut seen = BTreeSet::new();
     for (line, schema, status) in RIGHT {
         let words = words(line);
@@ -243,6 +247,65 @@ fn every_command_prints_what_its_schema_says() {
     let missed: Vec<_> = all.difference(&seen).collect();
     assert!(missed.is_empty(), "no test prints {missed:?}");
     failures(&router);
+}
+
+/// What monitoring reads: whole and valid, also while a component does not answer.
+fn metrics(router: &Router) {
+    let output = router.run(&["show", "metrics"]);
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.ends_with("\n# EOF\n"), "{shown}");
+    let mut names = BTreeSet::new();
+    let (mut family, mut series) = (String::new(), BTreeSet::new());
+    for line in shown.lines().filter(|line| *line != "# EOF") {
+        if let Some(remark) = line.strip_prefix("# HELP ") {
+            family = remark.split(' ').next().unwrap().into();
+            assert!(names.insert(family.clone()), "{family} is there twice");
+        } else if let Some(remark) = line.strip_prefix("# ") {
+            let (kind, rest) = remark.split_once(' ').unwrap();
+            assert!(["TYPE", "UNIT"].contains(&kind) && rest.starts_with(&format!("{family} ")), "{line}");
+        } else {
+            let (name, value) = line.rsplit_once(' ').unwrap();
+            assert!(name.starts_with(&family) && value.parse::<f64>().is_ok(), "{line}");
+            assert!(series.insert(name.to_string()), "{name} is there twice");
+        }
+    }
+    for expected in [
+        "sluice_up{component=\"bgp\"} 1\n",
+        "# TYPE sluice_bgp_neighbor_flaps counter\nsluice_bgp_neighbor_flaps_total{neighbor=\"10.1.0.2\",peer_as=\"64501\"} 0\n",
+        "sluice_bgp_neighbor_state{neighbor=\"10.1.0.2\",peer_as=\"64501\",state=\"Established\"} 1\n",
+        "sluice_bgp_neighbor_prefixes_received{family=\"ipv4\",neighbor=\"10.1.0.2\",peer_as=\"64501\"} 1\n",
+        "sluice_rib_origin_routes{family=\"ipv4\",origin=\"static\",table=\"254\"} 1\n",
+        "# UNIT sluice_static_uptime_seconds seconds\n",
+        "sluice_static_readiness{state=\"ready\"} 1\n",
+        "sluice_manager_process_state{component=\"bgp\",state=\"running\"} 1\n",
+        "sluice_manager_configuration_trouble 0\n",
+        "sluice_fea_refusals_total 0\n",
+    ] {
+        assert!(shown.contains(expected), "{expected}{shown}");
+    }
+    let pid = router.value(&["show", "processes"])["processes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|p| p["component"] == "static")
+        .unwrap()["pid"]
+        .to_string();
+    let signal = |name: &str| assert!(Command::new("kill").args([name, &pid]).status().unwrap().success());
+    signal("-STOP");
+    let stuck =
+        [&["show", "metrics"][..], &["show", "metrics", "--json"], &["show", "metrics", "static", "--json"]];
+    let [as_text, as_json, alone] = stuck.map(|words| router.run(&[words, &["--timeout", "1"]].concat()));
+    signal("-CONT");
+    assert_eq!(as_text.status.code(), Some(0), "{}", text(&as_text));
+    let shown = String::from_utf8_lossy(&as_text.stdout);
+    assert!(shown.contains("sluice_up{component=\"static\"} 0\n") && shown.ends_with("# EOF\n"), "{shown}");
+    assert!(shown.contains("state=\"Established\"} 1\n") && !shown.contains("sluice_static_"), "{shown}");
+    let said = String::from_utf8_lossy(&as_text.stderr);
+    assert!(said.starts_with("sluice: static: ") && said.lines().count() == 1, "{said}");
+    let value: Value = serde_json::from_slice(&as_json.stdout).unwrap();
+    assert_valid("show-metrics", &value, "show metrics");
+    assert_eq!(value["errors"][0]["component"], "static", "{}", value["errors"]);
+    check_failure(&alone, "show metrics static", 6, "DeadlineExceeded");
 }
 
 /// Changes of the configuration by single commands.

@@ -49,6 +49,23 @@ call = "manager/manager.v1.Manager/GetProcesses"
 column = [{ heading = "x", path = "x" }]
 "#;
 
+const METRICS: &str = r#"
+[[metric]]
+name = "hello_greeted"
+type = "gauge"
+help = "Who is there to be greeted."
+call = "manager/manager.v1.Manager/GetProcesses"
+rows = "processes"
+labels = { who = "component" }
+
+[[metric]]
+name = "hello_greetings"
+type = "counter"
+help = "What nobody answers."
+call = "manager/manager.v1.Manager/GetProcesses"
+value = "greetings"
+"#;
+
 fn write(folder: &Path, name: &str, text: &str) {
     let path = folder.join(name);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -73,6 +90,7 @@ fn a_package_is_known_everywhere() {
     write(at, "packages/hello/package.toml", "name = 'hello'\nversion = '1.0'\ndescription = 'Greetings.'\n");
     write(at, "packages/hello/sluice-hello.yang", MODULE);
     write(at, "packages/hello/commands.toml", COMMANDS);
+    write(at, "packages/hello/metrics.toml", METRICS);
     write(at, "router.conf", "protocols { hello { greeting hi; } }\n");
     let mut command = lab.command("host", SLUICE).unwrap();
     command.arg("start");
@@ -100,6 +118,18 @@ fn a_package_is_known_everywhere() {
         serde_json::from_slice(&run(&["schema", "show", "hello", "processes"]).stdout).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     assert!(validator.is_valid(&value), "{schema:#}\n{value:#}");
+
+    // Its metrics; what the answer does not have is said, and nothing else is missing.
+    let shown = run(&["show", "metrics", "hello"]);
+    assert!(shown.status.success(), "{}", text(&shown));
+    let said = String::from_utf8_lossy(&shown.stderr);
+    assert_eq!(said, "sluice: hello: hello_greetings: the answer has no `greetings`\n");
+    let value: Value = serde_json::from_slice(&run(&["show", "metrics", "-j"]).stdout).unwrap();
+    let families = value["metrics"].as_array().unwrap();
+    let greeted = families.iter().find(|f| f["name"] == "sluice_hello_greeted").unwrap();
+    assert!(greeted["samples"].as_array().unwrap().len() >= 3, "{greeted}");
+    assert_eq!(greeted["samples"][0]["value"], 1, "{greeted}");
+    assert_eq!(value["errors"][0]["component"], "hello", "{value:#}");
 
     // Its help, its statements.
     let offered = |line: &str| text(&run(&["__complete", "fish", line]));

@@ -83,6 +83,12 @@ fn a_component_of_a_third_party_is_one_like_ours() {
     std::fs::write(broken.join("package.toml"), "name = 'broken'\nversion = '1'\ndescription = 'x'\n")
         .unwrap();
     std::fs::write(broken.join("broken.yang"), "module broken {\n  namespace oops\n}\n").unwrap();
+    let uncounted = packages.join("uncounted");
+    std::fs::create_dir_all(&uncounted).unwrap();
+    std::fs::write(uncounted.join("package.toml"), "name = 'uncounted'\nversion = '1'\ndescription = 'x'\n")
+        .unwrap();
+    std::fs::write(uncounted.join("metrics.toml"), "[[metric]]\nname = 'uncounted_x'\ntype = 'guage'\n")
+        .unwrap();
     symlink("/nowhere", packages.join("dangling")).unwrap();
     let configuration = folder.path().join("router.conf");
     std::fs::write(&configuration, "protocols { static { route 203.0.113.0/24 discard; } }\n").unwrap();
@@ -100,6 +106,14 @@ fn a_component_of_a_third_party_is_one_like_ours() {
     let shown = text(&router.run(&["show", "packages"]));
     assert!(shown.contains("hello") && shown.contains("Greets whoever asks"), "{shown}");
     assert!(shown.lines().any(|line| line.contains("broken") && line.contains("not taken")), "{shown}");
+    let refused = "not taken: metrics.toml:3: unknown variant `guage`, expected `gauge` or `counter`";
+    assert!(shown.lines().any(|line| line.contains("uncounted") && line.contains(refused)), "{shown}");
+    // What is not configured does not run, and is not missed.
+    let before = router.run(&["show", "metrics"]);
+    assert!(before.status.success() && before.stderr.is_empty(), "{}", text(&before));
+    assert!(!text(&before).contains("sluice_hello_"), "{}", text(&before));
+    assert!(text(&before).contains("sluice_manager_package_refused{builtin=\"false\",package=\"broken\"} 1"));
+    assert!(!router.run(&["show", "metrics", "hello"]).status.success());
 
     // Its statements are statements, with its own defaults and refusals.
     let done = router.configure(&[
@@ -114,6 +128,20 @@ fn a_component_of_a_third_party_is_one_like_ours() {
         router.configure(&["set protocols hello guest bob", "delete protocols hello greeting", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
     assert_eq!(router.guests(), ["hello hello, ann", "hello, bob"]);
+    // Its metrics are there like those of ours; for both of them it is asked once.
+    let shown = text(&router.run(&["show", "metrics", "hello"]));
+    let expected = "# HELP sluice_hello_guest_asked How often somebody has asked for a guest's greeting, monitoring included.
+# TYPE sluice_hello_guest_asked counter
+sluice_hello_guest_asked_total{guest=\"ann\"} 3
+sluice_hello_guest_asked_total{guest=\"bob\"} 2
+# HELP sluice_hello_guest_info Guests, and how each is greeted; always 1.
+# TYPE sluice_hello_guest_info gauge
+sluice_hello_guest_info{greeting=\"hello hello, ann\",guest=\"ann\"} 1
+sluice_hello_guest_info{greeting=\"hello, bob\",guest=\"bob\"} 1
+# EOF
+";
+    assert!(shown.ends_with(expected), "{shown}");
+    assert!(text(&router.run(&["show", "metrics"])).contains("sluice_up{component=\"hello\"} 1\n"));
     let refused = router.configure(&["set protocols hello greeting goodbye", "commit"]);
     assert!(!refused.status.success());
     assert!(text(&refused).contains("`goodbye` is not a greeting"), "{}", text(&refused));

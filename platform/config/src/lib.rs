@@ -20,7 +20,7 @@
 //! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write it,
 //! * [`Schema::compare`] says what differs between two, [`Schema::change`] what a component has to be told of it, and
 //!   [`Schema::cost`] what that costs a running router,
-//! * [`package`] reads what extends the router, [`upgrade`] says what another schema means for a configuration.
+//! * [`package`] reads what extends the router, [`metrics`] the metrics that it brings, [`upgrade`] says what another schema means for a configuration.
 
 mod bind;
 mod change;
@@ -30,6 +30,7 @@ mod entries;
 mod error;
 mod impact;
 mod index;
+pub mod metrics;
 mod node;
 pub mod package;
 #[cfg(test)]

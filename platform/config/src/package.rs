@@ -1,6 +1,7 @@
 //! What extends the router: a package is a folder with the schema, the rights, the commands and the metrics of a component.
 
 use crate::error::SchemaError;
+use crate::metrics;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
@@ -75,9 +76,25 @@ impl Package {
                 return Some(format!("package `{}` brings the component `{class}` already", other.name));
             }
         }
-        self.modules.iter().find_map(|(name, _)| {
+        let same_module = self.modules.iter().find_map(|(name, _)| {
             Some(format!("package `{}` brings the module {name} already", module(name)?.name))
+        });
+        same_module.or_else(|| {
+            let own = self.metric_names();
+            others.iter().find_map(|other| {
+                let same = other.metric_names().into_iter().find(|name| own.contains(name))?;
+                Some(format!(
+                    "package `{}` brings the metric `{same}` already; give yours another name",
+                    other.name
+                ))
+            })
         })
+    }
+
+    /// The names of its metrics. They were read when the package was, or by a test.
+    fn metric_names(&self) -> Vec<String> {
+        let text = self.metrics.as_deref().unwrap_or_default();
+        metrics::parse(&self.name, text).unwrap_or_default().into_iter().map(|metric| metric.name).collect()
     }
 }
 
@@ -129,6 +146,10 @@ fn read_one(folder: &Path) -> Result<Package, String> {
         }
     }
     modules.sort();
+    let metrics = optional(folder, "metrics.toml")?;
+    if let Some(text) = &metrics {
+        metrics::parse(&manifest.name, text).map_err(|error| error.to_string())?;
+    }
     Ok(Package {
         name: manifest.name,
         class: manifest.class,
@@ -138,7 +159,7 @@ fn read_one(folder: &Path) -> Result<Package, String> {
         modules,
         rights: optional(folder, "rights.toml")?,
         commands: optional(folder, "commands.toml")?,
-        metrics: optional(folder, "metrics.toml")?,
+        metrics,
         help: optional(folder, "README.md")?,
         builtin: false,
     })

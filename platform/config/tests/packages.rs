@@ -49,8 +49,16 @@ fn a_bad_package_is_refused_and_the_others_stay() {
             augment /router:protocols/p:needs { leaf more { type uint8; sluice:impact none; } } }";
         ("needs-more".into(), text.into())
     });
+    let with_metric = |mut package: Package, name: &str| {
+        let text = format!(
+            "[[metric]]\nname = '{name}'\ntype = 'gauge'\nhelp = 'x'\ncall = 'a/b/GetC'\nvalue = 'd'\n"
+        );
+        package.metrics = Some(text);
+        package
+    };
     let packages = vec![
-        package("early", LEAF),
+        with_metric(package("early", LEAF), "early_more_routes"),
+        with_metric(package("early-more", LEAF), "early_more_routes"),
         package("syntax", "leaf a {"),
         package("free", "leaf a { type string; }"),
         builtin,
@@ -64,6 +72,10 @@ fn a_bad_package_is_refused_and_the_others_stay() {
     let names: Vec<&str> = taken.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(names, ["good", "early", "needs"]);
     let expected = [
+        (
+            "early-more",
+            "package `early` brings the metric `early_more_routes` already; give yours another name",
+        ),
         ("syntax", "module syntax: "),
         ("free", "module free: protocols/free/a has no sluice:impact"),
         ("good", "there is a package `good` already"),
@@ -102,6 +114,11 @@ fn a_folder_holds_packages() {
     write("bare/README.md", "nothing");
     write("wrong/package.toml", "name = 'wrong'\nversion = 1");
     write("other/package.toml", "name = 'another'\nversion = '1'\ndescription = ''");
+    write("uncounted/package.toml", "name = 'uncounted'\nversion = '1'\ndescription = ''");
+    write(
+        "uncounted/metrics.toml",
+        "[[metric]]\nname = 'rip_x'\ntype = 'gauge'\nhelp = 'x'\ncall = 'a/b/GetC'\n",
+    );
     write("lost/package.toml", "name = 'lost'\nversion = '1'\ndescription = ''\nexecutable = 'no'");
     write("README", "no folder, no package");
     let found = read_folder(folder.path()).unwrap();
@@ -110,7 +127,9 @@ fn a_folder_holds_packages() {
     assert_eq!(reasons[0], ("bare", "it has no package.toml"));
     assert!(reasons[1].0 == "lost" && reasons[1].1.contains("there is no executable"), "{reasons:?}");
     assert_eq!(reasons[2], ("other", "package.toml: its name is `another`, not that of its folder"));
-    assert!(reasons[3].0 == "wrong" && reasons[3].1.starts_with("package.toml: "), "{reasons:?}");
+    assert!(reasons[3].0 == "uncounted", "{reasons:?}");
+    assert!(reasons[3].1.starts_with("metrics.toml:2: `rip_x` is no name for a metric"), "{reasons:?}");
+    assert!(reasons[4].0 == "wrong" && reasons[4].1.starts_with("package.toml: "), "{reasons:?}");
     let rip = found.iter().find_map(|p| p.as_ref().ok()).unwrap();
     assert_eq!((rip.name.as_str(), rip.class.as_deref(), rip.version.as_str()), ("rip", Some("rip"), "1.2"));
     assert_eq!((rip.help.as_deref(), rip.modules[0].0.as_str()), (Some("# RIP"), "rip"));

@@ -192,6 +192,9 @@ fn shows() -> Vec<Command> {
         command("show packages", "What extends the router; with a name, what the package says of itself")
             .argument("name", Kind::Text, false, "a package")
             .live(Live::new("manager/manager.v1.Configuration/GetPackages", "packages.name")),
+        command("show metrics", "Metrics of all components, or of one, as OpenMetrics text")
+            .argument("component", Kind::Text, false, "only this component's")
+            .live(components()),
         command("show version", "Versions of this program and of the router that runs"),
         command("show events", "What happened last")
             .choice_of("component", Kind::Text, Some(components()), "only this component's")

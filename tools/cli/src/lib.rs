@@ -4,7 +4,8 @@
 //! what a line means ([`Grammar::read`]), what may follow at the cursor ([`Grammar::offer`]), manual pages, completion scripts. The
 //! same grammar serves the interactive shell and a single command of a Unix shell, where an option may also be written with two
 //! dashes. Statements of the configuration are completed from the schema of the router that runs ([`statement`]), so that a module that
-//! is dropped in is known at once; a package brings commands of its own as text ([`package`]).
+//! is dropped in is known at once; a package brings commands of its own as text ([`package`]),
+//! and metrics, which are made of what components answer ([`metrics`]).
 //!
 //! Nothing here does I/O: live values (neighbors, interfaces, entries of lists) are asked for by [`Live`], and whoever drives this
 //! fetches them.
@@ -14,6 +15,7 @@ mod filter;
 mod grammar;
 mod kind;
 mod line;
+pub mod metrics;
 pub mod package;
 pub mod render;
 pub mod statement;

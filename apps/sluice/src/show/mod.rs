@@ -4,6 +4,7 @@
 pub mod bgp;
 pub mod configuration;
 pub mod interfaces;
+pub mod metrics;
 pub mod platform;
 pub mod routes;
 pub mod targets;

@@ -23,6 +23,8 @@ pub struct Builtin {
     pub module: Option<(&'static str, &'static str)>,
     /// The text of its `commands.toml`, if it has one.
     pub commands: Option<&'static str>,
+    /// The text of its `metrics.toml`, if it has one.
+    pub metrics: Option<&'static str>,
     /// The text of its `README.md`.
     pub help: &'static str,
 }
@@ -241,7 +243,7 @@ fn of_builtin(builtin: &Builtin) -> Package {
         modules: module.into_iter().collect(),
         rights: Some(builtin.rights.into()),
         commands: builtin.commands.map(Into::into),
-        metrics: None,
+        metrics: builtin.metrics.map(Into::into),
         help: Some(builtin.help.into()),
         builtin: true,
     }

@@ -229,7 +229,8 @@ impl pb::Configuration for Served {
             via: revision.via.name().into(),
         });
         let trouble = self.trouble.borrow().clone().unwrap_or_default();
-        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble })
+        let running = self.running.borrow().revision;
+        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running })
     }
 
     async fn get_schema(
@@ -253,6 +254,7 @@ impl pb::Configuration for Served {
             commands: package.commands.clone().unwrap_or_default(),
             help: package.help.clone().unwrap_or_default(),
             builtin: package.builtin,
+            metrics: package.metrics.clone().unwrap_or_default(),
         });
         let refused = self.model.refused.iter().map(|refused| pb::Package {
             name: refused.name.clone(),

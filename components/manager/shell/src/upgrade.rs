@@ -92,6 +92,7 @@ mod tests {
         rights: RIGHTS,
         module: Some(("sluice-static", MODULE)),
         commands: None,
+        metrics: None,
         help: "Static routes",
     }];
 

@@ -1,0 +1,194 @@
+//! `sluice show metrics`: what components answer, as the metrics that their packages declare (`metrics.toml`).
+//!
+//! Each call is made once, all of them at the same time, however many metrics are made of its answer: a component that is stuck costs one
+//! timeout. What it would have said is missing then, and `sluice_up` says so to whoever reads no standard error.
+
+use crate::components::MANAGER_METRICS;
+use crate::output::{Failure, Output};
+use crate::session::Session;
+use serde_json::{Value, json};
+use sluice_cli::metrics::{END, Family, Sample, samples};
+use sluice_config::metrics::{self, Call, EXPORTED, Metric, Type};
+use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::{Router, XrlError, text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+use tokio::task::JoinHandle;
+
+/// The manager's name, whose metrics come with this executable.
+const MANAGER: &str = "manager";
+
+/// What a package declares.
+struct Declared {
+    /// The component's name, or the package's if it brings none.
+    component: String,
+    metrics: Vec<Metric>,
+}
+
+/// What is wrong with a component's metrics.
+struct Wrong {
+    component: String,
+    failure: Failure,
+}
+
+/// Answers by call; none if who is called is not meant to run.
+type Answers = BTreeMap<Call, Option<Result<Value, XrlError>>>;
+
+/// Metrics of all components, or of one.
+pub async fn show(session: &Session, only: Option<&str>, out: &mut Output) -> Result<(), Failure> {
+    let router = session.router().await?;
+    let mut wrongs = Vec::new();
+    let mut declared = declared(session, &mut wrongs).await?;
+    if let Some(only) = only {
+        declared.retain(|d| d.component == only);
+        wrongs.retain(|wrong: &Wrong| wrong.component == only);
+        if declared.is_empty() && wrongs.is_empty() {
+            return Err(Failure::failed(format!("there is no component `{only}` that brings metrics")));
+        }
+    }
+    let calls: BTreeSet<&Call> = declared.iter().flat_map(|d| &d.metrics).map(|m| &m.call).collect();
+    let mut answers = ask(&router, calls, session.flags.timeout).await;
+    // Who was asked for by name is missed also if nobody wants it to run.
+    if only.is_none() {
+        forget_the_unwanted(&router, &mut answers, session.flags.timeout).await;
+    }
+    let mut families = vec![up(&declared, &answers)];
+    for one in &declared {
+        let (found, wrong) = of_component(one, &answers);
+        families.extend(found);
+        wrongs.extend(wrong);
+    }
+    let has_any = families.iter().skip(1).any(|family| !family.samples.is_empty());
+    if only.is_some() && !has_any && !wrongs.is_empty() {
+        return Err(wrongs.swap_remove(0).failure);
+    }
+    print(&families, &wrongs, out);
+    Ok(())
+}
+
+/// What the manager and the packages of the running router declare.
+async fn declared(session: &Session, wrongs: &mut Vec<Wrong>) -> Result<Vec<Declared>, Failure> {
+    let reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
+    let taken = reply.packages.into_iter().filter(|p| p.refused.is_empty() && !p.metrics.is_empty());
+    let mut texts: Vec<(String, String)> = taken.map(|p| (p.name, p.metrics)).collect();
+    texts.push((MANAGER.into(), MANAGER_METRICS.into()));
+    let mut all = Vec::new();
+    for (component, text) in texts {
+        match metrics::parse(&component, &text) {
+            Ok(metrics) => all.push(Declared { component, metrics }),
+            // The router took it: it is of another version than this program.
+            Err(error) => wrongs.push(Wrong { component, failure: Failure::failed(error.to_string()) }),
+        }
+    }
+    all.sort_by(|a, b| a.component.cmp(&b.component));
+    Ok(all)
+}
+
+/// Makes all calls, and waits for all answers.
+async fn ask(router: &Router, calls: BTreeSet<&Call>, timeout: Duration) -> Answers {
+    let ask_one = |call: &Call| -> JoinHandle<Result<Value, XrlError>> {
+        let (router, call) = (router.clone(), call.clone());
+        tokio::task::spawn_local(async move {
+            let method = (call.target.as_str(), call.interface.as_str(), call.method.as_str());
+            let fields: Vec<(String, String)> = call.with.clone().into_iter().collect();
+            let asking = text::call_plain(&router, method, &fields, timeout);
+            // What the method looks like is asked first, and may not be answered either.
+            tokio::time::timeout(timeout, asking).await.unwrap_or(Err(XrlError::DeadlineExceeded))
+        })
+    };
+    let asked: Vec<_> = calls.into_iter().map(|call| (call.clone(), ask_one(call))).collect();
+    let mut answers = Answers::new();
+    for (call, task) in asked {
+        let answer = task.await.unwrap_or_else(|e| Err(XrlError::Protocol(e.to_string())));
+        answers.insert(call, Some(answer));
+    }
+    answers
+}
+
+/// A component that is not configured is not there, and nothing is wrong with that.
+async fn forget_the_unwanted(router: &Router, answers: &mut Answers, timeout: Duration) {
+    let absent =
+        |answer: &Option<Result<_, XrlError>>| matches!(answer, Some(Err(XrlError::UnknownTarget(_))));
+    if !answers.values().any(absent) {
+        return;
+    }
+    let manager = pb::ManagerClient::new(router, MANAGER).with_deadline(timeout);
+    // Without an answer every component that is not there is missed.
+    let Ok(reply) = manager.get_processes(pb::GetProcessesRequest {}).await else { return };
+    let is_wanted =
+        |target: &str| reply.processes.iter().any(|p| p.component == target && p.state != "stopped");
+    for (call, answer) in answers.iter_mut() {
+        if absent(answer) && !is_wanted(&call.target) {
+            *answer = None;
+        }
+    }
+}
+
+/// Who has answered all that it was asked.
+fn up(declared: &[Declared], answers: &Answers) -> Family {
+    let sample = |one: &Declared| {
+        let mut asked =
+            one.metrics.iter().filter_map(|metric| answers.get(&metric.call)?.as_ref()).peekable();
+        asked.peek()?;
+        let value = u8::from(asked.all(Result::is_ok)).into();
+        Some(Sample { labels: [("component".to_string(), one.component.clone())].into(), value })
+    };
+    Family {
+        name: format!("{EXPORTED}up"),
+        kind: Type::Gauge,
+        help: "Whether a component has answered what its metrics are made of.".into(),
+        unit: None,
+        samples: declared.iter().filter_map(sample).collect(),
+    }
+}
+
+/// A component's families, and what is wrong with them. Who does not answer is said once.
+fn of_component(one: &Declared, answers: &Answers) -> (Vec<Family>, Vec<Wrong>) {
+    let (mut families, mut said) = (Vec::new(), BTreeMap::new());
+    for metric in &one.metrics {
+        match answers.get(&metric.call) {
+            Some(Some(Ok(answer))) => {
+                let (samples, troubles) = samples(metric, answer);
+                for trouble in troubles {
+                    let text = format!("{}: {trouble}", metric.name);
+                    said.entry(text.clone()).or_insert_with(|| Failure::failed(text));
+                }
+                families.push(Family { samples, ..Family::of(metric) });
+            }
+            Some(Some(Err(error))) => {
+                said.entry(error.to_string()).or_insert_with(|| Failure::from(error.clone()));
+            }
+            Some(None) | None => {}
+        }
+    }
+    let wrong = |failure| Wrong { component: one.component.clone(), failure };
+    (families, said.into_values().map(wrong).collect())
+}
+
+fn print(families: &[Family], wrongs: &[Wrong], out: &mut Output) {
+    if out.is_json() {
+        let errors: Vec<Value> = wrongs
+            .iter()
+            .map(|w| json!({ "component": w.component, "code": w.failure.code, "message": w.failure.text() }))
+            .collect();
+        let families: Vec<Value> = families.iter().map(family_json).collect();
+        return out.json(&json!({ "metrics": families, "errors": errors }));
+    }
+    for family in families {
+        out.write(&family.text());
+    }
+    out.line(END);
+    out.flush();
+    for wrong in wrongs {
+        eprintln!("sluice: {}: {}", wrong.component, wrong.failure.text());
+    }
+}
+
+fn family_json(family: &Family) -> Value {
+    let samples: Vec<Value> =
+        family.samples.iter().map(|s| json!({ "labels": s.labels, "value": s.value })).collect();
+    json!({
+        "name": family.name, "type": family.kind.name(), "help": family.help, "unit": family.unit,
+        "samples": samples,
+    })
+}
