@@ -276,9 +276,10 @@ where
         let key = format!("{}{:?}", reported.text, seen.fields);
         let (written, suppressed) = self.admit(&key, Instant::now());
         if suppressed > 0 {
+            let lines = if suppressed == 1 { "line" } else { "lines" };
             let told = Seen {
                 id: "log.suppressed".into(),
-                text: format!("suppressed {suppressed} lines: {}", reported.text),
+                text: format!("suppressed {suppressed} {lines}: {}", reported.text),
                 ..Seen::default()
             };
             let told = self.event("warn", &told);
