@@ -1,5 +1,6 @@
 //! Configuration: the text, what YANG makes of it, and what the components read out of that.
 
+use sluice_config::steps::Outline;
 use sluice_config::text::{self, Statement};
 use sluice_config::{ConfigError, Module, Schema, Secrets, Tree};
 use sluice_shell::part::{Change, Edit, Part};
@@ -104,6 +105,27 @@ fn replay(schema: &Schema, tree: &Tree, lines: &[String]) -> Tree {
     lines.iter().fold(tree.clone(), |tree, line| schema.edit(&tree, line).expect("the statement is ours"))
 }
 
+/// A configuration after steps: taken by its tree, and by its text without the schema.
+fn stepped(schema: &Schema, base: &Tree, steps: &str) -> (Option<Tree>, Option<Tree>) {
+    let whole = schema.renderer().text(base);
+    let mut outline = Outline::read("base", &whole).expect("what was written is read");
+    let taken = outline.step(steps).ok().map(|()| outline.to_string());
+    let read = |text: String| schema.merge(&Tree::empty(), "stepped", &text).ok();
+    (schema.step(base, steps).ok(), taken.and_then(read))
+}
+
+/// Steps on a configuration with everything there is: whoever can take them comes to the same.
+pub fn steps(octets: &[u8]) {
+    let source = String::from_utf8_lossy(octets);
+    SCHEMA.with(|schema| {
+        BASE.with(|base| {
+            if let (Some(tree), Some(outlined)) = stepped(schema, base, &source) {
+                assert!(tree == outlined, "{source}");
+            }
+        });
+    });
+}
+
 /// Statements, one a line, on a configuration with everything there is: what they come to can be said in statements again, a
 /// component that is told what differs knows what one knows that is told everything, and what is valid is so from wherever one looks.
 pub fn edit(octets: &[u8]) {
@@ -122,6 +144,10 @@ pub fn edit(octets: &[u8]) {
             }
             let statements = schema.compare(base, &after).set_text(Secrets::Shown);
             assert!(replay(schema, base, &statements) == after, "{statements:?}");
+            let steps = schema.compare(base, &after).text(Secrets::Shown);
+            let (tree, outlined) = stepped(schema, base, &steps);
+            assert!(tree.expect("the steps are ours") == after, "{steps}");
+            assert!(outlined.expect("the steps are ours") == after, "{steps}");
             assert_eq!(schema.validate(Some(base), &after), schema.validate(None, &after));
             for (class, _) in schema.components() {
                 let whole = |tree: &Tree| {
@@ -152,6 +178,11 @@ pub fn configurations() -> Vec<Vec<u8>> {
     // Pieces of their own, so that damage often hits one statement of an otherwise valid text.
     let pieces = braces.split_inclusive("\n}\n").chain(lines.split_inclusive(";\n"));
     [braces, lines].into_iter().chain(pieces).map(|t| t.as_bytes().to_vec()).collect()
+}
+
+/// Some of each kind.
+pub fn step_texts() -> Vec<Vec<u8>> {
+    vec![include_bytes!("../seeds/steps.txt").to_vec()]
 }
 
 /// Statements that are good, alone and in a row.

@@ -98,9 +98,9 @@ pub fn rights_files() -> Vec<Vec<u8>> {
     ])
 }
 
-/// One that holds, with its hash.
+/// One that holds, with its hash, and one of steps from there.
 pub fn revisions() -> Vec<Vec<u8>> {
-    seeds(&[include_str!("../seeds/revision.conf")])
+    seeds(&[include_str!("../seeds/revision.conf"), include_str!("../seeds/revision-steps.conf")])
 }
 
 /// One.

@@ -97,6 +97,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "config-text", run: config::statements, seeds: config::configurations },
     Target { name: "config-load", run: config::load, seeds: config::configurations },
     Target { name: "config-edit", run: config::edit, seeds: config::edits },
+    Target { name: "config-steps", run: config::steps, seeds: config::step_texts },
     Target { name: "command-line", run: cli::line, seeds: cli::lines },
     Target { name: "command-path", run: cli::path, seeds: cli::paths },
     Target { name: "commands-toml", run: cli::commands, seeds: cli::command_files },

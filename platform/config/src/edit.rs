@@ -40,7 +40,8 @@ impl Schema {
 }
 
 impl Binder<'_> {
-    fn delete(&mut self, words: &[Word], def: Id, block: &mut Block) -> Result<(), ConfigError> {
+    /// Takes out what a path of names and keys leads to.
+    pub fn delete(&mut self, words: &[Word], def: Id, block: &mut Block) -> Result<(), ConfigError> {
         let Some((name, rest)) = words.split_first() else { return Ok(()) };
         let id = self.child(def, name)?;
         let index = &self.schema.index;

@@ -20,7 +20,9 @@
 //! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write it,
 //! * [`Schema::compare`] says what differs between two, [`Schema::change`] what a component has to be told of it, and
 //!   [`Schema::cost`] what that costs a running router,
-//! * [`package`] reads what extends the router, [`metrics`] the metrics that it brings, [`upgrade`] says what another schema means for a configuration.
+//! * [`steps`] leads from one to another by the text of what differs,
+//! * [`package`] reads what extends the router, [`metrics`] the metrics that it brings, [`upgrade`] says what another schema means for
+//!   a configuration.
 
 mod bind;
 mod change;
@@ -36,6 +38,7 @@ pub mod package;
 #[cfg(test)]
 mod properties;
 mod schema;
+pub mod steps;
 pub mod text;
 mod tree;
 pub mod upgrade;
@@ -50,4 +53,4 @@ pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
 pub use schema::{Module, Schema};
 pub use tree::Tree;
-pub use write::Secrets;
+pub use write::{Renderer, Secrets};

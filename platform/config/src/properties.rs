@@ -1,5 +1,6 @@
 //! What holds of any tree, for the modules of all components and one with something of everything.
 
+use crate::steps::Outline;
 use crate::{Module, Node, NodeKind, Schema, Secrets, Tree};
 use proptest::prelude::*;
 use sluice_shell::part::Part;
@@ -117,6 +118,7 @@ proptest! {
         SCHEMA.with(|schema| {
             for tree in trees(schema, &choices) {
                 let text = schema.text(&tree, &[], Secrets::Shown).unwrap();
+                prop_assert_eq!(&schema.renderer().text(&tree), &text);
                 let again = schema.merge(&Tree::empty(), "again", &text).unwrap_or_else(|e| panic!("{e}"));
                 prop_assert!(again == tree, "{text}");
                 let lines = schema.set_lines(&tree, &[], Secrets::Shown).unwrap();
@@ -138,6 +140,26 @@ proptest! {
                 let same = schema.json(a, &[], Secrets::Shown).unwrap() == schema.json(b, &[], Secrets::Shown).unwrap();
                 prop_assert_eq!((comparison.is_empty(), a == b), (same, same));
                 prop_assert_eq!(comparison.paths().count(), comparison.len());
+            }
+            Ok(())
+        })?;
+    }
+
+    #[test]
+    fn steps_lead_from_one_to_the_other(choices in choices(), picks in prop::collection::vec(any::<prop::sample::Index>(), 3)) {
+        SCHEMA.with(|schema| {
+            let trees = trees(schema, &choices);
+            let mut at = picks[0].get(&trees);
+            let mut outline = Outline::read("whole", &schema.renderer().text(at)).unwrap();
+            for next in picks.iter().map(|pick| pick.get(&trees)).chain(&trees) {
+                let steps = schema.compare(at, next).text(Secrets::Shown);
+                let stepped = schema.step(at, &steps).unwrap_or_else(|e| panic!("{e}\n{steps}"));
+                prop_assert!(stepped == *next, "{}", steps);
+                outline.step(&steps).unwrap_or_else(|e| panic!("{e}\n{steps}\n{outline}"));
+                let text = outline.to_string();
+                let again = schema.merge(&Tree::empty(), "again", &text).unwrap_or_else(|e| panic!("{e}"));
+                prop_assert!(again == *next, "{}\n{}", steps, text);
+                at = next;
             }
             Ok(())
         })?;

@@ -22,7 +22,7 @@ pub struct Statement {
 }
 
 /// Blocks nest at most this deep.
-const MAX_DEPTH: usize = 32;
+pub(crate) const MAX_DEPTH: usize = 32;
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 enum Token {

@@ -70,6 +70,27 @@ impl Schema {
     }
 }
 
+/// Writes whole configurations, on any thread.
+#[derive(Clone)]
+pub struct Renderer(Arc<Index>);
+
+impl Schema {
+    /// What writes configurations of this schema where it cannot be taken along.
+    pub fn renderer(&self) -> Renderer {
+        Renderer(self.index.clone())
+    }
+}
+
+impl Renderer {
+    /// What [`Schema::text`] writes for the empty path, secrets shown.
+    pub fn text(&self, tree: &Tree) -> String {
+        let (secrets, margin) = (Secrets::Shown, String::new());
+        let mut writer = Writer { index: &self.0, secrets, margin, out: String::new() };
+        writer.block(ROOT, &tree.root);
+        writer.out
+    }
+}
+
 /// A value as it is written.
 fn shown<'v>(index: &Index, id: Id, text: &'v str, secrets: Secrets) -> Cow<'v, str> {
     match index[id].is_secret && secrets == Secrets::Hidden {

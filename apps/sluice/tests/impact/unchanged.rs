@@ -101,8 +101,9 @@ fn what_stays_as_it_is_touches_nothing() {
     let defaults = defaults(&network.schema());
     assert!(defaults.len() > 20, "{defaults:?}");
     assert_eq!(network.commit(&defaults), Ok(Reported::default()));
-    let in_words = std::fs::read_to_string(&file).unwrap();
-    assert!(in_words.len() > text.len(), "the defaults were not written: {in_words}");
+    // The file follows.
+    let in_words = || std::fs::read_to_string(&file).unwrap_or_default();
+    assert!(network.until(|| in_words().len() > text.len()), "the defaults were not written: {}", in_words());
     read_again(2);
     // And back, as somebody who edits the file.
     std::fs::write(&file, text).unwrap();

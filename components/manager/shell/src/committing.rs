@@ -1,7 +1,8 @@
 //! Commits: what the core says is done to components, and what they answer goes back to it.
 
 use crate::ManagerShell;
-use crate::revisions::{New, Via, now_unix_ms};
+use crate::revisions::{Unconfirmed, Via, now_unix_ms};
+use crate::storing::ToStore;
 use sluice_config::{Comparison, ConfigError, Impact, Tree};
 use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
@@ -35,6 +36,10 @@ pub struct Request {
     pub via: Via,
     /// How long it holds unless it is confirmed; for good if absent.
     pub confirm_within: Option<Duration>,
+    /// The configuration file's text, if that is where it comes from.
+    pub of_file: Option<String>,
+    /// The revision that it takes back, unless somebody has confirmed that.
+    pub takes_back: Option<u64>,
 }
 
 /// What a commit did, or would do.
@@ -81,7 +86,18 @@ struct Shares {
 
 impl ManagerShell {
     /// What a commit would touch. Changes nothing.
-    pub async fn check(self: &Rc<Self>, after: &Tree) -> Result<Done, Refusal> {
+    pub async fn check(self: &Rc<Self>, after: Tree) -> Result<Done, Refusal> {
+        let me = Rc::clone(self);
+        to_the_end(async move { me.check_now(&after).await }).await
+    }
+
+    /// Makes a configuration what runs, everywhere or nowhere. Once begun it comes to its end, even if whoever asked is gone.
+    pub async fn commit(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
+        let me = Rc::clone(self);
+        to_the_end(async move { me.commit_now(request).await }).await
+    }
+
+    async fn check_now(self: &Rc<Self>, after: &Tree) -> Result<Done, Refusal> {
         let _turn = self.turn.lock().await;
         let started = Instant::now();
         let (comparison, shares) = self.compare(after)?;
@@ -92,18 +108,25 @@ impl ManagerShell {
         Ok(Done { revision, effects, changes: comparison.len(), took: started.elapsed() })
     }
 
-    /// Makes a configuration what runs, everywhere or nowhere.
-    pub async fn commit(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
+    async fn commit_now(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
         let _turn = self.turn.lock().await;
         let started = Instant::now();
+        if request.takes_back.is_some_and(|revision| !self.is_unconfirmed(revision)) {
+            return Err(Refusal::Failed("it was confirmed meanwhile".into()));
+        }
         let (comparison, shares) = self.compare(&request.after)?;
+        if comparison.is_empty() || request.confirm_within.is_some() {
+            self.store_what_runs().await.map_err(Refusal::Failed)?;
+        }
         if comparison.is_empty() {
             self.confirm();
             let revision = self.running.borrow().revision;
+            self.note_file(&request, revision).await;
             return Ok(Done { revision, effects: BTreeMap::new(), changes: 0, took: started.elapsed() });
         }
         let after = request.after.clone();
-        let carried = self.carry_through(shares.plan.clone(), after, Some(&request)).await;
+        let to_store = ToStore { request: &request, comparison: &comparison };
+        let carried = self.carry_through(shares.plan.clone(), after, Some(to_store)).await;
         let mut effects = carried.map_err(|reason| {
             warn!(event = "config.refused", user = request.user, reason, "a commit was refused");
             Refusal::Failed(reason)
@@ -178,16 +201,16 @@ impl ManagerShell {
         }
     }
 
-    /// Does what the core says until it is over. Without a request nothing is applied.
+    /// Does what the core says until it is over. With nothing to store nothing is applied.
     async fn carry_through(
         self: &Rc<Self>,
         plan: Plan,
         after: Tree,
-        request: Option<&Request>,
+        to_store: Option<ToStore<'_>>,
     ) -> Result<BTreeMap<String, Vec<Effect>>, String> {
         let (inputs, mut answers) = unbounded_channel();
         let mut out = Vec::new();
-        let commit = Commit::begin(plan, request.is_none(), &mut out);
+        let commit = Commit::begin(plan, to_store.is_none(), &mut out);
         let before = self.running.borrow().tree.clone();
         self.transactions.set(self.transactions.get() + 1);
         let number = self.transactions.get();
@@ -197,9 +220,13 @@ impl ManagerShell {
         while outcome.is_none() {
             for output in std::mem::take(&mut out) {
                 self.stepping.reached(&name(&output)).await;
-                match (output, request) {
+                match (output, &to_store) {
                     (Output::Done(done), _) => outcome = Some(done),
-                    (Output::Store, Some(request)) => self.tell_commit(Input::Stored(self.store(request))),
+                    // Others are served meanwhile. Who dies starts with the one or the other, and hears afterwards which it is.
+                    (Output::Store, Some(to_store)) => {
+                        let stored = self.store(to_store).await;
+                        self.tell_commit(Input::Stored(stored));
+                    }
                     (output, _) => self.do_for_commit(output),
                 }
             }
@@ -296,44 +323,6 @@ impl ManagerShell {
         });
     }
 
-    /// Writes the revision. When it is there it runs; nothing happens in between.
-    fn store(&self, request: &Request) -> Result<(), String> {
-        let text = self.model.render(&request.after);
-        let new = New { user: &request.user, comment: &request.comment, via: request.via, text: &text };
-        let mut revisions = self.revisions.borrow_mut();
-        let before = self.running.borrow().revision;
-        let until = request.confirm_within.map(|within| {
-            let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
-            // Two in a row both go back to what was there for good.
-            let back = revisions.unconfirmed().map_or(before, |open| open.back_to);
-            (back, now_unix_ms().saturating_add(within))
-        });
-        let revision = revisions.write(new, until).map_err(|e| e.to_string())?;
-        if until.is_none()
-            && let Err(error) = revisions.confirm()
-        {
-            // It names a revision that is not the newest any more, and so means nothing.
-            warn!(%error, "cannot remove the note of a commit that had to be confirmed");
-        }
-        {
-            let mut running = self.running.borrow_mut();
-            running.tree = request.after.clone();
-            running.revision = revision.number;
-        }
-        self.trouble.take();
-        if request.via != Via::File // the file is what was written by hand, and stays so
-            && let Err(error) = revisions.write_copy(&self.options.source.file, &text)
-        {
-            let file = self.options.source.file.display();
-            warn!(event = "config.copy", %error, "cannot write {file}; revision {} runs, and will run after a start", revision.number);
-        }
-        let _ = revisions.write_schema(&self.model.schema_json());
-        if let Some((_, until)) = until {
-            self.confirm_until(revision.number, until);
-        }
-        Ok(())
-    }
-
     /// The newest commit holds for good, if that was still open.
     fn confirm(&self) {
         let revisions = self.revisions.borrow();
@@ -359,8 +348,9 @@ impl ManagerShell {
                     tokio::time::sleep(left.min(AGAIN)).await;
                     continue;
                 }
-                match me.roll_back_to(open.back_to).await {
+                match me.take_back(open).await {
                     Ok(()) => return,
+                    Err(_) if !me.is_unconfirmed(revision) => return, // somebody was quicker
                     Err(reason) => {
                         error!(
                             event = "config.rollback-failed",
@@ -373,7 +363,12 @@ impl ManagerShell {
         });
     }
 
-    async fn roll_back_to(self: &Rc<Self>, back: u64) -> Result<(), String> {
+    fn is_unconfirmed(&self, revision: u64) -> bool {
+        self.revisions.borrow().unconfirmed().is_some_and(|open| open.revision == revision)
+    }
+
+    async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), String> {
+        let back = open.back_to;
         let (_, text) = self.revisions.borrow().read(back).map_err(|e| e.to_string())?;
         let after = self
             .model
@@ -386,6 +381,8 @@ impl ManagerShell {
             comment: format!("not confirmed in time: back to revision {back}"),
             via: Via::Rollback,
             confirm_within: None,
+            of_file: None,
+            takes_back: Some(open.revision),
         };
         let done = self.commit(request).await.map_err(|e| e.to_string())?;
         if done.changes == 0 {
@@ -423,12 +420,20 @@ impl ManagerShell {
 
     /// Hands a component all of its part, whatever it has.
     pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
+        // Whether the new or the old one holds is not known while it is stored.
+        drop(self.storing.lock().await);
         let change = self.model.change(class, None, &self.tree_for(class)).unwrap_or_default();
         self.transactions.set(self.transactions.get() + 1);
         let number = self.transactions.get();
         self.prepare(class, number, &change).await?;
         self.apply(class, number).await
     }
+}
+
+/// Goes on even if whoever waits for it is gone: an editor's connection that breaks takes its calls along.
+async fn to_the_end(work: impl Future<Output = Result<Done, Refusal>> + 'static) -> Result<Done, Refusal> {
+    let done = tokio::task::spawn_local(work).await;
+    done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into())))
 }
 
 /// A step's name: what is done, and to whom.

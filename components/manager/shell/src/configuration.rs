@@ -3,10 +3,11 @@
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::json;
 use sluice_config::package::{self, Package, Refused};
-use sluice_config::{ConfigError, Schema, SchemaError, Secrets, Tree};
+use sluice_config::{ConfigError, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
 use sluice_shell::part::{Change, Edit};
 use sluice_shell::rights::Rights;
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -114,6 +115,8 @@ pub struct Model {
     /// What was not taken, and why.
     pub refused: Vec<Refused>,
     rights: BTreeMap<String, Rights>,
+    /// The schema as JSON, once somebody has asked for it: it stays the same.
+    json: OnceCell<String>,
 }
 
 impl Model {
@@ -147,7 +150,7 @@ impl Model {
             rights.remove(&why.name);
         }
         refused.extend(more);
-        Ok(Model { schema, packages, refused, rights })
+        Ok(Model { schema, packages, refused, rights, json: OnceCell::new() })
     }
 
     /// The classes that run with a configuration: those that are configured, and what they need. Who is needed comes first.
@@ -203,14 +206,9 @@ impl Model {
         all.filter_map(|package| Some((package.class.clone()?, package.executable.clone()?))).collect()
     }
 
-    /// The whole configuration as text, for a file.
-    pub fn render(&self, tree: &Tree) -> String {
-        self.schema.text(tree, &[], Secrets::Shown).unwrap_or_default()
-    }
-
     /// The schema as JSON: a list of nodes.
-    pub fn schema_json(&self) -> String {
-        serde_json::to_string(self.schema.nodes()).unwrap_or_default()
+    pub fn schema_json(&self) -> &str {
+        self.json.get_or_init(|| serde_json::to_string(self.schema.nodes()).unwrap_or_default())
     }
 
     /// What a component is handed to go from one configuration to another, or from nothing; `None` if nothing changes for it. The

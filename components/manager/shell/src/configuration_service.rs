@@ -238,7 +238,7 @@ impl pb::Configuration for Served {
         _ctx: &CallContext,
         _request: pb::GetSchemaRequest,
     ) -> Result<pb::GetSchemaReply, XrlError> {
-        Ok(pb::GetSchemaReply { json: self.model.schema_json() })
+        Ok(pb::GetSchemaReply { json: self.model.schema_json().into() })
     }
 
     async fn get_packages(

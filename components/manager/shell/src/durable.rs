@@ -9,6 +9,16 @@ use std::path::Path;
 /// the file is on the disk. Keeps the permissions of what was there; else they are `mode`. A link stays a link: what it leads to is
 /// replaced.
 pub fn replace(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
+    replace_if(path, octets, mode, || true).map(drop)
+}
+
+/// The same if that is still wanted at the last moment; whether it was.
+pub fn replace_if(
+    path: &Path,
+    octets: &[u8],
+    mode: u32,
+    is_wanted: impl FnOnce() -> bool,
+) -> io::Result<bool> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
     let mode = fs::metadata(&path).map_or(mode, |there| there.permissions().mode() & 0o7777);
     let mut new = path.clone().into_os_string();
@@ -21,13 +31,13 @@ pub fn replace(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
         .mode(mode)
         .open(new)
         .and_then(|mut file| file.write_all(octets).and_then(|()| file.sync_all()))
-        .and_then(|()| fs::rename(new, &path));
-    if written.is_err() {
+        .and_then(|()| if is_wanted() { fs::rename(new, &path).map(|()| true) } else { Ok(false) });
+    if !matches!(written, Ok(true)) {
         // What there is of it takes space that is short.
         let _ = fs::remove_file(new);
         return written;
     }
-    sync_folder_of(&path)
+    sync_folder_of(&path).map(|()| true)
 }
 
 /// Removes a file; none is fine.

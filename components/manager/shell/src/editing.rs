@@ -243,7 +243,7 @@ impl ManagerShell {
     pub async fn check_editor(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
         let after = self.to_commit(id)?;
         let warnings = self.warnings(id, &after);
-        Ok((self.check(&after).await?, warnings))
+        Ok((self.check(after).await?, warnings))
     }
 
     /// Commits an editor's candidate.
@@ -259,7 +259,15 @@ impl ManagerShell {
             return Err(EditError::NeedsConfirmation(warnings.join("; ")));
         }
         let user = self.editing.editors.borrow_mut().renew(clock::now(), id)?.user.clone();
-        let request = Request { after, user, comment, via: Via::Commit, confirm_within };
+        let request = Request {
+            after,
+            user,
+            comment,
+            via: Via::Commit,
+            confirm_within,
+            of_file: None,
+            takes_back: None,
+        };
         let done = self.commit(request).await?;
         if let Some(own) = self.editing.own.borrow_mut().get_mut(&id) {
             *own = Candidate::of(&self.running_tree());

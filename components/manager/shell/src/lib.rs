@@ -6,6 +6,7 @@
 mod committing;
 mod configuration;
 mod configuration_service;
+mod copying;
 pub mod core_file;
 mod durable;
 mod editing;
@@ -20,6 +21,7 @@ mod starting;
 mod starting_again;
 mod state;
 mod stepping;
+mod storing;
 mod succeeding;
 mod upgrade;
 mod watching;
@@ -73,10 +75,13 @@ pub struct ManagerShell {
     revisions: RefCell<Revisions>,
     /// Why what runs is not what the configuration file said at the start, if it is not.
     trouble: RefCell<Option<String>>,
+    copies: copying::Copies,
     editing: Editing,
     /// Commits come one after the other.
     turn: tokio::sync::Mutex<()>,
     under_way: RefCell<Option<UnderWay>>,
+    /// Held while a revision is on its way to the disk.
+    storing: tokio::sync::Mutex<()>,
     transactions: Cell<u64>,
     stepping: stepping::Stepping,
     /// The text that was shown last, for its next page.
@@ -90,6 +95,8 @@ pub struct ManagerShell {
 struct Running {
     tree: Tree,
     revision: u64,
+    /// Whether that revision says what runs. It does not where there was no space for one at the start.
+    is_stored: bool,
 }
 
 /// Runs the router until it is told to stop. Blocks.
@@ -103,7 +110,7 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     }
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
-    let mut revisions = Revisions::open(&options.source.state_dir)?;
+    let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
     let start = starting::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
@@ -155,11 +162,17 @@ async fn serve(
             me: me.clone(),
             editing: Editing::new(&start.tree),
             model,
-            running: RefCell::new(Running { tree: start.tree, revision: start.revision }),
+            running: RefCell::new(Running {
+                tree: start.tree,
+                revision: start.revision,
+                is_stored: start.is_stored,
+            }),
+            copies: copying::Copies::default(),
             trouble: RefCell::new(start.trouble),
             revisions: RefCell::new(revisions),
             turn: tokio::sync::Mutex::new(()),
             under_way: RefCell::new(None),
+            storing: tokio::sync::Mutex::new(()),
             transactions: Cell::new(0),
             stepping: stepping::Stepping::from_environment(),
             shown: RefCell::new(None),
@@ -187,6 +200,9 @@ async fn serve(
     let unconfirmed = shell.revisions.borrow().unconfirmed();
     if let Some(unconfirmed) = unconfirmed {
         shell.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
+    }
+    if start.is_behind {
+        shell.copy_later();
     }
     {
         let me = Rc::clone(&shell);
@@ -379,6 +395,8 @@ impl ManagerShell {
     async fn reload(self: Rc<Self>) {
         let file = &self.options.source.file;
         let shown = file.display().to_string();
+        // A copy on its way is not what somebody wrote.
+        self.copies.settled().await;
         let read = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"));
         let tree = read.and_then(|text| {
             let tree = self.model.schema.read(&shown, &text).map_err(|e| e.without_line().to_string())?;
@@ -396,11 +414,11 @@ impl ManagerShell {
             comment: "the configuration file was read again".into(),
             via: Via::File,
             confirm_within: None,
+            of_file: Some(text),
+            takes_back: None,
         };
         match self.commit(request).await {
             Ok(done) => {
-                // It is only read again next time.
-                let _ = self.revisions.borrow().is_copy(&text);
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
             }
             Err(error) => warn!("the configuration stays as it is: {error}"),
@@ -426,6 +444,7 @@ impl ManagerShell {
                     tokio::task::spawn_local(Rc::clone(&self).reload());
                 }
                 () = self.stopped.notified() => {
+                    self.copies.settled().await;
                     info!("stopped");
                     state::clean(&self.options.run_dir);
                     return Ok(());

@@ -9,8 +9,12 @@ use tracing::{error, info, warn};
 pub struct Start {
     /// The configuration.
     pub tree: Tree,
-    /// Its revision.
+    /// Its revision; if it could not be stored, one that was there before, or 0.
     pub revision: u64,
+    /// Whether that revision says what runs.
+    pub is_stored: bool,
+    /// Whether the configuration file is a copy of an older one.
+    pub is_behind: bool,
     /// Why it is not the one that the file says, if it is not.
     pub trouble: Option<String>,
 }
@@ -20,8 +24,23 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
     let path = source.file.display().to_string();
     let newest = newest(model, revisions);
     let file = std::fs::read_to_string(&source.file);
+    let copy_of = file.as_ref().ok().and_then(|text| revisions.copy_of(text));
+    let is_copy_of_newest = copy_of.is_some() && copy_of == revisions.numbers().first().copied();
     let mut start = match (file, newest) {
-        (Ok(text), Some(start)) if revisions.is_as_written(&text) => start,
+        (Ok(text), Some(start)) if revisions.is_as_written(&text) => {
+            revisions.has_read(&text);
+            match start.trouble {
+                // The newest revision, or one on which it stands, is damaged; what it said is in the file.
+                Some(trouble) if is_copy_of_newest => instead_of_damaged(
+                    &path,
+                    &text,
+                    Start { trouble: Some(trouble), ..start },
+                    revisions,
+                    model,
+                ),
+                _ => start,
+            }
+        }
         (Ok(text), newest) => match (model.schema.read(&path, &text), newest) {
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
@@ -38,10 +57,12 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
         && let Ok((_, text)) = revisions.read(back)
         && let Ok(tree) = model.schema.read("revision", &text)
     {
-        let new = New { user: "sluice", comment: "not confirmed in time", via: Via::Rollback, text: &text };
-        start = match write(revisions, model, new) {
-            Ok(revision) => Start { revision, tree, trouble: start.trouble },
-            Err(trouble) => Start { tree, ..start }.in_trouble(trouble),
+        let comment = "not confirmed in time";
+        start = match write(revisions, model, &tree, comment, Via::Rollback) {
+            Ok(revision) => {
+                Start { revision, tree, is_stored: true, is_behind: false, trouble: start.trouble }
+            }
+            Err(trouble) => Start { tree, is_stored: false, ..start }.in_trouble(trouble),
         };
         warn!(
             event = "config.rollback",
@@ -50,6 +71,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
             "a commit was not confirmed in time: rolled back"
         );
     }
+    start.is_behind = copy_of.is_some_and(|revision| revision != start.revision);
     match &start.trouble {
         Some(trouble) => {
             error!(
@@ -75,16 +97,16 @@ impl Start {
 }
 
 /// The newest revision that can be used; those that cannot are the trouble.
-fn newest(model: &Model, revisions: &Revisions) -> Option<Start> {
+fn newest(model: &Model, revisions: &mut Revisions) -> Option<Start> {
     let mut trouble: Vec<String> = Vec::new();
     for number in revisions.numbers() {
-        let read = revisions.read(number).map_err(|e| e.to_string());
-        match read.and_then(|(_, text)| {
+        let read = revisions.read_to_run(number).map_err(|e| e.to_string());
+        match read.and_then(|text| {
             model.schema.read(&format!("revision {number}"), &text).map_err(|e| e.without_line().to_string())
         }) {
             Ok(tree) => {
                 let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));
-                return Some(Start { tree, revision: number, trouble });
+                return Some(Start { tree, revision: number, is_stored: true, is_behind: false, trouble });
             }
             Err(reason) => trouble.push(reason),
         }
@@ -96,25 +118,54 @@ fn newest(model: &Model, revisions: &Revisions) -> Option<Start> {
 fn of_file(tree: Tree, text: &str, newest: Option<Start>, revisions: &mut Revisions, model: &Model) -> Start {
     let newest = match newest {
         Some(start) if start.tree == tree && start.trouble.is_none() => {
-            let _ = revisions.is_copy(text); // it is only read again next time
+            let _ = revisions.is_copy(text, start.revision); // it is only read again next time
             return start;
         }
         other => other,
     };
-    let rendered = model.render(&tree);
     let comment = match newest {
         None => "the configuration file, at the first start",
         Some(_) => "the configuration file was changed by hand",
     };
-    let new = New { user: "sluice", comment, via: Via::File, text: &rendered };
-    match write(revisions, model, new) {
+    let revision = newest.map_or(0, |start| start.revision);
+    stored_from(tree, text, comment, revision, revisions, model)
+}
+
+/// The newest revision cannot be used, but the file is its copy: that is a revision of its own, and everybody is told.
+fn instead_of_damaged(
+    path: &str,
+    text: &str,
+    older: Start,
+    revisions: &mut Revisions,
+    model: &Model,
+) -> Start {
+    let Ok(tree) = model.schema.read(path, text) else { return older };
+    let comment = "the configuration file, a copy of the newest revision, which is damaged";
+    let start = stored_from(tree, text, comment, older.revision, revisions, model);
+    match older.trouble {
+        Some(trouble) => start.in_trouble(trouble),
+        None => start,
+    }
+}
+
+/// Makes what the file says a revision.
+fn stored_from(
+    tree: Tree,
+    text: &str,
+    comment: &str,
+    older: u64,
+    revisions: &mut Revisions,
+    model: &Model,
+) -> Start {
+    match write(revisions, model, &tree, comment, Via::File) {
         Ok(revision) => {
-            let _ = revisions.is_copy(text);
-            Start { tree, revision, trouble: None }
+            let _ = revisions.is_copy(text, revision);
+            Start { tree, revision, is_stored: true, is_behind: false, trouble: None }
         }
         // A router without space for what was committed is better than none: the file says the same at the next start.
         Err(trouble) => {
-            Start { tree, revision: newest.map_or(0, |start| start.revision), trouble: Some(trouble) }
+            revisions.has_read(text);
+            Start { tree, revision: older, is_stored: false, is_behind: false, trouble: Some(trouble) }
         }
     }
 }
@@ -124,10 +175,19 @@ fn overdue(revisions: &Revisions) -> Option<u64> {
     revisions.unconfirmed().filter(|u| u.until_unix_ms <= now_unix_ms()).map(|u| u.back_to)
 }
 
-fn write(revisions: &mut Revisions, model: &Model, new: New<'_>) -> Result<u64, String> {
+fn write(
+    revisions: &mut Revisions,
+    model: &Model,
+    tree: &Tree,
+    comment: &str,
+    via: Via,
+) -> Result<u64, String> {
+    let (renderer, tree) = (model.schema.renderer(), tree.clone());
+    let new =
+        New { user: "sluice", comment, via, steps: None, whole: Box::new(move || renderer.text(&tree)) };
     let written = revisions.write(new, None);
-    let _ = revisions.write_schema(&model.schema_json()); // only a check before an upgrade asks for it
-    written.map(|revision| revision.number).map_err(|error| {
+    let _ = revisions.write_schema(model.schema_json()); // only a check before an upgrade asks for it
+    written.map_err(|error| {
         let folder = revisions.folder().display();
         format!("no revision can be written in {folder}: {error}; free some space there, or name another folder with --state-dir")
     })

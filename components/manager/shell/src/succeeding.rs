@@ -27,7 +27,11 @@ pub async fn succeed(shell: &Rc<ManagerShell>, binary: Option<PathBuf>) -> Resul
     let executable = binary.map_or_else(std::env::current_exe, Ok).map_err(|e| e.to_string())?;
     let version = version(&executable).await?;
     let pid = std::process::id();
+    let shell = Rc::clone(shell);
     tokio::task::spawn_local(async move {
+        // A commit that began meanwhile comes to its end first, and the file that says it.
+        let _turn = shell.turn.lock().await;
+        shell.copies.settled().await;
         tokio::time::sleep(ANSWER).await;
         info!(event = "manager.succeeds", executable = %executable.display(), "the manager executes its successor");
         // It returns only if there is none.

@@ -107,8 +107,11 @@ mod tests {
     }
 
     fn commit(state_dir: &Path, text: &str, schema: &str) {
-        let mut revisions = Revisions::open(state_dir).unwrap();
-        revisions.write(New { user: "ann", comment: "", via: Via::Commit, text }, None).unwrap();
+        let mut revisions = Revisions::open(state_dir, schema).unwrap();
+        let text = text.to_string();
+        let whole = Box::new(move || text);
+        let new = New { user: "ann", comment: "", via: Via::Commit, steps: None, whole };
+        revisions.write(new, None).unwrap();
         revisions.write_schema(schema).unwrap();
     }
 
@@ -118,7 +121,7 @@ mod tests {
         let source = source(dir.path());
         assert!(matches!(upgrade_check(&source), Err(UpgradeError::Nothing { .. })));
         assert!(!dir.path().join("revisions").exists(), "a check writes nothing");
-        let schema = Model::load(&source).unwrap().schema_json();
+        let schema = Model::load(&source).unwrap().schema_json().to_string();
         let text = "protocols static route 192.0.2.0/24 next-hop 10.0.0.1;\n";
         commit(dir.path(), text, &schema);
         assert_eq!(upgrade_check(&source).unwrap(), UpgradeCheck { revision: 1, notices: vec![] });

@@ -1,0 +1,127 @@
+//! The files of revisions. One holds a whole configuration, or the steps to it from one before; so what a revision says is the whole one
+//! at the end of its chain with all steps taken. A chain is as good as each of its links.
+
+use super::KEPT;
+use super::line::{Base, Revision, parse_first_line, parse_revision};
+use sluice_config::steps::Outline;
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+
+/// What keeps a revision from being used.
+#[derive(Debug, thiserror::Error)]
+#[error("revision {number} is damaged ({reason})")]
+pub struct Damaged {
+    number: u64,
+    reason: String,
+}
+
+/// A revision as it is stored.
+pub(super) struct Chain {
+    pub revision: Revision,
+    /// The whole configuration.
+    pub text: String,
+    /// How many steps follow each other.
+    pub links: usize,
+    /// Octets of all of them.
+    pub steps: usize,
+    /// Octets of the whole configuration on which they stand.
+    pub whole: usize,
+}
+
+/// The folder in which the folder of revisions is.
+#[derive(Clone)]
+pub(super) struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn file(&self, number: u64) -> PathBuf {
+        self.0.join("revisions").join(format!("{number:08}.conf"))
+    }
+
+    /// All numbers that are there, the newest first; also of those that are kept only because others stand on them.
+    pub fn numbers(&self) -> Vec<u64> {
+        let entries = fs::read_dir(self.0.join("revisions")).into_iter().flatten();
+        let mut numbers: Vec<u64> = entries.filter_map(|entry| number_of(&entry.ok()?.path())).collect();
+        numbers.sort_unstable_by(|a, b| b.cmp(a));
+        numbers
+    }
+
+    /// What is known of a revision, without its text.
+    pub fn about(&self, number: u64) -> Option<Revision> {
+        let mut line = String::new();
+        let file = fs::File::open(self.file(number)).ok()?;
+        BufReader::new(file.take(1 << 16)).read_line(&mut line).ok()?;
+        parse_first_line(&line).ok()
+    }
+
+    /// A revision and its whole text.
+    pub fn read(&self, number: u64) -> Result<Chain, Damaged> {
+        let damaged = |reason: String| Damaged { number, reason };
+        let mut steps: Vec<String> = Vec::new();
+        let mut newest: Option<Revision> = None;
+        let (mut at, mut expected): (u64, Option<Base>) = (number, None);
+        let whole = loop {
+            let of_base = |reason: &dyn std::fmt::Display| match at == number {
+                true => damaged(reason.to_string()),
+                false => damaged(format!("it stands on revision {at}: {reason}")),
+            };
+            let mut file = fs::read_to_string(self.file(at)).map_err(|e| of_base(&e))?;
+            let (revision, text) = parse_revision(&file).map_err(|reason| of_base(&reason))?;
+            if expected.is_some_and(|base| base.sha256 != revision.text_sha256) {
+                return Err(of_base(&"that is another than it was"));
+            }
+            let start = file.len() - text.len();
+            let base = revision.base.clone();
+            newest.get_or_insert(revision);
+            file.drain(..start);
+            let Some(base) = base else { break file };
+            if base.number >= at {
+                return Err(of_base(&"it stands on nothing before it"));
+            }
+            steps.push(file);
+            at = base.number;
+            expected = Some(base);
+        };
+        let Some(revision) = newest else { return Err(damaged("there is none".into())) };
+        let (links, octets) = (steps.len(), steps.iter().map(String::len).sum());
+        let length = whole.len();
+        let text = match links {
+            0 => whole,
+            _ => taken(&whole, &steps).map_err(damaged)?,
+        };
+        Ok(Chain { revision, text, links, steps: octets, whole: length })
+    }
+
+    /// Removes what is older than is kept, unless what is kept stands on it. What cannot be removed takes space and nothing else.
+    pub fn prune(&self) {
+        let numbers = self.numbers();
+        let Some(kept) = numbers.get(..=KEPT) else { return };
+        let mut needed: BTreeSet<u64> = BTreeSet::new();
+        for number in &numbers {
+            // The newest first: who stands on another is looked at before it.
+            if (kept.contains(number) || needed.contains(number))
+                && let Some(base) = self.about(*number).and_then(|revision| revision.base)
+            {
+                needed.insert(base.number);
+            }
+        }
+        for old in numbers.iter().skip(kept.len()).filter(|old| !needed.contains(old)) {
+            let _ = fs::remove_file(self.file(*old));
+        }
+    }
+}
+
+/// A text after steps, of which the newest come first.
+fn taken(whole: &str, steps: &[String]) -> Result<String, String> {
+    let mut outline = Outline::read("revision", whole).map_err(|e| e.without_line().to_string())?;
+    for steps in steps.iter().rev() {
+        // Which one does not fit is left out: this is logged, and it may set a secret.
+        outline.step(steps).map_err(|_| "its steps lead nowhere")?;
+    }
+    Ok(outline.to_string())
+}
+
+fn number_of(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.strip_suffix(".conf")?.parse().ok()
+}

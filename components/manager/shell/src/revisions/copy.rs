@@ -1,0 +1,111 @@
+//! The configuration file: a copy of the newest revision, until somebody writes to it by hand. What it was last written or read as is noted
+//! beside the revisions, before it is written too; so whatever else it says is somebody's, also after a crash.
+
+use super::chain::Folder;
+use super::line::hash;
+use crate::durable;
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// What the configuration file says, or may say: it is there before the file is written, and alone after that.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Noted {
+    /// How it hashes.
+    pub sha256: String,
+    /// The revision that says the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub revision: Option<u64>,
+}
+
+/// What became of a copy.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Copied {
+    /// The file says what the revision says.
+    Written,
+    /// Somebody wrote to the file since it was last written or read. It is as he left it.
+    ByHand,
+}
+
+/// The configuration file, on a thread that may block.
+pub struct ConfigurationFile {
+    pub(super) folder: Folder,
+    pub(super) path: PathBuf,
+    /// How it hashes if it is as this process has read it, where that could not be noted.
+    pub(super) read: Option<String>,
+}
+
+impl ConfigurationFile {
+    /// Makes it a copy of a revision.
+    pub fn write(&self, text: &str, revision: u64) -> io::Result<Copied> {
+        let new = Noted { sha256: hash(text.as_bytes()), revision: Some(revision) };
+        let state = State::of(&self.path);
+        let there = match fs::read(&self.path) {
+            Ok(octets) => Some(hash(&octets)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
+        };
+        let mut may_be = Vec::new();
+        if let Some(sha256) = there {
+            if sha256 == new.sha256 {
+                return note(&self.folder, &[new]).map(|()| Copied::Written);
+            }
+            let known = noted(&self.folder).into_iter().find(|noted| noted.sha256 == sha256);
+            match known {
+                Some(known) => may_be.push(known),
+                None if self.read.as_ref() == Some(&sha256) => may_be.push(Noted { sha256, revision: None }),
+                None => return Ok(Copied::ByHand),
+            }
+        }
+        may_be.push(new.clone());
+        note(&self.folder, &may_be)?;
+        let is_as_it_was = || State::of(&self.path) == state;
+        match durable::replace_if(&self.path, text.as_bytes(), 0o640, is_as_it_was)? {
+            true => note(&self.folder, &[new]).map(|()| Copied::Written),
+            false => Ok(Copied::ByHand),
+        }
+    }
+}
+
+/// What tells a file from what it was a moment ago: which one it is, its length, its times.
+#[derive(PartialEq)]
+pub(super) struct State(Option<[i64; 7]>);
+
+impl State {
+    pub fn of(path: &Path) -> Self {
+        let state = |file: fs::Metadata| {
+            let (device, number) = (file.dev().cast_signed(), file.ino().cast_signed());
+            let (length, written, changed) = (file.size().cast_signed(), file.mtime(), file.ctime());
+            [device, number, length, written, file.mtime_nsec(), changed, file.ctime_nsec()]
+        };
+        State(fs::metadata(path).ok().map(state))
+    }
+}
+
+fn file(folder: &Folder) -> PathBuf {
+    folder.0.join("copy.json")
+}
+
+/// Where the version before noted it: a hash and nothing else.
+fn older_file(folder: &Folder) -> PathBuf {
+    folder.0.join("file.sha256")
+}
+
+/// What the configuration file says if nobody wrote to it.
+pub(super) fn noted(folder: &Folder) -> Vec<Noted> {
+    match fs::read(file(folder)) {
+        Ok(octets) => serde_json::from_slice(&octets).unwrap_or_default(),
+        Err(_) => fs::read_to_string(older_file(folder))
+            .map(|sha256| vec![Noted { sha256, revision: None }])
+            .unwrap_or_default(),
+    }
+}
+
+/// Notes that.
+pub(super) fn note(folder: &Folder, says: &[Noted]) -> io::Result<()> {
+    durable::replace(&file(folder), &serde_json::to_vec(says)?, 0o600)?;
+    // A version that does not know steps is not to take an old whole text for what the file was written from.
+    durable::remove(&older_file(folder))
+}

@@ -1,0 +1,103 @@
+//! A revision's file: a line that says what it is and how the rest hashes, and the rest, which is a configuration or the steps to it.
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+/// How a revision came to be.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Via {
+    /// It was edited and committed.
+    Commit,
+    /// It is the configuration file as somebody wrote it.
+    File,
+    /// It is what ran before, as a commit was not confirmed in time.
+    Rollback,
+}
+
+impl Via {
+    /// The word of `show revisions`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Via::Commit => "commit",
+            Via::File => "file",
+            Via::Rollback => "rollback",
+        }
+    }
+}
+
+/// What is known of a revision.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Revision {
+    /// Its number; they count from 1 and never come again.
+    pub number: u64,
+    /// When, in milliseconds of Unix time.
+    pub time_unix_ms: u64,
+    /// Who.
+    pub user: String,
+    /// What for.
+    pub comment: String,
+    /// How.
+    pub via: Via,
+    /// How its text hashes (SHA-256); of steps, together with what they stand on.
+    pub(super) text_sha256: String,
+    /// The revision from which its text leads here; none if its text is the configuration.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) base: Option<Base>,
+    /// Which executable with which schema wrote it: steps stand only on what the same one wrote.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) written_by: String,
+}
+
+/// What steps stand on.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(super) struct Base {
+    /// The revision's number: less than that of the steps.
+    pub number: u64,
+    /// How it hashes by its own line. As that hash holds its own base's, no link of a chain can be another unseen.
+    pub sha256: String,
+}
+
+const FIRST_LINE: &str = "# sluice revision ";
+
+impl Revision {
+    /// The file: this line and the text.
+    pub(super) fn file(&self, text: &str) -> serde_json::Result<String> {
+        Ok(format!("{FIRST_LINE}{}\n{text}", serde_json::to_string(self)?))
+    }
+}
+
+/// Reads a revision's file: what its first line says, and the text behind it. The error says how it is damaged.
+pub fn parse_revision(whole: &str) -> Result<(Revision, &str), String> {
+    let (first, text) = whole.split_once('\n').ok_or("it is too short")?;
+    let revision = parse_first_line(first)?;
+    match revision.text_sha256 == hash_on(revision.base.as_ref(), text) {
+        true => Ok((revision, text)),
+        false => Err("its text was changed after it was committed".into()),
+    }
+}
+
+pub(super) fn parse_first_line(line: &str) -> Result<Revision, String> {
+    let first = line.strip_prefix(FIRST_LINE).ok_or("its first line is another")?;
+    serde_json::from_str(first).map_err(|e| e.to_string())
+}
+
+/// How a text hashes that stands on another, or on nothing.
+pub(super) fn hash_on(base: Option<&Base>, text: &str) -> String {
+    let mut digest = Sha256::new();
+    if let Some(base) = base {
+        digest.update(base.sha256.as_bytes());
+        digest.update(b"\n");
+    }
+    digest.update(text.as_bytes());
+    in_hex(&digest.finalize())
+}
+
+/// How octets hash.
+pub(super) fn hash(octets: &[u8]) -> String {
+    in_hex(&Sha256::digest(octets))
+}
+
+fn in_hex(octets: &[u8]) -> String {
+    octets.iter().map(|octet| format!("{octet:02x}")).collect()
+}

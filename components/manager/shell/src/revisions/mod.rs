@@ -1,0 +1,330 @@
+//! What was committed: a file for each revision, and what has to be known besides to start with the right one.
+//!
+//! A revision's file is there as a whole or not at all, and that it is there is what makes it hold. Its first line says what it is and
+//! how its text hashes, so that a torn or hand-broken one is known for what it is (`line.rs`). Its text is the whole configuration, or,
+//! so that a commit costs what it changes, the steps to it from a revision before (`chain.rs`). The configuration file is a copy of the
+//! newest revision (`copy.rs`); who changes it by hand has it read at the next start or reload, which makes it a revision.
+
+mod chain;
+mod copy;
+mod line;
+#[cfg(test)]
+mod tests;
+
+pub use chain::Damaged;
+pub use copy::{ConfigurationFile, Copied};
+pub use line::{Revision, Via, parse_revision};
+
+use crate::configuration::StartError;
+use crate::durable;
+use crate::state::cannot;
+use chain::{Chain, Folder};
+use copy::{Noted, State};
+use line::{Base, hash, hash_on};
+use serde::{Deserialize, Serialize};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Revisions that are kept besides the newest.
+pub const KEPT: usize = 50;
+/// Steps that follow each other at most, until there is a whole text again.
+const LINKS: usize = 32;
+/// Steps that follow each other are together at most this part of the whole on which they stand.
+const PART: usize = 4;
+
+/// A commit that has to be confirmed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Unconfirmed {
+    /// The revision that it made.
+    pub revision: u64,
+    /// What runs again if it is not confirmed.
+    pub back_to: u64,
+    /// Until when, in milliseconds of Unix time.
+    pub until_unix_ms: u64,
+}
+
+/// What to write as a new revision.
+pub struct New<'a> {
+    /// Who.
+    pub user: &'a str,
+    /// What for.
+    pub comment: &'a str,
+    /// How.
+    pub via: Via,
+    /// The steps to it from the revision that [`Revisions::room_for_steps`] speaks of, if they are known and fit there.
+    pub steps: Option<String>,
+    /// Makes the whole text. Called where it may take its time, and only if it is needed.
+    pub whole: Box<dyn FnOnce() -> String + Send>,
+}
+
+/// The folder of all that.
+pub struct Revisions {
+    folder: Folder,
+    /// The newest number that was ever given.
+    last: u64,
+    /// Which executable with which schema this is.
+    written_by: String,
+    /// What steps can stand on, if there is anything.
+    tip: Option<Tip>,
+    /// How the configuration file hashes if it is as this process has read it.
+    read: Option<String>,
+    /// The file of the schema, as it was when it was this executable's.
+    schema_file: Option<State>,
+}
+
+/// The revision that was written last, or that the router started with.
+#[derive(Clone, Debug)]
+struct Tip {
+    base: Base,
+    links: usize,
+    /// Octets of the steps that follow each other up to it.
+    steps: usize,
+    /// Octets of the whole on which they stand.
+    whole: usize,
+}
+
+/// A revision that is to be written, on a thread that may block.
+pub struct Draft {
+    folder: Folder,
+    revision: Revision,
+    unconfirmed: Option<Unconfirmed>,
+    tip: Option<Tip>,
+    steps: Option<String>,
+    whole: Box<dyn FnOnce() -> String + Send>,
+}
+
+/// A revision that was written.
+pub struct Written {
+    revision: Revision,
+    tip: Tip,
+}
+
+impl Draft {
+    /// Writes it; with this it holds. If it has to be confirmed, that is written first, and means nothing without the revision.
+    pub fn write(self) -> io::Result<Written> {
+        let Draft { folder, mut revision, unconfirmed, tip, steps, whole } = self;
+        let (text, links, octets, length) = match (steps, tip) {
+            (Some(steps), Some(Tip { base, links, steps: before, whole })) => {
+                revision.base = Some(base);
+                let octets = before + steps.len();
+                (steps, links + 1, octets, whole)
+            }
+            _ => {
+                let text = whole();
+                let length = text.len();
+                (text, 0, 0, length)
+            }
+        };
+        revision.text_sha256 = hash_on(revision.base.as_ref(), &text);
+        if let Some(unconfirmed) = unconfirmed {
+            durable::replace(&unconfirmed_file(&folder), &serde_json::to_vec(&unconfirmed)?, 0o600)?;
+        }
+        let file = folder.file(revision.number);
+        durable::replace(&file, revision.file(&text)?.as_bytes(), 0o600).inspect_err(|_| {
+            // What is there may hold or not. Who hears of the error takes it that it does not.
+            let _ = fs::remove_file(&file);
+        })?;
+        folder.prune();
+        let base = Base { number: revision.number, sha256: revision.text_sha256.clone() };
+        Ok(Written { revision, tip: Tip { base, links, steps: octets, whole: length } })
+    }
+}
+
+impl Revisions {
+    /// Whether there is a folder of revisions.
+    pub fn exist(state_dir: &Path) -> bool {
+        state_dir.join("revisions").is_dir()
+    }
+
+    /// Opens the folder for this executable with a schema; makes it if there is none.
+    pub fn open(state_dir: &Path, schema_json: &str) -> Result<Self, StartError> {
+        let folder = state_dir.join("revisions");
+        fs::create_dir_all(&folder).map_err(cannot("make the folder of revisions", &folder))?;
+        fs::read_dir(&folder).map_err(cannot("read", &folder))?;
+        let mut revisions = Revisions::of(state_dir);
+        let written_by = format!("{}\n{schema_json}", env!("CARGO_PKG_VERSION"));
+        revisions.written_by = hash(written_by.as_bytes());
+        revisions.last = revisions.folder.numbers().first().copied().unwrap_or(0);
+        Ok(revisions)
+    }
+
+    /// The folder to read from only; nothing is made, and there may be nothing.
+    pub fn of(state_dir: &Path) -> Self {
+        Revisions {
+            folder: Folder(state_dir.into()),
+            last: 0,
+            written_by: String::new(),
+            tip: None,
+            read: None,
+            schema_file: None,
+        }
+    }
+
+    /// The folder of all that.
+    pub fn folder(&self) -> &Path {
+        &self.folder.0
+    }
+
+    /// The numbers of those that are kept, the newest first.
+    pub fn numbers(&self) -> Vec<u64> {
+        let mut numbers = self.folder.numbers();
+        numbers.truncate(KEPT + 1);
+        numbers
+    }
+
+    /// A revision and its text, whole.
+    pub fn read(&self, number: u64) -> Result<(Revision, String), Damaged> {
+        self.folder.read(number).map(|chain| (chain.revision, chain.text))
+    }
+
+    /// The same of the one that is to run: the next one may stand on it.
+    pub fn read_to_run(&mut self, number: u64) -> Result<String, Damaged> {
+        let Chain { revision, text, links, steps, whole } = self.folder.read(number)?;
+        // What another has written it may have written in other words.
+        let is_own = !self.written_by.is_empty() && revision.written_by == self.written_by;
+        let base = Base { number, sha256: revision.text_sha256 };
+        self.tip = is_own.then_some(Tip { base, links, steps, whole });
+        Ok(text)
+    }
+
+    /// What is known of a revision, without its text.
+    pub fn about(&self, number: u64) -> Option<Revision> {
+        self.folder.about(number)
+    }
+
+    /// How many octets steps from the revision `running` may have; more are not worth it, or there is nothing to stand on.
+    pub fn room_for_steps(&self, running: u64) -> usize {
+        match &self.tip {
+            Some(tip) if tip.base.number == running && tip.links < LINKS => {
+                (tip.whole / PART).saturating_sub(tip.steps)
+            }
+            _ => 0,
+        }
+    }
+
+    /// A new revision, to be written; with `unconfirmed` it holds until then, and then the other one runs again.
+    pub fn draft(&self, new: New<'_>, unconfirmed: Option<(u64, u64)>) -> Draft {
+        let number = self.last + 1;
+        let revision = Revision {
+            number,
+            time_unix_ms: now_unix_ms(),
+            user: new.user.into(),
+            comment: new.comment.into(),
+            via: new.via,
+            text_sha256: String::new(),
+            base: None,
+            written_by: self.written_by.clone(),
+        };
+        let unconfirmed = unconfirmed.map(|(back_to, until_unix_ms)| Unconfirmed {
+            revision: number,
+            back_to,
+            until_unix_ms,
+        });
+        let (folder, tip) = (self.folder.clone(), self.tip.clone());
+        Draft { folder, revision, unconfirmed, tip, steps: new.steps, whole: new.whole }
+    }
+
+    /// A draft was written; its number.
+    pub fn written(&mut self, written: Written) -> u64 {
+        self.last = written.revision.number;
+        self.tip = Some(written.tip);
+        self.last
+    }
+
+    /// Writes a new revision here and now; its number.
+    pub fn write(&mut self, new: New<'_>, unconfirmed: Option<(u64, u64)>) -> io::Result<u64> {
+        let written = self.draft(new, unconfirmed).write()?;
+        Ok(self.written(written))
+    }
+
+    /// The commit that has to be confirmed, if the newest one has.
+    pub fn unconfirmed(&self) -> Option<Unconfirmed> {
+        let text = fs::read(unconfirmed_file(&self.folder)).ok()?;
+        let unconfirmed = parse_unconfirmed(&text)?;
+        (self.folder.numbers().first() == Some(&unconfirmed.revision)).then_some(unconfirmed)
+    }
+
+    /// The newest commit holds for good.
+    pub fn confirm(&self) -> io::Result<()> {
+        durable::remove(&unconfirmed_file(&self.folder))
+    }
+
+    /// The configuration file, to be made a copy of what runs.
+    pub fn configuration_file(&self, path: &Path) -> ConfigurationFile {
+        ConfigurationFile { folder: self.folder.clone(), path: path.into(), read: self.read.clone() }
+    }
+
+    /// Notes that this is what the configuration file says, and that it was read, and is what `revision` says. This process knows it
+    /// even if that fails.
+    pub fn is_copy(&mut self, text: &str, revision: u64) -> io::Result<()> {
+        let sha256 = hash(text.as_bytes());
+        self.read = Some(sha256.clone());
+        copy::note(&self.folder, &[Noted { sha256, revision: Some(revision) }])
+    }
+
+    /// The same for this process only, where no revision says it.
+    pub fn has_read(&mut self, text: &str) {
+        self.read = Some(hash(text.as_bytes()));
+    }
+
+    /// Whether the configuration file is as it was last written or read: then the newest revision is newer, or the same.
+    pub fn is_as_written(&self, text: &str) -> bool {
+        let hash = hash(text.as_bytes());
+        self.read.as_ref() == Some(&hash)
+            || copy::noted(&self.folder).iter().any(|noted| noted.sha256 == hash)
+            || self.newest().is_some_and(|r| r.base.is_none() && r.text_sha256 == hash)
+    }
+
+    /// The revision whose copy the configuration file is, if it is as it was last written or read and that is known.
+    pub fn copy_of(&self, text: &str) -> Option<u64> {
+        let hash = hash(text.as_bytes());
+        copy::noted(&self.folder).into_iter().find(|noted| noted.sha256 == hash)?.revision
+    }
+
+    /// The configuration file was written: it is not any more as it was read.
+    pub fn is_copied(&mut self) {
+        self.read = None;
+    }
+
+    fn newest(&self) -> Option<Revision> {
+        self.about(*self.folder.numbers().first()?)
+    }
+
+    /// The schema that the newest revision was written by; nothing before there was one.
+    pub fn schema(&self) -> Option<String> {
+        fs::read_to_string(self.schema_file()).ok()
+    }
+
+    fn schema_file(&self) -> PathBuf {
+        self.folder.0.join("schema.json")
+    }
+
+    /// Writes that down, if it is another. What this process has seen or written is not read again as long as nobody changes it.
+    pub fn write_schema(&mut self, json: &str) -> io::Result<()> {
+        let file = self.schema_file();
+        if self.schema_file.as_ref().is_some_and(|known| *known == State::of(&file)) {
+            return Ok(());
+        }
+        if self.schema().as_deref() != Some(json) {
+            durable::replace(&file, json.as_bytes(), 0o644)?;
+        }
+        self.schema_file = Some(State::of(&file));
+        Ok(())
+    }
+}
+
+fn unconfirmed_file(folder: &Folder) -> PathBuf {
+    folder.0.join("unconfirmed.json")
+}
+
+/// Reads what is written down of a commit that has to be confirmed.
+pub fn parse_unconfirmed(octets: &[u8]) -> Option<Unconfirmed> {
+    serde_json::from_slice(octets).ok()
+}
+
+/// Now, in milliseconds of Unix time.
+pub fn now_unix_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+}
