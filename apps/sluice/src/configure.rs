@@ -1,6 +1,6 @@
 //! The configuration mode: statements and commands of one who edits. The interactive shell and single commands share it.
 
-use crate::output::{Failure, Output, Paint};
+use crate::output::{Failure, Output, Paint, counted};
 use crate::refusal::refused;
 use crate::session::Session;
 use crate::show::configuration::{back, of_editor, print};
@@ -229,7 +229,8 @@ impl Editing {
         let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
         let reply = call.check(request).await.map_err(refused)?;
         if !out.is_json() {
-            out.line(&format!("valid; {} changes: {}", reply.changes, counts(&reply.effects)));
+            let changes = counted(reply.changes, "change", "changes");
+            out.line(&format!("valid; {changes}: {}", counts(&reply.effects)));
             effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
             for warning in &reply.warnings {
                 let text = out.paint(Paint::Bad, &format!("warning: {warning}"));
@@ -260,14 +261,17 @@ impl Editing {
                 0 if waits => out.line(&format!("revision {} is confirmed", reply.revision)),
                 0 => out.line("nothing to commit"),
                 n => out.line(&format!(
-                    "committed as revision {} ({n} changes, {} ms)",
-                    reply.revision, reply.took_ms
+                    "committed as revision {} ({}, {} ms)",
+                    reply.revision,
+                    counted(n, "change", "changes"),
+                    reply.took_ms
                 )),
             }
             effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
             if minutes > 0 && reply.changes > 0 {
                 out.line(&format!(
-                    "what ran before runs again in {minutes} minutes, unless you `commit` once more"
+                    "what ran before runs again in {}, unless you `commit` once more",
+                    counted(minutes, "minute", "minutes")
                 ));
             }
         }
@@ -316,26 +320,30 @@ fn effect_name(kind: EffectKind) -> &'static str {
 
 /// How much is touched, in a line.
 fn counts(all: &[pb::ComponentEffect]) -> String {
-    let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0, 0, 0, 0);
+    let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0_u64, 0_u64, 0_u64, 0_u64);
     for of_component in all {
         for effect in &of_component.effects {
-            let subjects = effect.subjects.len();
+            let subjects = effect.subjects.len() as u64;
             match effect.kind() {
                 EffectKind::SessionReset => sessions += subjects,
                 EffectKind::Refiltered => neighbors += subjects,
                 EffectKind::Interrupted => interfaces += subjects,
                 EffectKind::ProcessRestart => processes += subjects,
                 EffectKind::Started | EffectKind::Stopped => {
-                    let own = effect.subjects.iter().filter(|s| **s == of_component.component).count();
+                    let own = effect.subjects.iter().filter(|s| **s == of_component.component).count() as u64;
                     (processes, sessions) = (processes + own, sessions + subjects - own);
                 }
                 EffectKind::EffectUnspecified => {}
             }
         }
     }
-    format!(
-        "{sessions} sessions, {neighbors} neighbors filtered again, {interfaces} interfaces, {processes} processes"
-    )
+    [
+        counted(sessions, "session", "sessions"),
+        counted(neighbors, "neighbor filtered again", "neighbors filtered again"),
+        counted(interfaces, "interface", "interfaces"),
+        counted(processes, "process", "processes"),
+    ]
+    .join(", ")
 }
 
 fn effect_lines(all: &[pb::ComponentEffect]) -> Vec<String> {

@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connect::{DEADLINE, with_router};
-use crate::output::{self, Failure, Table, print_json};
+use crate::output::{self, Failure, Table, counted, print_json};
 use clap::Args;
 use serde_json::{Value, json};
 use sluice_xrl::Router;
@@ -95,7 +95,7 @@ impl Journeys {
             table.row([vec![(*words).to_string()], cells].concat());
         }
         table.print();
-        println!("{} routes, milliseconds since entering BGP", self.complete());
+        println!("{}, milliseconds since entering BGP", counted(self.complete() as u64, "route", "routes"));
     }
 
     fn json(&self) -> Value {

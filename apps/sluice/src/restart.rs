@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::connect::with_router;
-use crate::output::{Failure, print_json};
+use crate::output::{Failure, counted, print_json};
 use serde_json::json;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -75,11 +75,18 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                 "started_ms": reply.started_ms,
                 "handed_over_ms": reply.handed_over_ms,
                 "taken_over_ms": reply.taken_over_ms,
+                "handed_over": !reply.plainly,
             })),
             false if component == "manager" => {
                 println!(
                     "manager {} goes on in process {}; its components run on",
                     reply.version, reply.new_pid
+                );
+            }
+            false if reply.plainly => {
+                println!(
+                    "{:>7} ms  {component} {} runs in process {}: it hands nothing over, so process {} ended first",
+                    reply.taken_over_ms, reply.version, reply.new_pid, reply.old_pid
                 );
             }
             false if reply.old_pid == 0 => {
@@ -94,8 +101,10 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
                     reply.started_ms, reply.new_pid, reply.old_pid
                 );
                 println!(
-                    "{:>7} ms  {} octets of state and {} sockets are handed over and checked",
-                    reply.handed_over_ms, reply.octets, reply.descriptors
+                    "{:>7} ms  handed over and checked: {} of state and {}",
+                    reply.handed_over_ms,
+                    counted(reply.octets, "octet", "octets"),
+                    counted(reply.descriptors, "socket", "sockets")
                 );
                 println!("{:>7} ms  {component} {} has taken over", reply.taken_over_ms, reply.version);
             }

@@ -1,17 +1,17 @@
 //! The interactive shell at a terminal: help, completion, modes, history, filters.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod router_lab;
+
 use rexpect::session::{PtySession, spawn_command};
-use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use router_lab::{RouterLab, SLUICE};
+use sluice_lab::available;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
-
-const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
 const TOPOLOGY: &str = "
-[nodes.left]
+[nodes.sluice]
 daemon = 'sluice'
 config = '''
 system { host-name left; }
@@ -60,16 +60,10 @@ fn at_a_terminal() {
         println!("skipped: at_a_terminal: {reason}");
         return;
     }
-    let topology: Topology = TOPOLOGY.parse().unwrap();
-    let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("shell") };
-    let lab = Lab::up(&topology, options).unwrap();
-    let run_dir = lab.dir("left").join("run");
-    let ready = || {
-        Command::new(SLUICE).arg("status").arg("--run-dir").arg(&run_dir).output().unwrap().status.success()
-    };
-    assert!(until(Duration::from_secs(60), ready), "{}", lab.log("left", "sluice"));
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the router is ready", RouterLab::ready);
     let state = tempfile::tempdir().unwrap();
-    let mut shell = Shell::open(&run_dir, state.path());
+    let mut shell = Shell::open(&lab.run_dir(), state.path());
 
     // Help at any place, with what only the router knows; the line stays.
     shell.types("show bgp neighbor ?");

@@ -75,6 +75,17 @@ pub(crate) struct Fault {
     pub expected: Option<String>,
 }
 
+/// A statement as it stands in its parent's block.
+#[derive(Clone, Copy)]
+struct Said<'s> {
+    /// Its first word.
+    name: &'s Word,
+    /// The words behind that.
+    rest: &'s [Word],
+    /// The block in braces, if there is one.
+    inner: Option<&'s [Statement]>,
+}
+
 impl<'a> Binder<'a> {
     pub fn new(schema: &'a Schema, file: &'a str, text: &'a str) -> Self {
         Binder { schema, file, text, replaces: false, trail: Vec::new(), sought: None }
@@ -100,6 +111,7 @@ impl<'a> Binder<'a> {
         block: &mut Block,
     ) -> Result<(), ConfigError> {
         let Some((name, rest)) = words.split_first() else { return Ok(()) };
+        let said = Said { name, rest, inner };
         let index = &self.schema.index;
         let id = self.child(def, name)?;
         let depth = self.trail.len();
@@ -111,28 +123,21 @@ impl<'a> Binder<'a> {
             }
         }
         match &index[id].kind {
-            Kind::Container { .. } => self.container(name, rest, inner, id, block)?,
-            Kind::List { .. } => self.entry(name, rest, inner, id, block)?,
-            Kind::Leaf => self.leaf(name, rest, inner, def, id, block)?,
-            Kind::Values { .. } => self.values(name, rest, inner, id, block)?,
+            Kind::Container { .. } => self.container(said, id, block)?,
+            Kind::List { .. } => self.entry(said, id, block)?,
+            Kind::Leaf => self.leaf(said, def, id, block)?,
+            Kind::Values { .. } => self.values(said, id, block)?,
         }
         self.trail.truncate(depth);
         Ok(())
     }
 
-    fn container(
-        &mut self,
-        name: &Word,
-        rest: &[Word],
-        inner: Option<&[Statement]>,
-        id: Id,
-        block: &mut Block,
-    ) -> Result<(), ConfigError> {
+    fn container(&mut self, said: Said<'_>, id: Id, block: &mut Block) -> Result<(), ConfigError> {
         let def = &self.schema.index[id];
         let item = block.item(&def.name, || Item::Container(Arc::default()));
         if let Item::Container(container) = item {
             let container = Arc::make_mut(container);
-            self.inside(name, rest, inner, id, container)?;
+            self.inside(said, id, container)?;
             if def.is_plain_container() && container.is_empty() {
                 block.remove(&def.name);
             }
@@ -140,19 +145,12 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn entry(
-        &mut self,
-        name: &Word,
-        rest: &[Word],
-        inner: Option<&[Statement]>,
-        id: Id,
-        block: &mut Block,
-    ) -> Result<(), ConfigError> {
+    fn entry(&mut self, said: Said<'_>, id: Id, block: &mut Block) -> Result<(), ConfigError> {
         let def = &self.schema.index[id];
-        let (key, leaves) = self.key(name, rest, id)?;
+        let (key, leaves) = self.key(said.name, said.rest, id)?;
         self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));
-        self.note(rest.first().map_or(name.place, |word| word.place));
-        let rest = &rest[leaves.len()..];
+        self.note(said.rest.first().map_or(said.name.place, |word| word.place));
+        let inside = Said { rest: &said.rest[leaves.len()..], ..said };
         let item = block.item(&def.name, || Item::List(Entries::new(def.is_listed())));
         let Item::List(entries) = item else { return Ok(()) };
         let make = || {
@@ -163,23 +161,16 @@ impl<'a> Binder<'a> {
             Arc::new(block)
         };
         if let Some(entry) = entries.entry(&key, make) {
-            self.inside(name, rest, inner, id, Arc::make_mut(entry))?;
+            self.inside(inside, id, Arc::make_mut(entry))?;
         }
         Ok(())
     }
 
-    fn leaf(
-        &mut self,
-        name: &Word,
-        rest: &[Word],
-        inner: Option<&[Statement]>,
-        parent: Id,
-        id: Id,
-        block: &mut Block,
-    ) -> Result<(), ConfigError> {
+    fn leaf(&mut self, said: Said<'_>, parent: Id, id: Id, block: &mut Block) -> Result<(), ConfigError> {
         let index = &self.schema.index;
         let def = &index[id];
-        self.no_block(name, inner, def)?;
+        self.no_block(said, def)?;
+        let Said { name, rest, .. } = said;
         let leaf = match rest {
             [value] => self.value(value, id)?,
             [] => def.flag.clone().ok_or_else(|| {
@@ -203,16 +194,10 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn values(
-        &mut self,
-        name: &Word,
-        rest: &[Word],
-        inner: Option<&[Statement]>,
-        id: Id,
-        block: &mut Block,
-    ) -> Result<(), ConfigError> {
+    fn values(&mut self, said: Said<'_>, id: Id, block: &mut Block) -> Result<(), ConfigError> {
         let def = &self.schema.index[id];
-        self.no_block(name, inner, def)?;
+        self.no_block(said, def)?;
+        let Said { name, rest, .. } = said;
         if rest.is_empty() {
             let short = self.error(name.place, format!("`{}` needs values", name.text));
             return Err(short.expecting(&def.expects));
@@ -231,7 +216,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn no_block(&self, name: &Word, inner: Option<&[Statement]>, def: &Def) -> Result<(), ConfigError> {
+    fn no_block(&self, Said { name, inner, .. }: Said<'_>, def: &Def) -> Result<(), ConfigError> {
         let Some(inner) = inner else { return Ok(()) };
         let place = inner.first().and_then(|s| s.words.first()).map_or(name.place, |w| w.place);
         let wrong = self.error(place, format!("`{}` is a value, not a block", name.text));
@@ -239,14 +224,8 @@ impl<'a> Binder<'a> {
     }
 
     /// What follows a container's name or a list's keys: a block, more words, or the end.
-    fn inside(
-        &mut self,
-        name: &Word,
-        rest: &[Word],
-        inner: Option<&[Statement]>,
-        id: Id,
-        block: &mut Block,
-    ) -> Result<(), ConfigError> {
+    fn inside(&mut self, said: Said<'_>, id: Id, block: &mut Block) -> Result<(), ConfigError> {
+        let Said { name, rest, inner } = said;
         match (rest, inner) {
             ([], Some(inner)) => self.block(inner, id, block),
             ([], None) if !self.schema.index[id].is_plain_container() => Ok(()),

@@ -47,6 +47,11 @@ impl ConfigError {
         }
     }
 
+    /// The same without the line of the text, for a log: others read that, and a secret may stand beside what is wrong.
+    pub fn without_line(self) -> Self {
+        ConfigError { source_line: Box::default(), ..self }
+    }
+
     pub(crate) fn expecting(mut self, expected: impl Into<String>) -> Self {
         self.expected = Some(expected.into());
         self

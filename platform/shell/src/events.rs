@@ -16,6 +16,7 @@ use std::time::{Duration, Instant, SystemTime};
 use tokio::sync::Notify;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
+use tracing_journald::{Priority, PriorityMappings};
 use tracing_subscriber::layer::{Context, Layer};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -115,6 +116,25 @@ pub fn service() -> Service {
     pb::events_service(Rc::new(Served))
 }
 
+/// What levels are to the journal: as docs/events.md says them, `info` is nothing of note.
+const PRIORITIES: PriorityMappings = PriorityMappings {
+    error: Priority::Error,
+    warn: Priority::Warning,
+    info: Priority::Informational,
+    debug: Priority::Debug,
+    trace: Priority::Debug,
+};
+
+/// How a line of text says its priority to who reads standard error for the journal (sd-daemon(3)).
+fn prefix(level: &str) -> &'static str {
+    match level {
+        "error" => "<3>",
+        "warn" => "<4>",
+        "info" => "<6>",
+        _ => "<7>",
+    }
+}
+
 /// Where lines go.
 enum Sink {
     Text,
@@ -123,12 +143,17 @@ enum Sink {
 }
 
 impl Sink {
-    fn choose() -> Self {
+    fn choose(component: &str) -> Self {
         if std::env::var("SLUICE_LOG_JSON").is_ok_and(|v| v == "1") {
             return Sink::Json;
         }
         match leads_to_journal().then(tracing_journald::layer) {
-            Some(Ok(layer)) => Sink::Journal(Box::new(layer.with_syslog_identifier("sluice".into()))),
+            Some(Ok(layer)) => Sink::Journal(Box::new(
+                layer
+                    .with_syslog_identifier("sluice".into())
+                    .with_custom_fields([("SLUICE_COMPONENT", component)])
+                    .with_priority_mappings(PRIORITIES),
+            )),
             _ => Sink::Text,
         }
     }
@@ -157,7 +182,7 @@ struct Counted {
 impl Log {
     /// For the process of a component.
     pub fn new(component: &str) -> Self {
-        Log { component: component.into(), sink: Sink::choose(), counted: Mutex::default() }
+        Log { component: component.into(), sink: Sink::choose(component), counted: Mutex::default() }
     }
 
     /// Whether a line is written, and how often it was not since it was written last.
@@ -207,8 +232,12 @@ impl Log {
                 })
                 .to_string()
             }
-            _ => {
-                let mut line = format!("{time} {:>5} {}: ", event.level.to_uppercase(), event.component);
+            Sink::Text | Sink::Journal(_) => {
+                let mut line = match self.sink {
+                    Sink::Journal(_) => prefix(&event.level).to_owned(),
+                    _ => format!("{time} {:>5} ", event.level.to_uppercase()),
+                };
+                let _ = write!(line, "{}: ", event.component);
                 if event.id != "log" {
                     let _ = write!(line, "{}: ", event.id);
                 }
@@ -247,9 +276,10 @@ where
         let key = format!("{}{:?}", reported.text, seen.fields);
         let (written, suppressed) = self.admit(&key, Instant::now());
         if suppressed > 0 {
+            let lines = if suppressed == 1 { "line" } else { "lines" };
             let told = Seen {
                 id: "log.suppressed".into(),
-                text: format!("suppressed {suppressed} lines: {}", reported.text),
+                text: format!("suppressed {suppressed} {lines}: {}", reported.text),
                 ..Seen::default()
             };
             let told = self.event("warn", &told);

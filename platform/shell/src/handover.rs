@@ -148,6 +148,7 @@ async fn receive(socket: &UnixStream, into: &mut Vec<u8>) -> io::Result<(u8, Opt
 
 /// The way to the successor.
 pub struct Sink {
+    successor: u32,
     socket: UnixStream,
     tail: Tail,
     octets: u64,
@@ -170,7 +171,7 @@ impl Sink {
         // The event loop's type for Unix sockets; it does not mind that this one keeps messages apart.
         let socket = UnixStream::from_std(socket.into())?;
         check_peer(&socket, successor)?;
-        let mut sink = Sink { socket, tail: Tail::default(), octets: 0, descriptors: 0 };
+        let mut sink = Sink { successor, socket, tail: Tail::default(), octets: 0, descriptors: 0 };
         let version = env!("CARGO_PKG_VERSION").to_string();
         sink.put(&Head { magic: MAGIC.into(), format: FORMAT, class: class.into(), state, version }).await?;
         Ok(sink)
@@ -200,6 +201,11 @@ impl Sink {
         send(&self.socket, DESCRIPTOR, &[], Some(descriptor)).await?;
         self.descriptors += 1;
         Ok(())
+    }
+
+    /// The number of the process at the other end.
+    pub fn successor(&self) -> u32 {
+        self.successor
     }
 
     /// What was sent: octets of values, and descriptors.

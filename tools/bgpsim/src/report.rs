@@ -34,7 +34,7 @@ pub fn verified(phases: &[PhaseResult]) -> bool {
 /// The run on a terminal.
 pub fn text(title: &Title, phases: &[PhaseResult]) -> String {
     let mut out = format!(
-        "{}: {}, {} senders, {} receivers, order {}, mix {}, speed {}\n",
+        "{}: {}, senders {}, receivers {}, order {}, mix {}, speed {}\n",
         title.target, title.workload, title.senders, title.receivers, title.order, title.mix, title.speed
     );
     if title.skipped > 0 {

@@ -139,6 +139,27 @@ fn monitor() -> Command {
         .choice_of("count", Kind::Number, None, "end after so many events")
 }
 
+/// With a path that has to be there.
+fn at(command: Command, kind: Kind) -> Command {
+    command.argument("path", kind, true, "a path of the configuration")
+}
+
+/// With a path to what is shown of the configuration.
+fn part_of(command: Command) -> Command {
+    command.argument("path", Kind::Path, false, "only this part")
+}
+
+/// With the minutes in which a commit has to be confirmed.
+fn confirmed(command: Command) -> Command {
+    let help = "minutes; what ran before runs again unless another commit comes by then";
+    command.choice_of("confirmed", Kind::Number, None, help)
+}
+
+/// With the reason for a commit.
+fn commented(command: Command) -> Command {
+    command.choice_of("comment", Kind::Text, None, "why")
+}
+
 fn shows() -> Vec<Command> {
     let summary = command("show bgp summary", "Every session in a line, and the tables' counts");
     let neighbor = command("show bgp neighbor", "All that is known of one neighbor, or of all")
@@ -146,8 +167,7 @@ fn shows() -> Vec<Command> {
         .live(neighbors())
         .also("neighbors");
     let interfaces = command("show interfaces", "Interfaces and their addresses");
-    let configuration = command("show configuration", "What runs, or a revision, or a part of it")
-        .argument("path", Kind::Path, false, "only this part")
+    let configuration = part_of(command("show configuration", "What runs, or a revision, or a part of it"))
         .choice_of("revision", Kind::Revision, None, "how many commits ago; 0 is what runs");
     let routes = show_routes();
     let bgp_routes = show_bgp_routes();
@@ -204,31 +224,22 @@ pub fn operational() -> Grammar {
         monitor(),
         command("compare", "What the candidate, or an older revision, has different from what runs")
             .choice_of("rollback", Kind::Revision, None, "compare with this many commits ago"),
-        command("commit", "Commits the candidate, or a file; confirms a commit that waits for it")
-            .choice_of("from-file", Kind::File, None, "a whole configuration")
-            .choice_of(
-                "confirmed",
-                Kind::Number,
-                None,
-                "minutes; what ran before runs again unless another commit comes by then",
-            )
-            .choice_of("comment", Kind::Text, None, "why")
-            .flag("check", None, "only say what it would do"),
-        command("rollback", "Runs an older configuration again")
-            .argument("revision", Kind::Revision, true, "how many commits ago")
-            .choice_of(
-                "confirmed",
-                Kind::Number,
-                None,
-                "minutes; what ran before runs again unless a commit comes by then",
-            )
-            .choice_of("comment", Kind::Text, None, "why"),
-        command(
+        commented(confirmed(
+            command("commit", "Commits the candidate, or a file; confirms a commit that waits for it")
+                .choice_of("from-file", Kind::File, None, "a whole configuration"),
+        ))
+        .flag("check", None, "only say what it would do"),
+        commented(confirmed(command("rollback", "Runs an older configuration again").argument(
+            "revision",
+            Kind::Revision,
+            true,
+            "how many commits ago",
+        ))),
+        commented(command(
             "drain",
             "Has traffic go another way before maintenance (BGP graceful shutdown); sessions stay up",
-        )
-        .choice_of("comment", Kind::Text, None, "why"),
-        command("undrain", "Takes `drain` back").choice_of("comment", Kind::Text, None, "why"),
+        )),
+        commented(command("undrain", "Takes `drain` back")),
         command("status", "Succeeds if the router runs and all its components are ready"),
         command("doctor", "Looks whether this host can run a router, and what stands in the way"),
         command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")
@@ -248,8 +259,6 @@ pub fn shell_only() -> Vec<Command> {
 
 /// Commands of the configuration mode.
 pub fn configuration() -> Grammar {
-    let commit = command("commit", "Makes the candidate what runs");
-    let comment = |c: Command| c.choice_of("comment", Kind::Text, None, "why");
     let commands = vec![
         command("set", "Sets a value, or adds a block").argument(
             "path",
@@ -257,41 +266,23 @@ pub fn configuration() -> Grammar {
             true,
             "a path of the configuration and a value",
         ),
-        command("delete", "Takes out a value or a block").argument(
-            "path",
-            Kind::Statement,
-            true,
-            "a path of the configuration",
-        ),
-        command("edit", "Goes into a block").argument(
-            "path",
-            Kind::Path,
-            true,
-            "a path of the configuration",
-        ),
+        at(command("delete", "Takes out a value or a block"), Kind::Statement),
+        at(command("edit", "Goes into a block"), Kind::Path),
         command("up", "Goes out of the block"),
         command("top", "Goes out of all blocks"),
-        command("show", "The candidate, or a part of it").argument(
-            "path",
-            Kind::Path,
-            false,
-            "only this part",
-        ),
+        part_of(command("show", "The candidate, or a part of it")),
         command("compare", "What the candidate has different from what runs").choice_of(
             "rollback",
             Kind::Revision,
             None,
             "compare with this many commits ago",
         ),
-        comment(commit)
-            .flag("check", None, "only say whether it could be committed, and what that would touch")
-            .choice_of(
-                "confirmed",
-                Kind::Number,
-                None,
-                "minutes; what ran before runs again unless another commit comes by then",
-            )
-            .flag("and-quit", None, "and leave the configuration mode"),
+        confirmed(commented(command("commit", "Makes the candidate what runs")).flag(
+            "check",
+            None,
+            "only say whether it could be committed, and what that would touch",
+        ))
+        .flag("and-quit", None, "and leave the configuration mode"),
         command("rollback", "Puts what ran before into the candidate").argument(
             "revision",
             Kind::Revision,

@@ -2,6 +2,7 @@
 
 use crate::grammar::Candidate;
 use crate::line::Word;
+use crate::render;
 use regex::{Regex, RegexBuilder};
 use std::collections::VecDeque;
 
@@ -111,7 +112,7 @@ impl Filters {
             let (done, rest) = self.steps.split_at_mut(index + 1);
             let held: Vec<String> = match done.last_mut() {
                 Some(Step::Last { lines, .. }) => std::mem::take(lines).into(),
-                Some(Step::Count(n)) => vec![format!("{n} lines")],
+                Some(Step::Count(n)) => vec![render::counted(*n, "line", "lines")],
                 _ => continue,
             };
             for line in held {
@@ -211,7 +212,7 @@ mod tests {
         let input = ["one", "two", "three", "Four"];
         for (line, expected) in [
             ("x | match o", vec!["one", "two", "Four"]),
-            ("x | except o | count", vec!["1 lines"]),
+            ("x | except o | count", vec!["1 line"]),
             ("x | first 2", vec!["one", "two"]),
             ("x | last 2 | match four", vec!["Four"]),
             ("x | last 0", vec![]),

@@ -79,6 +79,14 @@ fn text(value: &Value, format: Format) -> String {
     }
 }
 
+/// So many of something: `1 change`, `2 changes`.
+pub fn counted(n: impl Into<u64>, one: &str, more: &str) -> String {
+    match n.into() {
+        1 => format!("1 {one}"),
+        n => format!("{n} {more}"),
+    }
+}
+
 /// Octets as people read them.
 pub fn bytes(n: u64) -> String {
     match n {

@@ -135,7 +135,7 @@ fn create_log(path: &Path) -> Result<crate::history::Log> {
 
 fn print(s: &Summary) {
     let rest = if s.quiet { "came to rest" } else { "did not come to rest" };
-    println!("{} routers, {} links, {} prefixes: {rest}", s.routers, s.links, s.prefixes);
+    println!("routers {}, links {}, prefixes {}: {rest}", s.routers, s.links, s.prefixes);
     println!("sessions up         {}", s.sessions);
     println!("routes in tables    {} ({} routers have every prefix)", s.routes, s.complete);
     println!("UPDATEs received    {}", s.updates);

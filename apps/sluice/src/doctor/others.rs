@@ -1,7 +1,8 @@
 //! Who else routes on this host.
 
 use super::Finding;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 /// Programs that write routes or hold BGP's port, and what they are.
 const DAEMONS: [(&str, &str); 12] = [
@@ -77,27 +78,33 @@ fn port() -> Finding {
     if inodes.is_empty() {
         return Finding::ok("port-179", "free");
     }
-    let holder = holder(&inodes);
-    match holder.as_deref() {
-        Some("sluice") => Finding::ok("port-179", "held by the router itself"),
-        holder => Finding::fail(
+    let holders = inodes.iter().map(|inode| holders(inode));
+    // One of the router's is held by its FEA too, whatever the executable of its BGP.
+    let others: BTreeSet<String> = holders.filter(|names| !names.contains("sluice")).map(in_words).collect();
+    match others.is_empty() {
+        true => Finding::ok("port-179", "held by the router itself"),
+        false => Finding::fail(
             "port-179",
-            format!("held by {}", holder.unwrap_or("a process that cannot be seen from here")),
+            format!("held by {}", others.into_iter().collect::<Vec<_>>().join(", ")),
             "stop it: neighbors could not connect to this router",
         ),
     }
 }
 
-/// The name of the process that has one of these sockets.
-fn holder(inodes: &[String]) -> Option<String> {
-    for entry in std::fs::read_dir("/proc").ok()?.flatten() {
-        for held in std::fs::read_dir(entry.path().join("fd")).into_iter().flatten().flatten() {
-            let target = std::fs::read_link(held.path()).ok();
-            if target.is_some_and(|t| inodes.iter().any(|i| t.as_os_str() == i.as_str())) {
-                let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
-                return Some(name.trim().to_string());
-            }
-        }
+fn in_words(holders: BTreeSet<String>) -> String {
+    match holders.is_empty() {
+        true => "a process that cannot be seen from here".into(),
+        false => holders.into_iter().collect::<Vec<_>>().join(" and "),
     }
-    None
+}
+
+/// The names of the processes that have a socket.
+fn holders(inode: &str) -> BTreeSet<String> {
+    let has_it = |process: &Path| {
+        let held = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
+        held.filter_map(|fd| std::fs::read_link(fd.path()).ok()).any(|target| target.as_os_str() == inode)
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
+    let names = processes.filter(|p| has_it(p)).filter_map(|p| std::fs::read_to_string(p.join("comm")).ok());
+    names.map(|name| name.trim().to_string()).collect()
 }

@@ -3,7 +3,7 @@
 mod failure;
 
 pub use failure::Failure;
-pub use sluice_cli::render::{bytes, span};
+pub use sluice_cli::render::{bytes, counted, span};
 
 use serde_json::Value;
 use sluice_cli::Filters;

@@ -1,7 +1,7 @@
 //! `sluice show bgp`: sessions, neighbours, routes.
 
 use crate::idl::bgp::v1 as pb;
-use crate::output::{self, Failure, Output, Table};
+use crate::output::{self, Failure, Output, Table, counted};
 use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_base::IpPrefix;
@@ -76,13 +76,13 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
     }
     for t in &s.tables {
         out.line(&format!(
-            "{}: {} prefixes, {} attribute sets, {} in the RIB, {} stale, {} changes queued",
+            "{}: {}, {}, {} in the RIB, {} stale, {} queued",
             family(t.family),
-            t.prefixes,
-            t.attribute_sets,
+            counted(t.prefixes, "prefix", "prefixes"),
+            counted(t.attribute_sets, "attribute set", "attribute sets"),
             t.in_rib,
             t.stale,
-            t.queued
+            counted(t.queued, "change", "changes")
         ));
     }
     out.line("");
@@ -183,8 +183,12 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             ));
         }
         out.line(&format!(
-            "  {} UPDATEs treated as withdraw, {} with attributes discarded, {} loops, {} leaks, lost {} times",
-            n.treated_as_withdraw, n.attribute_discards, n.loops, n.leaks, n.flaps
+            "  {} treated as withdraw, {} with attributes discarded, {}, {}, lost {}",
+            counted(n.treated_as_withdraw, "UPDATE", "UPDATEs"),
+            n.attribute_discards,
+            counted(n.loops, "loop", "loops"),
+            counted(n.leaks, "leak", "leaks"),
+            counted(n.flaps, "time", "times")
         ));
         if !n.last_error.is_empty() {
             out.line(&format!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error));

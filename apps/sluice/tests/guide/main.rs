@@ -4,10 +4,12 @@
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod compare;
-mod host;
+#[path = "../own_host/mod.rs"]
+mod own_host;
 mod page;
+mod typing;
 
-use host::Host;
+use own_host::Host;
 use page::{Block, What};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -19,7 +21,7 @@ fn folder() -> PathBuf {
 
 /// Runs a page from its first line to its last.
 fn follow(name: &str, needs: &[&str]) {
-    if let Err(reason) = host::possible(needs) {
+    if let Err(reason) = own_host::possible(needs) {
         println!("skipped: {name}: {reason}");
         return;
     }
@@ -39,11 +41,11 @@ fn follow(name: &str, needs: &[&str]) {
                 running.extend(started.as_ref().ok().map(|file| (line, command, file.clone())));
                 check(line, started.map(drop));
             }
-            What::Command(command) => check(line, host.run(&command)),
+            What::Command(command) => check(line, typing::run(&mut host, &command)),
         }
     }
     for (line, command, file) in running {
-        check(line, host::came(&command, &file));
+        check(line, typing::came(&command, &file));
     }
 }
 

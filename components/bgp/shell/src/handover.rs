@@ -115,9 +115,7 @@ impl BgpShell {
         let tables = Rc::clone(&self.handover.tables.borrow());
         send_tables(&tables, to).await?;
         drop(tables);
-        // The other process opens its own; who connects meanwhile tries again.
-        listening::close(self).await;
-        Ok(())
+        listening::hand_over(self, to).await
     }
 
     /// Comes to rest. Not to be abandoned.
@@ -125,6 +123,7 @@ impl BgpShell {
         let Some(core) = self.core() else { return Ok(()) };
         let _no_change_of_threads = core.moving.lock().await;
         self.handover.asleep.set(true);
+        self.listening.halt();
         if let Some(control) = self.handover.control.take() {
             control.abort();
         }
@@ -215,7 +214,8 @@ impl BgpShell {
         self.handover.woken.notify_waiters();
         self.input(Input::GoOn);
         self.run_control();
-        listening::refresh(self, true).await;
+        self.listening.go(self);
+        listening::refresh(self).await;
     }
 
     /// Takes over what another process says; nothing begins before this one is registered.
@@ -255,6 +255,7 @@ impl BgpShell {
                 found.paths, found.decided, expected.paths, expected.decided
             )));
         }
+        listening::take_over(self, from).await?;
         let incoming = connections.iter().filter(|((_, id), _)| id.direction == Direction::Incoming);
         let next = incoming.map(|((_, id), _)| id.number.wrapping_add(1)).max();
         self.accepted.set(next.unwrap_or(0));
@@ -288,6 +289,7 @@ impl BgpShell {
         self.input(Input::GoOn);
         waiting.outputs.into_iter().for_each(|output| self.carry_out(output));
         self.run_control();
+        self.listening.go(self);
     }
 }
 

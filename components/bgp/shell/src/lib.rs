@@ -415,12 +415,13 @@ impl BgpShell {
             return warn!("the Finder does not tell of the FEA; BGP has no sockets");
         };
         while let Some(event) = lives.next().await {
-            if matches!(event, LifeEvent::Birth(_)) {
+            if let LifeEvent::Birth(life) = event {
                 if let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await
                 {
                     warn!(%error, "the FEA does not tell of interfaces");
                 }
-                listening::refresh(&self, true).await;
+                self.listening.fea_is(&life);
+                listening::refresh(&self).await;
             }
         }
     }
@@ -428,6 +429,8 @@ impl BgpShell {
 
 impl Component for BgpShell {
     const CLASS: &'static str = "bgp";
+
+    const STATE: u32 = 2;
 
     type Settings = config::Settings;
 
@@ -515,7 +518,7 @@ impl Component for BgpShell {
         self.collect_all();
         self.input(Input::Configure(settings.config));
         self.rib.look();
-        listening::refresh(&self, false).await;
+        listening::refresh(&self).await;
         Ok(())
     }
 

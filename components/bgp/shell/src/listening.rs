@@ -1,35 +1,97 @@
-//! Listeners for neighbours that connect, one a family, as long as there are neighbours of it.
+//! Listeners for neighbours that connect, one a family, as long as there are neighbours of it. A successor gets them as they are, with their
+//! keys: who connects meanwhile waits in the kernel's queue.
 
 use crate::{BgpShell, sockets};
+use serde::{Deserialize, Serialize};
 use sluice_bgp::session::{ConnectionId, Direction};
+use sluice_shell::{HandOverError, Sink, Source};
+use sluice_xrl::Life;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::os::fd::AsFd;
 use std::rc::Rc;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tracing::{debug, warn};
 
-struct Listener {
+/// What is known of a listener beside its socket.
+#[derive(Clone, Serialize, Deserialize)]
+struct About {
     /// The FEA's number for it.
     socket: u64,
-    task: AbortHandle,
+    /// Instance and life of the FEA that opened it; a later one knows nothing of it.
+    opened_by: Option<(String, u64)>,
     /// Keys that are set on it.
     passwords: BTreeMap<IpAddr, String>,
+}
+
+struct Listener {
+    about: About,
+    listener: Rc<TcpListener>,
+    /// Who accepts, unless nobody may now.
+    task: Option<AbortHandle>,
+}
+
+impl Listener {
+    fn new(about: About, listener: TcpListener) -> Self {
+        Listener { about, listener: Rc::new(listener), task: None }
+    }
+
+    fn go(&mut self, shell: &Rc<BgpShell>) {
+        if self.task.is_none() {
+            let task = tokio::task::spawn_local(accept(Rc::clone(shell), Rc::clone(&self.listener)));
+            self.task = Some(task.abort_handle());
+        }
+    }
+
+    fn halt(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+
+    async fn close(mut self, shell: &BgpShell) {
+        self.halt();
+        shell.sockets.close(self.about.socket).await;
+    }
 }
 
 /// The listeners, IPv4 first.
 #[derive(Default)]
 pub struct Listening {
     listeners: RefCell<[Option<Listener>; 2]>,
+    /// The FEA that there is.
+    fea: RefCell<Option<(String, u64)>>,
     /// Changes come one after the other.
     turn: Mutex<()>,
 }
 
-/// Opens, closes and keys listeners as the neighbours want it; all anew if the FEA is.
-pub async fn refresh(shell: &Rc<BgpShell>, anew: bool) {
+impl Listening {
+    /// This FEA is there from now on: what another one opened is opened anew with the next [`refresh`].
+    pub fn fea_is(&self, life: &Life) {
+        self.fea.replace(Some((life.instance.clone(), life.incarnation)));
+    }
+
+    /// Nobody is accepted from now on.
+    pub fn halt(&self) {
+        self.listeners.borrow_mut().iter_mut().flatten().for_each(Listener::halt);
+    }
+
+    /// Accepts who comes, and who has waited.
+    pub fn go(&self, shell: &Rc<BgpShell>) {
+        self.listeners.borrow_mut().iter_mut().flatten().for_each(|listener| listener.go(shell));
+    }
+}
+
+/// Opens, closes and keys listeners as the neighbours want it; all anew if the FEA is. Nothing while the process hands over: it is done
+/// when it goes on, or by its successor.
+pub async fn refresh(shell: &Rc<BgpShell>) {
     let _turn = shell.listening.turn.lock().await;
+    if shell.handover.is_asleep() {
+        return;
+    }
     let wanted: BTreeMap<IpAddr, Option<String>> = shell
         .with(|control| {
             let addresses: Vec<IpAddr> = control.neighbors().collect();
@@ -46,10 +108,9 @@ pub async fn refresh(shell: &Rc<BgpShell>, anew: bool) {
         }
         let old = shell.listening.listeners.borrow_mut()[place].take();
         let kept = match old {
-            Some(old) if any && !anew => Some(old),
+            Some(old) if any && old.about.opened_by == *shell.listening.fea.borrow() => Some(old),
             Some(old) => {
-                old.task.abort();
-                shell.sockets.close(old.socket).await;
+                old.close(shell).await;
                 None
             }
             None => None,
@@ -60,27 +121,49 @@ pub async fn refresh(shell: &Rc<BgpShell>, anew: bool) {
             None => None,
         };
         if let Some(mut listener) = listener {
-            set_passwords(shell, &mut listener, passwords).await;
+            set_passwords(shell, &mut listener.about, passwords).await;
+            listener.go(shell);
             shell.listening.listeners.borrow_mut()[place] = Some(listener);
         }
     }
 }
 
-/// Closes all, so that another process can open them.
-pub async fn close(shell: &Rc<BgpShell>) {
+/// Gives the successor the listeners. This process keeps them too, for if there is none after all.
+pub async fn hand_over(shell: &BgpShell, to: &mut Sink) -> Result<(), HandOverError> {
     let _turn = shell.listening.turn.lock().await;
-    let listeners = shell.listening.listeners.take();
-    for listener in listeners.into_iter().flatten() {
-        listener.task.abort();
-        shell.sockets.close(listener.socket).await;
+    for place in [0, 1] {
+        let held = shell.listening.listeners.borrow()[place]
+            .as_ref()
+            .map(|listener| (listener.about.clone(), Rc::clone(&listener.listener)));
+        let Some((about, listener)) = held else {
+            to.put(&None::<About>).await?;
+            continue;
+        };
+        let shared = shell.sockets.share(about.socket, to.successor()).await;
+        shared.map_err(|error| format!("the listener is not shared: {error}"))?;
+        to.put(&Some(about)).await?;
+        to.put_descriptor(listener.as_fd()).await?;
     }
+    Ok(())
+}
+
+/// The counterpart of [`hand_over`]: nobody is accepted before [`Listening::go`].
+pub async fn take_over(shell: &BgpShell, from: &mut Source) -> Result<(), HandOverError> {
+    for place in [0, 1] {
+        let Some(about) = from.take::<Option<About>>().await? else { continue };
+        let listener = std::net::TcpListener::from(from.take_descriptor().await?);
+        let listener = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener))?;
+        shell.listening.fea.replace(about.opened_by.clone());
+        shell.listening.listeners.borrow_mut()[place] = Some(Listener::new(about, listener));
+    }
+    Ok(())
 }
 
 async fn open(shell: &Rc<BgpShell>, ipv4: bool) -> Option<Listener> {
+    let opened_by = shell.listening.fea.borrow().clone();
     match shell.sockets.listen(ipv4).await {
         Ok((socket, listener)) => {
-            let task = tokio::task::spawn_local(accept(Rc::clone(shell), listener)).abort_handle();
-            Some(Listener { socket, task, passwords: BTreeMap::new() })
+            Some(Listener::new(About { socket, opened_by, passwords: BTreeMap::new() }, listener))
         }
         Err(error) => {
             warn!(%error, "no listener: neighbors cannot connect, this router connects to them");
@@ -89,7 +172,7 @@ async fn open(shell: &Rc<BgpShell>, ipv4: bool) -> Option<Listener> {
     }
 }
 
-async fn set_passwords(shell: &BgpShell, listener: &mut Listener, wanted: BTreeMap<IpAddr, String>) {
+async fn set_passwords(shell: &BgpShell, listener: &mut About, wanted: BTreeMap<IpAddr, String>) {
     for address in listener.passwords.keys().chain(wanted.keys()) {
         let (old, new) = (listener.passwords.get(address), wanted.get(address));
         if old == new {
@@ -103,7 +186,7 @@ async fn set_passwords(shell: &BgpShell, listener: &mut Listener, wanted: BTreeM
     listener.passwords = wanted;
 }
 
-async fn accept(shell: Rc<BgpShell>, listener: TcpListener) {
+async fn accept(shell: Rc<BgpShell>, listener: Rc<TcpListener>) {
     loop {
         match listener.accept().await {
             Ok((stream, remote)) => take(&shell, stream, remote.ip().to_canonical()),

@@ -102,6 +102,12 @@ impl Sockets {
         self.client.set_tcp_md5(request).await.map(|_| ()).map_err(refused)
     }
 
+    /// The process that takes over has a listener too.
+    pub async fn share(&self, socket: u64, successor: u32) -> io::Result<()> {
+        let request = fea::ShareSocketRequest { socket, successor };
+        self.client.share_socket(request).await.map(|_| ()).map_err(refused)
+    }
+
     /// Gives a listener back.
     pub async fn close(&self, socket: u64) {
         let _ = self.client.close_socket(fea::CloseSocketRequest { socket }).await;

@@ -1,19 +1,20 @@
 //! The interface `Sockets`: opens sockets for components that may not, and hands them over.
 //!
 //! Who asks is known by its process (the kernel says which), what it is by the Finder's list of targets, and what it may have
-//! by the manager's policy. A socket belongs to the process that asked for it, and goes when that ends. A listener stays
-//! with the FEA too, for keys that are set later; any other is the component's alone once it is fetched, so that
+//! by the manager's policy. A socket belongs to the process that asked for it, and to the successors that it shared it with, and goes
+//! when they have ended. A listener stays with the FEA too, for keys that are set later; any other is the component's alone once it is fetched, so that
 //! closing it there closes it.
 
 use crate::broker::{self, Kind, SocketRequest};
 use crate::descriptors::Descriptors;
 use crate::{ffi, relay};
 use sluice_fea::socket::SocketPolicy;
+use sluice_shell::successor_class;
 use sluice_xrl::convert;
 use sluice_xrl::idl::fea::v1 as pb;
 use sluice_xrl::{CallContext, Router, XrlError};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -43,7 +44,8 @@ pub struct Sockets {
 
 /// A socket that was opened.
 struct Open {
-    pid: u32,
+    /// Whose it is.
+    owners: BTreeSet<u32>,
     descriptor: Held,
     ipv4: bool,
     kind: Kind,
@@ -64,6 +66,13 @@ impl Held {
             Held::Kept(descriptor) => Some(Rc::clone(descriptor)),
             Held::Offered(descriptor) => descriptor.upgrade(),
         }
+    }
+}
+
+impl Open {
+    /// The process has it no more; whether nobody has it any more.
+    fn leave(&mut self, pid: u32) -> bool {
+        self.owners.remove(&pid) && self.owners.is_empty()
     }
 }
 
@@ -111,10 +120,7 @@ impl Sockets {
     ) -> Result<pb::OpenReply, XrlError> {
         let pid = caller(ctx)?;
         let class = self.permitted(ctx, pid, &request).await?;
-        let mine = self.open.borrow().values().filter(|o| o.pid == pid).count();
-        if mine >= SOCKETS_PER_PROCESS {
-            return Err(XrlError::Busy(format!("{mine} sockets are open")));
-        }
+        self.room_for_one(pid)?;
         let descriptor = Rc::new(request.open().map_err(|e| refused(&request, &e))?);
         let offered = self.descriptors.offer(pid, Rc::clone(&descriptor));
         let token = offered.ok_or_else(|| XrlError::Busy("too many descriptors wait".into()))?;
@@ -124,10 +130,43 @@ impl Sockets {
             _ => Held::Offered(Rc::downgrade(&descriptor)),
         };
         info!(class, pid, socket = number, "may {}", request.right());
-        let open = Open { pid, descriptor: held, ipv4: ipv4(&request.kind), kind: request.kind, relay: None };
+        let owners = BTreeSet::from([pid]);
+        let open =
+            Open { owners, descriptor: held, ipv4: ipv4(&request.kind), kind: request.kind, relay: None };
         self.open.borrow_mut().insert(number, open);
         self.watch(pid);
         Ok(pb::OpenReply { socket: number, token: token.to_vec() })
+    }
+
+    fn room_for_one(&self, pid: u32) -> Result<(), XrlError> {
+        let open = self.open.borrow().values().filter(|o| o.owners.contains(&pid)).count();
+        match open >= SOCKETS_PER_PROCESS {
+            true => Err(XrlError::Busy(format!("{open} sockets are open"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Lets the caller's successor have a socket too: it may have what the caller may.
+    async fn share(
+        self: &Rc<Self>,
+        ctx: &CallContext,
+        request: &pb::ShareSocketRequest,
+    ) -> Result<(), XrlError> {
+        let pid = caller(ctx)?;
+        let targets = self.router.targets().await?;
+        let of = |pid: u32| targets.iter().filter(move |t| t.pid == pid);
+        let succeeds = |class: &str| of(request.successor).any(|t| t.class == successor_class(class));
+        if !of(pid).any(|t| succeeds(&t.class)) {
+            let denied = format!("process {} does not take over from process {pid}", request.successor);
+            return Err(XrlError::AccessDenied(denied));
+        }
+        self.room_for_one(request.successor)?;
+        self.with_mine(ctx, request.socket, |open| {
+            open.owners.insert(request.successor);
+            Ok(())
+        })?;
+        self.watch(request.successor);
+        Ok(())
     }
 
     /// The caller's class that allows the request, or why none does.
@@ -184,7 +223,7 @@ impl Sockets {
     }
 
     fn close_all_of(&self, pid: u32) {
-        self.open.borrow_mut().retain(|_, o| o.pid != pid);
+        self.open.borrow_mut().retain(|_, o| !o.leave(pid));
         self.watched.borrow_mut().remove(&pid);
         // Connections of processes that have ended are not told here; the list is only a cache.
         self.classes.borrow_mut().clear();
@@ -198,7 +237,7 @@ impl Sockets {
         act: impl FnOnce(&mut Open) -> Result<R, XrlError>,
     ) -> Result<R, XrlError> {
         let pid = caller(ctx)?;
-        match self.open.borrow_mut().get_mut(&number).filter(|o| o.pid == pid) {
+        match self.open.borrow_mut().get_mut(&number).filter(|o| o.owners.contains(&pid)) {
             Some(open) => act(open),
             None => Err(XrlError::BadArguments(format!("socket {number} is not open for process {pid}"))),
         }
@@ -377,13 +416,22 @@ impl pb::Sockets for Served {
     ) -> Result<pb::CloseSocketReply, XrlError> {
         let pid = caller(ctx)?;
         let mut open = self.0.open.borrow_mut();
-        if open.get(&r.socket).is_some_and(|o| o.pid == pid)
+        if open.get_mut(&r.socket).is_some_and(|o| o.leave(pid))
             && let Some(closed) = open.remove(&r.socket)
             && let Some(descriptor) = closed.descriptor.get()
         {
             self.0.descriptors.withdraw(&descriptor);
         }
         Ok(pb::CloseSocketReply {})
+    }
+
+    async fn share_socket(
+        &self,
+        ctx: &CallContext,
+        r: pb::ShareSocketRequest,
+    ) -> Result<pb::ShareSocketReply, XrlError> {
+        self.0.share(ctx, &r).await?;
+        Ok(pb::ShareSocketReply {})
     }
 
     async fn start_relay(

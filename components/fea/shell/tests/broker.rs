@@ -115,3 +115,37 @@ fn a_listener_goes_when_it_is_closed() {
         client.open_tcp_listener(listen(port)).await.unwrap();
     });
 }
+
+#[test]
+fn a_listener_is_shared_with_the_successor_alone() {
+    run(|| async {
+        let dir = tempfile::tempdir().unwrap();
+        let acl = Acl::from([(SECRET, Principal::all_powerful("tests"))]);
+        let _finder = Finder::bind(dir.path().join("finder"), acl).await.unwrap();
+        let fea = router(dir.path()).await;
+        let broker = Sockets::new(fea.clone());
+        broker.serve(dir.path()).unwrap();
+        let port = free_port();
+        let rights = SocketRights { tcp_listen: vec![port], ..Default::default() };
+        broker.set_policy(SocketPolicy { components: [("bgp".to_owned(), rights)].into() });
+        let _fea = fea.register(Target::new("fea", vec![sockets_service(broker.service())])).await.unwrap();
+        let caller = router(dir.path()).await;
+        let _bgp = caller.register(Target::new("bgp", Vec::new())).await.unwrap();
+        let client = SocketsClient::new(&caller, "fea");
+        let socket = client.open_tcp_listener(listen(port)).await.unwrap().socket;
+        let share = |successor: u32, socket: u64| {
+            let shared = client.share_socket(pb::ShareSocketRequest { socket, successor });
+            async { shared.await.map(|_| ()).map_err(|e| e.to_string()) }
+        };
+        let me = std::process::id();
+        let strange =
+            |outcome: Result<(), String>| assert!(outcome.unwrap_err().contains("does not take over"));
+        strange(share(1, socket).await);
+        strange(share(me, socket).await);
+        let _rip = caller.register(Target::new("rip:next", Vec::new())).await.unwrap();
+        strange(share(me, socket).await);
+        let _next = caller.register(Target::new("bgp:next", Vec::new())).await.unwrap();
+        share(me, socket).await.unwrap();
+        assert!(share(me, 999).await.unwrap_err().contains("is not open"));
+    });
+}

@@ -58,6 +58,19 @@ impl Phase {
     }
 }
 
+/// What follows from a death.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum AfterDeath {
+    /// It is tried again after so long.
+    Again(Duration),
+    /// The same, with the executable from before: the one that it was upgraded to does not do.
+    FallBack(Duration),
+    /// It is tried seldom from now on.
+    GiveUp(Duration),
+    /// It is tried seldom still.
+    Seldom(Duration),
+}
+
 /// A component as the manager sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Component {
@@ -77,6 +90,8 @@ pub struct Component {
     pub(crate) wanted: bool,
     /// Whether it was told to end only to be started anew.
     pub(crate) restarting: bool,
+    /// Whether it was upgraded, and its executable has not proven itself by a sound life.
+    pub(crate) on_trial: bool,
     /// Its deaths.
     pub(crate) budget: CrashBudget,
     /// Why its process is being ended by the manager, if it is; empty if not.
@@ -101,6 +116,7 @@ impl Component {
             ready_since: None,
             wanted: true,
             restarting: false,
+            on_trial: false,
             budget: CrashBudget::default(),
             condemned: String::new(),
         }
@@ -124,17 +140,33 @@ impl Component {
         }
     }
 
-    /// It died at `now`: the wait until the next try, and whether it is from now on tried seldom. The next wait is twice as long
-    /// unless this life was sound.
-    pub(crate) fn next_backoff(&mut self, now: Instant) -> (Duration, bool) {
+    /// Its process is of another executable than before.
+    pub(crate) fn upgraded(&mut self, now: Instant) {
+        self.on_trial = true;
+        self.pardon();
+        self.ready_since = self.ready_since.map(|_| now);
+    }
+
+    /// It died at `now`. The next wait is twice as long unless this life was sound.
+    pub(crate) fn died(&mut self, now: Instant) -> AfterDeath {
         let lived = self.ready_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
         if lived >= Self::SOUND_LIFE {
             self.backoff = Self::FIRST_BACKOFF;
         }
+        self.on_trial &= lived < CrashBudget::SOUND_LIFE;
         let just_spent = self.budget.died(now, lived);
-        let wait = if self.budget.is_spent() { CrashBudget::WAIT } else { self.backoff };
+        if self.on_trial && self.budget.deaths() >= CrashBudget::ON_TRIAL {
+            self.on_trial = false;
+            self.pardon();
+            return AfterDeath::FallBack(self.backoff);
+        }
+        let wait = self.backoff;
         self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);
-        (wait, just_spent)
+        match (self.budget.is_spent(), just_spent) {
+            (false, _) => AfterDeath::Again(wait),
+            (true, true) => AfterDeath::GiveUp(CrashBudget::WAIT),
+            (true, false) => AfterDeath::Seldom(CrashBudget::WAIT),
+        }
     }
 
     /// Whatever it died of may be mended.

@@ -20,6 +20,8 @@ impl CrashBudget {
     pub const WITHIN: Duration = Duration::from_secs(600);
     /// The wait between two tries from then on.
     pub const WAIT: Duration = Duration::from_secs(300);
+    /// So many deaths of an executable that has not proven itself are enough to go back to the one before.
+    pub const ON_TRIAL: usize = 3;
     /// A life of this length, from when it was ready, makes up for all deaths.
     pub const SOUND_LIFE: Duration = Duration::from_secs(600);
 
@@ -38,6 +40,11 @@ impl CrashBudget {
         let was_spent = self.is_spent;
         self.is_spent |= self.deaths.len() > Self::DEATHS;
         self.is_spent && !was_spent
+    }
+
+    /// How many of the latest deaths came soon after each other.
+    pub fn deaths(&self) -> usize {
+        self.deaths.len()
     }
 
     /// Whether it is spent.

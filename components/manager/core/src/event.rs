@@ -27,6 +27,13 @@ pub enum Event {
         /// How it ended last.
         how: String,
     },
+    /// A component died again and again since it was upgraded: its executable is the one from before again.
+    FellBack {
+        /// The component.
+        class: String,
+        /// How it ended last.
+        how: String,
+    },
     /// A component is told to end.
     Stopping {
         /// The component.
@@ -56,6 +63,8 @@ pub enum Why {
     NotConfigured,
     /// Its configuration changed in a way that holds for the life of a process.
     ConfigurationChanged,
+    /// Somebody wants it to have a new process, and it cannot hand over to one.
+    Asked,
 }
 
 impl Why {
@@ -65,6 +74,7 @@ impl Why {
             Why::RouterStops => "the router stops",
             Why::NotConfigured => "it is not configured any more",
             Why::ConfigurationChanged => "what changed in its configuration needs a new process",
+            Why::Asked => "somebody wants it to be started anew, and it hands nothing over",
         }
     }
 }
@@ -86,7 +96,7 @@ impl Event {
         match self {
             Event::Ready(_) | Event::Stopping { .. } => Severity::Info,
             Event::Died { .. } | Event::StartTimedOut(_) | Event::StopTimedOut(_) => Severity::Warn,
-            Event::Failing { .. } | Event::MissingNeed { .. } => Severity::Error,
+            Event::Failing { .. } | Event::FellBack { .. } | Event::MissingNeed { .. } => Severity::Error,
         }
     }
 
@@ -97,6 +107,7 @@ impl Event {
             Event::Stopping { class, .. }
             | Event::Died { class, .. }
             | Event::Failing { class, .. }
+            | Event::FellBack { class, .. }
             | Event::MissingNeed { class, .. } => class,
         }
     }
@@ -104,7 +115,7 @@ impl Event {
     /// Why it came to this, where there is a reason besides what the event is.
     pub fn reason(&self) -> Option<&str> {
         match self {
-            Event::Died { how, .. } | Event::Failing { how, .. } => Some(how),
+            Event::Died { how, .. } | Event::Failing { how, .. } | Event::FellBack { how, .. } => Some(how),
             Event::Stopping { why, .. } => Some(why.name()),
             _ => None,
         }
@@ -116,6 +127,7 @@ impl Event {
             Event::Ready(_) => "process.ready",
             Event::Died { .. } => "process.died",
             Event::Failing { .. } => "process.failing",
+            Event::FellBack { .. } => "process.fell-back",
             Event::Stopping { .. } => "process.stopping",
             Event::StartTimedOut(_) => "process.start-timeout",
             Event::StopTimedOut(_) => "process.stop-timeout",
@@ -140,6 +152,11 @@ impl fmt::Display for Event {
                 CrashBudget::WITHIN.as_secs() / 60,
                 CrashBudget::WAIT.as_secs() / 60,
                 CrashBudget::SOUND_LIFE.as_secs() / 60
+            ),
+            Event::FellBack { class, how } => write!(
+                f,
+                "{class} ended {} times since it was upgraded, the last time so: {how}; its executable from before runs again",
+                CrashBudget::ON_TRIAL
             ),
             Event::Stopping { class, why } => write!(f, "{class} is told to end: {}", why.name()),
             Event::StartTimedOut(class) => write!(f, "{class} did not come up in time and is started again"),

@@ -1,6 +1,6 @@
 //! The life cycle of all components: dependency order, back-off, orderly end.
 
-use crate::component::{Component, Phase, Spec};
+use crate::component::{AfterDeath, Component, Phase, Spec};
 use crate::event::{Event, Why};
 use alloc::collections::BTreeMap;
 use alloc::format;
@@ -27,6 +27,10 @@ pub enum Input {
     ConfigureFailed(String, String),
     /// A component is to be started anew: its configuration changed in a way that holds for the life of a process.
     Restart(String),
+    /// A component is to be started anew because somebody wants it.
+    Renew(String),
+    /// A component's process is of another executable than before: if it dies again and again, that one is gone back to.
+    Upgraded(String),
     /// Somebody has mended what a component died of, or wants to see: its deaths are forgotten, and if it waits for its next try it is
     /// tried at once.
     Pardon(String),
@@ -49,6 +53,10 @@ pub enum Output {
     Terminate(String, End),
     /// End the component's process at once.
     Kill(String),
+    /// From now on the component's executable is the one that it had before its upgrade.
+    FallBack(String),
+    /// The component's executable has proven itself: there is nothing to go back to any more.
+    Proven(String),
     /// Everything has ended.
     AllStopped,
     /// Something to report.
@@ -68,6 +76,9 @@ pub enum End {
 const START_TIMEOUT: Duration = Duration::from_secs(15);
 /// How long a process may take to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// What is said of the last end of who has its executable from before again.
+const FELL_BACK: &str = "; its upgrade is undone: the executable from before runs again";
 
 /// The supervisor of all components.
 #[derive(Default)]
@@ -197,12 +208,11 @@ impl Manager {
     }
 
     /// Ends a component that runs; it is started again when it has ended.
-    fn restart(&mut self, now: Instant, class: &str, out: &mut Outbox<Output>) {
+    fn restart(&mut self, now: Instant, class: &str, why: Why, out: &mut Outbox<Output>) {
         let Some(component) = self.components.get_mut(class) else { return };
         if component.wanted && matches!(component.phase, Phase::Configuring | Phase::Ready) {
             component.restarting = true;
             self.set_phase(now, class, Phase::Stopping, Some(STOP_TIMEOUT));
-            let why = Why::ConfigurationChanged;
             out.push(Output::Event(Event::Stopping { class: class.into(), why }));
             out.push(Output::Terminate(class.into(), End::ForNow));
         }
@@ -237,12 +247,28 @@ impl Manager {
             return self.set_phase(now, class, Phase::Waiting, None);
         }
         component.restarts += 1;
-        let (wait, just_spent) = component.next_backoff(now);
-        let phase = if component.budget.is_spent() { Phase::Failing } else { Phase::BackingOff };
+        let was_on_trial = component.on_trial;
+        let after = component.died(now);
+        let is_proven = was_on_trial && !component.on_trial;
+        if let AfterDeath::FallBack(_) = after {
+            component.last_exit.push_str(FELL_BACK);
+        }
+        let (phase, wait) = match after {
+            AfterDeath::Again(wait) | AfterDeath::FallBack(wait) => (Phase::BackingOff, wait),
+            AfterDeath::GiveUp(wait) | AfterDeath::Seldom(wait) => (Phase::Failing, wait),
+        };
         self.set_phase(now, class, phase, Some(wait));
         out.push(Output::Event(Event::Died { class: class.into(), how: how.clone(), again_in: wait }));
-        if just_spent {
-            out.push(Output::Event(Event::Failing { class: class.into(), how }));
+        match after {
+            AfterDeath::GiveUp(_) => out.push(Output::Event(Event::Failing { class: class.into(), how })),
+            AfterDeath::FallBack(_) => {
+                out.push(Output::FallBack(class.into()));
+                out.push(Output::Event(Event::FellBack { class: class.into(), how }));
+            }
+            AfterDeath::Again(_) | AfterDeath::Seldom(_) if is_proven => {
+                out.push(Output::Proven(class.into()))
+            }
+            AfterDeath::Again(_) | AfterDeath::Seldom(_) => {}
         }
     }
 }
@@ -280,7 +306,13 @@ impl Machine for Manager {
                     out.push(Output::Kill(class));
                 }
             }
-            Input::Restart(class) => self.restart(now, &class, out),
+            Input::Restart(class) => self.restart(now, &class, Why::ConfigurationChanged, out),
+            Input::Renew(class) => self.restart(now, &class, Why::Asked, out),
+            Input::Upgraded(class) => {
+                if let Some(component) = self.components.get_mut(&class) {
+                    component.upgraded(now);
+                }
+            }
             Input::Pardon(class) => self.pardon(now, &class),
             Input::Condemned(class, reason) => self.condemn(&class, reason),
             Input::Exited(class, how) => self.exited(now, &class, how, out),

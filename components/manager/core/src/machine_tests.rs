@@ -51,6 +51,8 @@ impl World {
                 Output::Terminate(c, End::ForNow) => format!("terminate {c}"),
                 Output::Terminate(c, End::ForGood) => format!("terminate {c} for good"),
                 Output::Kill(c) => format!("kill {c}"),
+                Output::FallBack(c) => format!("{c} falls back"),
+                Output::Proven(c) => format!("{c} is proven"),
                 Output::AllStopped => "stopped".into(),
                 Output::Event(Event::Ready(c)) => format!("ready {c}"),
                 Output::Event(e) => format!("{e}"),
@@ -110,6 +112,72 @@ fn a_death_is_answered_after_a_growing_wait() {
     assert_eq!(w.manager.component("fea").unwrap().restarts, 4);
 }
 
+/// It dies so often, after so long a ready life each; how often it falls back, and how many of the deaths came before.
+fn falls_back(w: &mut World, deaths: usize, lived: Duration) -> Vec<usize> {
+    let mut when = vec![];
+    for number in 1..=deaths {
+        w.wait(lived).input(Input::Exited("bgp".into(), "signal 11".into()));
+        when.extend(w.said().iter().any(|s| s == "bgp falls back").then_some(number));
+        w.wait(Component::MAX_BACKOFF).up("bgp").said();
+    }
+    when
+}
+
+#[test]
+fn who_keeps_dying_since_its_upgrade_falls_back() {
+    let second = Duration::from_secs(1);
+    let up = || {
+        let mut w = World::new();
+        w.input(Input::Want(vec![spec("bgp", &[])])).up("bgp").said();
+        w
+    };
+    let upgraded = || {
+        let mut w = up();
+        // It has lived long before, as another executable.
+        w.wait(CrashBudget::SOUND_LIFE).input(Input::Upgraded("bgp".into())).said();
+        w
+    };
+    assert_eq!(falls_back(&mut up(), 8, second), []);
+    let mut w = upgraded();
+    assert_eq!(falls_back(&mut w, 8, second), [3], "once, and never behind what ran before");
+    // Deaths before an upgrade are none of the new executable's, nor does a restart by somebody end its trial.
+    let mut w = up();
+    assert_eq!(falls_back(&mut w, 2, second), []);
+    w.input(Input::Upgraded("bgp".into()));
+    assert_eq!(falls_back(&mut w, 2, second), []);
+    w.input(Input::Pardon("bgp".into()));
+    assert_eq!(falls_back(&mut w, 3, second), [3]);
+    // It has proven itself, or dies too seldom.
+    let mut w = upgraded();
+    w.wait(CrashBudget::SOUND_LIFE).input(Input::Exited("bgp".into(), "signal 11".into()));
+    assert_eq!(w.said(), ["bgp ended (signal 11); it is started again in 100 ms", "bgp is proven"]);
+    w.wait(Component::FIRST_BACKOFF).up("bgp").said();
+    assert_eq!(falls_back(&mut w, 8, second), []);
+    assert_eq!(falls_back(&mut upgraded(), 8, Duration::from_secs(290)), []);
+}
+
+#[test]
+fn falling_back_is_said_and_the_next_try_comes_soon() {
+    let mut w = World::new();
+    w.input(Input::Want(vec![spec("bgp", &[])])).up("bgp").input(Input::Upgraded("bgp".into())).said();
+    for _ in 0..2 {
+        w.input(Input::Exited("bgp".into(), "exit 7".into())).wait(Component::MAX_BACKOFF).said();
+    }
+    w.input(Input::Exited("bgp".into(), "exit 7".into()));
+    assert_eq!(
+        w.said(),
+        [
+            "bgp ended (exit 7); it is started again in 100 ms",
+            "bgp falls back",
+            "bgp ended 3 times since it was upgraded, the last time so: exit 7; its executable from before runs again"
+        ]
+    );
+    let bgp = w.manager.component("bgp").unwrap();
+    assert_eq!(bgp.last_exit, "exit 7; its upgrade is undone: the executable from before runs again");
+    w.wait(Component::FIRST_BACKOFF).up("bgp");
+    assert_eq!(w.said(), ["spawn bgp", "configure bgp", "ready bgp"]);
+}
+
 #[test]
 fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
     let mut w = World::new();
@@ -120,9 +188,16 @@ fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
     assert_eq!(w.said(), ["bgp did not end in time and is killed", "kill bgp"]);
     w.input(Input::Exited("bgp".into(), "signal 9".into()));
     assert!(w.manager.is_ready());
-    w.input(Input::Restart("rib".into())).input(Input::Exited("rib".into(), "exit 0".into())).up("rib");
+    for restart in [Input::Restart("rib".into()), Input::Renew("rib".into())] {
+        w.input(restart).input(Input::Exited("rib".into(), "exit 0".into())).up("rib");
+    }
     w.input(Input::StopAll);
-    let whys = [("bgp", Why::NotConfigured), ("rib", Why::ConfigurationChanged), ("rib", Why::RouterStops)];
+    let whys = [
+        ("bgp", Why::NotConfigured),
+        ("rib", Why::ConfigurationChanged),
+        ("rib", Why::Asked),
+        ("rib", Why::RouterStops),
+    ];
     assert_eq!(w.told_to_end, whys.map(|(class, why)| (class.into(), why)));
 }
 
@@ -232,7 +307,7 @@ fn adopted_processes_are_configured_again_and_not_started_twice() {
 proptest! {
     /// Whatever happens in whatever order: no component has two processes, and everything comes up once deaths stop.
     #[test]
-    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..7), 0..200)) {
+    fn any_order_of_events_ends_with_all_ready(events in proptest::collection::vec((0usize..3, 0u8..9), 0..200)) {
         let names = ["fea", "rib", "bgp"];
         let mut w = World::new();
         w.input(Input::Want(router()));
@@ -267,6 +342,8 @@ proptest! {
                 3 => { w.wait(Duration::from_millis(70)); }
                 5 => { w.input(Input::Restart(class)); }
                 6 => { w.input(Input::Pardon(class)); }
+                7 => { w.input(Input::Upgraded(class)); }
+                8 => { w.input(Input::Renew(class)); }
                 4 if running[index] => { w.input(Input::ConfigureFailed(class, "refused".into())); }
                 _ => {}
             }

@@ -375,7 +375,11 @@ impl ManagerShell {
     async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), String> {
         let back = open.back_to;
         let (_, text) = self.revisions.borrow().read(back).map_err(|e| e.to_string())?;
-        let after = self.model.schema.read(&format!("revision {back}"), &text).map_err(|e| e.to_string())?;
+        let after = self
+            .model
+            .schema
+            .read(&format!("revision {back}"), &text)
+            .map_err(|e| e.without_line().to_string())?;
         let request = Request {
             after,
             user: "sluice".into(),

@@ -1,6 +1,6 @@
 //! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
 
-use crate::{ManagerShell, principal, random_secret, starting_again, succeeding};
+use crate::{ManagerShell, principal, random_secret, restarting, starting_again, succeeding};
 use sluice_manager::handover::{HandOver, Input, Output};
 use sluice_manager::{Input as ManagerInput, Phase};
 use sluice_shell::{Driver, successor_class};
@@ -89,6 +89,14 @@ pub async fn hand_over(
     if shell.handovers.of(class).is_some() {
         return Err(format!("{class} is being replaced already"));
     }
+    if !restarting::hands_over(shell, class).await {
+        return match binary {
+            None => restarting::restart(shell, class).await,
+            Some(_) => Err(format!(
+                "{class} hands nothing over: put the new executable in the place of its old one, then tell `sluice restart {class}`"
+            )),
+        };
+    }
     let (told, outcome) = oneshot::channel();
     let old = shell.processes.pid(class);
     let under_way = Rc::new_cyclic(|me: &Weak<UnderWay>| {
@@ -149,6 +157,9 @@ impl UnderWay {
             Ok(()) => {
                 info!(event = "process.replaced", class, pid = self.new.get(), "replaced");
                 self.report.borrow_mut().taken_over_ms = self.took();
+                if self.binary.is_some() {
+                    shell.driver.input(ManagerInput::Upgraded(class.clone()));
+                }
                 // What was committed meanwhile, and what only the new one understands.
                 tokio::task::spawn_local(Rc::clone(shell).configure(class));
             }

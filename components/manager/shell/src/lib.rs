@@ -13,6 +13,7 @@ mod editing;
 mod handover;
 mod lockout;
 mod processes;
+mod restarting;
 mod revisions;
 mod service;
 mod service_manager;
@@ -223,6 +224,12 @@ impl ManagerShell {
                 tokio::task::spawn_local(async move { me.terminate(&class, end).await });
             }
             Output::Kill(class) => self.processes.kill(&class),
+            Output::FallBack(class) => {
+                if let Some(binary) = self.processes.fall_back(&class) {
+                    info!(class, "{} is given up", binary.display());
+                }
+            }
+            Output::Proven(class) => self.processes.proven(&class),
             Output::AllStopped => self.stopped.notify_one(),
             Output::Event(event) => {
                 report(&event);
@@ -339,6 +346,9 @@ impl ManagerShell {
             let me = Rc::clone(self);
             let spec = Spec { class: class.clone(), needs: rights.needs };
             self.driver.input(Input::Adopt(spec));
+            if self.processes.is_on_trial(&class) {
+                self.driver.input(Input::Upgraded(class.clone()));
+            }
             self.watch(&class);
             tokio::task::spawn_local(async move {
                 let pid = me.processes.pid(&class);
@@ -389,7 +399,7 @@ impl ManagerShell {
         self.copies.settled().await;
         let read = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"));
         let tree = read.and_then(|text| {
-            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.to_string())?;
+            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.without_line().to_string())?;
             Ok((text, tree))
         });
         let (text, after) = match tree {

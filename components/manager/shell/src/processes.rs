@@ -4,6 +4,7 @@ use crate::core_file::Cores;
 use crate::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use sluice_manager::CrashBudget;
 use sluice_shell::rights::Rights;
 use sluice_shell::{PREDECESSOR, successor_class};
 use std::cell::RefCell;
@@ -29,10 +30,18 @@ pub struct Processes {
     /// What runs could not be written down.
     unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
-    /// By class: the executable of those that are not this one's, and of those that were upgraded.
-    binaries: RefCell<BTreeMap<String, PathBuf>>,
-    /// The one that was in the place of the one promoted last.
-    before: RefCell<Option<PathBuf>>,
+    /// By class, unless it is this one.
+    executables: RefCell<BTreeMap<String, Executable>>,
+    /// What was in the place of the one promoted last.
+    replaced: RefCell<Option<Executable>>,
+}
+
+/// What a component is run by.
+#[derive(Clone, Debug)]
+struct Executable {
+    path: PathBuf,
+    /// The one that it had before its upgrade, as long as this one has to prove itself.
+    before: Option<PathBuf>,
 }
 
 /// What is known of a process from the kernel.
@@ -68,8 +77,10 @@ impl Processes {
             running: RefCell::default(),
             unwritten: Notify::new(),
             watched: RefCell::default(),
-            binaries: RefCell::new(binaries),
-            before: RefCell::default(),
+            executables: RefCell::new(
+                binaries.into_iter().map(|(c, path)| (c, Executable { path, before: None })).collect(),
+            ),
+            replaced: RefCell::default(),
         }
     }
 
@@ -80,9 +91,9 @@ impl Processes {
 
     /// Starts a component's process: unprivileged where that is possible.
     pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
-        let binary = self.binaries.borrow().get(class).cloned();
-        let mut command = self.command(class, rights, binary.as_deref())?;
-        self.start(class, &mut command, secret, binary)
+        let executable = self.executables.borrow().get(class).cloned();
+        let mut command = self.command(class, rights, executable.as_ref().map(|e| e.path.as_path()))?;
+        self.start(class, &mut command, secret, executable)
     }
 
     /// Starts the process that is to take over from the component's, which has the number `old`: of the same executable, or of
@@ -95,19 +106,23 @@ impl Processes {
         binary: Option<&Path>,
         old: u32,
     ) -> io::Result<Child> {
-        let known = self.binaries.borrow().get(class).cloned();
-        let binary = binary.map(Path::to_path_buf).or(known);
-        let mut command = self.command(class, rights, binary.as_deref())?;
+        let executable = match binary {
+            Some(binary) => Some(Executable { path: binary.into(), before: Some(self.path(class)?) }),
+            None => self.executables.borrow().get(class).cloned(),
+        };
+        let mut command = self.command(class, rights, executable.as_ref().map(|e| e.path.as_path()))?;
         command.env(PREDECESSOR, old.to_string());
-        self.start(&next(class), &mut command, secret, binary)
+        self.start(&next(class), &mut command, secret, executable)
     }
 
     /// The successor's process is the component's from now on, the component's before its last one; with `binary` the executable too.
     pub fn promote(&self, class: &str, binary: Option<PathBuf>) {
         self.exchange(class, &next(class), &last(class));
-        if let Some(binary) = binary {
-            let before = self.binaries.borrow_mut().insert(class.into(), binary);
-            self.before.replace(before);
+        if let Some(path) = binary {
+            // The one of this process is always known.
+            let before = self.path(class).ok();
+            let replaced = self.executables.borrow_mut().insert(class.into(), Executable { path, before });
+            self.replaced.replace(replaced);
         }
     }
 
@@ -115,10 +130,43 @@ impl Processes {
     pub fn demote(&self, class: &str, another: bool) {
         self.exchange(class, &last(class), &next(class));
         if another {
-            match self.before.take() {
-                Some(binary) => self.binaries.borrow_mut().insert(class.into(), binary),
-                None => self.binaries.borrow_mut().remove(class),
+            match self.replaced.take() {
+                Some(executable) => self.executables.borrow_mut().insert(class.into(), executable),
+                None => self.executables.borrow_mut().remove(class),
             };
+        }
+    }
+
+    /// From now on a component is run by the executable that it had before its upgrade; the one that is given up.
+    pub fn fall_back(&self, class: &str) -> Option<PathBuf> {
+        let mut executables = self.executables.borrow_mut();
+        let path = executables.get_mut(class)?.before.take()?;
+        let own = std::env::current_exe().is_ok_and(|own| own == path);
+        let given_up = match own {
+            true => executables.remove(class),
+            false => executables.insert(class.into(), Executable { path, before: None }),
+        };
+        given_up.map(|executable| executable.path)
+    }
+
+    /// A component's executable does: it is not gone back from.
+    pub fn proven(&self, class: &str) {
+        if let Some(executable) = self.executables.borrow_mut().get_mut(class) {
+            executable.before = None;
+        }
+    }
+
+    /// Whether a component was upgraded not long ago, maybe in an earlier life of the manager.
+    pub fn is_on_trial(&self, class: &str) -> bool {
+        let upgraded = self.executables.borrow().get(class).is_some_and(|e| e.before.is_some());
+        upgraded && u128::from(self.usage(class).uptime_ms) < CrashBudget::SOUND_LIFE.as_millis()
+    }
+
+    /// The executable of a component.
+    fn path(&self, class: &str) -> io::Result<PathBuf> {
+        match self.executables.borrow().get(class) {
+            Some(executable) => Ok(executable.path.clone()),
+            None => std::env::current_exe(),
         }
     }
 
@@ -158,7 +206,7 @@ impl Processes {
         key: &str,
         command: &mut Command,
         secret: &[u8; 16],
-        binary: Option<PathBuf>,
+        executable: Option<Executable>,
     ) -> io::Result<Child> {
         let mut child = command.spawn()?;
         let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
@@ -172,7 +220,8 @@ impl Processes {
         }
         if let Some(pid) = child.id() {
             let mut recorded = Recorded::new(pid, secret);
-            recorded.binary = binary;
+            recorded.before = executable.as_ref().and_then(|e| e.before.clone());
+            recorded.binary = executable.map(|e| e.path);
             self.running.borrow_mut().insert(key.into(), recorded);
             self.save();
         }
@@ -188,8 +237,10 @@ impl Processes {
         for (_, halfway) in alive.extract_if(.., |class, _| class.contains(':')) {
             send(halfway.pid, Signal::SIGKILL);
         }
-        let upgraded = alive.iter().filter_map(|(class, r)| Some((class.clone(), r.binary.clone()?)));
-        self.binaries.borrow_mut().extend(upgraded);
+        let upgraded = alive.iter().filter_map(|(class, r)| {
+            Some((class.clone(), Executable { path: r.binary.clone()?, before: r.before.clone() }))
+        });
+        self.executables.borrow_mut().extend(upgraded);
         let found = alive.iter().filter_map(|(class, r)| Some((class.clone(), r.secret()?))).collect();
         self.running.replace(alive);
         found

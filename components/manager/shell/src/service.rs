@@ -79,11 +79,13 @@ impl pb::Manager for Served {
         _ctx: &CallContext,
         request: pb::RestartRequest,
     ) -> Result<pb::RestartReply, XrlError> {
-        // Where there is no process there is none that goes on.
-        let phase = self.phase(&request.component);
-        let code = if phase.is_some_and(starting_again::waits_for_its_next_try) { NOT_STARTED } else { 1 };
+        let waited = self.phase(&request.component).is_some_and(starting_again::waits_for_its_next_try);
         let outcome = handover::hand_over(self, &request.component, None).await;
-        outcome.map_err(|reason| XrlError::application(code, reason))
+        outcome.map_err(|reason| {
+            // Where there is no process there is none that goes on.
+            let ended = self.phase(&request.component).is_some_and(|phase| phase != Phase::Ready);
+            XrlError::application(if waited || ended { NOT_STARTED } else { 1 }, reason)
+        })
     }
 
     async fn upgrade(

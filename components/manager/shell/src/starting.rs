@@ -44,7 +44,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
         (Ok(text), newest) => match (model.schema.read(&path, &text), newest) {
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
-                start.in_trouble(format!("the configuration file is not valid: {error}"))
+                start.in_trouble(format!("the configuration file is not valid: {}", error.without_line()))
             }
             (Err(error), None) => return Err(StartError::Config(Box::new(error))),
         },
@@ -102,7 +102,7 @@ fn newest(model: &Model, revisions: &mut Revisions) -> Option<Start> {
     for number in revisions.numbers() {
         let read = revisions.read_to_run(number).map_err(|e| e.to_string());
         match read.and_then(|text| {
-            model.schema.read(&format!("revision {number}"), &text).map_err(|e| e.to_string())
+            model.schema.read(&format!("revision {number}"), &text).map_err(|e| e.without_line().to_string())
         }) {
             Ok(tree) => {
                 let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));

@@ -21,19 +21,29 @@ pub async fn start_again(shell: &Rc<ManagerShell>, class: &str) -> Result<pb::Re
     let began = Instant::now();
     let restarts = shell.driver.with(|m| m.component(class).map(|c| c.restarts));
     shell.driver.input(Input::Pardon(class.into()));
+    let took = comes_up(shell, class, restarts, began).await?;
+    Ok(pb::RestartReply {
+        new_pid: shell.processes.pid(class),
+        started_ms: took,
+        taken_over_ms: took,
+        version: env!("CARGO_PKG_VERSION").into(),
+        ..pb::RestartReply::default()
+    })
+}
+
+/// Waits until a component runs, which had been started again `restarts` times before; the milliseconds since `began`.
+pub async fn comes_up(
+    shell: &ManagerShell,
+    class: &str,
+    restarts: Option<u32>,
+    began: Instant,
+) -> Result<u32, String> {
     while began.elapsed() < PATIENCE {
         tokio::time::sleep(LOOK).await;
         let now = shell.driver.with(|m| m.component(class).cloned());
         let Some(now) = now else { return Err(format!("{class} is not configured any more")) };
         if now.phase == Phase::Ready {
-            let took = u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX);
-            return Ok(pb::RestartReply {
-                new_pid: shell.processes.pid(class),
-                started_ms: took,
-                taken_over_ms: took,
-                version: env!("CARGO_PKG_VERSION").into(),
-                ..pb::RestartReply::default()
-            });
+            return Ok(u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX));
         }
         if Some(now.restarts) != restarts {
             return Err(format!("{class} was started and ended again: {}", now.last_exit));

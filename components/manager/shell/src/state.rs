@@ -28,13 +28,16 @@ pub struct Recorded {
     /// Its executable, if it is not the router manager's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PathBuf>,
+    /// The executable that it had before its upgrade, as long as this one has to prove itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<PathBuf>,
 }
 
 impl Recorded {
     /// A process that was just started.
     pub fn new(pid: u32, secret: &[u8; 16]) -> Self {
         let secret = secret.iter().map(|b| format!("{b:02x}")).collect();
-        Recorded { pid, started: start_time(pid).unwrap_or(0), secret, binary: None }
+        Recorded { pid, started: start_time(pid).unwrap_or(0), secret, binary: None, before: None }
     }
 
     /// Whether it still runs.
@@ -172,7 +175,7 @@ pub fn read_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
             run_dir.display()
         )
     })?;
-    let recorded = Recorded { pid: 0, started: 0, secret: hex.trim().into(), binary: None };
+    let recorded = Recorded { pid: 0, started: 0, secret: hex.trim().into(), binary: None, before: None };
     recorded.secret().with_context(|| format!("{} is damaged; restart the router", path.display()))
 }
 

@@ -73,10 +73,10 @@ impl fmt::Display for Event {
                 write!(f, "route {prefix} from {origin} dropped: its set is not in the batch")
             }
             Event::OriginStale { table, origin, routes } => {
-                write!(f, "{origin} is gone, its {routes} routes in table {table} are stale")
+                write!(f, "{origin} is gone, its routes in table {table} are stale ({routes})")
             }
             Event::OriginSwept { table, origin, routes } => {
-                write!(f, "{routes} stale routes of {origin} removed from table {table}")
+                write!(f, "stale routes of {origin} removed from table {table} ({routes})")
             }
             Event::ResolutionUnstable { table, gateway } => {
                 write!(f, "next hops in table {table} resolve through each other near {gateway}")

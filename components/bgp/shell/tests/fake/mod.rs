@@ -119,6 +119,14 @@ impl fea::Sockets for Served<FakeFea> {
         Ok(fea::CloseSocketReply {})
     }
 
+    async fn share_socket(
+        &self,
+        _: &CallContext,
+        _: fea::ShareSocketRequest,
+    ) -> Result<fea::ShareSocketReply, XrlError> {
+        not_here()
+    }
+
     async fn start_relay(
         &self,
         _: &CallContext,

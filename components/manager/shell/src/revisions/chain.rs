@@ -114,9 +114,10 @@ impl Folder {
 
 /// A text after steps, of which the newest come first.
 fn taken(whole: &str, steps: &[String]) -> Result<String, String> {
-    let mut outline = Outline::read("revision", whole).map_err(|e| e.to_string())?;
+    let mut outline = Outline::read("revision", whole).map_err(|e| e.without_line().to_string())?;
     for steps in steps.iter().rev() {
-        outline.step(steps).map_err(|e| format!("its steps lead nowhere: {e}"))?;
+        // Which one does not fit is left out: this is logged, and it may set a secret.
+        outline.step(steps).map_err(|_| "its steps lead nowhere")?;
     }
     Ok(outline.to_string())
 }

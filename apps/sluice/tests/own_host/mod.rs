@@ -1,8 +1,7 @@
-//! A host of a page's own: namespaces for network, mounts and processes, and a shell in them. All of it ends with the value, and with
+//! A host of a test's own: namespaces for network, mounts and processes, and a shell in them. All of it ends with the value, and with
 //! the test if that is killed.
+#![allow(dead_code)] // each of the test programs does some of it
 
-use crate::compare::is_like;
-use crate::page::Command;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Stdio};
@@ -10,19 +9,13 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
 /// How long a command may take, and how long is waited for what should come.
-const PATIENCE: Duration = Duration::from_secs(75);
-
-/// How long is waited at the end of a page for what runs on.
-const SHORT: Duration = Duration::from_secs(5);
-
-/// How long until a command is done again whose output is waited for.
-const AGAIN: Duration = Duration::from_millis(200);
+pub const PATIENCE: Duration = Duration::from_secs(75);
 
 /// What makes namespaces.
 const UNSHARE: [&str; 6] = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 /// Nothing that is written in the usual places is left on the machine.
-const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs tmpfs /run && cp -a /etc /run/.etc && \
+const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && cp -a /etc /run/.etc && \
     mount --bind /run/.etc /etc && mkdir -p /etc/sluice && mount -t tmpfs tmpfs /var/lib && ip link set lo up\n";
 
 /// What a command's output ends with, before its status.
@@ -50,35 +43,6 @@ pub fn possible(needs: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether what was to come out of a command that runs on has come.
-pub fn came(command: &Command, file: &Path) -> Result<(), String> {
-    compare(command, SHORT, || Ok((std::fs::read_to_string(file).unwrap_or_default(), command.status)))
-}
-
-/// Compares what comes out with what should, until it is so or patience ends.
-fn compare(
-    command: &Command,
-    patience: Duration,
-    mut output: impl FnMut() -> Result<(String, i32), String>,
-) -> Result<(), String> {
-    let begun = Instant::now();
-    loop {
-        let (said, status) = output()?;
-        if is_like(&command.expected, &said) && status == command.status {
-            return Ok(());
-        }
-        if begun.elapsed() >= patience {
-            return Err(format!(
-                "`{}` printed, with status {status}:\n{said}\nand not, with status {}:\n{}\n",
-                command.text,
-                command.status,
-                command.expected.join("\n")
-            ));
-        }
-        std::thread::sleep(AGAIN); // there is nothing to wait on: who types it would look again
-    }
-}
-
 /// The host.
 pub struct Host {
     shell: Child,
@@ -94,7 +58,7 @@ impl Host {
         let executable = Path::new(env!("CARGO_BIN_EXE_sluice")).parent().unwrap();
         let folder = tempfile::Builder::new()
             .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o755))
-            .prefix("guide")
+            .prefix("host")
             .tempdir()
             .unwrap();
         let path = format!("{}:{}", executable.display(), std::env::var("PATH").unwrap_or_default());
@@ -133,12 +97,6 @@ impl Host {
         }
     }
 
-    /// Runs a command and compares.
-    pub fn run(&mut self, command: &Command) -> Result<(), String> {
-        let patience = if command.is_awaited { PATIENCE } else { Duration::ZERO };
-        compare(command, patience, || self.shell(&command.text))
-    }
-
     /// Starts a command that goes on; what it prints is in the file.
     pub fn start(&mut self, text: &str) -> Result<PathBuf, String> {
         self.backgrounds += 1;
@@ -149,7 +107,7 @@ impl Host {
     }
 
     /// Runs a command to its end: what it printed, and its status.
-    fn shell(&mut self, text: &str) -> Result<(String, i32), String> {
+    pub fn shell(&mut self, text: &str) -> Result<(String, i32), String> {
         let line = format!("eval {} </dev/null 2>&1; printf '\\n{END}%s\\n' $?\n", quote(text));
         self.input.write_all(line.as_bytes()).map_err(|e| format!("the shell has ended: {e}"))?;
         let mut said = String::new();

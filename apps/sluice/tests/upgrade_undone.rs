@@ -1,0 +1,121 @@
+//! An executable that passes for a component once and keeps dying afterwards: the one from before runs again, by itself and soon.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod router_lab;
+
+use router_lab::{RouterLab, SLUICE};
+use serde_json::Value;
+use sluice_lab::available;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+/// A router without neighbours; its route tells whether `static` does its work.
+const ALONE: &str = "
+[nodes.sluice]
+daemon = 'sluice'
+config = 'protocols { static { route 192.0.2.0/24 discard; } }'
+";
+
+/// An executable that is the router the first `times`, and then only ends.
+fn soon_dead(folder: &Path, name: &str, times: usize) -> PathBuf {
+    let (program, starts) = (folder.join(name), folder.join(format!("{name}.starts")));
+    let starts = starts.display();
+    let text = format!(
+        "#!/bin/sh\necho start >> {starts}\n[ $(wc -l < {starts}) -le {times} ] && exec {SLUICE} \"$@\"\nexit 7\n"
+    );
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+fn events(lab: &RouterLab, id: &str) -> Vec<Value> {
+    let all = lab.ask(&["show", "events", "--component", "manager", "--last", "1000"]);
+    all["events"].as_array().into_iter().flatten().filter(|e| e["id"] == id).cloned().collect()
+}
+
+fn upgrade(lab: &RouterLab, program: &Path) {
+    let before = lab.pid("static");
+    let output = lab.cli(&["upgrade", "static", "--binary", &program.display().to_string()]);
+    assert!(output.status.success(), "{output:?}\n{}", lab.whole_log());
+    assert_ne!(lab.pid("static"), before);
+}
+
+/// How often it was started.
+fn starts(program: &Path) -> usize {
+    std::fs::read_to_string(program.with_extension("starts")).unwrap_or_default().lines().count()
+}
+
+/// A lab whose router is ready, and a folder for executables that components can write to.
+fn router(test: &str) -> Option<(RouterLab, tempfile::TempDir)> {
+    if let Err(reason) = available() {
+        println!("skipped: {test}: {reason}");
+        return None;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let lab = RouterLab::up(&ALONE.parse().unwrap(), Path::new(SLUICE));
+    lab.until("the router is ready", RouterLab::ready);
+    Some((lab, folder))
+}
+
+/// Kills `static`, which then does not come up as it was upgraded; it runs and does its work as it was before, and that is said.
+fn falls_back(lab: &RouterLab, program: &Path) {
+    let started = starts(program);
+    lab.kill(lab.pid("static").unwrap());
+    lab.until("the upgrade is undone", |l| !events(l, "process.fell-back").is_empty() && l.ready());
+    assert_eq!(starts(program), started + 2, "three deaths are enough\n{}", lab.whole_log());
+    let event = &events(lab, "process.fell-back")[0];
+    assert_eq!((&event["level"], &event["fields"]["class"]), (&"error".into(), &"static".into()), "{event}");
+    assert_eq!(event["fields"]["reason"], "exit status: 7");
+    let end = lab.last_end("static");
+    assert_eq!(end, "exit status: 7; its upgrade is undone: the executable from before runs again");
+    assert_eq!(lab.kernel().v4, 1);
+}
+
+/// Kills `static`, and waits until it is back.
+fn dies_once(lab: &RouterLab) {
+    let pid = lab.pid("static").unwrap();
+    lab.kill(pid);
+    lab.until("it is back", |l| l.ready() && l.pid("static") != Some(pid));
+}
+
+#[test]
+fn an_upgrade_that_keeps_dying_is_undone() {
+    let Some((lab, folder)) = router("an_upgrade_that_keeps_dying_is_undone") else { return };
+    let program = soon_dead(folder.path(), "once", 1);
+    upgrade(&lab, &program);
+    falls_back(&lab, &program);
+    let shown = lab
+        .lab
+        .command("sluice", SLUICE)
+        .unwrap()
+        .args(["show", "processes", "--run-dir"])
+        .arg(lab.run_dir())
+        .output();
+    let shown = String::from_utf8(shown.unwrap().stdout).unwrap();
+    assert!(shown.lines().any(|l| l.starts_with("static") && l.contains("its upgrade is undone")), "{shown}");
+
+    // It stays so; who dies now dies as who was never upgraded.
+    dies_once(&lab);
+    assert_eq!((starts(&program), events(&lab, "process.fell-back").len()), (3, 1), "{}", lab.whole_log());
+
+    // A second upgrade to one that does is none of it.
+    upgrade(&lab, Path::new(SLUICE));
+    dies_once(&lab);
+    assert_eq!(events(&lab, "process.fell-back").len(), 1);
+}
+
+#[test]
+fn the_managers_next_life_undoes_it_too() {
+    let Some((lab, folder)) = router("the_managers_next_life_undoes_it_too") else { return };
+    // Once for the upgrade, and once more after a restart: both lives are of the executable on trial.
+    let program = soon_dead(folder.path(), "twice", 2);
+    upgrade(&lab, &program);
+    assert!(lab.cli(&["restart", "static"]).status.success());
+    assert_eq!(starts(&program), 2);
+    assert!(lab.cli(&["restart", "manager"]).status.success());
+    lab.until("the manager's next life has taken over", |l| {
+        l.whole_log().contains("taken over from an earlier life") && l.ready()
+    });
+    falls_back(&lab, &program);
+}
