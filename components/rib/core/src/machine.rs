@@ -273,7 +273,10 @@ impl Rib {
         }
         origin.leaving = leaving;
         self.timers.stop((table, id));
-        t.sweep(id, provenance);
+        // An origin says after every change that it has told all: only what is stale is worth a walk over the whole table.
+        if leaving || origin.stale > 0 {
+            t.sweep(id, provenance);
+        }
     }
 
     fn fib_rejected(

@@ -4,7 +4,8 @@ mod bench;
 
 use bench::Bench;
 use sluice_base::prefix::V4Addr;
-use sluice_base::{Duration, Family, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Duration, Family, Instant, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_machine::{Budget, Machine, Outbox, Progress};
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, Output, Scope, WatcherId};
 
@@ -168,6 +169,23 @@ fn a_dead_origin_is_kept_as_stale_and_swept_after_its_grace_time() {
     assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.3@1");
     b.pass_time(Duration::from_secs(2));
     assert_eq!(b.engine("203.0.113.0/24"), "-");
+}
+
+/// Static routes are said to be all after every commit: that is no reason to walk over the whole table.
+#[test]
+fn an_end_of_refresh_without_anything_stale_makes_no_work() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.set("static", "192.0.2.0/24", "10.0.0.2");
+    let mut out = Outbox::new();
+    let mut after_the_end = |b: &mut Bench| {
+        let now = Instant::ZERO;
+        b.rib.handle(now, Input::EndOfRefresh(TableId::MAIN, "static".into()), &mut out);
+        b.rib.run_slice(now, Budget::SLICE, &mut out)
+    };
+    assert_eq!(after_the_end(&mut b), Progress::Done);
+    b.input(Input::OriginDied(TableId::MAIN, "static".into()));
+    assert_eq!(after_the_end(&mut b), Progress::More);
 }
 
 #[test]
