@@ -9,7 +9,7 @@ use serde_json::Value;
 use sluice_lab::Topology;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A router without neighbours.
 const ALONE: &str = "
@@ -34,11 +34,14 @@ fn a_component_that_does_nothing_is_started_anew() {
     else {
         return;
     };
-    // The manager itself stood still: that nobody answered it then says nothing of them.
+    // The manager itself stood still, for longer than it is patient: that nobody answered it then says nothing of them.
     let manager = lab.pid("manager").unwrap();
     lab.signal("-STOP", manager);
-    std::thread::sleep(Duration::from_secs(3));
+    let stopped = Instant::now();
+    assert!(!lab.cli(&["status", "--timeout", "3"]).status.success(), "who stands still does not answer");
+    let stood = stopped.elapsed();
     lab.signal("-CONT", manager);
+    assert!(stood >= Duration::from_secs(2), "who asked gave up after {stood:?}");
     for component in ["bgp", "rib"] {
         let pid = lab.pid(component).unwrap();
         lab.signal("-STOP", pid);
@@ -62,7 +65,7 @@ fn a_component_that_does_nothing_is_started_anew() {
 fn slow_down(pid: u64, over: &AtomicBool) {
     let process = Pid::from_raw(i32::try_from(pid).unwrap());
     let parts = [(Signal::SIGCONT, Duration::from_millis(10)), (Signal::SIGSTOP, Duration::from_millis(90))];
-    // For 75 seconds at most.
+    // For 75 seconds at most. The pauses are what is done to it; nothing is waited for.
     for (signal, while_) in parts.into_iter().cycle().take(1500) {
         if over.load(Ordering::Relaxed) || kill(process, signal).is_err() {
             break;
