@@ -6,6 +6,8 @@ use crate::thread::{self, Thread};
 use anyhow::{Context, Result, anyhow};
 use bench_lab::{Device, Process, TableWatch, inside, of_node};
 use sluice_base::Asn;
+use sluice_bgpsim::aloof;
+use sluice_bgpsim::brake::ProcessBrake;
 use sluice_bgpsim::relay::Relay;
 use sluice_bgpsim::report;
 use sluice_bgpsim::run::{self, PhaseResult, Setup};
@@ -24,6 +26,18 @@ const SETTLE: Duration = Duration::from_millis(300);
 const UNREST: Duration = Duration::from_secs(30);
 /// Between the start of a router and the first connection.
 const REST: Duration = Duration::from_secs(1);
+
+/// How long a router's sockets may take to take over all that is said, while the router stands still.
+const TAKING_OVER: Duration = Duration::from_secs(10);
+
+/// Where the client is while the router works.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Client {
+    /// Beside it: it sends, and reads and verifies what it is told as it comes.
+    Beside,
+    /// Out of the way: all has been sent before, and what receivers are told is read and verified afterwards.
+    Aloof,
+}
 
 /// What is measured everywhere.
 #[derive(Clone, Debug, Default)]
@@ -78,14 +92,19 @@ pub struct Stage<'a> {
 impl Stage<'_> {
     /// Performs a scenario with a router. What goes wrong with the router is a result.
     pub fn perform(&self, contender: Contender, play: &Play) -> Sample {
-        self.try_perform(contender, play).unwrap_or_else(|e| {
+        self.perform_with(contender, play, Client::Beside)
+    }
+
+    /// The same with the client where it is wanted.
+    pub fn perform_with(&self, contender: Contender, play: &Play, client: Client) -> Sample {
+        self.try_perform(contender, play, client).unwrap_or_else(|e| {
             eprintln!("{}: {e:#}", contender.name());
             Sample { note: e.root_cause().to_string(), ..Sample::default() }
         })
     }
 
-    fn try_perform(&self, contender: Contender, play: &Play) -> Result<Sample> {
-        let lab = contender.up(play, self.sluice, self.processors)?;
+    fn try_perform(&self, contender: Contender, play: &Play, client: Client) -> Result<Sample> {
+        let lab = contender.up(play, self.sluice, self.processors, client)?;
         // What a router does in its first moment is not what is measured.
         std::thread::sleep(REST);
         let before = of_node(&lab, ROUTER);
@@ -110,7 +129,14 @@ impl Stage<'_> {
                 after = until_quiet(&lab);
                 shared = after.iter().map(|p| p.memory.saturating_sub(p.proportional_memory())).sum();
             };
-            let phases = inside(&lab, PEERS, || run::run_and(&setup, &play.workload, watched));
+            let phases = inside(&lab, PEERS, || match client {
+                Client::Beside => run::run_and(&setup, &play.workload, watched),
+                Client::Aloof => {
+                    let bgp = ProcessBrake(bgp.context("who stands still has a process called bgp")?);
+                    setup.patience = setup.patience.min(TAKING_OVER);
+                    aloof::run_and(&setup, &play.workload, &bgp, watched)
+                }
+            });
             Ok::<_, anyhow::Error>((phases?, installed, at_end, after, shared))
         });
         let (phases, installed, at_end, after, shared) =
@@ -217,7 +243,7 @@ fn until_quiet(lab: &Lab) -> Vec<Process> {
         std::thread::sleep(SETTLE);
         let now = of_node(lab, ROUTER);
         let used: f64 = now.iter().zip(&before).map(|(n, b)| n.cpu_s - b.cpu_s).sum();
-        // A tick or two are what timers and polls need.
+        // So much is what timers and polls need.
         if used < 0.025 || begin.elapsed() > UNREST {
             return now;
         }
@@ -259,10 +285,10 @@ pub fn line(sample: &Sample) -> String {
     let each: Vec<String> = sample
         .processes
         .iter()
-        .map(|(name, cpu, peak)| format!("{name} {cpu:.2} s {} MB", peak / 1_000_000))
+        .map(|(name, cpu, peak)| format!("{name} {cpu:.3} s {} MB", peak / 1_000_000))
         .collect();
     format!(
-        "{time}, CPU {:>6.2} s, at most {:>4} MB, resident {} MB (client {:.2} s, foreign {:.0} %) [{}]",
+        "{time}, CPU {:>7.3} s, at most {:>4} MB, resident {} MB (client {:.3} s, foreign {:.0} %) [{}]",
         sample.cpu_s,
         sample.peak / 1_000_000,
         sample.resident_peak / 1_000_000,

@@ -1,5 +1,6 @@
 //! Who is compared, and how each is brought up: in a lab of its own, beside the peers' node.
 
+use crate::cell::Client;
 use crate::scenario::{Play, address, address_v6};
 use anyhow::{Context, Result};
 use bench_lab::{Device, Neighbor, Setting};
@@ -13,6 +14,10 @@ use std::process::Stdio;
 pub const ROUTER: &str = "router";
 /// The peers' node.
 pub const PEERS: &str = "peers";
+
+/// What a socket's receive buffer holds from the start where the client is out of the way (least, at first, at most; octets with all
+/// that the system needs beside them): everything that is sent to it.
+const ROOMY: (&str, &str) = ("net.ipv4.tcp_rmem", "4096 268435456 536870912");
 
 /// A router with its setting.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,9 +81,9 @@ impl Contender {
     }
 
     /// Brings it up on some processors, in a lab of its own that ends with this process whatever happens.
-    pub fn up(self, play: &Play, sluice: &Path, processors: &[usize]) -> Result<Lab> {
+    pub fn up(self, play: &Play, sluice: &Path, processors: &[usize], client: Client) -> Result<Lab> {
         let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-bgp") };
-        let topology = self.topology(play)?;
+        let topology = self.topology(play, client)?;
         let processors = &processors[..self.cores.unwrap_or(usize::MAX).min(processors.len())];
         confined(processors, || {
             let mut lab = Lab::up(&topology, options)?;
@@ -93,7 +98,7 @@ impl Contender {
         })
     }
 
-    fn topology(self, play: &Play) -> Result<Topology> {
+    fn topology(self, play: &Play, client: Client) -> Result<Topology> {
         let peers = play.neighbors().count();
         let addresses: Vec<String> =
             (0..peers).map(|n| format!("'{}/24', '{}/64'", address(n), address_v6(n))).collect();
@@ -107,6 +112,10 @@ impl Contender {
             addresses.join(", ")
         );
         let mut topology: Topology = text.parse()?;
+        if client == Client::Aloof {
+            let (key, value) = ROOMY;
+            topology.nodes.values_mut().for_each(|n| _ = n.sysctls.insert(key.into(), value.into()));
+        }
         let neighbors: Vec<(String, u32)> = play.neighbors().collect();
         let neighbors: Vec<Neighbor<'_>> =
             neighbors.iter().map(|(address, asn)| Neighbor { address, asn: *asn }).collect();

@@ -9,6 +9,7 @@ mod model;
 mod results;
 mod scaling;
 mod scenario;
+mod speedup;
 mod thread;
 
 use anyhow::{Context, Result, ensure};
@@ -21,6 +22,7 @@ use figures::Figures;
 use results::{Cell, Results};
 use scaling::Scaling;
 use scenario::{Play, Scenario};
+use speedup::{alone, fixed};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::trace::Trace;
 use std::path::PathBuf;
@@ -44,7 +46,9 @@ struct Args {
     /// The share of each table that is used.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Sluice also with one thread, on all processors and on one alone, and with so many, where ten feeds come (S2, S3) and where single routes do (S6). As shipped it has as many as cores.
+    /// Sluice also with one thread, on all processors and on one alone, and with so many, where ten feeds come (S2, S3) and where single
+    /// routes do (S6). As shipped it has as many as cores. Where ten feeds come, once more with the client out of the way, which is what
+    /// the speed-up is taken from.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
@@ -182,11 +186,10 @@ fn compare(
     if let (Some(threads), Some(first)) = (with_threads, contenders.first())
         && first.device == Device::Sluice
     {
-        let fixed = |n| Contender { threads: Some(n), ..Contender::new(Device::Sluice) };
         let stays = Contender { scheduling: Some("peer"), ..fixed(threads) };
-        let alone = Contender { cores: Some(1), ..fixed(1) };
-        contenders.splice(1..1, [alone, fixed(1), fixed(threads), stays]);
+        contenders.splice(1..1, [alone(), fixed(1), fixed(threads), stays]);
     }
+    let aloof = with_threads.filter(|_| !scenario.is_latency() && contenders[0].device == Device::Sluice);
     let mut gave_up: Vec<Contender> = Vec::new();
     for run in 0..args.runs {
         if scenario.has_floor() {
@@ -207,6 +210,9 @@ fn compare(
                 gave_up.push(contender);
             }
             results.add(Cell { scenario, contender, sample });
+        }
+        if let Some(threads) = aloof {
+            results.speedups.measure(stage, play, threads, run);
         }
     }
     Ok(())

@@ -3,6 +3,7 @@
 use crate::cell::Sample;
 use crate::contender::Contender;
 use crate::scenario::Scenario;
+use crate::speedup::{Speedups, alone, fixed};
 use anyhow::{Result, bail};
 use bench_lab::Device;
 use bench_report::{Bar, Plot, Report, Series, median, number, table};
@@ -25,10 +26,12 @@ pub struct Results {
     processors: Vec<usize>,
     cells: Vec<Cell>,
     floors: Vec<(Scenario, Sample)>,
+    /// What was measured with the client out of the way.
+    pub speedups: Speedups,
 }
 
 /// A value of a sample; `None` if the cell was not done.
-type Value = fn(&Sample) -> Option<f64>;
+pub type Value = fn(&Sample) -> Option<f64>;
 
 /// What is compared, with its name in bars and its unit.
 const VALUES: [(&str, &str, Value); 3] = [
@@ -46,6 +49,7 @@ impl Results {
             processors: processors.to_vec(),
             cells: Vec::new(),
             floors: Vec::new(),
+            speedups: Speedups::default(),
         }
     }
 
@@ -84,7 +88,7 @@ impl Results {
     }
 
     /// The median; `None` if any run was not done.
-    fn middle(&self, scenario: Scenario, contender: Contender, value: Value) -> Option<f64> {
+    pub fn middle(&self, scenario: Scenario, contender: Contender, value: Value) -> Option<f64> {
         let all: Option<Vec<f64>> = self.of(scenario, contender).into_iter().map(value).collect();
         all.filter(|a| !a.is_empty()).map(|a| median(&a))
     }
@@ -124,7 +128,7 @@ impl Results {
             let [_, cpu, memory] =
                 VALUES.map(|(_, _, value)| self.middle(scenario, contender, value).unwrap_or(0.0));
             let resident = median(&samples.iter().map(|s| s.resident_peak as f64 / 1e6).collect::<Vec<_>>());
-            line.extend([format!("{cpu:.2}"), number(memory), number(resident)]);
+            line.extend([format!("{cpu:.3}"), number(memory), number(resident)]);
             line.push(number(median(&samples.iter().map(|s| s.updates).collect::<Vec<_>>())));
             for (_, _, value) in VALUES {
                 let ratio = self.best_peer(scenario, value).zip(self.middle(scenario, contender, value));
@@ -139,10 +143,11 @@ impl Results {
             self.floors.iter().filter(|(s, _)| *s == scenario).map(|(_, f)| f).collect();
         if !floors.is_empty() {
             let cpu = median(&floors.iter().map(|f| f.client_cpu_s).collect::<Vec<_>>());
-            lines.push(vec!["(a relay)".into(), time(&floors), format!("{cpu:.2}")]);
+            lines.push(vec!["(a relay)".into(), time(&floors), format!("{cpu:.3}")]);
         }
         println!("{}", table(&head, &lines));
         notes.iter().for_each(|note| println!("{note}"));
+        self.speedups.show(scenario, self);
     }
 
     /// Whether every cell was done.
@@ -217,16 +222,17 @@ impl Results {
         }
         let several = self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1));
         for several in several.filter(|_| !scenario.is_latency()) {
-            let single = Contender { threads: Some(1), ..sluice };
-            self.speedup(scenario, single, several, "threads", report);
+            self.speedup_beside(scenario, fixed(1), several, "threads", report);
             if several.threads == Some(self.processors.len()) {
-                self.speedup(scenario, Contender { cores: Some(1), ..single }, several, "cores", report);
+                self.speedup_beside(scenario, alone(), several, "cores", report);
             }
         }
+        self.speedups.tell(scenario, self.processors.len(), report);
     }
 
-    /// How many times as fast `several` is: for more threads on as many processors, or for more of both.
-    fn speedup(
+    /// How many times as fast `several` is, for more threads on as many processors or for more of both, with the client on them too:
+    /// no bar, for it is as much about the client.
+    fn speedup_beside(
         &self,
         scenario: Scenario,
         single: Contender,
@@ -237,8 +243,8 @@ impl Results {
         let time = |contender| self.middle(scenario, contender, Sample::value);
         if let (Some(one), Some(many), Some(number)) = (time(single), time(several), several.threads) {
             let scheduling = several.scheduling.map_or(String::new(), |s| format!("_{s}"));
-            let name = format!("bgp.{}.speedup_{number}_{of}{scheduling}", scenario.name());
-            report.bar(Bar::higher(&name, one / many, "x", 1.7));
+            let name = format!("bgp.{}.speedup_{number}_{of}{scheduling}_beside_client", scenario.name());
+            report.row(json!({ "what": "speed-up", "name": name, "value": one / many, "unit": "x" }));
         }
     }
 
@@ -300,7 +306,7 @@ fn processes(samples: &[&Sample]) -> Vec<Vec<String>> {
             median(&all.collect::<Vec<_>>())
         };
         let peak = number(of(|p| p.2 as f64 / 1e6));
-        vec![format!("  {name}"), String::new(), format!("{:.2}", of(|p| p.1)), String::new(), peak]
+        vec![format!("  {name}"), String::new(), format!("{:.3}", of(|p| p.1)), String::new(), peak]
     };
     first.processes.iter().enumerate().map(line).collect()
 }

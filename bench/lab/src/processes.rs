@@ -1,14 +1,13 @@
 //! The processes of a node: their processor time and memory.
 
 use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::time::ClockId;
 use nix::unistd::Pid;
 use sluice_lab::Lab;
 use sluice_lab::process::ProcessId;
 use std::fs::{self, metadata, read_to_string};
 use std::os::unix::fs::MetadataExt;
-
-/// Ticks a second in `/proc`: USER_HZ, which is 100 wherever Sluice runs.
-const TICKS: f64 = 100.0;
+use std::time::Duration;
 
 /// A process of a router.
 #[derive(Clone, PartialEq, Debug)]
@@ -17,7 +16,7 @@ pub struct Process {
     pub id: ProcessId,
     /// The component that it runs, or its program.
     pub name: String,
-    /// Processor time of all its threads so far, in user space and in the kernel, in seconds.
+    /// Processor time of all its threads so far, those that have ended too, in user space and in the kernel, in seconds.
     pub cpu_s: f64,
     /// Resident memory now, in octets.
     pub memory: u64,
@@ -67,8 +66,6 @@ pub fn of_node(lab: &Lab, node: &str) -> Vec<Process> {
 
 /// `None` if it has ended.
 fn process(pid: u32) -> Option<Process> {
-    let stat = read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    let ticks = |n: usize| stat.rsplit_once(')')?.1.split_whitespace().nth(n)?.parse::<u32>().ok();
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
     let octets = |name: &str| {
         let line = status.lines().find_map(|l| l.strip_prefix(name))?;
@@ -85,10 +82,16 @@ fn process(pid: u32) -> Option<Process> {
     Some(Process {
         id: ProcessId::of(pid)?,
         name: name.to_owned(),
-        cpu_s: f64::from(ticks(11)? + ticks(12)?) / TICKS,
+        cpu_s: processor_time(pid)?.as_secs_f64(),
         memory: octets("VmRSS:")?,
         peak_memory: octets("VmHWM:")?,
     })
+}
+
+/// By the process's own clock, which goes by nanoseconds and knows of threads that have ended; ticks of `/proc` are ten milliseconds.
+fn processor_time(pid: u32) -> Option<Duration> {
+    let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(i32::try_from(pid).ok()?)).ok()?;
+    clock.now().ok().map(Duration::from)
 }
 
 /// Ends processes at once and waits until they have.

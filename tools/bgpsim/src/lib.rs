@@ -3,7 +3,10 @@
 //! What is said, by whom and in which order is planned before anything is sent ([`workload`]), and encoded once ([`stream`]), so that
 //! sending is nothing but writing ready octets. What receivers should hear is part of the plan ([`tally`]).
 
+pub mod aloof;
+pub mod brake;
 pub mod cli;
+mod ffi;
 pub mod index;
 pub mod message;
 pub mod meter;

@@ -1,25 +1,28 @@
 //! Who used the machine meanwhile: the client, the target, everybody else.
 
+use nix::time::ClockId;
+use nix::unistd::Pid;
 use serde_json::{Value, json};
 use std::fs::read_to_string;
+use std::time::Duration;
 
-/// Ticks a second in `/proc`: USER_HZ, which is 100 wherever Sluice runs.
+/// Ticks a second in `/proc/stat`: USER_HZ, which is 100 wherever Sluice runs.
 const TICKS: f64 = 100.0;
 
-/// Ticks so far.
+/// Seconds so far: of the machine by ticks of a hundredth, of processes by nanoseconds.
 #[derive(Clone, Debug)]
-struct Ticks {
-    busy: u64,
-    total: u64,
-    own: u64,
-    target: Vec<u64>,
+struct Used {
+    busy: f64,
+    total: f64,
+    own: f64,
+    target: Vec<f64>,
 }
 
 /// Measures processor time between two moments.
 #[derive(Clone, Debug)]
 pub struct Meter {
     target: Vec<u32>,
-    begin: Ticks,
+    begin: Used,
 }
 
 /// Processor time between two moments.
@@ -38,23 +41,24 @@ pub struct Load {
 impl Meter {
     /// Begins to measure; `target` are the target's processes.
     pub fn start(target: &[u32]) -> Self {
-        Meter { target: target.to_vec(), begin: Ticks::now(target) }
+        Meter { target: target.to_vec(), begin: Used::now(target) }
     }
 
     /// What has been used since.
     pub fn load(&self) -> Load {
-        let (begin, now) = (&self.begin, Ticks::now(&self.target));
-        let own = now.own.saturating_sub(begin.own);
-        let each: Vec<u64> =
-            now.target.iter().zip(&begin.target).map(|(n, b)| n.saturating_sub(*b)).collect();
-        let target: u64 = each.iter().sum();
-        let foreign = now.busy.saturating_sub(begin.busy).saturating_sub(own + target);
-        let total = now.total.saturating_sub(begin.total).max(1);
+        let (begin, now) = (&self.begin, Used::now(&self.target));
+        let own = now.own - begin.own;
+        // One that has ended is not known any more.
+        let each = now.target.iter().zip(&begin.target).map(|(n, b)| (n - b).max(0.0));
+        let target_processes_s: Vec<f64> = each.collect();
+        let target_s: f64 = target_processes_s.iter().sum();
+        let foreign = (now.busy - begin.busy - own - target_s).max(0.0);
+        let total = (now.total - begin.total).max(1.0 / TICKS);
         Load {
-            own_s: own as f64 / TICKS,
-            target_s: target as f64 / TICKS,
-            target_processes_s: each.iter().map(|t| *t as f64 / TICKS).collect(),
-            foreign_pct: (1000.0 * foreign as f64 / total as f64).round() / 10.0,
+            own_s: own,
+            target_s,
+            target_processes_s,
+            foreign_pct: (1000.0 * foreign / total).round() / 10.0,
         }
     }
 
@@ -70,7 +74,7 @@ impl Meter {
     }
 }
 
-impl Ticks {
+impl Used {
     fn now(target: &[u32]) -> Self {
         let stat = read_to_string("/proc/stat").unwrap_or_default();
         let words = stat.lines().next().unwrap_or_default().split_whitespace().skip(1).take(8);
@@ -78,21 +82,24 @@ impl Ticks {
         let total: u64 = ticks.iter().sum();
         // The fourth and fifth are idle and waiting for disks.
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
-        Ticks {
-            busy: total - idle,
-            total,
-            own: of_process("self"),
-            target: target.iter().map(|pid| of_process(&pid.to_string())).collect(),
+        Used {
+            busy: (total - idle) as f64 / TICKS,
+            total: total as f64 / TICKS,
+            own: own().as_secs_f64(),
+            target: target.iter().map(|pid| of_process(*pid).as_secs_f64()).collect(),
         }
     }
 }
 
-/// Ticks that a process has used, all its threads together; 0 if there is none.
-fn of_process(process: &str) -> u64 {
-    let stat = read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    // The name in parentheses may hold spaces; after it utime is the 12th, stime the 13th.
-    let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
-    rest.split_whitespace().skip(11).take(2).map(|t| t.parse::<u64>().unwrap_or(0)).sum()
+/// Processor time that this process has used, all its threads together, those that have ended too.
+pub fn own() -> Duration {
+    ClockId::CLOCK_PROCESS_CPUTIME_ID.now().map(Duration::from).unwrap_or_default()
+}
+
+/// The same of another process, by its own clock; nothing if there is none.
+fn of_process(pid: u32) -> Duration {
+    let clock = i32::try_from(pid).ok().and_then(|pid| ClockId::pid_cpu_clock_id(Pid::from_raw(pid)).ok());
+    clock.and_then(|clock| clock.now().ok()).map(Duration::from).unwrap_or_default()
 }
 
 /// The machine, for the record.
@@ -104,4 +111,25 @@ pub fn machine() -> Value {
         "cores": std::thread::available_parallelism().map_or(1, usize::from),
         "kernel": read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Instant;
+
+    /// A clock of processes that counts what took less than a tick, and threads that have ended.
+    #[test]
+    fn a_little_work_counts() {
+        let me = std::process::id();
+        let meter = Meter::start(&[me, u32::MAX]);
+        let (before, begin) = (own(), Instant::now());
+        let work = || while begin.elapsed() < Duration::from_millis(3) {};
+        std::thread::scope(|threads| _ = threads.spawn(work));
+        let load = meter.load();
+        let used = own().saturating_sub(before).as_secs_f64();
+        assert!(used > 0.0);
+        assert!(load.own_s > 0.0 && load.target_processes_s[0] > 0.0, "{load:?}");
+        assert_eq!(load.target_processes_s[1], 0.0);
+    }
 }

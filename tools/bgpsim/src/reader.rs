@@ -5,7 +5,7 @@ use crate::session::{self, Role, Session};
 use crate::tally::Tally;
 use anyhow::{Context, Result};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::io::Errno;
+use rustix::io::{Errno, ioctl_fionread};
 use rustix::net::RecvFlags;
 use sluice_bgp::wire::{MAX_MESSAGE_LEN, MessageType, header};
 use std::os::fd::OwnedFd;
@@ -22,6 +22,12 @@ const GLANCE: Duration = Duration::from_millis(50);
 const REST: Duration = Duration::from_millis(1);
 /// Little, in octets.
 const LITTLE: usize = 1 << 14;
+/// What is said to a sender is not read but for the last octets, in which a NOTIFICATION would be: the longest message and another.
+const LAST: usize = 2 * MAX_MESSAGE_LEN;
+/// Octets that are thrown away at a time, at most.
+const WASTE: usize = 1 << 20;
+/// What every message begins with.
+const MARKER: [u8; 16] = [0xff; 16];
 /// Events that are taken at a time.
 const EVENTS: usize = 64;
 
@@ -100,8 +106,8 @@ impl Ear {
                 .context("cannot wait for a session")?;
         }
         let rest = vec![Vec::new(); self.sessions.len()];
-        Listener { ear: self, epoll, chunk: vec![0; CHUNK + MAX_MESSAGE_LEN], rest, resting: Vec::new() }
-            .run()
+        let (chunk, waste) = (vec![0; CHUNK + MAX_MESSAGE_LEN], Waste::default());
+        Listener { ear: self, epoll, chunk, waste, rest, resting: Vec::new() }.run()
     }
 }
 
@@ -110,10 +116,36 @@ fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Where octets are thrown to: nothing is ever written there, only its length counts.
+#[derive(Debug)]
+pub struct Waste(Vec<u8>);
+
+impl Default for Waste {
+    fn default() -> Self {
+        Waste(vec![0; WASTE])
+    }
+}
+
+impl Session {
+    /// Throws away what has come, but for its end, and without copying it; how many octets.
+    pub fn throw_away(&self, waste: &mut Waste) -> rustix::io::Result<usize> {
+        let there = usize::try_from(ioctl_fionread(&self.socket)?).unwrap_or(0);
+        let much = there.saturating_sub(LAST).min(waste.0.len());
+        if much < LAST {
+            return Ok(0);
+        }
+        let (_, thrown) =
+            rustix::net::recv(&self.socket, &mut waste.0[..much], RecvFlags::DONTWAIT | RecvFlags::TRUNC)?;
+        self.octets_received.fetch_add(thrown as u64, Ordering::Relaxed);
+        Ok(thrown)
+    }
+}
+
 struct Listener<'a> {
     ear: &'a Ear,
     epoll: OwnedFd,
     chunk: Vec<u8>,
+    waste: Waste,
     /// Of each session the beginning of a message whose end is not there yet.
     rest: Vec<Vec<u8>>,
     /// Sessions that are left alone for a while.
@@ -142,8 +174,10 @@ impl Listener<'_> {
                 Err(e) => return Err(e.into()),
             }
             for number in events.iter().map(|e| e.data.u64() as usize) {
-                match self.read(number) {
-                    Ok(_) if self.ear.sessions[number].peer.role == Role::Receiver => {}
+                let is_receiver = self.ear.sessions[number].peer.role == Role::Receiver;
+                let read = if is_receiver { self.read(number) } else { self.pass_over(number) };
+                match read {
+                    Ok(_) if is_receiver => {}
                     Ok(LITTLE..) => self.wait_for(number)?,
                     Ok(_) => self.resting.push(number),
                     Err(reason) => {
@@ -167,6 +201,16 @@ impl Listener<'_> {
         Ok(epoll::modify(&self.epoll, &session.socket, EventData::new_u64(number as u64), interest(session))?)
     }
 
+    /// Takes what is said to a sender, and reads nothing but its end; how many octets there were.
+    fn pass_over(&mut self, number: usize) -> Result<usize, String> {
+        let thrown = self.ear.sessions[number].throw_away(&mut self.waste);
+        let thrown = thrown.map_err(|e| format!("the connection broke: {e}"))?;
+        if thrown > 0 {
+            self.rest[number].clear();
+        }
+        Ok(thrown + self.read(number)?)
+    }
+
     /// Reads what is there, a chunk at most, so that no session has to wait for another; how many octets there were.
     fn read(&mut self, number: usize) -> Result<usize, String> {
         let session = &self.ear.sessions[number];
@@ -185,16 +229,29 @@ impl Listener<'_> {
         };
         let at = Instant::now();
         session.octets_received.fetch_add(read as u64, Ordering::Relaxed);
-        let stream = &self.chunk[..old + read];
+        let mut stream = &self.chunk[..old + read];
         let mut tally = self.ear.tallies[number].as_ref().map(held);
-        if let Some(tally) = &mut tally {
-            tally.counts.octets += read as u64;
+        match &mut tally {
+            Some(tally) => tally.counts.octets += read as u64,
+            // The octets before may have been thrown away.
+            None => stream = from_marker(stream),
         }
         let used = messages(stream, tally.as_deref_mut(), at)?;
         rest.clear();
         rest.extend_from_slice(&stream[used..]);
         Ok(read)
     }
+}
+
+/// From the first message on (RFC 4271, section 4.1): from its marker, or from what may be the beginning of one.
+fn from_marker(stream: &[u8]) -> &[u8] {
+    let is_one = |octet: &&u8| **octet == 0xff;
+    let begin = match stream.windows(MARKER.len()).position(|octets| octets == MARKER) {
+        // What follows a marker is not 255: of more octets like that the first belong to the message before.
+        Some(at) => at + stream[at + MARKER.len()..].iter().take_while(is_one).count(),
+        None => stream.len() - stream.iter().rev().take_while(is_one).count(),
+    };
+    &stream[begin..]
 }
 
 /// Takes the whole messages at the front of a stream; how many octets they have.
@@ -219,4 +276,31 @@ fn messages(stream: &[u8], mut tally: Option<&mut Tally>, at: Instant) -> Result
         used += frame.len();
     }
     Ok(used)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_after_a_part_of_one() {
+        let mut keepalive = Vec::new();
+        header::put_keepalive(&mut keepalive);
+        let check = |before: &[u8], expected: &[u8]| {
+            for end in 0..=keepalive.len() {
+                let stream = [before, &keepalive[..end]].concat();
+                let found = from_marker(&stream);
+                // Octets that might be of a marker are told from it when all of it is there.
+                let expected = [expected, &keepalive[..end]].concat();
+                let is_whole = end >= MARKER.len();
+                assert!(found == expected || !is_whole && found.ends_with(&expected), "{before:?} {end}");
+            }
+        };
+        check(&[], &[]);
+        check(&[1, 2, 3], &[]);
+        check(&[24, 10, 1, 255], &[]);
+        check(&[255; 5], &[]);
+        check(&[0; 4000], &[]);
+        check(&keepalive, &keepalive);
+    }
 }

@@ -91,7 +91,7 @@ pub fn beside_floor(phases: &[PhaseResult], floor: Option<&[PhaseResult]>) -> St
     let (Some(floor), Some(with)) = (floor, done(phases)) else { return String::new() };
     let (Some(alone), Some(last)) = (done(floor), floor.last()) else { return String::new() };
     format!(
-        "with a relay in the target's place: {alone:.3} s, {:.2} s of CPU: {:.0} % of the time above\n",
+        "with a relay in the target's place: {alone:.3} s, {:.3} s of CPU: {:.0} % of the time above\n",
         last.load.own_s,
         100.0 * alone / with.max(f64::MIN_POSITIVE)
     )
@@ -108,8 +108,8 @@ fn row(phase: &PhaseResult) -> Vec<String> {
         seconds(first(phase)),
         seconds(phase.done().map(|s| s.as_secs_f64())),
         phase.rate().map_or("-".to_owned(), number),
-        format!("{:.2}", phase.load.own_s),
-        if phase.target_peak.is_some() { format!("{:.2}", phase.load.target_s) } else { "-".to_owned() },
+        format!("{:.3}", phase.load.own_s),
+        if phase.target_peak.is_some() { format!("{:.3}", phase.load.target_s) } else { "-".to_owned() },
         format!("{:.0} %", phase.load.foreign_pct),
     ]
 }

@@ -157,7 +157,7 @@ pub fn run_and(setup: &Setup, workload: &Workload, before_end: impl FnOnce()) ->
     })
 }
 
-fn connect(setup: &Setup, deadline: Instant) -> Result<Vec<Arc<Session>>> {
+pub(crate) fn connect(setup: &Setup, deadline: Instant) -> Result<Vec<Arc<Session>>> {
     connect_all(setup, &setup.peers, deadline)
 }
 
@@ -374,7 +374,7 @@ impl Run<'_> {
     }
 }
 
-fn heard(session: &Session, tally: &Tally) -> Heard {
+pub(crate) fn heard(session: &Session, tally: &Tally) -> Heard {
     Heard {
         peer: session.peer.clone(),
         counts: tally.counts.clone(),

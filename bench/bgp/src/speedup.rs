@@ -1,0 +1,163 @@
+//! How many times as fast Sluice is with more threads, and on more processors: measured with the client out of the way, because a
+//! client that works on the same processors leaves the one thread a processor of its own, and the many none.
+
+use crate::cell::{Client, Sample, Stage, line};
+use crate::contender::Contender;
+use crate::results::Results;
+use crate::scenario::{Play, Scenario};
+use bench_lab::Device;
+use bench_report::{Bar, Report, median, table};
+use serde_json::json;
+
+/// What more threads should gain, and as many threads and processors.
+const WANTED: f64 = 1.7;
+
+/// All that was measured.
+#[derive(Default)]
+pub struct Speedups {
+    samples: Vec<(Scenario, Contender, Sample)>,
+}
+
+/// Sluice with so many threads of BGP.
+pub const fn fixed(threads: usize) -> Contender {
+    Contender { threads: Some(threads), ..Contender::new(Device::Sluice) }
+}
+
+/// Sluice with one thread and one processor for all its processes.
+pub const fn alone() -> Contender {
+    Contender { cores: Some(1), ..fixed(1) }
+}
+
+/// Against what so many threads are compared, with the names of it.
+const fn rivals() -> [(&'static str, Contender); 2] {
+    [("threads", fixed(1)), ("cores", alone())]
+}
+
+impl Speedups {
+    /// Measures once with so many threads and what they are compared with, in another order each run.
+    pub fn measure(&mut self, stage: &Stage<'_>, play: &Play, threads: usize, run: usize) {
+        let mut order = [alone(), fixed(1), fixed(threads)];
+        let count = order.len();
+        order.rotate_left(run % count);
+        for contender in order {
+            if self.gave_up(play.scenario, contender) {
+                continue;
+            }
+            let sample = stage.perform_with(contender, play, Client::Aloof);
+            println!("  run {} {:<12} client out of the way: {}", run + 1, contender.name(), line(&sample));
+            self.samples.push((play.scenario, contender, sample));
+        }
+    }
+
+    fn of(&self, scenario: Scenario, contender: Contender) -> Vec<&Sample> {
+        let all = self.samples.iter().filter(|(s, c, _)| *s == scenario && *c == contender);
+        all.map(|(_, _, sample)| sample).collect()
+    }
+
+    fn gave_up(&self, scenario: Scenario, contender: Contender) -> bool {
+        self.of(scenario, contender).iter().any(|s| s.seconds.is_none())
+    }
+
+    /// The median; `None` if any run was not done.
+    fn middle(
+        &self,
+        scenario: Scenario,
+        contender: Contender,
+        value: fn(&Sample) -> f64,
+    ) -> Option<f64> {
+        let all = self.of(scenario, contender);
+        let all: Option<Vec<f64>> = all.into_iter().map(|s| s.seconds.map(|_| value(s))).collect();
+        all.filter(|a| !a.is_empty()).map(|a| median(&a))
+    }
+
+    fn seconds(&self, scenario: Scenario, contender: Contender) -> Option<f64> {
+        self.middle(scenario, contender, |s| s.seconds.unwrap_or(0.0))
+    }
+
+    /// Who took part in a scenario, the many threads last.
+    fn contenders(&self, scenario: Scenario) -> Vec<Contender> {
+        let mut all: Vec<Contender> = Vec::new();
+        for (_, contender, _) in self.samples.iter().filter(|(s, _, _)| *s == scenario) {
+            if !all.contains(contender) {
+                all.push(*contender);
+            }
+        }
+        all.sort_by_key(|c| (c.threads, c.cores.is_none()));
+        all
+    }
+
+    /// A scenario's table, with what the ordinary cells say beside it.
+    pub fn show(&self, scenario: Scenario, results: &Results) {
+        let contenders = self.contenders(scenario);
+        let Some(many) = contenders.last().copied() else { return };
+        let head = [
+            format!("{}, threads", scenario.name()),
+            "client out of the way: s".into(),
+            "CPU s".into(),
+            "client's".into(),
+            "others".into(),
+            "speed-up".into(),
+            "client beside: s".into(),
+            "speed-up".into(),
+        ];
+        let seconds = |s: Option<f64>| s.map_or("not done".to_owned(), |s| format!("{s:.3}"));
+        let times = |one: Option<f64>, of: Option<f64>| match one.zip(of) {
+            Some((one, of)) => format!("{:.2}", one / of),
+            None => String::new(),
+        };
+        let row = |contender: &Contender| {
+            let middle = |value| seconds(self.middle(scenario, *contender, value));
+            let (out, beside) = (
+                |c| self.seconds(scenario, c),
+                |c| results.middle(scenario, c, Sample::value),
+            );
+            let (gain, gain_beside) = match *contender == many {
+                true => (String::new(), String::new()),
+                false => (times(out(*contender), out(many)), times(beside(*contender), beside(many))),
+            };
+            let foreign = self.middle(scenario, *contender, |s| s.foreign_pct);
+            vec![
+                contender.name(),
+                seconds(out(*contender)),
+                middle(|s| s.cpu_s),
+                middle(|s| s.client_cpu_s),
+                foreign.map_or(String::new(), |f| format!("{f:.0} %")),
+                gain,
+                seconds(beside(*contender)),
+                gain_beside,
+            ]
+        };
+        let head: Vec<&str> = head.iter().map(String::as_str).collect();
+        println!("{}", table(&head, &contenders.iter().map(row).collect::<Vec<_>>()));
+        for contender in &contenders {
+            if let Some(failed) = self.of(scenario, *contender).iter().find(|s| s.seconds.is_none()) {
+                println!("{}, client out of the way: {}", contender.name(), failed.note);
+            }
+        }
+    }
+
+    /// Rows and bars for the report.
+    pub fn tell(&self, scenario: Scenario, processors: usize, report: &mut Report) {
+        let contenders = self.contenders(scenario);
+        for contender in &contenders {
+            let samples = self.of(scenario, *contender);
+            report.row(json!({
+                "what": "cell with the client out of the way", "scenario": scenario.name(), "router": contender.name(),
+                "threads": contender.threads, "runs": samples.len(), "unit": "s",
+                "not_done": samples.iter().find(|s| s.seconds.is_none()).map(|s| s.note.clone()),
+                "value_median": self.seconds(scenario, *contender),
+                "values": samples.iter().map(|s| s.seconds).collect::<Vec<_>>(),
+                "cpu_s_median": self.middle(scenario, *contender, |s| s.cpu_s),
+                "client_cpu_s_median": self.middle(scenario, *contender, |s| s.client_cpu_s),
+                "foreign_cpu_pct": self.middle(scenario, *contender, |s| s.foreign_pct),
+            }));
+        }
+        let Some((many, threads)) = contenders.last().and_then(|c| Some((*c, c.threads?))) else { return };
+        for (of, single) in rivals().into_iter().filter(|(of, _)| *of == "threads" || threads == processors) {
+            if let Some((one, many)) = self.seconds(scenario, single).zip(self.seconds(scenario, many)) {
+                let name = format!("bgp.{}.speedup_{threads}_{of}", scenario.name());
+                report.bar(Bar::higher(&name, one / many, "x", WANTED));
+            }
+        }
+    }
+}
