@@ -22,9 +22,9 @@ use figures::Figures;
 use results::{Cell, Results};
 use scaling::Scaling;
 use scenario::{Play, Scenario};
-use speedup::{alone, fixed};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::trace::Trace;
+use speedup::{alone, fixed};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -59,12 +59,7 @@ impl Speedups {
     }
 
     /// The median; `None` if any run was not done.
-    fn middle(
-        &self,
-        scenario: Scenario,
-        contender: Contender,
-        value: fn(&Sample) -> f64,
-    ) -> Option<f64> {
+    fn middle(&self, scenario: Scenario, contender: Contender, value: fn(&Sample) -> f64) -> Option<f64> {
         let all = self.of(scenario, contender);
         let all: Option<Vec<f64>> = all.into_iter().map(|s| s.seconds.map(|_| value(s))).collect();
         all.filter(|a| !a.is_empty()).map(|a| median(&a))
@@ -107,10 +102,8 @@ impl Speedups {
         };
         let row = |contender: &Contender| {
             let middle = |value| seconds(self.middle(scenario, *contender, value));
-            let (out, beside) = (
-                |c| self.seconds(scenario, c),
-                |c| results.middle(scenario, c, Sample::value),
-            );
+            let (out, beside) =
+                (|c| self.seconds(scenario, c), |c| results.middle(scenario, c, Sample::value));
             let (gain, gain_beside) = match *contender == many {
                 true => (String::new(), String::new()),
                 false => (times(out(*contender), out(many)), times(beside(*contender), beside(many))),

@@ -160,8 +160,7 @@ impl Aloof<'_> {
     fn hand_over(&self, streams: &[Stream], schedule: &Schedule) -> Result<()> {
         let begin = Instant::now();
         let over = AtomicBool::new(false);
-        let senders =
-            Senders { sessions: self.senders, streams, speed: Speed::Full, begin, over: &over };
+        let senders = Senders { sessions: self.senders, streams, speed: Speed::Full, begin, over: &over };
         std::thread::scope(|scope| {
             let sending = scope.spawn(|| senders.run(schedule));
             let taken = loop {

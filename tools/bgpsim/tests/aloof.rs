@@ -16,7 +16,7 @@ use sluice_bgpsim::session::{Peer, Role};
 use sluice_bgpsim::table::{Size, Table};
 use sluice_bgpsim::workload::{ANY_NUMBER, Cast, Families, Spread};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
@@ -36,7 +36,7 @@ struct Wheel {
 impl Wheel {
     fn wait(&self) {
         let stands = self.stands.lock().unwrap();
-        drop(self.turns.wait_while(stands, |stands| *stands).unwrap());
+        let _moves = self.turns.wait_while(stands, |stands| *stands).unwrap();
     }
 
     fn set(&self, stands: bool) -> Result<()> {
@@ -56,16 +56,14 @@ impl Brake for Wheel {
     }
 }
 
-/// What a target does with the messages of a sender.
+/// What a target does with the messages of a sender, to whom it says at the first of them much that interests nobody.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
-    /// Tells all receivers all of them, and senders something that interests nobody.
-    Copies,
+    /// Tells all receivers all of them, so many times.
+    Copies(usize),
     /// Does not tell the first one.
     Drops,
-    /// Pauses in the middle for longer than one who has come to rest.
-    Pauses,
-    /// Says a lot, and then that it is enough.
+    /// Says that it is enough.
     Refuses,
 }
 
@@ -78,9 +76,10 @@ fn message(socket: &mut TcpStream) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-fn opened(listener: &TcpListener) -> TcpStream {
+/// The next peer, and who it is.
+fn opened(listener: &TcpListener) -> (Asn, TcpStream) {
     let mut socket = listener.accept().unwrap().0;
-    message(&mut socket).unwrap();
+    let theirs = Open::decode(&message(&mut socket).unwrap()[HEADER_LEN..]).unwrap();
     let capabilities = vec![Capability::unicast(AFI_IPV4), Capability::FourOctetAs(TARGET)];
     let (version, as_field) = (sluice_bgp::wire::open::VERSION, TARGET.to_u16());
     let mut octets = Vec::new();
@@ -88,48 +87,56 @@ fn opened(listener: &TcpListener) -> TcpStream {
     header::put_keepalive(&mut octets);
     socket.write_all(&octets).unwrap();
     message(&mut socket).unwrap();
-    socket
+    (theirs.asn(), socket)
 }
 
-/// Serves one sender to the end of its connection.
-fn serve(mut socket: TcpStream, manner: Manner, wheel: &Wheel, said: Sender<Vec<u8>>) {
-    let mut keepalives = Vec::new();
-    (0..20_000).for_each(|_| header::put_keepalive(&mut keepalives));
+/// Serves one sender to the end of its connection. Connections that end meanwhile are the client's affair.
+fn serve(mut socket: TcpStream, manner: Manner, wheel: &Wheel, said: &Sender<Vec<u8>>) {
+    let mut much = Vec::new();
+    (0..20_000).for_each(|_| header::put_keepalive(&mut much));
     let mut is_first = true;
-    loop {
-        wheel.wait();
-        let Some(update) = message(&mut socket) else { return };
+    while let Some(update) = message(&mut socket) {
         wheel.wait();
         if is_first {
-            socket.write_all(&keepalives).unwrap();
+            let _ = socket.write_all(&much);
         }
         match manner {
-            Manner::Drops if is_first => {}
-            Manner::Refuses => {
+            Manner::Refuses if is_first => {
                 let mut octets = Vec::new();
                 Notification::new(6, 2).put(&mut octets);
-                return socket.write_all(&octets).unwrap();
+                let _ = socket.write_all(&octets).and_then(|()| socket.shutdown(Shutdown::Write));
             }
-            Manner::Copies | Manner::Drops | Manner::Pauses => {
-                said.send(update).unwrap();
-            }
+            Manner::Refuses => {}
+            Manner::Drops if is_first => {}
+            Manner::Drops => said.send(update).unwrap(),
+            Manner::Copies(times) => (0..times).for_each(|_| said.send(update.clone()).unwrap()),
         }
         is_first = false;
     }
 }
 
-/// Tells receivers what senders said, until they are gone.
-fn tell(all: std::sync::mpsc::Receiver<Vec<u8>>, receivers: &mut [TcpStream], manner: Manner) {
-    for (number, update) in all.into_iter().enumerate() {
-        if manner == Manner::Pauses && number == 1 {
-            std::thread::sleep(4 * SETTLE);
+/// A target, until all connections have ended.
+fn target(listener: &TcpListener, manner: Manner, wheel: &Wheel) {
+    let all = (0..SENDERS + RECEIVERS).map(|_| opened(listener));
+    let (senders, mut receivers): (Vec<_>, Vec<_>) =
+        all.partition(|(asn, _)| *asn < peer(Role::Receiver, 0).asn);
+    let (say, said) = channel();
+    std::thread::scope(|threads| {
+        for (_, sender) in senders {
+            let say = say.clone();
+            threads.spawn(move || serve(sender, manner, wheel, &say));
         }
-        // A receiver that is gone need not be told.
-        receivers.iter_mut().for_each(|r| _ = r.write_all(&update));
-    }
+        drop(say);
+        for update in said {
+            receivers.iter_mut().for_each(|(_, r)| _ = r.write_all(&update));
+        }
+        // Receivers are there as long as the client wants them to be.
+        receivers.iter_mut().for_each(|(_, r)| while message(r).is_some() {});
+    });
 }
 
-const SETTLE: Duration = Duration::from_millis(60);
+const SETTLE: Duration = Duration::from_millis(100);
+const PATIENCE: Duration = Duration::from_secs(20);
 
 fn peer(role: Role, number: usize) -> Peer {
     let asn = Asn(65001 + number as u32 + if role == Role::Receiver { SENDERS as u32 } else { 0 });
@@ -158,7 +165,7 @@ fn run(routes: usize, manner: Manner, patience: Duration) -> Result<Vec<PhaseRes
     let senders = (0..SENDERS).map(|n| peer(Role::Sender, n));
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     let setup = Setup {
-        target: SocketAddr::from(listener.local_addr()?),
+        target: listener.local_addr()?,
         target_as: TARGET,
         peers: senders.chain((0..RECEIVERS).map(|n| peer(Role::Receiver, n))).collect(),
         late: Vec::new(),
@@ -172,14 +179,66 @@ fn run(routes: usize, manner: Manner, patience: Duration) -> Result<Vec<PhaseRes
         settle: SETTLE,
     };
     let wheel = Wheel::default();
-    std::thread::scope(|threads| {
-        let wheel = &wheel;
-        threads.spawn(move || {
-            let (say, said) = channel();
-            // Who is a sender shows by speaking first; receivers never do.
-            let all: Vec<TcpStream> = (0..SENDERS + RECEIVERS).map(|_| opened(&listener)).collect();
-            let _ = (all, say, said);
-        });
-        aloof::run_and(&setup, &workload, wheel, || ())
-    })
+    let mut ends = 0;
+    let result = std::thread::scope(|threads| {
+        threads.spawn(|| target(&listener, manner, &wheel));
+        aloof::run_and(&setup, &workload, &wheel, || ends += 1)
+    });
+    assert_eq!(ends, usize::from(result.is_ok()));
+    result
+}
+
+fn refusal(routes: usize, manner: Manner) -> String {
+    format!("{:#}", run(routes, manner, Duration::from_millis(500)).unwrap_err())
+}
+
+#[test]
+fn all_that_was_sent_is_heard() {
+    let phases = run(1000, Manner::Copies(1), PATIENCE).unwrap();
+    assert!(report::verified(&phases), "{:?}", phases[0].heard);
+    assert_eq!((phases.len(), phases[0].routes, phases[0].heard.len()), (1, 1000, RECEIVERS));
+    assert_eq!(phases[0].sent, Some(Duration::ZERO));
+    for heard in &phases[0].heard {
+        let counts = &heard.counts;
+        // Each sender marks the end with a prefix.
+        assert_eq!((counts.announced, counts.unexpected), (1000 + SENDERS as u64, 0));
+        assert!(counts.first.unwrap() > phases[0].begin && counts.last >= counts.first);
+        assert_eq!(counts.complete, counts.last);
+    }
+}
+
+#[test]
+fn what_is_missing_is_found() {
+    let phases = run(1000, Manner::Drops, PATIENCE).unwrap();
+    assert!(!report::verified(&phases));
+    for heard in &phases[0].heard {
+        let (missing, some) = &heard.missing;
+        assert_eq!(heard.counts.announced as usize + missing, 1000 + SENDERS);
+        assert!(*missing >= SENDERS && !some.is_empty() && !heard.complete);
+        assert_eq!(heard.counts.complete, None);
+    }
+}
+
+#[test]
+fn a_target_that_does_not_take_everything() {
+    let begin = Instant::now();
+    let text = refusal(500_000, Manner::Copies(1));
+    assert!(
+        text.contains("the target's sockets did not take") && text.contains("net.ipv4.tcp_rmem"),
+        "{text}"
+    );
+    assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
+}
+
+#[test]
+fn receivers_that_do_not_hold_everything() {
+    let text = refusal(1000, Manner::Copies(2000));
+    assert!(text.contains("sockets did not hold everything") && text.contains("net.ipv4.tcp_rmem"), "{text}");
+}
+
+/// A NOTIFICATION shows even behind much that was thrown away.
+#[test]
+fn a_target_that_refuses() {
+    let text = refusal(1000, Manner::Refuses);
+    assert!(text.contains("sender") && text.contains("the target says NOTIFICATION 6/2"), "{text}");
 }
