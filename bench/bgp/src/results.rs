@@ -157,7 +157,7 @@ impl Results {
                 bail!("{} {}: {}", cell.scenario.name(), cell.contender.name(), cell.sample.note);
             }
         }
-        Ok(())
+        self.speedups.verified()
     }
 
     /// Rows and bars for the report; the plots.

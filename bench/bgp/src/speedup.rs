@@ -5,6 +5,7 @@ use crate::cell::{Client, Sample, Stage, line};
 use crate::contender::Contender;
 use crate::results::Results;
 use crate::scenario::{Play, Scenario};
+use anyhow::{Result, bail};
 use bench_lab::Device;
 use bench_report::{Bar, Report, median, table};
 use serde_json::json;
@@ -44,7 +45,7 @@ impl Speedups {
                 continue;
             }
             let sample = stage.perform_with(contender, play, Client::Aloof);
-            println!("  run {} {:<12} client out of the way: {}", run + 1, contender.name(), line(&sample));
+            println!("  run {} {:<12}, client out of the way {}", run + 1, contender.name(), line(&sample));
             self.samples.push((play.scenario, contender, sample));
         }
     }
@@ -127,6 +128,14 @@ impl Speedups {
                 println!("{}, client out of the way: {}", contender.name(), failed.note);
             }
         }
+    }
+
+    /// Whether everything was done.
+    pub fn verified(&self) -> Result<()> {
+        for (scenario, contender, sample) in self.samples.iter().filter(|(_, _, s)| s.seconds.is_none()) {
+            bail!("{} {}, client out of the way: {}", scenario.name(), contender.name(), sample.note);
+        }
+        Ok(())
     }
 
     /// Rows and bars for the report.

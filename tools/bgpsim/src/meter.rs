@@ -51,7 +51,7 @@ impl Meter {
         // One that has ended is not known any more.
         let each = now.target.iter().zip(&begin.target).map(|(n, b)| (n - b).max(0.0));
         let target_processes_s: Vec<f64> = each.collect();
-        let target_s: f64 = target_processes_s.iter().sum();
+        let target_s = target_processes_s.iter().fold(0.0, |sum, s| sum + s);
         let foreign = (now.busy - begin.busy - own - target_s).max(0.0);
         let total = (now.total - begin.total).max(1.0 / TICKS);
         Load {
