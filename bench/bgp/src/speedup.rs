@@ -13,6 +13,9 @@ use serde_json::json;
 /// What more threads should gain, and as many threads and processors.
 const WANTED: f64 = 1.7;
 
+/// A run has so many of each: they are short, and machines that share their processors with others are not equally fast all the time.
+const ROUNDS: usize = 3;
+
 /// All that was measured.
 #[derive(Default)]
 pub struct Speedups {
@@ -35,28 +38,30 @@ const fn rivals() -> [(&'static str, Contender); 2] {
 }
 
 impl Speedups {
-    /// Measures once with so many threads and what they are compared with, in another order each run.
+    /// Measures some times with so many threads and what they are compared with, in another order each time.
     pub fn measure(&mut self, stage: &Stage<'_>, play: &Play, threads: usize, run: usize) {
-        let mut order = [alone(), fixed(1), fixed(threads)];
-        let count = order.len();
-        order.rotate_left(run % count);
-        for contender in order {
-            if self.gave_up(play.scenario, contender) {
-                continue;
+        for round in run * ROUNDS..(run + 1) * ROUNDS {
+            let mut order = [alone(), fixed(1), fixed(threads)];
+            let count = order.len();
+            order.rotate_left(round % count);
+            for contender in order {
+                self.once(stage, play, contender, run);
             }
-            let sample = stage.perform_with(contender, play, Client::Aloof);
-            println!("  run {} {:<12}, client out of the way {}", run + 1, contender.name(), line(&sample));
-            self.samples.push((play.scenario, contender, sample));
         }
+    }
+
+    fn once(&mut self, stage: &Stage<'_>, play: &Play, contender: Contender, run: usize) {
+        if self.of(play.scenario, contender).iter().any(|s| s.seconds.is_none()) {
+            return;
+        }
+        let sample = stage.perform_with(contender, play, Client::Aloof);
+        println!("  run {} {:<12}, client out of the way {}", run + 1, contender.name(), line(&sample));
+        self.samples.push((play.scenario, contender, sample));
     }
 
     fn of(&self, scenario: Scenario, contender: Contender) -> Vec<&Sample> {
         let all = self.samples.iter().filter(|(s, c, _)| *s == scenario && *c == contender);
         all.map(|(_, _, sample)| sample).collect()
-    }
-
-    fn gave_up(&self, scenario: Scenario, contender: Contender) -> bool {
-        self.of(scenario, contender).iter().any(|s| s.seconds.is_none())
     }
 
     /// The median; `None` if any run was not done.
