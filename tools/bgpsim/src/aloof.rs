@@ -16,12 +16,13 @@ use crate::workload::{Action, Phase, Workload};
 use anyhow::{Context, Result, anyhow, bail, ensure};
 use bench_report::number;
 use rustix::io::ioctl_fionread;
+use std::ffi::c_int;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often it is looked at what came, and what senders were told is thrown away.
-const PEEK: Duration = Duration::from_millis(1);
+const PEEK: Duration = Duration::from_millis(2);
 /// How often everything else is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
@@ -99,6 +100,7 @@ impl Aloof<'_> {
     ) -> Result<PhaseResult> {
         self.ear.receivers().for_each(|(_, mut tally)| tally.begin(phase.expectation.clone()));
         self.await_rest()?;
+        self.receivers_are_readable_from(c_int::MAX)?;
         let standstill = Standstill::of(brake)?;
         self.hand_over(streams, schedule)?;
         let mut heaps = self.heaps()?;
@@ -108,6 +110,7 @@ impl Aloof<'_> {
         let own = self.keep_away(begin, &mut heaps)?.saturating_sub(own_begin);
         let load = Load { own_s: own.as_secs_f64(), ..meter.load() };
         let target_peak = meter.target_peak();
+        self.receivers_are_readable_from(1)?;
         self.read(heaps.iter().map(|h| h.octets).sum())?;
         let heard = self.ear.receivers().zip(&heaps).map(|((session, tally), heap)| {
             let mut heard = run::heard(session, &tally);
@@ -130,6 +133,12 @@ impl Aloof<'_> {
             delays: Vec::new(),
             progress: Vec::new(),
         })
+    }
+
+    /// With a bound that is never reached a receiver's system acknowledges at once what it is told. Otherwise, while nobody reads, it
+    /// does so 40 ms late, and the target waits.
+    fn receivers_are_readable_from(&self, octets: c_int) -> Result<()> {
+        Ok(self.receivers.iter().try_for_each(|s| ffi::set_low_water(&s.socket, octets))?)
     }
 
     fn heaps(&self) -> Result<Vec<Heap>> {
