@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How often it is looked at what came, and what senders were told is thrown away.
-const PEEK: Duration = Duration::from_millis(2);
+const PEEK: Duration = Duration::from_millis(1);
 /// How often everything else is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 

@@ -22,7 +22,7 @@ const GLANCE: Duration = Duration::from_millis(50);
 const REST: Duration = Duration::from_millis(1);
 /// Little, in octets.
 const LITTLE: usize = 1 << 14;
-/// What is said to a sender is not read but for the last octets, in which a NOTIFICATION would be: the longest message and another.
+/// Octets that are not thrown away, in which a NOTIFICATION would be: the longest message and another.
 const LAST: usize = 2 * MAX_MESSAGE_LEN;
 /// Octets that are thrown away at a time, at most.
 const WASTE: usize = 1 << 20;
@@ -106,8 +106,8 @@ impl Ear {
                 .context("cannot wait for a session")?;
         }
         let rest = vec![Vec::new(); self.sessions.len()];
-        let (chunk, waste) = (vec![0; CHUNK + MAX_MESSAGE_LEN], Waste::default());
-        Listener { ear: self, epoll, chunk, waste, rest, resting: Vec::new() }.run()
+        Listener { ear: self, epoll, chunk: vec![0; CHUNK + MAX_MESSAGE_LEN], rest, resting: Vec::new() }
+            .run()
     }
 }
 
@@ -145,7 +145,6 @@ struct Listener<'a> {
     ear: &'a Ear,
     epoll: OwnedFd,
     chunk: Vec<u8>,
-    waste: Waste,
     /// Of each session the beginning of a message whose end is not there yet.
     rest: Vec<Vec<u8>>,
     /// Sessions that are left alone for a while.
@@ -174,10 +173,8 @@ impl Listener<'_> {
                 Err(e) => return Err(e.into()),
             }
             for number in events.iter().map(|e| e.data.u64() as usize) {
-                let is_receiver = self.ear.sessions[number].peer.role == Role::Receiver;
-                let read = if is_receiver { self.read(number) } else { self.pass_over(number) };
-                match read {
-                    Ok(_) if is_receiver => {}
+                match self.read(number) {
+                    Ok(_) if self.ear.sessions[number].peer.role == Role::Receiver => {}
                     Ok(LITTLE..) => self.wait_for(number)?,
                     Ok(_) => self.resting.push(number),
                     Err(reason) => {
@@ -199,16 +196,6 @@ impl Listener<'_> {
     fn wait_for(&self, number: usize) -> Result<()> {
         let session = &self.ear.sessions[number];
         Ok(epoll::modify(&self.epoll, &session.socket, EventData::new_u64(number as u64), interest(session))?)
-    }
-
-    /// Takes what is said to a sender, and reads nothing but its end; how many octets there were.
-    fn pass_over(&mut self, number: usize) -> Result<usize, String> {
-        let thrown = self.ear.sessions[number].throw_away(&mut self.waste);
-        let thrown = thrown.map_err(|e| format!("the connection broke: {e}"))?;
-        if thrown > 0 {
-            self.rest[number].clear();
-        }
-        Ok(thrown + self.read(number)?)
     }
 
     /// Reads what is there, a chunk at most, so that no session has to wait for another; how many octets there were.
@@ -233,7 +220,7 @@ impl Listener<'_> {
         let mut tally = self.ear.tallies[number].as_ref().map(held);
         match &mut tally {
             Some(tally) => tally.counts.octets += read as u64,
-            // The octets before may have been thrown away.
+            // The octets before may have been thrown away ([`Session::throw_away`]).
             None => stream = from_marker(stream),
         }
         let used = messages(stream, tally.as_deref_mut(), at)?;
