@@ -36,6 +36,8 @@ pub struct RibOrigin {
     client: rib::RibClient,
     under_way: UnderWay<rib::UpdateRoutesReply>,
     registered: Cell<bool>,
+    /// What the RIB said last of how long changes may be gathered.
+    patience: Cell<std::time::Duration>,
     changed: Notify,
 }
 
@@ -50,6 +52,7 @@ impl RibOrigin {
                 "routes did not reach the RIB; it is told everything when it is back",
             ),
             registered: Cell::new(false),
+            patience: Cell::default(),
             changed: Notify::new(),
         })
     }
@@ -73,6 +76,7 @@ impl RibOrigin {
             match event {
                 LifeEvent::Death(_) => {
                     self.registered.set(false);
+                    self.patience.take();
                     self.under_way.clear();
                 }
                 LifeEvent::Birth(_) => match self.register(&instance).await {
@@ -104,6 +108,15 @@ impl RibOrigin {
     /// Whether a batch would go out at once.
     pub fn has_room(&self) -> bool {
         self.registered.get() && self.under_way.has_room()
+    }
+
+    /// For how long a few changes may be gathered before they are sent, by what the RIB answered last: not at all if anybody waits
+    /// for them there.
+    pub fn patience(&self) -> std::time::Duration {
+        if let Some(reply) = self.under_way.newest_reply() {
+            self.patience.set(std::time::Duration::from_millis(reply.gather_ms.into()));
+        }
+        self.patience.get()
     }
 
     /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.

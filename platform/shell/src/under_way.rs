@@ -33,17 +33,33 @@ where
     /// Whether one more may be made now.
     pub fn has_room(&self) -> bool {
         while self.calls.borrow().len() >= self.limit {
-            // Replies come in order of the calls: if the oldest is not there yet, none is.
-            let Some(mut oldest) = self.calls.borrow_mut().pop_front() else { return true };
-            match Pin::new(&mut oldest).poll(&mut Context::from_waker(Waker::noop())) {
-                Poll::Ready(result) => self.note(result),
-                Poll::Pending => {
-                    self.calls.borrow_mut().push_front(oldest);
-                    return false;
-                }
+            match self.answered() {
+                Some(result) => _ = self.note(result),
+                None => return false,
             }
         }
         true
+    }
+
+    /// The newest reply among those that have come, if any came since it was last asked.
+    pub fn newest_reply(&self) -> Option<Rep> {
+        let mut newest = None;
+        while let Some(result) = self.answered() {
+            newest = self.note(result).or(newest);
+        }
+        newest
+    }
+
+    /// The oldest call's answer, if it is there. Replies come in order of the calls: if the oldest is not there yet, none is.
+    fn answered(&self) -> Option<Result<Rep, XrlError>> {
+        let mut oldest = self.calls.borrow_mut().pop_front()?;
+        match Pin::new(&mut oldest).poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => Some(result),
+            Poll::Pending => {
+                self.calls.borrow_mut().push_front(oldest);
+                None
+            }
+        }
     }
 
     /// Waits until there is room.
@@ -72,9 +88,7 @@ where
         }
     }
 
-    fn note(&self, result: Result<Rep, XrlError>) {
-        if let Err(error) = result {
-            warn!(%error, "{}", self.on_error);
-        }
+    fn note(&self, result: Result<Rep, XrlError>) -> Option<Rep> {
+        result.inspect_err(|error| warn!(%error, "{}", self.on_error)).ok()
     }
 }

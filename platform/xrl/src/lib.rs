@@ -38,6 +38,7 @@ mod connection;
 pub mod convert;
 mod error;
 mod family;
+mod ffi;
 pub mod finder;
 pub mod frame;
 pub mod idl;
@@ -53,6 +54,7 @@ mod service;
 mod stream;
 pub mod text;
 mod udp;
+mod unix;
 mod watch;
 
 pub use call::Call;

@@ -2,7 +2,7 @@
 
 use crate::BgpShell;
 use crate::reading::ToMain;
-use crate::table::Routes;
+use crate::table::{RIB_BATCH, Routes};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{Distance, Family, IpPrefix, Metric, RouteAction, RouteBatch, TableId};
@@ -33,7 +33,8 @@ pub struct RibSide {
     asked: Notify,
     /// Answers that were taken back while a question was under way: its answer may be as old.
     taken_back: RefCell<Vec<IpPrefix>>,
-    /// What tables have for the RIB: at most one batch of each family and table, which is asked for more when it is sent.
+    /// What tables have for the RIB: at most one batch of each family and table, which is asked for more when it is sent, or later
+    /// where nobody waits for it.
     batches: RefCell<VecDeque<(usize, Routes)>>,
     changed: Notify,
     /// Whether the RIB waits to hear that everything was announced.
@@ -108,12 +109,21 @@ pub async fn pump(shell: Rc<BgpShell>) {
                 return;
             }
             let Some((table, routes)) = side.batches.borrow_mut().pop_front() else { break };
-            let family = match routes {
+            let (family, was_all) = match routes {
                 Routes::Ipv4(batch) => send(&shell, &batch),
                 Routes::Ipv6(batch) => send(&shell, &batch),
             };
-            if let Some(core) = shell.core() {
-                core.post.tables[table].rib_room(family);
+            let Some(core) = shell.core() else { continue };
+            let address = core.post.tables[table].clone();
+            match shell.origin.patience() {
+                // While there is much to say, it is gathered anyway.
+                patience if was_all && !patience.is_zero() => {
+                    tokio::task::spawn_local(async move {
+                        tokio::time::sleep(patience).await;
+                        address.rib_room(family);
+                    });
+                }
+                _ => address.rib_room(family),
             }
             tokio::task::yield_now().await;
         }
@@ -147,11 +157,12 @@ pub async fn refresh(shell: Rc<BgpShell>) {
     }
 }
 
-fn send<P: PackedPrefix>(shell: &BgpShell, batch: &RouteBatch<P>) -> Family {
+/// Sends a batch. Which family it is of, and whether it was all that there was to say.
+fn send<P: PackedPrefix>(shell: &BgpShell, batch: &RouteBatch<P>) -> (Family, bool) {
     record(&shell.rib.queued, batch);
     record(&shell.rib.sent, batch);
     shell.origin.send(batch);
-    P::FAMILY
+    (P::FAMILY, batch.updates.len() < RIB_BATCH)
 }
 
 fn record<P: Prefix>(point: &Point, batch: &RouteBatch<P>) {

@@ -20,7 +20,7 @@ pub const PIECE: usize = 32_768;
 /// Batches that may wait for a table. Readers wait for room, and so do their neighbours.
 const WAITING: usize = 16;
 /// Routes in a batch for the RIB.
-const RIB_BATCH: usize = 4096;
+pub const RIB_BATCH: usize = 4096;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
 /// Neighbours whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
@@ -78,7 +78,14 @@ impl Address {
 
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
     pub async fn hand_over(&self, peer: PeerIndex, life: Life, batches: &mut Batches) {
-        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
+        // Mostly there is room, and nothing to wait for.
+        let permit = match Arc::clone(&self.room).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => match Arc::clone(&self.room).acquire_owned().await {
+                Ok(permit) => permit,
+                Err(_) => return,
+            },
+        };
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         self.write(Letter::Read(peer, life, std::mem::replace(batches, spare), permit));
     }

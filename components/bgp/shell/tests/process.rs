@@ -16,11 +16,44 @@ use tokio::net::TcpListener;
 
 const NEIGHBOR: &str = "127.0.0.2";
 
-#[test]
-fn a_session_over_real_sockets() {
+fn run(scenario: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        tokio::time::timeout(Duration::from_secs(60), scenario()).await.expect("it ends in time");
+        tokio::time::timeout(Duration::from_secs(60), scenario).await.expect("it ends in time");
+    });
+}
+
+#[test]
+fn a_session_over_real_sockets() {
+    run(scenario());
+}
+
+#[test]
+fn changes_that_nobody_waits_for_are_gathered() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { shell, rib, others, .. } = &surround(dir.path()).await;
+        rib.answers.set(true);
+        rib.gather_ms.set(300);
+        let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
+        let config = serde_json::json!({
+            "local-as": 65001, "router-id": "10.0.0.1",
+            "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": listener.local_addr().unwrap().port()}],
+        });
+        configure(shell, config).await.unwrap();
+        let (stream, _) = listener.accept().await.unwrap();
+        let mut neighbor = Neighbor::open(stream).await;
+        let client = bgp::BgpClient::new(others, "bgp");
+        let count = 30;
+        for n in 1..=count {
+            neighbor.announce(n).await;
+            // BGP has decided: the RIB could be told of this one alone.
+            while client.get_summary(bgp::GetSummaryRequest {}).await.unwrap().tables[0].prefixes < n.into() {
+            }
+        }
+        until(&rib.changed, || rib.routes.borrow().len() == count as usize).await;
+        assert!(rib.batches.get() < count as usize, "{} batches of {count} routes", rib.batches.get());
+        Rc::clone(shell).shutdown(false).await;
     });
 }
 

@@ -422,6 +422,12 @@ impl<P: TableKey> FamilyRib<P> {
         !(self.subscribers.is_empty() && self.interests_all.is_empty() && self.trunk.is_empty())
     }
 
+    /// Whether anybody waits to hear of a change of an origin's routes: the engine, a subscriber, who asked about an address.
+    pub(crate) fn is_waited_for(&self, shared: &Shared, origin: OriginId) -> bool {
+        let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
+        shared.has_engine || self.is_heard() || resolves
+    }
+
     /// Sends what has been selected through the trunk, to the subscribers and to interest.
     pub(crate) fn flush_trunk(&mut self, shared: &mut Shared) {
         let batch = &mut self.downstream.trunk_batch;

@@ -251,6 +251,32 @@ fn an_engine_that_wants_no_routes_is_told_nothing_until_it_does() {
 }
 
 #[test]
+fn routes_are_waited_for_by_the_engine_by_subscribers_and_by_who_asked() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.origin("static", 1, false);
+    let waits = |b: &Bench| ["bgp", "static"].map(|o| b.rib.is_waited_for(TableId::MAIN, Family::Ipv4, o));
+    assert_eq!(waits(&b), [true, true], "by the engine");
+    b.engine_gone();
+    assert_eq!(waits(&b), [false, false]);
+    assert!(b.rib.is_waited_for(TableId::MAIN, Family::Ipv4, "ospf"), "of whom nothing is known");
+
+    let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, Vec::new());
+    assert_eq!(waits(&b), [true, true], "by a subscriber");
+    assert!(!b.rib.is_waited_for(TableId::MAIN, Family::Ipv6, "bgp"));
+    b.rib.unsubscribe(id);
+    assert_eq!(waits(&b), [false, false]);
+
+    let addr = "10.0.0.2".parse().unwrap();
+    b.rib.interest(TableId::MAIN, WatcherId(1), addr, Scope::Internal);
+    assert_eq!(waits(&b), [false, true], "by who resolves next hops, through internal routes");
+    b.rib.interest(TableId::MAIN, WatcherId(2), addr, Scope::All);
+    assert_eq!(waits(&b), [true, true], "by who asked about all");
+    b.restart_engine();
+    assert_eq!(waits(&b), [true, true]);
+}
+
+#[test]
 fn ipv4_over_an_ipv6_next_hop() {
     let mut b = Bench::new();
     b.origin("bgp", 20, true);

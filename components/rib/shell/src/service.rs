@@ -28,6 +28,9 @@ impl std::ops::Deref for Served {
 
 /// The largest page of routes.
 const MAX_PAGE: usize = 10_000;
+/// For how long an origin may gather changes that nobody waits for, in milliseconds: short for an operator who looks at the table,
+/// long enough that a router without a forwarding table spends little on telling it to itself.
+const GATHER_MS: u32 = 100;
 
 fn table(number: u32) -> TableId {
     if number == 0 { TableId::MAIN } else { TableId(number) }
@@ -109,11 +112,14 @@ impl pb::Rib for Served {
         request: pb::UpdateRoutesRequest,
     ) -> Result<pb::UpdateRoutesReply, XrlError> {
         self.rest.over().await;
-        match family(request.family)? {
+        let family = family(request.family)?;
+        let is_waited_for =
+            self.driver.with(|rib| rib.is_waited_for(table(request.table), family, &request.origin));
+        match family {
             Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
             Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
         }
-        Ok(pb::UpdateRoutesReply {})
+        Ok(pb::UpdateRoutesReply { gather_ms: if is_waited_for { 0 } else { GATHER_MS } })
     }
 
     async fn end_of_refresh(

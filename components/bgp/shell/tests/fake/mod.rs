@@ -168,6 +168,10 @@ pub struct FakeRib {
     pub routes: RefCell<BTreeMap<Ipv4Prefix, Provenance>>,
     /// How many routes there were when everything had been announced.
     pub refreshed: Cell<Option<usize>>,
+    /// Batches that it was sent.
+    pub batches: Cell<usize>,
+    /// For how long it lets changes be gathered.
+    pub gather_ms: Cell<u32>,
     /// Whether it answers questions about next hops.
     pub answers: Cell<bool>,
     pub changed: Notify,
@@ -205,8 +209,9 @@ impl rib::Rib for Served<FakeRib> {
                 RouteAction::Delete => assert!(self.0.routes.borrow_mut().remove(&update.prefix).is_some()),
             }
         }
+        self.0.batches.set(self.0.batches.get() + 1);
         self.0.changed.notify_waiters();
-        Ok(rib::UpdateRoutesReply {})
+        Ok(rib::UpdateRoutesReply { gather_ms: self.0.gather_ms.get() })
     }
 
     async fn end_of_refresh(
