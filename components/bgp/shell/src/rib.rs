@@ -115,15 +115,16 @@ pub async fn pump(shell: Rc<BgpShell>) {
             };
             let Some(core) = shell.core() else { continue };
             let address = core.post.tables[table].clone();
-            match shell.origin.patience() {
-                // While there is much to say, it is gathered anyway.
-                patience if was_all && !patience.is_zero() => {
-                    tokio::task::spawn_local(async move {
-                        tokio::time::sleep(patience).await;
-                        address.rib_room(family);
-                    });
-                }
-                _ => address.rib_room(family),
+            let patience = shell.origin.patience();
+            address.rib_is_idle(!patience.is_zero());
+            // While there is much to say, it is gathered anyway.
+            if was_all && !patience.is_zero() {
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(patience).await;
+                    address.rib_room(family);
+                });
+            } else {
+                address.rib_room(family);
             }
             tokio::task::yield_now().await;
         }

@@ -10,6 +10,7 @@ use sluice_bgp::table::{Life, Order, Sharded, Table, Told};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -21,6 +22,8 @@ pub const PIECE: usize = 32_768;
 const WAITING: usize = 16;
 /// Routes in a batch for the RIB.
 pub const RIB_BATCH: usize = 4096;
+/// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbours do.
+const RIB_ROUNDS: u32 = 64;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
 /// Neighbours whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
@@ -65,8 +68,15 @@ pub struct Address {
     room: Arc<Semaphore>,
     /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes.
     spare: Arc<Mutex<Vec<Batches>>>,
-    /// By family: one batch of the table may be on its way to the RIB.
-    rib: Arc<[Credit<()>; 2]>,
+    rib: Arc<WayToRib>,
+}
+
+/// What the table and who sends for it to the RIB have in common.
+struct WayToRib {
+    /// By family: one batch of the table may be on its way.
+    credits: [Credit<()>; 2],
+    /// Nobody waits for what the RIB is told.
+    is_idle: AtomicBool,
 }
 
 impl Address {
@@ -92,9 +102,14 @@ impl Address {
 
     /// The RIB can take another batch of a family.
     pub fn rib_room(&self, family: Family) {
-        if self.rib[family as usize].give(()) {
+        if self.rib.credits[family as usize].give(()) {
             self.write(Letter::Room);
         }
+    }
+
+    /// Nobody waits for what the RIB is told, or somebody does.
+    pub fn rib_is_idle(&self, is_idle: bool) {
+        self.rib.is_idle.store(is_idle, Ordering::Relaxed);
     }
 
     /// What `look` sees in the table; `None` if the process ends.
@@ -131,6 +146,8 @@ pub struct Post {
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
+    /// Rounds since the RIB was thought of.
+    rounds: u32,
     /// It is to halt when it has come to rest.
     resting: bool,
     out: Outbox<Told>,
@@ -141,7 +158,10 @@ impl Post {
     pub fn new(number: usize, table: Table, main: UnboundedSender<ToMain>) -> (Post, Address) {
         let (sender, letters) = mpsc::unbounded_channel();
         let (room, spare) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
-        let rib = Arc::new([Credit::new(()), Credit::new(())]);
+        let rib = Arc::new(WayToRib {
+            credits: [Credit::new(()), Credit::new(())],
+            is_idle: AtomicBool::new(false),
+        });
         let address = Address { letters: sender, room, spare, rib };
         let post = Post {
             number,
@@ -153,6 +173,7 @@ impl Post {
             space: Vec::new(),
             settling: Vec::new(),
             busy: false,
+            rounds: 0,
             resting: false,
             out: Outbox::new(),
         };
@@ -262,11 +283,13 @@ impl Post {
             }
         }
         // After the neighbours: their letters are on their way while the RIB's are made.
-        while let Some(batch) = self.rib_batch() {
-            let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
-        }
-        while let Some(batch) = self.rib_batch() {
-            let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv6(batch)));
+        if self.has_time_for_rib() {
+            while let Some(batch) = self.rib_batch() {
+                let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
+            }
+            while let Some(batch) = self.rib_batch() {
+                let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv6(batch)));
+            }
         }
         if !self.settling.is_empty() && self.is_settled() {
             for waiting in self.settling.drain(..) {
@@ -275,13 +298,21 @@ impl Post {
         }
     }
 
+    /// Whether the RIB has its turn: always, unless nobody waits for it and there is other work.
+    fn has_time_for_rib(&mut self) -> bool {
+        let others_first = self.busy || !self.letters.is_empty();
+        let is_idle = self.address.rib.is_idle.load(Ordering::Relaxed);
+        self.rounds = if others_first && is_idle { (self.rounds + 1) % RIB_ROUNDS } else { 0 };
+        self.rounds == 0
+    }
+
     /// What the RIB is to be told of a family, if it can take any. To be called until there is nothing: what is left is asked for when
     /// the RIB can take it.
     fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
         if !self.table.has_rib_changes::<P>() {
             return None;
         }
-        let credit = &self.address.rib[P::FAMILY as usize];
+        let credit = &self.address.rib.credits[P::FAMILY as usize];
         credit.take()?;
         let mut batch = RouteBatch::default();
         self.table.rib_batch(RIB_BATCH, &mut batch);
