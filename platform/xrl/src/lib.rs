@@ -39,6 +39,7 @@ pub mod convert;
 mod error;
 mod family;
 mod ffi;
+mod ffi;
 pub mod finder;
 pub mod frame;
 pub mod idl;
