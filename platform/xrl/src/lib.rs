@@ -38,8 +38,6 @@ mod connection;
 pub mod convert;
 mod error;
 mod family;
-mod ffi;
-mod ffi;
 pub mod finder;
 pub mod frame;
 pub mod idl;
@@ -55,7 +53,6 @@ mod service;
 mod stream;
 pub mod text;
 mod udp;
-mod unix;
 mod watch;
 
 pub use call::Call;

@@ -24,7 +24,6 @@ use crate::registry::{MethodEntry, Registry};
 use crate::server::{self, Listener};
 use crate::stream::Stream;
 use crate::udp::{self, UdpCaller};
-use crate::unix::Unix;
 use crate::watch::{LifeWatch, WatchState};
 use crate::{Family, Service, XrlError, kill};
 
@@ -505,7 +504,7 @@ fn parse<T: std::str::FromStr>(address: &str) -> Result<T, XrlError> {
 
 pub(crate) async fn dial(family: Family, address: &str) -> io::Result<Stream> {
     if family == Family::Unix {
-        return UnixStream::connect(address).await.and_then(Unix::new).map(Stream::Unix);
+        return UnixStream::connect(address).await.map(Stream::Unix);
     }
     let stream = TcpStream::connect(address).await?;
     stream.set_nodelay(true)?;

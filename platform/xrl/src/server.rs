@@ -21,7 +21,6 @@ use crate::frame::{self, Bind, Frame, Kind};
 use crate::registry::{MethodEntry, Registry};
 use crate::service::{CallContext, PendingReply, put_octets, put_result};
 use crate::stream::{Input, Output, Stream, Turn};
-use crate::unix::Unix;
 use crate::{Family, XrlError};
 
 /// Handlers of one connection that may be going on at once; beyond that it is not read from.
@@ -281,7 +280,7 @@ pub(crate) enum Listener {
 impl Listener {
     async fn accept(&self) -> io::Result<Stream> {
         match self {
-            Listener::Unix(l) => l.accept().await.and_then(|(s, _)| Unix::new(s)).map(Stream::Unix),
+            Listener::Unix(l) => l.accept().await.map(|(s, _)| Stream::Unix(s)),
             Listener::Tcp(l) => {
                 let (stream, _) = l.accept().await?;
                 // Frames are gathered here already; Nagle would only delay the last ones.

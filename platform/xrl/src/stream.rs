@@ -2,14 +2,13 @@
 
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::task::{Context, Poll, Waker, ready};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use tokio::io::Interest;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::frame;
-use crate::unix::Unix;
 
 /// Room that is read into at once.
 const INPUT: usize = 64 << 10;
@@ -18,63 +17,54 @@ const KEEP: usize = 1 << 20;
 
 /// A stream socket.
 pub(crate) enum Stream {
-    Unix(Unix),
+    Unix(UnixStream),
     Tcp(TcpStream),
 }
 
 impl Stream {
-    /// Reads what is there; 0 is the end.
-    fn poll_read(&self, buf: &mut [u8], cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        let stream = match self {
-            Stream::Unix(unix) => return unix.poll_read(buf, cx),
-            Stream::Tcp(stream) => stream,
-        };
-        loop {
-            match stream.try_read(buf) {
-                Err(e) if e.kind() == io::ErrorKind::WouldBlock => ready!(stream.poll_read_ready(cx))?,
-                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                result => return Poll::Ready(result),
-            }
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Stream::Unix(s) => s.poll_read_ready(cx),
+            Stream::Tcp(s) => s.poll_read_ready(cx),
         }
     }
 
-    /// Waits until it is worth trying to write again, after the socket took no more.
-    fn poll_room(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self {
-            Stream::Unix(s) => s.poll_room(cx),
+            Stream::Unix(s) => s.poll_write_ready(cx),
             Stream::Tcp(s) => s.poll_write_ready(cx),
         }
     }
 
-    fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
+    pub(crate) fn try_read(&self, buf: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(s) => s.try_read(buf),
+            Stream::Tcp(s) => s.try_read(buf),
+        }
+    }
+
+    pub(crate) fn try_write(&self, buf: &[u8]) -> io::Result<usize> {
         match self {
             Stream::Unix(s) => s.try_write(buf),
             Stream::Tcp(s) => s.try_write(buf),
         }
     }
 
-    /// Everything is written.
-    fn unblock(&self) {
-        if let Stream::Unix(unix) = self {
-            unix.unblock();
-        }
-    }
-
     /// Waits until the other end has closed, however much there is still to be read.
     pub(crate) async fn hung_up(&self) {
-        match self {
-            Stream::Unix(s) => s.hung_up().await,
-            Stream::Tcp(s) => {
-                // Urgent data are never sent, so what is reported is that the reading side was closed.
-                let _closed_or_broken = s.ready(Interest::PRIORITY).await;
-            }
-        }
+        // Urgent data are never sent, so what is reported is that the reading side was closed.
+        let _closed_or_broken = match self {
+            Stream::Unix(s) => s.ready(Interest::PRIORITY).await,
+            Stream::Tcp(s) => s.ready(Interest::PRIORITY).await,
+        };
     }
 
     /// The process and the user at the other end, where the kernel tells.
     pub(crate) fn peer(&self) -> (Option<u32>, Option<u32>) {
         match self {
-            Stream::Unix(s) => s.peer(),
+            Stream::Unix(s) => s
+                .peer_cred()
+                .map_or((None, None), |c| (c.pid().and_then(|pid| u32::try_from(pid).ok()), Some(c.uid()))),
             Stream::Tcp(_) => (None, None),
         }
     }
@@ -147,13 +137,19 @@ impl Input {
     /// Reads what is there. `Ok(None)`: nothing now, the waker is set; `Ok(Some(0))`: the end.
     pub(crate) fn fill(&mut self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<Option<usize>> {
         self.make_room();
-        match stream.poll_read(&mut self.buf[self.end..], cx) {
-            Poll::Ready(read) => {
-                let read = read?;
-                self.end += read;
-                Ok(Some(read))
+        loop {
+            match stream.try_read(&mut self.buf[self.end..]) {
+                Ok(n) => {
+                    self.end += n;
+                    return Ok(Some(n));
+                }
+                Err(e) if e.kind() == io::ErrorKind::WouldBlock => match stream.poll_read_ready(cx) {
+                    Poll::Ready(ready) => ready?,
+                    Poll::Pending => return Ok(None),
+                },
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
             }
-            Poll::Pending => Ok(None),
         }
     }
 
@@ -220,10 +216,9 @@ impl Output {
     pub(crate) fn flush(&self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
             if self.write(stream)? {
-                stream.unblock();
                 return Ok(true);
             }
-            match stream.poll_room(cx) {
+            match stream.poll_write_ready(cx) {
                 Poll::Ready(ready) => ready?,
                 Poll::Pending => return Ok(false),
             }
