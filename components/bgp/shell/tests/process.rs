@@ -53,6 +53,9 @@ fn changes_that_nobody_waits_for_are_gathered() {
         }
         until(&rib.changed, || rib.routes.borrow().len() == count as usize).await;
         assert!(rib.batches.get() < count as usize, "{} batches of {count} routes", rib.batches.get());
+        // What is much is not held up by that.
+        neighbor.announce(20_000).await;
+        until(&rib.changed, || rib.routes.borrow().len() == 20_000).await;
         Rc::clone(shell).shutdown(false).await;
     });
 }
