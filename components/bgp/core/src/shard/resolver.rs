@@ -5,7 +5,7 @@
 //! through it: when its answer changes, exactly these are decided again, in slices, and nothing ever scans.
 
 use crate::wire::multiprotocol::NextHop;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
@@ -53,6 +53,15 @@ struct Hop {
     paths: u32,
     /// Entries of the log before this were decided again since the last change; `None` when all were.
     redecide: Option<(usize, Provenance)>,
+    /// It is listed in [`Resolver::bloated`].
+    is_listed: bool,
+}
+
+impl Hop {
+    /// Its log is mostly stale.
+    fn is_bloated(&self) -> bool {
+        self.log.len() > 2 * self.paths as usize + LOG_SLACK
+    }
 }
 
 /// The next hops of a shard.
@@ -62,11 +71,22 @@ pub(super) struct Resolver<P> {
     free: Vec<u32>,
     by_address: BTreeMap<NextHop, u32>,
     answers: BTreeMap<P, Resolution>,
+    /// Next hops whose entries are to be decided again, and some that are gone: so a slice that has nothing to do does not look at all.
+    redeciding: VecDeque<u32>,
+    /// Next hops whose log was mostly stale when it was last looked, and some that are gone.
+    bloated: Vec<u32>,
 }
 
 impl<P: Prefix> Default for Resolver<P> {
     fn default() -> Self {
-        Resolver { hops: Vec::new(), free: Vec::new(), by_address: BTreeMap::new(), answers: BTreeMap::new() }
+        Resolver {
+            hops: Vec::new(),
+            free: Vec::new(),
+            by_address: BTreeMap::new(),
+            answers: BTreeMap::new(),
+            redeciding: VecDeque::new(),
+            bloated: Vec::new(),
+        }
     }
 }
 
@@ -145,7 +165,8 @@ impl<P: Prefix> Resolver<P> {
     }
 
     fn store_with(&mut self, next_hop: NextHop, resolution: Resolution, sets: u32) -> u32 {
-        let hop = Hop { next_hop, sets, resolution, log: Vec::new(), paths: 0, redecide: None };
+        let hop =
+            Hop { next_hop, sets, resolution, log: Vec::new(), paths: 0, redecide: None, is_listed: false };
         let id = match self.free.pop() {
             Some(id) => {
                 self.hops[id as usize] = Some(hop);
@@ -216,7 +237,11 @@ impl<P: Prefix> Resolver<P> {
                 && hop.resolution != resolution
             {
                 hop.resolution = resolution;
+                let is_listed = hop.redecide.is_some();
                 hop.redecide = Some((0, provenance));
+                if !is_listed {
+                    self.redeciding.push_back(id);
+                }
             }
         }
         self.deregister_unless_used(answer.valid, out);
@@ -260,8 +285,13 @@ impl<P: Prefix> Resolver<P> {
     /// An entry lost a path through this next hop.
     #[inline]
     pub fn remove_path(&mut self, id: u32) {
-        if let Some(hop) = self.hop_mut(id) {
+        if let Some(hop) = self.hops.get_mut(id as usize).and_then(Option::as_mut) {
             hop.paths -= 1;
+            // A path more makes no log stale.
+            if !hop.is_listed && hop.is_bloated() {
+                hop.is_listed = true;
+                self.bloated.push(id);
+            }
         }
     }
 
@@ -277,24 +307,42 @@ impl<P: Prefix> Resolver<P> {
 
     /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
     pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
-        for hop in self.hops.iter_mut().flatten() {
-            let Some((from, provenance)) = hop.redecide else { continue };
-            let to = (from + limit).min(hop.log.len());
-            entries.extend_from_slice(&hop.log[from..to]);
-            hop.redecide = (to < hop.log.len()).then_some((to, provenance));
-            if !entries.is_empty() {
-                return Some(provenance);
+        while let Some(id) = self.redeciding.front().copied() {
+            if let Some(hop) = self.hop_mut(id)
+                && let Some((from, provenance)) = hop.redecide
+            {
+                let to = (from + limit).min(hop.log.len());
+                entries.extend_from_slice(&hop.log[from..to]);
+                hop.redecide = (to < hop.log.len()).then_some((to, provenance));
+                if !entries.is_empty() {
+                    return Some(provenance);
+                }
             }
+            self.redeciding.pop_front();
         }
         None
     }
 
     /// A log that is mostly stale and not in use, for [`Resolver::squeezed`]: `(next hop, log)`.
     pub fn bloated(&mut self) -> Option<(u32, Vec<u32>)> {
-        let is_bloated = |h: &Hop| h.redecide.is_none() && h.log.len() > 2 * h.paths as usize + LOG_SLACK;
-        let id = self.hops.iter().position(|h| h.as_ref().is_some_and(is_bloated))?;
-        let hop = self.hops[id].as_mut()?;
-        Some((id as u32, core::mem::take(&mut hop.log)))
+        let Resolver { hops, bloated, .. } = self;
+        let mut found = None;
+        bloated.retain(|id| {
+            let Some(hop) = hops.get_mut(*id as usize).and_then(Option::as_mut).filter(|h| h.is_listed)
+            else {
+                return false;
+            };
+            // What is in use is looked at again later.
+            if found.is_some() || hop.redecide.is_some() {
+                return true;
+            }
+            hop.is_listed = false;
+            if hop.is_bloated() {
+                found = Some((*id, core::mem::take(&mut hop.log)));
+            }
+            false
+        });
+        found
     }
 
     /// Gives back a log without its stale and repeated entries.
