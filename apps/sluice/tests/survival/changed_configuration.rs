@@ -40,7 +40,10 @@ fn bgp(router_id: &str, hold_time: u32) -> String {
 
 /// Writes the configuration and has it read.
 fn change(lab: &RouterLab, file: &Path, protocols: &str) {
-    std::fs::write(file, format!("protocols {{ {protocols} }}\n")).unwrap();
+    // Whole or not at all: an earlier change may be being read.
+    let new = file.with_extension("new");
+    std::fs::write(&new, format!("protocols {{ {protocols} }}\n")).unwrap();
+    std::fs::rename(&new, file).unwrap();
     lab.signal("-HUP", lab.pid("manager").unwrap());
 }
 
