@@ -9,44 +9,26 @@ use sluice_bgp::reader::ReaderCounters;
 use sluice_bgp::shard::Sent;
 use sluice_bgp::speaker::Link;
 use std::cell::{Cell, RefCell};
-use std::future::poll_fn;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// Says once when a task is to go to another thread. That the connection is forgotten is no reason to.
-pub struct Halt(Option<oneshot::Receiver<()>>);
-
-impl Halt {
-    fn new() -> (oneshot::Sender<()>, Self) {
-        let (sender, receiver) = oneshot::channel();
-        (sender, Halt(Some(receiver)))
+/// Waits until a task is to go to another thread. That the connection is forgotten is no reason to.
+pub async fn halted(halt: &mut watch::Receiver<bool>) {
+    if halt.wait_for(|halt| *halt).await.is_err() {
+        std::future::pending().await
     }
+}
 
-    /// Whether it is time, without waiting. Not to be asked again when it was.
-    pub fn is_due(&mut self) -> bool {
-        self.0.as_mut().is_some_and(|halt| halt.try_recv().is_ok())
-    }
-
-    /// Waits until it is time.
-    pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Some(halt) = &mut self.0 else { return Poll::Pending };
-        let due = ready!(Pin::new(halt).poll(cx));
-        self.0 = None;
-        if due.is_ok() { Poll::Ready(()) } else { Poll::Pending }
-    }
-
-    /// The same to be awaited.
-    pub async fn due(&mut self) {
-        poll_fn(|cx| self.poll(cx)).await;
-    }
+/// Whether a task is to go to another thread, without waiting.
+pub fn is_halted(halt: &watch::Receiver<bool>) -> bool {
+    // It changes once.
+    halt.has_changed().unwrap_or(false)
 }
 
 /// A task that can be halted; nothing if it has ended.
@@ -76,16 +58,9 @@ impl<T> Task<T> {
     }
 }
 
-/// A task that has ended, or is halted already, hears nothing.
-fn give(halt: &mut Option<oneshot::Sender<()>>) {
-    if let Some(halt) = halt.take() {
-        let _ = halt.send(());
-    }
-}
-
 struct Tasks {
-    halt_reader: Option<oneshot::Sender<()>>,
-    halt_writer: Option<oneshot::Sender<()>>,
+    halt_reader: watch::Sender<bool>,
+    halt_writer: watch::Sender<bool>,
     reader: Task<Reader>,
     writer: Task<Writer>,
 }
@@ -148,11 +123,10 @@ impl Connection {
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
-        let (halt_reader, halt) = Halt::new();
-        let reader = Task::Running(pool.spawn(self.place, reader.run(halt)));
-        let (halt_writer, halt) = Halt::new();
-        let writer = Task::Running(pool.spawn(self.place, writer.run(halt)));
-        let (halt_reader, halt_writer) = (Some(halt_reader), Some(halt_writer));
+        let (halt_reader, halted) = watch::channel(false);
+        let reader = Task::Running(pool.spawn(self.place, reader.run(halted)));
+        let (halt_writer, halted) = watch::channel(false);
+        let writer = Task::Running(pool.spawn(self.place, writer.run(halted)));
         self.tasks.set(Some(Tasks { halt_reader, halt_writer, reader, writer }));
     }
 
@@ -200,8 +174,8 @@ impl Connection {
     /// Halts both tasks. One that has ended meanwhile said so itself.
     async fn halt(&self) -> Option<(Reader, Writer)> {
         let mut tasks = self.tasks.take()?;
-        give(&mut tasks.halt_reader);
-        give(&mut tasks.halt_writer);
+        tasks.halt_reader.send_replace(true);
+        tasks.halt_writer.send_replace(true);
         let reader = tasks.reader.halted().await.take();
         reader.zip(tasks.writer.halted().await.take())
     }
@@ -209,7 +183,7 @@ impl Connection {
     /// Nothing more is read of the connection; returns when what was read is with the tables. Not to be abandoned.
     pub async fn halt_reader(&self) {
         if let Some(mut tasks) = self.tasks.take() {
-            give(&mut tasks.halt_reader);
+            tasks.halt_reader.send_replace(true);
             tasks.reader.halted().await;
             self.tasks.set(Some(tasks));
         }
@@ -218,7 +192,7 @@ impl Connection {
     /// Nothing more is written, after what the socket takes now of what waits. Not to be abandoned.
     pub async fn halt_writer(&self) {
         if let Some(mut tasks) = self.tasks.take() {
-            give(&mut tasks.halt_writer);
+            tasks.halt_writer.send_replace(true);
             if let Some(writer) = tasks.writer.halted().await {
                 writer.write_what_waits();
             }

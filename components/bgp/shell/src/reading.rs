@@ -1,6 +1,6 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
-use crate::connection::Halt;
+use crate::connection::{halted, is_halted};
 use crate::latest::Latest;
 use crate::table::{Address, Routes};
 use sluice_base::Instant;
@@ -10,17 +10,13 @@ use sluice_bgp::reader::{Batches, ReaderCounters};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::table::Told;
 use sluice_shell::clock;
-use std::future::poll_fn;
-use std::io;
 use std::net::IpAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
 use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
@@ -98,16 +94,25 @@ impl Reader {
     }
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
-    pub async fn run(mut self, mut halt: Halt) -> Option<Reader> {
+    pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
         let mut size = LITTLE;
         // Who has much to say does not keep the reader from going.
-        while !halt.is_due() {
-            let Some(read) = poll_fn(|cx| self.poll_read(size, &mut halt, cx)).await else {
-                return Some(self);
+        while !is_halted(&halt) {
+            tokio::select! {
+                biased;
+                ready = self.stream.readable() => if ready.is_err() { return self.lost() },
+                () = halted(&mut halt) => return Some(self),
+            }
+            // Space only as long as there is something to read: most neighbours are silent most of the time.
+            let mut buffer = Vec::with_capacity(size);
+            let read = tokio::select! {
+                biased;
+                read = self.stream.read_buf(&mut buffer) => read,
+                () = halted(&mut halt) => return Some(self),
             };
-            let Some(buffer) = read.ok().filter(|buffer| !buffer.is_empty()) else {
+            if !read.is_ok_and(|read| read > 0) {
                 return self.lost();
-            };
+            }
             size = if buffer.len() < LITTLE { LITTLE } else { PIECE };
             if self.feed(&buffer).await.is_err() {
                 return None;
@@ -118,26 +123,6 @@ impl Reader {
             }
         }
         Some(self)
-    }
-
-    /// What there is to read, at most `size` octets; `None` if the reader is to go to another thread.
-    ///
-    /// One function and not futures that are selected from: for a neighbour who says little, their coming and going is most of the
-    /// work, and done before anybody hears of the route.
-    fn poll_read(
-        &mut self,
-        size: usize,
-        halt: &mut Halt,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<io::Result<Vec<u8>>>> {
-        if self.stream.as_ref().poll_read_ready(cx).is_ready() {
-            // Space only as long as there is something to read: most neighbours are silent most of the time.
-            let mut buffer = Vec::with_capacity(size);
-            if let Poll::Ready(read) = pin!(self.stream.read_buf(&mut buffer)).poll(cx) {
-                return Poll::Ready(Some(read.map(|_| buffer)));
-            }
-        }
-        halt.poll(cx).map(|()| None)
     }
 
     fn lost(self) -> Option<Reader> {

@@ -116,7 +116,7 @@ pub async fn pump(shell: Rc<BgpShell>) {
             let Some(core) = shell.core() else { continue };
             let address = core.post.tables[table].clone();
             let patience = shell.origin.patience();
-            address.rib_is_idle(!patience.is_zero());
+            address.rib_is_waited_for(patience.is_zero());
             // While there is much to say, it is gathered anyway.
             if was_all && !patience.is_zero() {
                 tokio::task::spawn_local(async move {

@@ -75,8 +75,8 @@ pub struct Address {
 struct WayToRib {
     /// By family: one batch of the table may be on its way.
     credits: [Credit<()>; 2],
-    /// Nobody waits for what the RIB is told.
-    is_idle: AtomicBool,
+    /// Whether anybody waits there for what it is told.
+    is_waited_for: AtomicBool,
 }
 
 impl Address {
@@ -88,14 +88,7 @@ impl Address {
 
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
     pub async fn hand_over(&self, peer: PeerIndex, life: Life, batches: &mut Batches) {
-        // Mostly there is room, and nothing to wait for.
-        let permit = match Arc::clone(&self.room).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => match Arc::clone(&self.room).acquire_owned().await {
-                Ok(permit) => permit,
-                Err(_) => return,
-            },
-        };
+        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         self.write(Letter::Read(peer, life, std::mem::replace(batches, spare), permit));
     }
@@ -107,9 +100,9 @@ impl Address {
         }
     }
 
-    /// Nobody waits for what the RIB is told, or somebody does.
-    pub fn rib_is_idle(&self, is_idle: bool) {
-        self.rib.is_idle.store(is_idle, Ordering::Relaxed);
+    /// Whether anybody waits for what the RIB is told.
+    pub fn rib_is_waited_for(&self, is_waited_for: bool) {
+        self.rib.is_waited_for.store(is_waited_for, Ordering::Relaxed);
     }
 
     /// What `look` sees in the table; `None` if the process ends.
@@ -158,10 +151,8 @@ impl Post {
     pub fn new(number: usize, table: Table, main: UnboundedSender<ToMain>) -> (Post, Address) {
         let (sender, letters) = mpsc::unbounded_channel();
         let (room, spare) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
-        let rib = Arc::new(WayToRib {
-            credits: [Credit::new(()), Credit::new(())],
-            is_idle: AtomicBool::new(false),
-        });
+        let credits = [Credit::new(()), Credit::new(())];
+        let rib = Arc::new(WayToRib { credits, is_waited_for: AtomicBool::new(true) });
         let address = Address { letters: sender, room, spare, rib };
         let post = Post {
             number,
@@ -301,8 +292,8 @@ impl Post {
     /// Whether the RIB has its turn: always, unless nobody waits for it and there is other work.
     fn has_time_for_rib(&mut self) -> bool {
         let others_first = self.busy || !self.letters.is_empty();
-        let is_idle = self.address.rib.is_idle.load(Ordering::Relaxed);
-        self.rounds = if others_first && is_idle { (self.rounds + 1) % RIB_ROUNDS } else { 0 };
+        let has_time = !others_first || self.address.rib.is_waited_for.load(Ordering::Relaxed);
+        self.rounds = if has_time { 0 } else { (self.rounds + 1) % RIB_ROUNDS };
         self.rounds == 0
     }
 

@@ -3,7 +3,7 @@
 //! What waits to be written is what the session said (a few messages) and one piece a table; the rest waits in
 //! the tables as cursors. So a neighbour that does not read costs next to nothing.
 
-use crate::connection::Halt;
+use crate::connection::halted;
 use crate::outgoing::{Left, Outgoing, Piece};
 use crate::reading::{Name, Post, ToMain};
 use crate::table::Letter;
@@ -12,6 +12,7 @@ use sluice_bgp::writer::Writer as Joiner;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long a closed connection may take to write its last words.
@@ -49,7 +50,7 @@ impl Writer {
     }
 
     /// Writes until the connection is closed, or the writer is to go to another thread.
-    pub async fn run(mut self, mut halt: Halt) -> Option<Writer> {
+    pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Writer> {
         loop {
             while let Ok(note) = self.notes.try_recv() {
                 self.take(note);
@@ -63,7 +64,7 @@ impl Writer {
                     }
                     let note = tokio::select! {
                         biased;
-                        () = halt.due() => return Some(self),
+                        () = halted(&mut halt) => return Some(self),
                         note = self.notes.recv() => note,
                     };
                     self.take(note?);
@@ -75,7 +76,7 @@ impl Writer {
             let Some(socket) = self.outgoing.socket() else { break };
             tokio::select! {
                 biased;
-                () = halt.due() => return Some(self),
+                () = halted(&mut halt) => return Some(self),
                 writable = socket.writable() => if writable.is_err() { break },
                 // More of the session, or the end.
                 note = self.notes.recv() => self.take(note?),
