@@ -15,10 +15,14 @@ use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Duration, FibBatch, Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance,
-    RouteBatch, TableId,
+    Distance, Duration, Family, FibBatch, Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
+    Provenance, RouteBatch, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
+
+/// For how long an origin may gather changes that nobody waits for: short for an operator who looks at the table, long enough that a
+/// router without a forwarding table spends little on telling it to itself.
+const GATHER: Duration = Duration::from_millis(100);
 
 /// What an origin says when it registers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -165,6 +169,20 @@ impl Rib {
                 IpPrefix::V6(p) => table.v6.interests(scope).deregister(watcher, p),
             }
         }
+    }
+
+    /// For how long changes of an origin's routes may be gathered before the RIB is told: not at all if anybody waits to hear of
+    /// them, be it the engine, a subscriber, or who asked how an address is reached; nor of an origin that is not known.
+    pub fn gather_time(&self, table: TableId, family: Family, origin: &str) -> Duration {
+        fn by<P: RibKey>(table: &Table, origin: OriginId) -> bool {
+            P::family(table).is_waited_for(&table.shared, origin)
+        }
+        let known = self.table(table).and_then(|t| Some((t, t.origin_id(origin)?)));
+        let is_waited_for = known.is_none_or(|(table, origin)| match family {
+            Family::Ipv4 => by::<Ipv4Prefix>(table, origin),
+            Family::Ipv6 => by::<Ipv6Prefix>(table, origin),
+        });
+        if is_waited_for { Duration::ZERO } else { GATHER }
     }
 
     /// Subscribes to the routes of origins (none named: all). What there is and what changes is pulled with

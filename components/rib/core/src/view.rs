@@ -188,19 +188,6 @@ impl Rib {
         }
     }
 
-    /// Whether anybody waits to hear of changes of an origin's routes: the engine, a subscriber, or who asked how an address is
-    /// reached. `true` of an origin that is not known.
-    pub fn is_waited_for(&self, table: TableId, family: Family, origin: &str) -> bool {
-        fn by<P: RibKey>(table: &Table, origin: crate::OriginId) -> bool {
-            P::family(table).is_waited_for(&table.shared, origin)
-        }
-        let known = self.table(table).and_then(|t| Some((t, t.origin_id(origin)?)));
-        known.is_none_or(|(table, origin)| match family {
-            Family::Ipv4 => by::<Ipv4Prefix>(table, origin),
-            Family::Ipv6 => by::<Ipv6Prefix>(table, origin),
-        })
-    }
-
     /// Counts of all tables and families.
     pub fn summary(&self) -> Vec<Summary> {
         fn of<P: RibKey>(table: &Table) -> Summary {

@@ -28,9 +28,6 @@ impl std::ops::Deref for Served {
 
 /// The largest page of routes.
 const MAX_PAGE: usize = 10_000;
-/// For how long an origin may gather changes that nobody waits for, in milliseconds: short for an operator who looks at the table,
-/// long enough that a router without a forwarding table spends little on telling it to itself.
-const GATHER_MS: u32 = 100;
 
 fn table(number: u32) -> TableId {
     if number == 0 { TableId::MAIN } else { TableId(number) }
@@ -113,13 +110,12 @@ impl pb::Rib for Served {
     ) -> Result<pb::UpdateRoutesReply, XrlError> {
         self.rest.over().await;
         let family = family(request.family)?;
-        let is_waited_for =
-            self.driver.with(|rib| rib.is_waited_for(table(request.table), family, &request.origin));
+        let gather = self.driver.with(|rib| rib.gather_time(table(request.table), family, &request.origin));
         match family {
             Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
             Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
         }
-        Ok(pb::UpdateRoutesReply { gather_ms: if is_waited_for { 0 } else { GATHER_MS } })
+        Ok(pb::UpdateRoutesReply { gather_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
     }
 
     async fn end_of_refresh(
