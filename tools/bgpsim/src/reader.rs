@@ -137,6 +137,7 @@ impl Session {
         let (_, thrown) =
             rustix::net::recv(&self.socket, &mut waste.0[..much], RecvFlags::DONTWAIT | RecvFlags::TRUNC)?;
         self.octets_received.fetch_add(thrown as u64, Ordering::Relaxed);
+        self.is_cut.store(true, Ordering::Relaxed);
         Ok(thrown)
     }
 }
@@ -218,10 +219,13 @@ impl Listener<'_> {
         session.octets_received.fetch_add(read as u64, Ordering::Relaxed);
         let mut stream = &self.chunk[..old + read];
         let mut tally = self.ear.tallies[number].as_ref().map(held);
-        match &mut tally {
-            Some(tally) => tally.counts.octets += read as u64,
-            // The octets before may have been thrown away ([`Session::throw_away`]).
-            None => stream = from_marker(stream),
+        if let Some(tally) = &mut tally {
+            tally.counts.octets += read as u64;
+        }
+        if session.is_cut.load(Ordering::Relaxed) {
+            stream = from_marker(stream);
+            // What follows a marker shows where it ends.
+            session.is_cut.store(stream.len() <= MARKER.len(), Ordering::Relaxed);
         }
         let used = messages(stream, tally.as_deref_mut(), at)?;
         rest.clear();

@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::workload::Families;
@@ -71,6 +71,8 @@ pub struct Session {
     pub octets_sent: AtomicU64,
     /// Octets that have been read.
     pub octets_received: AtomicU64,
+    /// Octets were thrown away: what is read next may begin within a message.
+    pub is_cut: AtomicBool,
     /// Held while a part of a message may be out.
     writing: Mutex<()>,
 }
@@ -148,6 +150,7 @@ impl Session {
             prefixes_sent: AtomicU64::new(0),
             octets_sent: AtomicU64::new(0),
             octets_received: AtomicU64::new(0),
+            is_cut: AtomicBool::new(false),
             writing: Mutex::new(()),
         })
     }
