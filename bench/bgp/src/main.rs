@@ -3,6 +3,7 @@
 //! `docs/performance.md`.
 
 mod cell;
+mod cells;
 mod contender;
 mod figures;
 mod model;
@@ -16,10 +17,11 @@ use anyhow::{Context, Result, ensure};
 use bench_lab::Device;
 use bench_report::Report;
 use cell::{Sample, Stage, line};
+use cells::Cell;
 use clap::Parser;
 use contender::Contender;
 use figures::Figures;
-use results::{Cell, Results};
+use results::Results;
 use scaling::Scaling;
 use scenario::{Play, Scenario};
 use sluice_bgpsim::table::{Size, Table};
@@ -209,7 +211,7 @@ fn compare(
             if sample.seconds.is_none() {
                 gave_up.push(contender);
             }
-            results.add(Cell { scenario, contender, sample });
+            results.cells.add(Cell { scenario, contender, sample });
         }
         if let Some(threads) = aloof {
             results.speedups.measure(stage, play, threads, run);

@@ -1,6 +1,7 @@
 //! What the cells say: tables, rows, bars, plots.
 
 use crate::cell::Sample;
+use crate::cells::{Cell, Cells, Value};
 use crate::contender::Contender;
 use crate::scenario::Scenario;
 use crate::speedup::{Speedups, alone, fixed};
@@ -9,29 +10,17 @@ use bench_lab::Device;
 use bench_report::{Bar, Plot, Report, Series, median, number, table};
 use serde_json::json;
 
-/// One router, one scenario, one time.
-pub struct Cell {
-    /// Which scenario.
-    pub scenario: Scenario,
-    /// Which router.
-    pub contender: Contender,
-    /// What was measured.
-    pub sample: Sample,
-}
-
 /// All of it.
 pub struct Results {
     source: String,
     scale: f64,
     processors: Vec<usize>,
-    cells: Vec<Cell>,
+    /// What was measured with the client beside the router.
+    pub cells: Cells,
     floors: Vec<(Scenario, Sample)>,
     /// What was measured with the client out of the way.
     pub speedups: Speedups,
 }
-
-/// A value of a sample; `None` if the cell was not done.
-pub type Value = fn(&Sample) -> Option<f64>;
 
 /// What is compared, with its name in bars and its unit.
 const VALUES: [(&str, &str, Value); 3] = [
@@ -47,15 +36,10 @@ impl Results {
             source: source.to_owned(),
             scale,
             processors: processors.to_vec(),
-            cells: Vec::new(),
+            cells: Cells::default(),
             floors: Vec::new(),
             speedups: Speedups::default(),
         }
-    }
-
-    /// A cell was performed.
-    pub fn add(&mut self, cell: Cell) {
-        self.cells.push(cell);
     }
 
     /// The relay was.
@@ -63,40 +47,10 @@ impl Results {
         self.floors.push((scenario, sample));
     }
 
-    fn of(&self, scenario: Scenario, contender: Contender) -> Vec<&Sample> {
-        let cells = self.cells.iter().filter(|c| c.scenario == scenario && c.contender == contender);
-        cells.map(|c| &c.sample).collect()
-    }
-
-    /// All who took part in a scenario, or in any, in the order in which they are shown.
-    fn contenders(&self, scenario: Option<Scenario>) -> Vec<Contender> {
-        let mut all: Vec<Contender> = Vec::new();
-        for cell in self.cells.iter().filter(|c| scenario.is_none_or(|s| s == c.scenario)) {
-            if !all.contains(&cell.contender) {
-                all.push(cell.contender);
-            }
-        }
-        all.sort_by_key(|c| (order(c.device), c.threads, c.cores.is_none(), c.scheduling.is_some()));
-        all
-    }
-
-    fn scenarios(&self) -> Vec<Scenario> {
-        let mut all: Vec<Scenario> = self.cells.iter().map(|c| c.scenario).collect();
-        all.sort();
-        all.dedup();
-        all
-    }
-
-    /// The median; `None` if any run was not done.
-    pub fn middle(&self, scenario: Scenario, contender: Contender, value: Value) -> Option<f64> {
-        let all: Option<Vec<f64>> = self.of(scenario, contender).into_iter().map(value).collect();
-        all.filter(|a| !a.is_empty()).map(|a| median(&a))
-    }
-
     /// The best of the others.
     fn best_peer(&self, scenario: Scenario, value: Value) -> Option<(Contender, f64)> {
-        let peers = self.contenders(Some(scenario)).into_iter().filter(|c| c.device != Device::Sluice);
-        let values = peers.filter_map(|c| Some((c, self.middle(scenario, c, value)?)));
+        let peers = self.cells.contenders(Some(scenario)).into_iter().filter(|c| c.device != Device::Sluice);
+        let values = peers.filter_map(|c| Some((c, self.cells.middle(scenario, c, value)?)));
         values.min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -115,8 +69,8 @@ impl Results {
             "MB / leanest",
         ];
         let (mut lines, mut notes) = (Vec::new(), Vec::new());
-        for contender in self.contenders(Some(scenario)) {
-            let samples = self.of(scenario, contender);
+        for contender in self.cells.contenders(Some(scenario)) {
+            let samples = self.cells.of(scenario, contender);
             let mut line = vec![contender.name()];
             if let Some(failed) = samples.iter().find(|s| s.seconds.is_none()) {
                 line.push("not done".to_owned());
@@ -126,12 +80,13 @@ impl Results {
             }
             line.push(time(&samples));
             let [_, cpu, memory] =
-                VALUES.map(|(_, _, value)| self.middle(scenario, contender, value).unwrap_or(0.0));
+                VALUES.map(|(_, _, value)| self.cells.middle(scenario, contender, value).unwrap_or(0.0));
             let resident = median(&samples.iter().map(|s| s.resident_peak as f64 / 1e6).collect::<Vec<_>>());
             line.extend([format!("{cpu:.3}"), number(memory), number(resident)]);
             line.push(number(median(&samples.iter().map(|s| s.updates).collect::<Vec<_>>())));
             for (_, _, value) in VALUES {
-                let ratio = self.best_peer(scenario, value).zip(self.middle(scenario, contender, value));
+                let ratio =
+                    self.best_peer(scenario, value).zip(self.cells.middle(scenario, contender, value));
                 line.push(ratio.map_or(String::new(), |((_, best), own)| ratio_text(own, best)));
             }
             lines.push(line);
@@ -147,15 +102,13 @@ impl Results {
         }
         println!("{}", table(&head, &lines));
         notes.iter().for_each(|note| println!("{note}"));
-        self.speedups.show(scenario, self);
+        self.speedups.show(scenario, &self.cells);
     }
 
     /// Whether every cell was done.
     pub fn verified(&self) -> Result<()> {
-        for cell in &self.cells {
-            if cell.sample.seconds.is_none() {
-                bail!("{} {}: {}", cell.scenario.name(), cell.contender.name(), cell.sample.note);
-            }
+        if let Some(Cell { scenario, contender, sample }) = self.cells.failed() {
+            bail!("{} {}: {}", scenario.name(), contender.name(), sample.note);
         }
         self.speedups.verified()
     }
@@ -166,8 +119,8 @@ impl Results {
             "what": "how", "table": self.source, "scale": self.scale, "limit": "affinity", "processors": self.processors,
             "client": "sluice bgpsim as a library, on any processor",
         }));
-        for scenario in self.scenarios() {
-            for contender in self.contenders(Some(scenario)) {
+        for scenario in self.cells.scenarios() {
+            for contender in self.cells.contenders(Some(scenario)) {
                 report.row(self.row(scenario, contender));
             }
             let floors: Vec<&Sample> =
@@ -187,7 +140,7 @@ impl Results {
     }
 
     fn row(&self, scenario: Scenario, contender: Contender) -> serde_json::Value {
-        let samples = self.of(scenario, contender);
+        let samples = self.cells.of(scenario, contender);
         let middle =
             |value: &dyn Fn(&Sample) -> f64| median(&samples.iter().map(|s| value(s)).collect::<Vec<_>>());
         let names = samples.first().map(|s| s.processes.as_slice()).unwrap_or_default();
@@ -201,7 +154,7 @@ impl Results {
             "threads": contender.threads, "runs": samples.len(),
             "not_done": samples.iter().find(|s| s.seconds.is_none()).map(|s| s.note.clone()),
             "unit": unit(scenario),
-            "value_median": self.middle(scenario, contender, Sample::value),
+            "value_median": self.cells.middle(scenario, contender, Sample::value),
             "values": samples.iter().map(|s| s.value()).collect::<Vec<_>>(),
             "p99_ms_median": scenario.is_latency().then(|| middle(&|s| s.delays_ms.map_or(0.0, |d| d.1))),
             "cpu_s_median": middle(&|s| s.cpu_s), "peak_memory_octets_median": middle(&|s| s.peak as f64),
@@ -215,12 +168,12 @@ impl Results {
     fn bars(&self, scenario: Scenario, report: &mut Report) {
         let sluice = Contender::new(Device::Sluice);
         for (name, _, value) in VALUES {
-            let pair = self.middle(scenario, sluice, value).zip(self.best_peer(scenario, value));
+            let pair = self.cells.middle(scenario, sluice, value).zip(self.best_peer(scenario, value));
             if let Some((own, (_, best))) = pair.filter(|(_, (_, best))| *best > 0.0) {
                 report.bar(Bar::lower(&format!("bgp.{}.{name}", scenario.name()), own / best, "x", 1.0));
             }
         }
-        let several = self.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1));
+        let several = self.cells.contenders(Some(scenario)).into_iter().filter(|c| c.threads > Some(1));
         for several in several.filter(|_| !scenario.is_latency()) {
             self.speedup_beside(scenario, fixed(1), several, "threads", report);
             if several.threads == Some(self.processors.len()) {
@@ -240,7 +193,7 @@ impl Results {
         of: &str,
         report: &mut Report,
     ) {
-        let time = |contender| self.middle(scenario, contender, Sample::value);
+        let time = |contender| self.cells.middle(scenario, contender, Sample::value);
         if let (Some(one), Some(many), Some(number)) = (time(single), time(several), several.threads) {
             let scheduling = several.scheduling.map_or(String::new(), |s| format!("_{s}"));
             let name = format!("bgp.{}.speedup_{number}_{of}{scheduling}_beside_client", scenario.name());
@@ -250,11 +203,11 @@ impl Results {
 
     fn plot(&self, what: &str, value: Value) -> Plot {
         let scenarios: Vec<Scenario> =
-            self.scenarios().into_iter().filter(|s| !s.is_latency() || what != "time").collect();
-        let series = self.contenders(None).into_iter().map(|contender| {
+            self.cells.scenarios().into_iter().filter(|s| !s.is_latency() || what != "time").collect();
+        let series = self.cells.contenders(None).into_iter().map(|contender| {
             let points = scenarios.iter().enumerate();
             let points =
-                points.filter_map(|(x, s)| Some((x as f64, self.middle(*s, contender, value)?, 0.0)));
+                points.filter_map(|(x, s)| Some((x as f64, self.cells.middle(*s, contender, value)?, 0.0)));
             Series { name: contender.name(), points: points.collect() }
         });
         Plot {
@@ -265,17 +218,6 @@ impl Results {
             names: scenarios.iter().map(|s| s.name().to_owned()).collect(),
             series: series.collect(),
         }
-    }
-}
-
-const fn order(device: Device) -> usize {
-    match device {
-        Device::Sluice => 0,
-        Device::Bird => 1,
-        Device::Bird3 => 2,
-        Device::Frr => 3,
-        Device::Openbgpd => 4,
-        Device::Gobgp => 5,
     }
 }
 

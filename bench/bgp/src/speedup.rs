@@ -2,12 +2,12 @@
 //! client that works on the same processors leaves the one thread a processor of its own, and the many none.
 
 use crate::cell::{Client, Sample, Stage, line};
+use crate::cells::{Cell, Cells};
 use crate::contender::Contender;
-use crate::results::Results;
 use crate::scenario::{Play, Scenario};
 use anyhow::{Result, bail};
 use bench_lab::Device;
-use bench_report::{Bar, Report, median, table};
+use bench_report::{Bar, Report, table};
 use serde_json::json;
 
 /// What more threads should gain, and as many threads and processors.
@@ -18,9 +18,7 @@ const ROUNDS: usize = 3;
 
 /// All that was measured.
 #[derive(Default)]
-pub struct Speedups {
-    samples: Vec<(Scenario, Contender, Sample)>,
-}
+pub struct Speedups(Cells);
 
 /// Sluice with so many threads of BGP.
 pub const fn fixed(threads: usize) -> Contender {
@@ -51,45 +49,21 @@ impl Speedups {
     }
 
     fn once(&mut self, stage: &Stage<'_>, play: &Play, contender: Contender, run: usize) {
-        if self.of(play.scenario, contender).iter().any(|s| s.seconds.is_none()) {
+        if self.0.of(play.scenario, contender).iter().any(|s| s.seconds.is_none()) {
             return;
         }
         let sample = stage.perform_with(contender, play, Client::Aloof);
         println!("  run {} {:<12}, client out of the way {}", run + 1, contender.name(), line(&sample));
-        self.samples.push((play.scenario, contender, sample));
-    }
-
-    fn of(&self, scenario: Scenario, contender: Contender) -> Vec<&Sample> {
-        let all = self.samples.iter().filter(|(s, c, _)| *s == scenario && *c == contender);
-        all.map(|(_, _, sample)| sample).collect()
-    }
-
-    /// The median; `None` if any run was not done.
-    fn middle(&self, scenario: Scenario, contender: Contender, value: fn(&Sample) -> f64) -> Option<f64> {
-        let all = self.of(scenario, contender);
-        let all: Option<Vec<f64>> = all.into_iter().map(|s| s.seconds.map(|_| value(s))).collect();
-        all.filter(|a| !a.is_empty()).map(|a| median(&a))
+        self.0.add(Cell { scenario: play.scenario, contender, sample });
     }
 
     fn seconds(&self, scenario: Scenario, contender: Contender) -> Option<f64> {
-        self.middle(scenario, contender, |s| s.seconds.unwrap_or(0.0))
+        self.0.middle(scenario, contender, |s| s.seconds)
     }
 
-    /// Who took part in a scenario, the many threads last.
-    fn contenders(&self, scenario: Scenario) -> Vec<Contender> {
-        let mut all: Vec<Contender> = Vec::new();
-        for (_, contender, _) in self.samples.iter().filter(|(s, _, _)| *s == scenario) {
-            if !all.contains(contender) {
-                all.push(*contender);
-            }
-        }
-        all.sort_by_key(|c| (c.threads, c.cores.is_none()));
-        all
-    }
-
-    /// A scenario's table, with what the ordinary cells say beside it.
-    pub fn show(&self, scenario: Scenario, results: &Results) {
-        let contenders = self.contenders(scenario);
+    /// A scenario's table, with what the cells with the client beside the router say.
+    pub fn show(&self, scenario: Scenario, beside: &Cells) {
+        let contenders = self.0.contenders(Some(scenario));
         let Some(many) = contenders.last().copied() else { return };
         let head = [
             format!("{}, threads", scenario.name()),
@@ -107,29 +81,28 @@ impl Speedups {
             None => String::new(),
         };
         let row = |contender: &Contender| {
-            let middle = |value| seconds(self.middle(scenario, *contender, value));
-            let (out, beside) =
-                (|c| self.seconds(scenario, c), |c| results.middle(scenario, c, Sample::value));
+            let middle = |value| seconds(self.0.middle(scenario, *contender, value));
+            let (out, with) = (|c| self.seconds(scenario, c), |c| beside.middle(scenario, c, Sample::value));
             let (gain, gain_beside) = match *contender == many {
                 true => (String::new(), String::new()),
-                false => (times(out(*contender), out(many)), times(beside(*contender), beside(many))),
+                false => (times(out(*contender), out(many)), times(with(*contender), with(many))),
             };
-            let foreign = self.middle(scenario, *contender, |s| s.foreign_pct);
+            let foreign = self.0.middle(scenario, *contender, |s| s.seconds.map(|_| s.foreign_pct));
             vec![
                 contender.name(),
                 seconds(out(*contender)),
-                middle(|s| s.cpu_s),
-                middle(|s| s.client_cpu_s),
+                middle(|s| s.seconds.map(|_| s.cpu_s)),
+                middle(|s| s.seconds.map(|_| s.client_cpu_s)),
                 foreign.map_or(String::new(), |f| format!("{f:.0} %")),
                 gain,
-                seconds(beside(*contender)),
+                seconds(with(*contender)),
                 gain_beside,
             ]
         };
         let head: Vec<&str> = head.iter().map(String::as_str).collect();
         println!("{}", table(&head, &contenders.iter().map(row).collect::<Vec<_>>()));
         for contender in &contenders {
-            if let Some(failed) = self.of(scenario, *contender).iter().find(|s| s.seconds.is_none()) {
+            if let Some(failed) = self.0.of(scenario, *contender).iter().find(|s| s.seconds.is_none()) {
                 println!("{}, client out of the way: {}", contender.name(), failed.note);
             }
         }
@@ -137,28 +110,26 @@ impl Speedups {
 
     /// Whether everything was done.
     pub fn verified(&self) -> Result<()> {
-        match self.samples.iter().find(|(_, _, s)| s.seconds.is_none()) {
-            None => Ok(()),
-            Some((scenario, contender, sample)) => {
-                bail!("{} {}, client out of the way: {}", scenario.name(), contender.name(), sample.note)
-            }
+        if let Some(Cell { scenario, contender, sample }) = self.0.failed() {
+            bail!("{} {}, client out of the way: {}", scenario.name(), contender.name(), sample.note);
         }
+        Ok(())
     }
 
     /// Rows and bars for the report.
     pub fn tell(&self, scenario: Scenario, processors: usize, report: &mut Report) {
-        let contenders = self.contenders(scenario);
+        let contenders = self.0.contenders(Some(scenario));
         for contender in &contenders {
-            let samples = self.of(scenario, *contender);
+            let samples = self.0.of(scenario, *contender);
             report.row(json!({
                 "what": "cell with the client out of the way", "scenario": scenario.name(), "router": contender.name(),
                 "threads": contender.threads, "runs": samples.len(), "unit": "s",
                 "not_done": samples.iter().find(|s| s.seconds.is_none()).map(|s| s.note.clone()),
                 "value_median": self.seconds(scenario, *contender),
                 "values": samples.iter().map(|s| s.seconds).collect::<Vec<_>>(),
-                "cpu_s_median": self.middle(scenario, *contender, |s| s.cpu_s),
-                "client_cpu_s_median": self.middle(scenario, *contender, |s| s.client_cpu_s),
-                "foreign_cpu_pct": self.middle(scenario, *contender, |s| s.foreign_pct),
+                "cpu_s_median": self.0.middle(scenario, *contender, |s| s.seconds.map(|_| s.cpu_s)),
+                "client_cpu_s_median": self.0.middle(scenario, *contender, |s| s.seconds.map(|_| s.client_cpu_s)),
+                "foreign_cpu_pct": self.0.middle(scenario, *contender, |s| s.seconds.map(|_| s.foreign_pct)),
             }));
         }
         let Some((many, threads)) = contenders.last().and_then(|c| Some((*c, c.threads?))) else { return };
