@@ -8,7 +8,7 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use sluice_lab::Topology;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 /// A router without neighbours.
@@ -61,16 +61,16 @@ fn a_component_that_does_nothing_is_started_anew() {
     assert_eq!(log.matches("ERROR manager: process.stuck: ").count(), 2, "{log}");
 }
 
-/// Lets a process run for a tenth of the time only: less than its whole, and twice what counts as idle.
-fn slow_down(pid: u64, over: &AtomicBool) {
+/// Lets a process run for a tenth of the time only, until the other end of `over` is gone: less than its whole, and twice what counts as
+/// idle.
+fn slow_down(pid: u64, over: &Receiver<()>) {
     let process = Pid::from_raw(i32::try_from(pid).unwrap());
     let parts = [(Signal::SIGCONT, Duration::from_millis(10)), (Signal::SIGSTOP, Duration::from_millis(90))];
-    // For 75 seconds at most. The pauses are what is done to it; nothing is waited for.
+    // For 75 seconds at most.
     for (signal, while_) in parts.into_iter().cycle().take(1500) {
-        if over.load(Ordering::Relaxed) || kill(process, signal).is_err() {
+        if kill(process, signal).is_err() || over.recv_timeout(while_) != Err(RecvTimeoutError::Timeout) {
             break;
         }
-        std::thread::sleep(while_);
     }
     let _ = kill(process, Signal::SIGCONT);
 }
@@ -98,13 +98,13 @@ fn a_component_that_is_busy_is_left_alone() {
     let rounds = (1..=ROUNDS).find(|round| {
         for (text, number) in [(large.as_str(), ROUTES), (small, 1)] {
             std::fs::write(lab.lab.dir("sluice").join("config"), text).unwrap();
-            let over = AtomicBool::new(false);
+            let (slow, over) = mpsc::channel();
             std::thread::scope(|scope| {
-                scope.spawn(|| slow_down(pids[0].unwrap(), &over));
+                scope.spawn(move || slow_down(pids[0].unwrap(), &over));
                 lab.signal("-HUP", lab.pid("manager").unwrap());
                 let whole = || lab.kernel().v4 == number || is_told();
                 let whole = sluice_lab::until(Duration::from_secs(60), whole);
-                over.store(true, Ordering::Relaxed);
+                drop(slow);
                 assert!(
                     whole,
                     "never: {number} routes are in the kernel, round {round}\n{}",
