@@ -10,13 +10,16 @@ use sluice_bgp::shard::Sent;
 use sluice_bgp::speaker::Link;
 use std::cell::{Cell, RefCell};
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
+
+/// How long a closed connection may take to write its last words, if the neighbour does not read.
+const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// Waits until a task is to go to another thread. That the connection is forgotten is no reason to.
 pub async fn halted(halt: &mut watch::Receiver<bool>) {
@@ -27,13 +30,12 @@ pub async fn halted(halt: &mut watch::Receiver<bool>) {
 
 /// Whether a task is to go to another thread, without waiting.
 pub fn is_halted(halt: &watch::Receiver<bool>) -> bool {
-    // It changes once.
-    halt.has_changed().unwrap_or(false)
+    *halt.borrow()
 }
 
 /// A task that can be halted; nothing if it has ended.
 enum Task<T> {
-    Running(JoinHandle<Option<T>>),
+    Running(oneshot::Receiver<Option<T>>),
     Halted(Option<T>),
 }
 
@@ -107,19 +109,13 @@ impl Connection {
     /// The socket is there.
     pub fn start(&self, pool: &Pool, name: Name, stream: TcpStream, post: &Arc<Post>) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
-        let (way_in, way_out) = self.split(pool, stream)?;
+        let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = Outgoing::new(post.tables.len(), self.notes.clone(), Arc::clone(&self.sent));
-        outgoing.attach(way_out);
-        let reader = Reader::new(name, way_in, Arc::clone(post), Arc::clone(&self.heard));
+        outgoing.attach(Arc::clone(&socket));
+        let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.heard));
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())
-    }
-
-    /// Both ways of a connection, on the thread where it is to be.
-    fn split(&self, pool: &Pool, stream: TcpStream) -> io::Result<(OwnedReadHalf, OwnedWriteHalf)> {
-        let stream = pool.at(self.place, || TcpStream::from_std(stream.into_std()?))?;
-        Ok(stream.into_split())
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
@@ -142,12 +138,17 @@ impl Connection {
             task.abort();
         }
         if let Some(tasks) = self.tasks.take() {
-            if let Task::Running(reader) = &tasks.reader {
-                reader.abort();
-            }
+            tasks.halt_reader.send_replace(true);
             self.tasks.set(Some(tasks));
         }
         self.note(Note::Close);
+        let notes = self.notes.clone();
+        tokio::task::spawn_local(async move {
+            tokio::select! {
+                () = tokio::time::sleep(LAST_WORDS) => drop(notes.send(Note::End)),
+                () = notes.closed() => {}
+            }
+        });
     }
 
     /// Waits until the last words are written, or nobody takes them.
@@ -160,13 +161,8 @@ impl Connection {
     /// Moves the connection to another pool. The neighbour notices nothing. The error means that the connection is lost.
     pub async fn go(&self, pool: &Pool) -> io::Result<()> {
         let Some((mut reader, writer)) = self.halt().await else { return Ok(()) };
-        // Tables use the way out only with its lock held.
-        let way_out = writer.outgoing.detach().and_then(Arc::into_inner);
-        let stream = way_out.and_then(|way_out| reader.stream.reunite(way_out).ok());
-        let stream = stream.ok_or_else(|| io::Error::other("the socket is in use"))?;
-        let (way_in, way_out) = self.split(pool, stream)?;
-        reader.stream = way_in;
-        writer.outgoing.attach(way_out);
+        reader.socket = Arc::new(pool.adopt(self.place, &reader.socket)?);
+        writer.outgoing.attach(Arc::clone(&reader.socket));
         self.run(pool, reader, writer);
         Ok(())
     }
@@ -204,8 +200,7 @@ impl Connection {
     /// what waits to be written.
     pub fn halted(&self) -> Option<(OwnedFd, Vec<u8>, Vec<u8>)> {
         let mut tasks = self.tasks.take()?;
-        let reader =
-            tasks.reader.get().map(|r| (r.stream.as_ref().as_fd().try_clone_to_owned(), r.pending()));
+        let reader = tasks.reader.get().map(|r| (r.socket.descriptor(), r.pending()));
         let unsent = tasks.writer.get().map(|w| w.outgoing.unsent());
         self.tasks.set(Some(tasks));
         let (descriptor, pending) = reader?;
@@ -223,15 +218,13 @@ impl Connection {
     pub fn inherit(&self, pool: &Pool, name: Name, inherited: Inherited, post: &Arc<Post>) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let Inherited { stream, link, pending, unsent } = inherited;
-        stream.set_nonblocking(true)?;
-        let stream = pool.at(self.place, || TcpStream::from_std(stream))?;
-        let (way_in, way_out) = stream.into_split();
+        let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = Outgoing::new(post.tables.len(), self.notes.clone(), Arc::clone(&self.sent));
-        outgoing.attach(way_out);
+        outgoing.attach(Arc::clone(&socket));
         outgoing.push(unsent);
         self.note(Note::Open(link.writer, link.reading.life));
         let intake = Intake::resumed(link.reading, pending);
-        let reader = Reader::new(name, way_in, Arc::clone(post), Arc::clone(&self.heard)).with(intake);
+        let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.heard)).with(intake);
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())
@@ -241,7 +234,7 @@ impl Connection {
 /// What another process hands over of a connection.
 pub struct Inherited {
     /// The socket.
-    pub stream: std::net::TcpStream,
+    pub stream: TcpStream,
     /// What carries its routes.
     pub link: Link,
     /// What was read of a message whose end has not come.

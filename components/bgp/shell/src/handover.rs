@@ -24,7 +24,7 @@ use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::{Notify, oneshot};
-use tokio::task::{AbortHandle, JoinHandle};
+use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 /// How long tables may take to give neighbours what there is for them.
@@ -33,7 +33,7 @@ const REST: Duration = Duration::from_secs(5);
 /// A table's task.
 enum TableTask {
     Resting(Box<table::Post>),
-    Running(JoinHandle<table::Post>),
+    Running(oneshot::Receiver<table::Post>),
 }
 
 /// What is to begin when this process is registered.

@@ -8,6 +8,7 @@
 pub mod config;
 mod connection;
 mod credit;
+mod executor;
 mod ffi;
 mod handover;
 mod interfaces;
@@ -15,6 +16,7 @@ mod latest;
 mod listening;
 mod outgoing;
 mod pool;
+mod readiness;
 mod reading;
 mod rib;
 mod service;
@@ -54,6 +56,7 @@ use std::sync::Arc;
 use table::Letter;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 use tracing::{debug, info, warn};
 use writing::Note;
@@ -86,7 +89,7 @@ struct Core {
     driver: Driver<Control>,
     post: Arc<Post>,
     /// The tables' tasks, by number.
-    tables: RefCell<Vec<JoinHandle<table::Post>>>,
+    tables: RefCell<Vec<oneshot::Receiver<table::Post>>>,
     pool: RefCell<Rc<Pool>>,
     /// Threads change one time after the other.
     moving: tokio::sync::Mutex<()>,
@@ -313,7 +316,8 @@ impl BgpShell {
         let Ok(local) = stream.local_addr() else { return self.lost(address, id) };
         let endpoints = self.interfaces.borrow().endpoints(local.ip().to_canonical(), address);
         let pool = Rc::clone(&core.pool.borrow());
-        if let Err(error) = connection.start(&pool, (address, id), stream, &core.post) {
+        let started = stream.into_std().and_then(|s| connection.start(&pool, (address, id), s, &core.post));
+        if let Err(error) = started {
             debug!(%address, %error, "a connection broke at once");
             return self.lost(address, id);
         }

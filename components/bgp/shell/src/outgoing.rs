@@ -2,6 +2,7 @@
 //! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it.
 
 use crate::credit::Credit;
+use crate::readiness::Socket;
 use crate::reading::News;
 use crate::table::PIECE;
 use crate::writing::Note;
@@ -12,7 +13,6 @@ use sluice_shell::clock;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use tokio::net::tcp::OwnedWriteHalf;
 use tokio::sync::mpsc::UnboundedSender;
 
 /// Buffers that are written at once.
@@ -53,7 +53,7 @@ pub enum Left {
 /// What belongs together: a message is written whole before another begins.
 struct Stream {
     /// `None` while the connection moves, and when it is over.
-    socket: Option<Arc<OwnedWriteHalf>>,
+    socket: Option<Arc<Socket>>,
     session: Option<Joiner>,
     waiting: VecDeque<Waiting>,
     /// Octets of the first that are written.
@@ -82,17 +82,17 @@ impl Outgoing {
     }
 
     /// The socket is there, or there again.
-    pub fn attach(&self, socket: OwnedWriteHalf) {
-        self.lock().socket = Some(Arc::new(socket));
+    pub fn attach(&self, socket: Arc<Socket>) {
+        self.lock().socket = Some(socket);
     }
 
     /// Takes the socket out: nothing is written from now on.
-    pub fn detach(&self) -> Option<Arc<OwnedWriteHalf>> {
+    pub fn detach(&self) -> Option<Arc<Socket>> {
         self.lock().socket.take()
     }
 
     /// The socket.
-    pub fn socket(&self) -> Option<Arc<OwnedWriteHalf>> {
+    pub fn socket(&self) -> Option<Arc<Socket>> {
         self.lock().socket.clone()
     }
 
@@ -159,7 +159,7 @@ impl Outgoing {
         // An error is met again by the writer, who is to say that the connection is lost.
         let written = match piece.octets.is_empty() {
             true => 0,
-            false => socket.try_write(&piece.octets).unwrap_or(0),
+            false => socket.write(&piece.octets).unwrap_or(0),
         };
         if written == piece.octets.len() {
             // It is this table that has the credit: it does not wait for it.
@@ -217,7 +217,7 @@ impl Outgoing {
             *slice = IoSlice::new(&waiting.octets[from..]);
             count += 1;
         }
-        let mut left = match socket.try_write_vectored(&slices[..count]) {
+        let mut left = match socket.write_vectored(&slices[..count]) {
             Ok(taken) => taken + *written,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Blocked),
             Err(error) => return Err(error),

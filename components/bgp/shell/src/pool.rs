@@ -4,11 +4,14 @@
 //! * *dynamic*: whoever has nothing to do takes what is ready. A connection is read by one task, so that its order is kept.
 //! * One thread: everything is on the process's own, and there is no other.
 
+use crate::executor::Executor;
+use crate::readiness::Socket;
 use std::future::Future;
 use std::io;
-use tokio::runtime::{Builder, Handle, Runtime};
+use std::net::TcpStream;
+use std::sync::Arc;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, spawn_local, unconstrained};
 
 /// How tasks find their threads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -32,48 +35,31 @@ pub struct Plan {
 /// The threads.
 pub struct Pool {
     plan: Plan,
-    kind: Kind,
-}
-
-enum Kind {
-    Here(Handle),
-    Pinned(Vec<Worker>),
-    Stealing(Option<Runtime>),
-}
-
-struct Worker {
-    handle: Handle,
-    /// Dropped, it ends the thread.
-    _end: oneshot::Sender<()>,
-}
-
-impl Worker {
-    fn start(number: usize) -> io::Result<Self> {
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        let handle = runtime.handle().clone();
-        let (end, ended) = oneshot::channel::<()>();
-        std::thread::Builder::new().name(format!("bgp-{number}")).spawn(move || {
-            let _ = runtime.block_on(ended);
-        })?;
-        Ok(Worker { handle, _end: end })
-    }
+    /// One for all threads, or one each.
+    executors: Vec<Arc<Executor>>,
+    /// Who runs the tasks on the process's own thread.
+    here: Option<AbortHandle>,
 }
 
 impl Pool {
     /// Starts threads as planned. Call it on the process's own thread, in its runtime.
     pub fn start(plan: Plan) -> io::Result<Self> {
-        let kind = match plan {
-            Plan { threads: 0 | 1, .. } => Kind::Here(Handle::current()),
-            Plan { threads, scheduling: Scheduling::Peer } => {
-                Kind::Pinned((0..threads).map(Worker::start).collect::<io::Result<Vec<_>>>()?)
+        let mut pool = Pool { plan, executors: Vec::new(), here: None };
+        if plan.threads <= 1 {
+            let executor = Executor::here()?;
+            pool.here = Some(spawn_local(unconstrained(Arc::clone(&executor).drive())).abort_handle());
+            pool.executors.push(executor);
+            return Ok(pool);
+        }
+        for number in 0..plan.threads {
+            if plan.scheduling == Scheduling::Peer || number == 0 {
+                pool.executors.push(Executor::new()?);
             }
-            Plan { threads, scheduling: Scheduling::Dynamic } => {
-                let mut builder = Builder::new_multi_thread();
-                let runtime = builder.worker_threads(threads).thread_name("bgp").enable_all().build()?;
-                Kind::Stealing(Some(runtime))
+            if let Some(executor) = pool.executors.last() {
+                executor.start(format!("bgp-{number}"))?;
             }
-        };
-        Ok(Pool { plan, kind })
+        }
+        Ok(pool)
     }
 
     /// What it was started for.
@@ -81,37 +67,36 @@ impl Pool {
         self.plan
     }
 
-    fn handle(&self, place: usize) -> Handle {
-        match &self.kind {
-            Kind::Here(handle) => handle.clone(),
-            Kind::Pinned(workers) => workers[place % workers.len()].handle.clone(),
-            Kind::Stealing(runtime) => runtime.as_ref().map_or_else(Handle::current, |r| r.handle().clone()),
-        }
+    /// Where the tasks of a place are run.
+    fn executor(&self, place: usize) -> &Arc<Executor> {
+        &self.executors[place % self.executors.len()]
     }
 
-    /// Starts a task; tasks of one place share a thread, if tasks stay.
-    pub fn spawn<F>(&self, place: usize, task: F) -> JoinHandle<F::Output>
+    /// Starts a task; tasks of one place share a thread, if tasks stay. What it leaves comes to who waits for it.
+    pub fn spawn<F>(&self, place: usize, task: F) -> oneshot::Receiver<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
     {
-        self.handle(place).spawn(task)
+        self.executor(place).spawn(task)
     }
 
-    /// Lets sockets be registered for tasks of a place.
-    pub fn at<R>(&self, place: usize, act: impl FnOnce() -> R) -> R {
-        let handle = self.handle(place);
-        let _guard = handle.enter();
-        act()
+    /// A socket for tasks of a place.
+    pub fn socket(&self, place: usize, stream: TcpStream) -> io::Result<Socket> {
+        Socket::new(self.executor(place), stream)
+    }
+
+    /// The same socket for tasks of a place here.
+    pub fn adopt(&self, place: usize, socket: &Socket) -> io::Result<Socket> {
+        socket.for_tasks_of(self.executor(place))
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         // What still runs on it is of no use to anybody. Waiting for its threads would block this one.
-        if let Kind::Stealing(runtime) = &mut self.kind
-            && let Some(runtime) = runtime.take()
-        {
-            runtime.shutdown_background();
+        self.executors.iter().for_each(|executor| executor.end());
+        if let Some(here) = &self.here {
+            here.abort();
         }
     }
 }

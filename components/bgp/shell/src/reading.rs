@@ -1,7 +1,9 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
 use crate::connection::{halted, is_halted};
+use crate::executor::yield_now;
 use crate::latest::Latest;
+use crate::readiness::Socket;
 use crate::table::{Address, Routes};
 use sluice_base::Instant;
 use sluice_bgp::event::PeerEvent;
@@ -10,11 +12,10 @@ use sluice_bgp::reader::{Batches, ReaderCounters};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::table::Told;
 use sluice_shell::clock;
+use std::io;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use tokio::io::AsyncReadExt;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::{oneshot, watch};
 
@@ -67,8 +68,8 @@ struct Over;
 pub struct Reader {
     /// Whose.
     pub name: Name,
-    /// The connection's way in.
-    pub stream: OwnedReadHalf,
+    /// The connection.
+    pub socket: Arc<Socket>,
     post: Arc<Post>,
     intake: Intake,
     batches: Vec<Batches>,
@@ -78,9 +79,9 @@ pub struct Reader {
 
 impl Reader {
     /// A reader of a new connection.
-    pub fn new(name: Name, stream: OwnedReadHalf, post: Arc<Post>, heard: Arc<News<ReaderCounters>>) -> Self {
+    pub fn new(name: Name, socket: Arc<Socket>, post: Arc<Post>, heard: Arc<News<ReaderCounters>>) -> Self {
         let batches = post.tables.iter().map(|_| Batches::default()).collect();
-        Reader { name, stream, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
+        Reader { name, socket, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
     }
 
     /// The same that goes on where another one was.
@@ -100,26 +101,24 @@ impl Reader {
         while !is_halted(&halt) {
             tokio::select! {
                 biased;
-                ready = self.stream.readable() => if ready.is_err() { return self.lost() },
+                () = self.socket.readable() => {}
                 () = halted(&mut halt) => return Some(self),
             }
             // Space only as long as there is something to read: most neighbours are silent most of the time.
-            let mut buffer = Vec::with_capacity(size);
-            let read = tokio::select! {
-                biased;
-                read = self.stream.read_buf(&mut buffer) => read,
-                () = halted(&mut halt) => return Some(self),
+            let mut space = vec![0; size];
+            let read = match self.socket.read(&mut space) {
+                Ok(0) => return self.lost(),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => return self.lost(),
             };
-            if !read.is_ok_and(|read| read > 0) {
-                return self.lost();
-            }
-            size = if buffer.len() < LITTLE { LITTLE } else { PIECE };
-            if self.feed(&buffer).await.is_err() {
+            size = if read < LITTLE { LITTLE } else { PIECE };
+            if self.feed(&space[..read]).await.is_err() {
                 return None;
             }
             // A neighbour with much to say must not keep the others from being heard. One that has said it all is waited for.
-            if buffer.len() == PIECE {
-                tokio::task::yield_now().await;
+            if read == PIECE {
+                yield_now().await;
             }
         }
         Some(self)

@@ -1,6 +1,7 @@
 //! A table as a task: letters in, letters out. It shares nothing; whoever wants something of it writes to it.
 
 use crate::credit::Credit;
+use crate::executor::yield_now;
 use crate::outgoing::{Outgoing, Piece};
 use crate::reading::ToMain;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
@@ -204,7 +205,7 @@ impl Post {
             }
             // Others have their turn, unless there is nothing to do here anyway.
             if self.busy || !self.letters.is_empty() {
-                tokio::task::yield_now().await;
+                yield_now().await;
             }
         }
     }

@@ -10,13 +10,8 @@ use crate::table::Letter;
 use sluice_bgp::table::Life;
 use sluice_bgp::writer::Writer as Joiner;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::watch;
-use tokio::time::Instant;
-
-/// How long a closed connection may take to write its last words.
-const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// What a writer is told.
 pub enum Note {
@@ -30,6 +25,8 @@ pub enum Note {
     Rest,
     /// What waits is written, then the connection ends.
     Close,
+    /// It ends now.
+    End,
 }
 
 /// The writer of a connection.
@@ -40,13 +37,14 @@ pub struct Writer {
     pub outgoing: Arc<Outgoing>,
     post: Arc<Post>,
     notes: UnboundedReceiver<Note>,
-    closing: Option<Instant>,
+    is_closing: bool,
+    is_over: bool,
 }
 
 impl Writer {
     /// A writer of a new connection, whose `outgoing` sends to `notes`.
     pub fn new(name: Name, outgoing: Arc<Outgoing>, post: Arc<Post>, notes: UnboundedReceiver<Note>) -> Self {
-        Writer { name, outgoing, post, notes, closing: None }
+        Writer { name, outgoing, post, notes, is_closing: false, is_over: false }
     }
 
     /// Writes until the connection is closed, or the writer is to go to another thread.
@@ -55,11 +53,14 @@ impl Writer {
             while let Ok(note) = self.notes.try_recv() {
                 self.take(note);
             }
+            if self.is_over {
+                return None;
+            }
             let tables = &self.post.tables;
             match self.outgoing.write(|table| tables[table].write(Letter::Room)) {
                 Ok(Left::More) => continue,
                 Ok(Left::Nothing) => {
-                    if self.closing.is_some() {
+                    if self.is_closing {
                         return None;
                     }
                     let note = tokio::select! {
@@ -77,11 +78,9 @@ impl Writer {
             tokio::select! {
                 biased;
                 () = halted(&mut halt) => return Some(self),
-                writable = socket.writable() => if writable.is_err() { break },
+                () = socket.writable() => {}
                 // More of the session, or the end.
                 note = self.notes.recv() => self.take(note?),
-                // Closed by this side while the neighbour does not read: its time is up.
-                () = until(self.closing) => return None,
             }
         }
         let _ = self.post.main.send(ToMain::Lost(self.name));
@@ -116,24 +115,20 @@ impl Writer {
             }
             Note::Rest => {}
             Note::Close => {
-                self.closing = Some(Instant::now() + LAST_WORDS);
+                self.is_closing = true;
                 // The session's last word is behind what it says itself, not behind all that tables have.
                 self.outgoing.close();
             }
+            Note::End => self.is_over = true,
         }
     }
 }
 
 impl Drop for Writer {
-    /// Tables may know the way out for a while yet: the connection ends all the same.
+    /// Tables may know the way out for a while yet, and the reader may be busy: the connection ends all the same.
     fn drop(&mut self) {
-        drop(self.outgoing.detach());
-    }
-}
-
-async fn until(at: Option<Instant>) {
-    match at {
-        Some(at) => tokio::time::sleep_until(at).await,
-        None => std::future::pending().await,
+        if let Some(socket) = self.outgoing.detach() {
+            socket.end();
+        }
     }
 }

@@ -1,0 +1,323 @@
+//! Tasks on threads, and no more than readers, writers and tables need of that: between the arrival of a packet and its reading lies as
+//! little code as can be, which matters most where it was not used for a while.
+//!
+//! A thread that has nothing to do takes the task that was made ready first, or waits for sockets. What a task makes ready is
+//! run by the same thread as soon as the task waits: a reader's table, with what was read still at hand.
+
+use crate::ffi;
+use crate::readiness::{Poller, Source};
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use tokio::sync::{Notify, oneshot};
+
+/// Tasks that are run before sockets are looked at.
+const ROUND: usize = 16;
+/// Tasks that make each other ready before others have their turn.
+const CHAIN: usize = 4;
+
+/// To be run, or to be run once more.
+const WOKEN: u8 = 1;
+/// A thread runs it.
+const RUNNING: u8 = 2;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+struct Task {
+    executor: Weak<Executor>,
+    /// [`WOKEN`] and [`RUNNING`]. One that is woken and not running is in a queue; one that has ended is running for ever.
+    state: AtomicU8,
+    /// Nobody waits for this lock: it is taken by who runs the task.
+    work: Mutex<Option<Work>>,
+}
+
+impl Task {
+    /// Runs it until it waits; returns whether it wants to be run once more.
+    fn run(self: &Arc<Self>) -> bool {
+        self.state.swap(RUNNING, Ordering::AcqRel);
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(future) = &mut *work else { return false };
+        let waker = Waker::from(Arc::clone(self));
+        let mut context = Context::from_waker(&waker);
+        // Who waits for what a task leaves hears that there is nothing; the others go on.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context))) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) | Err(_) => {
+                *work = None;
+                return false;
+            }
+        }
+        drop(work);
+        if self.state.compare_exchange(RUNNING, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return false;
+        }
+        self.state.store(WOKEN, Ordering::Release);
+        true
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.fetch_or(WOKEN, Ordering::AcqRel) == 0
+            && let Some(executor) = self.executor.upgrade()
+        {
+            executor.ready(Arc::clone(self));
+        }
+    }
+}
+
+/// What is ready.
+#[derive(Default)]
+struct Queue {
+    tasks: VecDeque<Arc<Task>>,
+    /// Threads that wait for sockets, because nothing else was to be done.
+    waiting: usize,
+    /// One of them is on its way.
+    is_rung: bool,
+    is_over: bool,
+}
+
+impl Queue {
+    /// Whether the bell is to be rung for what is here.
+    fn rings(&mut self) -> bool {
+        let rings = !self.tasks.is_empty() && self.waiting > 0 && !self.is_rung;
+        self.is_rung |= rings;
+        rings
+    }
+}
+
+/// What a thread does that runs tasks.
+struct Turn {
+    executor: Arc<Executor>,
+    /// The task that was made ready first by the one that is running.
+    next: Option<Arc<Task>>,
+    /// Sockets that are waited for since.
+    to_arm: Vec<Arc<Source>>,
+}
+
+thread_local! {
+    static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
+}
+
+/// This thread's turn, if it runs tasks of this executor.
+fn with_turn<R>(executor: &Executor, act: impl FnOnce(&mut Turn) -> R) -> Option<R> {
+    TURN.with_borrow_mut(|turn| {
+        let turn = turn.as_mut().filter(|turn| std::ptr::eq(Arc::as_ptr(&turn.executor), executor))?;
+        Some(act(turn))
+    })
+}
+
+/// The tasks of some threads.
+pub struct Executor {
+    queue: Mutex<Queue>,
+    poller: Poller,
+    /// The bell of an executor on a thread that does other things too.
+    here: Option<Notify>,
+}
+
+impl Executor {
+    /// One whose tasks wait for threads.
+    pub fn new() -> io::Result<Arc<Self>> {
+        Ok(Arc::new(Executor { queue: Mutex::default(), poller: Poller::new()?, here: None }))
+    }
+
+    /// Starts a thread more for its tasks.
+    pub fn start(self: &Arc<Self>, name: String) -> io::Result<()> {
+        let executor = Arc::clone(self);
+        std::thread::Builder::new().name(name).spawn(move || executor.work())?;
+        Ok(())
+    }
+
+    /// One without threads: its tasks run where [`Executor::drive`] does.
+    pub fn here() -> io::Result<Arc<Self>> {
+        let queue = Mutex::new(Queue { waiting: 1, ..Queue::default() });
+        Ok(Arc::new(Executor { queue, poller: Poller::new()?, here: Some(Notify::new()) }))
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Where its threads wait for sockets.
+    pub fn poller(&self) -> &Poller {
+        &self.poller
+    }
+
+    /// Starts a task; what it leaves comes to who waits for it, or an error if it panicked.
+    pub fn spawn<F>(self: &Arc<Self>, work: F) -> oneshot::Receiver<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        let (end, ended) = oneshot::channel();
+        let work = Box::pin(async move {
+            // Perhaps nobody wants to know.
+            let _ = end.send(work.await);
+        });
+        let executor = Arc::downgrade(self);
+        self.ready(Arc::new(Task { executor, state: AtomicU8::new(WOKEN), work: Mutex::new(Some(work)) }));
+        ended
+    }
+
+    /// A task is to be run: next by this thread, if it is one of these and nothing else is next, or by who is free first.
+    fn ready(&self, task: Arc<Task>) {
+        let mut task = Some(task);
+        with_turn(self, |turn| {
+            if turn.next.is_none() {
+                turn.next = task.take();
+            }
+        });
+        let Some(task) = task else { return };
+        let mut queue = self.queue();
+        queue.tasks.push_back(task);
+        let rings = queue.rings();
+        drop(queue);
+        if rings {
+            self.ring();
+        }
+    }
+
+    fn ring(&self) {
+        match &self.here {
+            None => self.poller.ring(),
+            Some(here) => here.notify_one(),
+        }
+    }
+
+    /// A socket is waited for: it is asked about when this thread has run what is next.
+    pub fn arm(&self, source: &Arc<Source>) {
+        if with_turn(self, |turn| turn.to_arm.push(Arc::clone(source))).is_none() {
+            self.poller.arm(source);
+        }
+    }
+
+    /// Runs what is next on this thread, and what that makes ready.
+    fn run_next(&self) {
+        for _ in 0..CHAIN {
+            let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() else { break };
+            if task.run() {
+                // It comes behind all others. Nobody is woken for it: this thread looks for more anyway.
+                self.queue().tasks.push_back(task);
+            }
+        }
+        let Some((next, to_arm)) =
+            with_turn(self, |turn| (turn.next.take(), std::mem::take(&mut turn.to_arm)))
+        else {
+            return;
+        };
+        self.queue().tasks.extend(next);
+        for source in &to_arm {
+            self.poller.arm(source);
+        }
+        with_turn(self, |turn| turn.to_arm = cleared(to_arm));
+    }
+
+    /// Runs some of what is ready.
+    fn run_ready(&self) {
+        for _ in 0..ROUND {
+            let mut queue = self.queue();
+            let Some(task) = queue.tasks.pop_front() else { return };
+            let rings = queue.rings();
+            drop(queue);
+            if rings {
+                self.ring();
+            }
+            with_turn(self, |turn| turn.next = Some(task));
+            self.run_next();
+        }
+    }
+
+    /// What a thread does.
+    fn work(self: Arc<Self>) {
+        self.begin();
+        let mut events = Poller::events();
+        loop {
+            self.run_ready();
+            let mut queue = self.queue();
+            if queue.is_over {
+                break;
+            }
+            let patiently = queue.tasks.is_empty();
+            queue.waiting += usize::from(patiently);
+            drop(queue);
+            let count = self.poller.wait(&mut events, patiently);
+            let mut queue = self.queue();
+            queue.waiting -= usize::from(patiently);
+            // If that was for the bell, this thread rings it again where there is more to do than it does itself.
+            queue.is_rung = false;
+            drop(queue);
+            self.poller.deliver(&events[..count]);
+            self.run_next();
+        }
+        // The next one is to hear it too.
+        self.ring();
+    }
+
+    fn begin(self: &Arc<Self>) {
+        let turn = Turn { executor: Arc::clone(self), next: None, to_arm: Vec::new() };
+        TURN.set(Some(turn));
+    }
+
+    /// Runs the tasks of an executor without threads, for ever.
+    pub async fn drive(self: Arc<Self>) -> io::Result<()> {
+        let poller = ffi::watch(self.poller.descriptor()?)?;
+        let Some(bell) = &self.here else { return Ok(()) };
+        let mut events = Poller::events();
+        loop {
+            self.begin();
+            let count = self.poller.wait(&mut events, false);
+            self.queue().is_rung = false;
+            self.poller.deliver(&events[..count]);
+            self.run_next();
+            self.run_ready();
+            TURN.set(None);
+            if count > 0 || !self.queue().tasks.is_empty() {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            tokio::select! {
+                () = bell.notified() => {}
+                // What comes later makes it ready once more.
+                guard = poller.readable() => guard?.clear_ready(),
+            }
+        }
+    }
+
+    /// Ends its threads when they have run what they are running. What is left of its tasks is void.
+    pub fn end(&self) {
+        let mut queue = self.queue();
+        queue.is_over = true;
+        let tasks = std::mem::take(&mut queue.tasks);
+        drop(queue);
+        drop(tasks);
+        self.poller.forget();
+        self.ring();
+    }
+}
+
+fn cleared<T>(mut vec: Vec<T>) -> Vec<T> {
+    vec.clear();
+    vec
+}
+
+/// Lets others have their turn.
+pub async fn yield_now() {
+    let mut yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
