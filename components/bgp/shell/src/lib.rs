@@ -16,7 +16,6 @@ mod latest;
 mod listening;
 mod outgoing;
 mod pool;
-mod readiness;
 mod reading;
 mod rib;
 mod service;

@@ -2,7 +2,7 @@
 //! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it.
 
 use crate::credit::Credit;
-use crate::readiness::Socket;
+use crate::executor::Socket;
 use crate::reading::News;
 use crate::table::PIECE;
 use crate::writing::Note;

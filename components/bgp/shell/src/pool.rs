@@ -4,8 +4,7 @@
 //! * *dynamic*: whoever has nothing to do takes what is ready. A connection is read by one task, so that its order is kept.
 //! * One thread: everything is on the process's own, and there is no other.
 
-use crate::executor::Executor;
-use crate::readiness::Socket;
+use crate::executor::{Executor, Socket};
 use std::future::Future;
 use std::io;
 use std::net::TcpStream;

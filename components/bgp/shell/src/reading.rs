@@ -1,9 +1,8 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
 use crate::connection::{halted, is_halted};
-use crate::executor::yield_now;
+use crate::executor::{Socket, yield_now};
 use crate::latest::Latest;
-use crate::readiness::Socket;
 use crate::table::{Address, Routes};
 use sluice_base::Instant;
 use sluice_bgp::event::PeerEvent;

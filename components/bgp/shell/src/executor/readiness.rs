@@ -3,7 +3,7 @@
 //! A socket is asked about only while a task waits for it, and then once (`EPOLLONESHOT`): whichever thread has nothing to do
 //! is woken for it, and no other.
 
-use crate::executor::Executor;
+use super::Executor;
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -131,7 +131,12 @@ impl Poller {
 
     /// Forgets who waits for what: nobody will.
     pub fn forget(&self) {
-        drop(std::mem::take(&mut *self.sources()));
+        let sources = std::mem::take(&mut *self.sources());
+        for source in sources.into_iter().flatten() {
+            // A waker holds its task, and that the socket.
+            let waiting = std::mem::take(&mut *source.sides());
+            drop(waiting);
+        }
     }
 }
 

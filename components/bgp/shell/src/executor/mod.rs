@@ -4,77 +4,28 @@
 //! A thread that has nothing to do takes the task that was made ready first, or waits for sockets. What a task makes ready is
 //! run by the same thread as soon as the task waits: a reader's table, with what was read still at hand.
 
+mod readiness;
+mod task;
+#[cfg(test)]
+mod tests;
+
+pub use readiness::Socket;
+
 use crate::ffi;
-use crate::readiness::{Poller, Source};
+use readiness::{Poller, Source};
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::{Context, Poll, Wake, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+use task::Task;
 use tokio::sync::{Notify, oneshot};
 
 /// Tasks that are run before sockets are looked at.
 const ROUND: usize = 16;
 /// Tasks that make each other ready before others have their turn.
 const CHAIN: usize = 4;
-
-/// To be run, or to be run once more.
-const WOKEN: u8 = 1;
-/// A thread runs it.
-const RUNNING: u8 = 2;
-
-type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
-
-struct Task {
-    executor: Weak<Executor>,
-    /// [`WOKEN`] and [`RUNNING`]. One that is woken and not running is in a queue; one that has ended is running for ever.
-    state: AtomicU8,
-    /// Nobody waits for this lock: it is taken by who runs the task.
-    work: Mutex<Option<Work>>,
-}
-
-impl Task {
-    /// Runs it until it waits; returns whether it wants to be run once more.
-    fn run(self: &Arc<Self>) -> bool {
-        self.state.swap(RUNNING, Ordering::AcqRel);
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(future) = &mut *work else { return false };
-        let waker = Waker::from(Arc::clone(self));
-        let mut context = Context::from_waker(&waker);
-        // Who waits for what a task leaves hears that there is nothing; the others go on.
-        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context))) {
-            Ok(Poll::Pending) => {}
-            Ok(Poll::Ready(())) | Err(_) => {
-                *work = None;
-                return false;
-            }
-        }
-        drop(work);
-        if self.state.compare_exchange(RUNNING, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
-            return false;
-        }
-        self.state.store(WOKEN, Ordering::Release);
-        true
-    }
-}
-
-impl Wake for Task {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        if self.state.fetch_or(WOKEN, Ordering::AcqRel) == 0
-            && let Some(executor) = self.executor.upgrade()
-        {
-            executor.ready(Arc::clone(self));
-        }
-    }
-}
 
 /// What is ready.
 #[derive(Default)]
@@ -159,12 +110,11 @@ impl Executor {
         F: Future<Output: Send> + Send + 'static,
     {
         let (end, ended) = oneshot::channel();
-        let work = Box::pin(async move {
+        let work = async move {
             // Perhaps nobody wants to know.
             let _ = end.send(work.await);
-        });
-        let executor = Arc::downgrade(self);
-        self.ready(Arc::new(Task { executor, state: AtomicU8::new(WOKEN), work: Mutex::new(Some(work)) }));
+        };
+        self.ready(Task::new(Arc::downgrade(self), work));
         ended
     }
 

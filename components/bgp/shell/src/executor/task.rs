@@ -1,0 +1,69 @@
+//! A task: a future, and whether it is to be run.
+
+use super::Executor;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// To be run, or to be run once more.
+const WOKEN: u8 = 1;
+/// A thread runs it.
+const RUNNING: u8 = 2;
+
+type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// A task of an executor.
+pub struct Task {
+    executor: Weak<Executor>,
+    /// [`WOKEN`] and [`RUNNING`]. One that is woken and not running is in a queue; one that has ended is running for ever.
+    state: AtomicU8,
+    /// Nobody waits for this lock: it is taken by who runs the task.
+    work: Mutex<Option<Work>>,
+}
+
+impl Task {
+    /// A task that is to be run: it is in no queue yet.
+    pub fn new(executor: Weak<Executor>, work: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
+        Arc::new(Task { executor, state: AtomicU8::new(WOKEN), work: Mutex::new(Some(Box::pin(work))) })
+    }
+
+    /// Runs it until it waits; returns whether it wants to be run once more.
+    pub fn run(self: &Arc<Self>) -> bool {
+        self.state.swap(RUNNING, Ordering::AcqRel);
+        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(future) = &mut *work else { return false };
+        let waker = Waker::from(Arc::clone(self));
+        let mut context = Context::from_waker(&waker);
+        // Who waits for what a task leaves hears that there is nothing; the others go on.
+        match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(&mut context))) {
+            Ok(Poll::Pending) => {}
+            Ok(Poll::Ready(())) | Err(_) => {
+                *work = None;
+                return false;
+            }
+        }
+        drop(work);
+        if self.state.compare_exchange(RUNNING, 0, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+            return false;
+        }
+        self.state.store(WOKEN, Ordering::Release);
+        true
+    }
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.state.fetch_or(WOKEN, Ordering::AcqRel) == 0
+            && let Some(executor) = self.executor.upgrade()
+        {
+            executor.ready(Arc::clone(self));
+        }
+    }
+}
