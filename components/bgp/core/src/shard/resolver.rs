@@ -7,6 +7,7 @@
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
+use core::ops::Range;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::prefix::Prefix;
@@ -51,8 +52,8 @@ struct Hop {
     log: Vec<u32>,
     /// Paths through it.
     paths: u32,
-    /// Entries of the log before this were decided again since the last change; `None` when all were.
-    redecide: Option<(usize, Provenance)>,
+    /// Entries of the log that have yet to be decided by the last change; those behind them came later and were.
+    redecide: Option<(Range<usize>, Provenance)>,
     /// It is listed in [`Resolver::bloated`].
     is_listed: bool,
 }
@@ -238,7 +239,7 @@ impl<P: Prefix> Resolver<P> {
             {
                 hop.resolution = resolution;
                 let is_listed = hop.redecide.is_some();
-                hop.redecide = Some((0, provenance));
+                hop.redecide = Some((0..hop.log.len(), provenance));
                 if !is_listed {
                     self.redeciding.push_back(id);
                 }
@@ -309,11 +310,11 @@ impl<P: Prefix> Resolver<P> {
     pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
         while let Some(id) = self.redeciding.front().copied() {
             if let Some(hop) = self.hop_mut(id)
-                && let Some((from, provenance)) = hop.redecide
+                && let Some((left, provenance)) = hop.redecide.take()
             {
-                let to = (from + limit).min(hop.log.len());
-                entries.extend_from_slice(&hop.log[from..to]);
-                hop.redecide = (to < hop.log.len()).then_some((to, provenance));
+                let to = (left.start + limit).min(left.end);
+                entries.extend_from_slice(&hop.log[left.start..to]);
+                hop.redecide = (to < left.end).then_some((to..left.end, provenance));
                 if !entries.is_empty() {
                     return Some(provenance);
                 }
@@ -394,6 +395,21 @@ mod tests {
         assert_eq!(entries, [7]);
         entries.clear();
         assert_eq!((resolver.slice(10, &mut entries), entries.len()), (None, 0));
+    }
+
+    #[test]
+    fn what_came_after_an_answer_is_not_decided_again_for_it() {
+        let (mut resolver, mut out) = (Resolver::<Ipv4Prefix>::default(), Outbox::new());
+        let id = resolver.acquire(next_hop(1), &mut out);
+        (0..5).for_each(|entry| resolver.add_path(id, entry));
+        resolver.answer(&unreachable(), BEHIND, &mut out);
+        let mut entries = Vec::new();
+        assert_eq!(resolver.slice(3, &mut entries), Some(BEHIND));
+        (5..9).for_each(|entry| resolver.add_path(id, entry));
+        assert_eq!(resolver.slice(3, &mut entries), Some(BEHIND));
+        assert_eq!(resolver.slice(3, &mut entries), None);
+        assert_eq!(entries, [0, 1, 2, 3, 4]);
+        assert!(resolver.is_settled());
     }
 
     #[test]
