@@ -20,7 +20,7 @@ use tokio::sync::{oneshot, watch};
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
-/// Octets that are read at a time of a neighbour who has said less the last time: space for so little costs next to nothing.
+/// Octets that are read at a time of a neighbour who has said less the last time: space for so little is always there.
 const LITTLE: usize = 1024;
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
@@ -95,7 +95,7 @@ impl Reader {
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
     pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
-        let mut size = LITTLE;
+        let (mut little, mut is_busy) = ([0; LITTLE], false);
         // Who has much to say does not keep the reader from going.
         while !is_halted(&halt) {
             tokio::select! {
@@ -103,15 +103,16 @@ impl Reader {
                 () = self.socket.readable() => {}
                 () = halted(&mut halt) => return Some(self),
             }
-            // Space only as long as there is something to read: most neighbours are silent most of the time.
-            let mut space = vec![0; size];
-            let read = match self.socket.read(&mut space) {
+            // Much space only as long as there is much to read: most neighbours are silent most of the time.
+            let mut much = vec![0; if is_busy { PIECE } else { 0 }];
+            let space = if is_busy { &mut much[..] } else { &mut little[..] };
+            let read = match self.socket.read(space) {
                 Ok(0) => return self.lost(),
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(_) => return self.lost(),
             };
-            size = if read < LITTLE { LITTLE } else { PIECE };
+            is_busy = read >= LITTLE;
             if self.feed(&space[..read]).await.is_err() {
                 return None;
             }
@@ -155,6 +156,8 @@ impl Reader {
             self.trace();
         }
         self.hand_over().await;
+        // What was read is at hand; counting it can wait.
+        self.socket.run_made_ready();
         if let Some(counters) = self.intake.news() {
             self.heard.change(|heard| *heard = Some((clock::now(), counters)));
         }

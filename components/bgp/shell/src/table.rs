@@ -89,7 +89,13 @@ impl Address {
 
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
     pub async fn hand_over(&self, peer: PeerIndex, life: Life, batches: &mut Batches) {
-        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
+        let permit = match Arc::clone(&self.room).try_acquire_owned() {
+            Ok(permit) => permit,
+            Err(_) => match Arc::clone(&self.room).acquire_owned().await {
+                Ok(permit) => permit,
+                Err(_) => return,
+            },
+        };
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         self.write(Letter::Read(peer, life, std::mem::replace(batches, spare), permit));
     }

@@ -154,10 +154,7 @@ impl Executor {
     fn run_next(&self) {
         for _ in 0..CHAIN {
             let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() else { break };
-            if task.run() {
-                // It comes behind all others. Nobody is woken for it: this thread looks for more anyway.
-                self.queue().tasks.push_back(task);
-            }
+            self.run(task);
         }
         let Some((next, to_arm)) =
             with_turn(self, |turn| (turn.next.take(), std::mem::take(&mut turn.to_arm)))
@@ -169,6 +166,21 @@ impl Executor {
             self.poller.arm(source);
         }
         with_turn(self, |turn| turn.to_arm = cleared(to_arm));
+    }
+
+    /// Runs what the running task has made ready, before that goes on.
+    pub fn run_made_ready(&self) {
+        if let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() {
+            self.run(task);
+        }
+    }
+
+    /// Runs a task; if it is to be run once more it comes behind all others. Nobody is woken for it: this thread looks for more
+    /// anyway.
+    fn run(&self, task: Arc<Task>) {
+        if task.run() {
+            self.queue().tasks.push_back(task);
+        }
     }
 
     /// Runs some of what is ready.
@@ -200,13 +212,13 @@ impl Executor {
             queue.waiting += usize::from(patiently);
             drop(queue);
             let count = self.poller.wait(&mut events, patiently);
-            let mut queue = self.queue();
-            queue.waiting -= usize::from(patiently);
-            // If that was for the bell, this thread rings it again where there is more to do than it does itself.
-            queue.is_rung = false;
-            drop(queue);
             self.poller.deliver(&events[..count]);
             self.run_next();
+            // Not before what was heard of: the bell may be rung for a thread too many, and a packet does not wait for that.
+            let mut queue = self.queue();
+            queue.waiting -= usize::from(patiently);
+            // If this thread came for the bell, it rings it again where there is more to do than it does itself.
+            queue.is_rung = false;
         }
         // The next one is to hear it too.
         self.ring();

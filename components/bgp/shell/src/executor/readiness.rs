@@ -248,6 +248,11 @@ impl Socket {
         (&self.source.stream).write_vectored(slices)
     }
 
+    /// Runs what the running task has made ready, before that goes on.
+    pub fn run_made_ready(&self) {
+        self.executor.run_made_ready();
+    }
+
     /// Tells the other side that nothing more comes.
     pub fn end(&self) {
         // It may be gone.
