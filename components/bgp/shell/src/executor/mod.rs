@@ -212,7 +212,10 @@ impl Executor {
             queue.waiting += usize::from(patiently);
             drop(queue);
             let count = self.poller.wait(&mut events, patiently);
-            self.poller.deliver(&events[..count]);
+            if self.poller.deliver(&events[..count]) && count > 1 && self.queue().waiting > 1 {
+                // This thread has sockets to look at first, another one has nothing.
+                self.ring();
+            }
             self.run_next();
             // Not before what was heard of: the bell may be rung for a thread too many, and a packet does not wait for that.
             let mut queue = self.queue();

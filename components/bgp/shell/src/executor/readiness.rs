@@ -67,14 +67,20 @@ impl Poller {
         self.epoll.wait(events, timeout).unwrap_or(0)
     }
 
-    /// Wakes the tasks that wait for this.
-    pub fn deliver(&self, events: &[EpollEvent]) {
-        for event in events.iter().filter(|e| e.data() != BELL) {
+    /// Wakes the tasks that wait for this; returns whether the bell was rung.
+    pub fn deliver(&self, events: &[EpollEvent]) -> bool {
+        let mut is_rung = false;
+        for event in events {
+            if event.data() == BELL {
+                is_rung = true;
+                continue;
+            }
             let source = usize::try_from(event.data()).ok().and_then(|n| self.sources().get(n)?.clone());
             if let Some(source) = source {
                 self.happened(&source, event.events());
             }
         }
+        is_rung
     }
 
     fn happened(&self, source: &Source, what: EpollFlags) {
