@@ -141,6 +141,8 @@ pub struct Post {
     main: UnboundedSender<ToMain>,
     /// The ways out to neighbours whose sessions are up.
     writers: BTreeMap<PeerIndex, Arc<Outgoing>>,
+    /// The neighbour that is told first when there is something to tell.
+    first: PeerIndex,
     /// Space for the next piece.
     space: Vec<u8>,
     settling: Vec<oneshot::Sender<()>>,
@@ -168,6 +170,7 @@ impl Post {
             address: address.clone(),
             main,
             writers: BTreeMap::new(),
+            first: PeerIndex::LOCAL,
             space: Vec::new(),
             settling: Vec::new(),
             busy: false,
@@ -243,11 +246,12 @@ impl Post {
         }
     }
 
-    /// Gives neighbours their octets.
+    /// Gives neighbours their octets. They take turns at being the first, so that none is always the last to hear.
     fn tell_neighbors(&mut self) {
         let (table, number) = (&mut self.table, self.number);
         let mut own_writes = OWN_WRITES;
-        for (peer, outgoing) in &self.writers {
+        let mut told = None;
+        for (peer, outgoing) in self.writers.range(self.first..).chain(self.writers.range(..self.first)) {
             // Once more after a piece: what is left is waited for only if it is asked for.
             while table.has_output(*peer) {
                 let Some(space) = outgoing.take_credit(number) else { break };
@@ -267,7 +271,11 @@ impl Post {
                 }
                 self.space = outgoing.send(piece, own_writes > 0);
                 own_writes = own_writes.saturating_sub(1);
+                told.get_or_insert(*peer);
             }
+        }
+        if let Some(PeerIndex(told)) = told {
+            self.first = PeerIndex(told.wrapping_add(1));
         }
     }
 

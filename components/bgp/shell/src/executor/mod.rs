@@ -212,7 +212,8 @@ impl Executor {
             queue.waiting += usize::from(patiently);
             drop(queue);
             let count = self.poller.wait(&mut events, patiently);
-            if self.poller.deliver(&events[..count]) && count > 1 && self.queue().waiting > 1 {
+            let is_rung = self.poller.deliver(&events[..count]);
+            if is_rung && count > 1 && self.queue().waiting > usize::from(patiently) {
                 // This thread has sockets to look at first, another one has nothing.
                 self.ring();
             }
