@@ -231,6 +231,8 @@ impl<P: Unicast> Core<P> {
 #[derive(Debug, Default)]
 struct Deletion {
     next: u32,
+    /// A path may be stale.
+    is_on: bool,
 }
 
 /// A shard.
@@ -285,6 +287,7 @@ impl<P: Unicast> Shard<P> {
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.generation = peer.generation.wrapping_add(1);
             peer.stale = peer.paths;
+            self.deletion.is_on = true;
         }
     }
 
@@ -375,6 +378,12 @@ impl<P: Unicast> Shard<P> {
         self.core.resolver.is_settled()
     }
 
+    /// Whether there is background work.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.deletion.is_on || self.core.resolver.has_work()
+    }
+
     /// Background work: entries whose next hop changed are decided again, stale paths are deleted.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
         let limit = budget.0.max(1) as usize;
@@ -394,6 +403,7 @@ impl<P: Unicast> Shard<P> {
             self.squeeze();
             return Progress::More;
         }
+        self.deletion.is_on = false;
         self.squeeze_log();
         Progress::Done
     }
@@ -415,7 +425,7 @@ impl<P: Unicast> Shard<P> {
         }
     }
 
-    /// Drops what all readers of the queue have passed, and what is stale when there is too much of it.
+    /// Drops what is stale in the queue when there is too much of it.
     fn squeeze(&mut self) {
         let rib = &mut self.rib.branch.cursor;
         let Core { queue, entries, .. } = &mut self.core;
@@ -425,7 +435,15 @@ impl<P: Unicast> Shard<P> {
         }
     }
 
+    /// Drops what all readers of the queue have passed. The RIB is mostly the last.
+    #[inline]
     fn trim(&mut self) {
+        if self.rib.branch.cursor > self.core.queue.start() {
+            self.trim_passed();
+        }
+    }
+
+    fn trim_passed(&mut self) {
         let passed = self.groups.cursors().map(|c| *c).chain([self.rib.branch.cursor]).min();
         let place = passed.unwrap_or(self.core.queue.end());
         self.slice.clear();
