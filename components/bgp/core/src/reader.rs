@@ -5,7 +5,7 @@
 //! that is used again.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
-use crate::batch::{Batch, Change, Mark};
+use crate::batch::{Batch, Change};
 use crate::table::{Sharded, Spread};
 use crate::wire::multiprotocol::NextHop;
 use crate::wire::notification::{code, update as subcode};
@@ -50,13 +50,14 @@ impl Batches {
         (self.ipv4.changes().len(), self.ipv6.changes().len())
     }
 
-    fn mark(&self) -> (Mark, Mark) {
-        (self.ipv4.mark(), self.ipv6.mark())
+    fn end_event(&mut self, provenance: Provenance) {
+        self.ipv4.end_event(provenance);
+        self.ipv6.end_event(provenance);
     }
 
-    fn rewind(&mut self, (ipv4, ipv6): (Mark, Mark)) {
-        self.ipv4.rewind(ipv4);
-        self.ipv6.rewind(ipv6);
+    fn drop_event(&mut self) {
+        self.ipv4.drop_event();
+        self.ipv6.drop_event();
     }
 }
 
@@ -116,17 +117,23 @@ impl Framer {
         if core::mem::take(&mut self.taken) {
             self.pending.clear();
         }
-        if self.pending.is_empty() {
-            match header::frame(input)? {
-                Some(frame) => {
-                    *input = &input[frame.len()..];
-                    return Ok(Some(frame));
-                }
-                None => self.pending.extend_from_slice(input),
-            }
-            *input = &[];
-            return Ok(None);
+        if !self.pending.is_empty() {
+            return self.join(input);
         }
+        let frame = header::frame(input)?;
+        match &frame {
+            Some(frame) => *input = &input[frame.len()..],
+            None => {
+                self.pending.extend_from_slice(input);
+                *input = &[];
+            }
+        }
+        Ok(frame)
+    }
+
+    /// The next message, whose beginning was kept.
+    #[inline(never)]
+    fn join<'s>(&'s mut self, input: &mut &[u8]) -> Result<Option<Frame<'s>>, HeaderError> {
         self.fill(HEADER_LEN, input);
         // A whole header tells the message's length; `frame` checks that it is in range.
         if header::frame(&self.pending)?.is_none() && self.pending.len() >= HEADER_LEN {
@@ -154,8 +161,6 @@ pub struct Reader {
     scratch: Vec<u8>,
     /// The number in each table's batch of the attributes of the UPDATE at hand.
     sets: SmallVec<[Option<u32>; 1]>,
-    /// How full the batches were before the UPDATE at hand.
-    marks: Vec<(Mark, Mark)>,
     /// What was read so far.
     pub counters: ReaderCounters,
 }
@@ -167,8 +172,7 @@ impl Reader {
             rules,
             spread,
             scratch: Vec::new(),
-            sets: SmallVec::new(),
-            marks: Vec::new(),
+            sets: SmallVec::from_elem(None, spread.tables()),
             counters: ReaderCounters::default(),
         }
     }
@@ -198,17 +202,12 @@ impl Reader {
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
         self.counters.loops += u64::from(verdict == Verdict::Loop);
         self.counters.leaks += u64::from(verdict == Verdict::Leak);
-        self.marks.clear();
-        self.marks.extend(batches.iter().map(Batches::mark));
         let accepted = (verdict == Verdict::Accept).then_some(&scan);
         if let Err(error) = self.routes(&update, &scan, accepted, batches) {
-            batches.iter_mut().zip(&self.marks).for_each(|(batches, mark)| batches.rewind(*mark));
+            batches.iter_mut().for_each(Batches::drop_event);
             return Err(network_error(error));
         }
-        for batches in batches {
-            batches.ipv4.end_event(provenance);
-            batches.ipv6.end_event(provenance);
-        }
+        batches.iter_mut().for_each(|batches| batches.end_event(provenance));
         Ok(Remarks {
             end_of_rib: end_of_rib(&update, &scan),
             malformed: scan.error.map(|(_, error)| (error, withdraw)),
@@ -223,8 +222,10 @@ impl Reader {
         accepted: Option<&Scan<'_>>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
-        self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
+        if !update.withdrawn.is_empty() {
+            let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
+            self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
+        }
         if let Some(unreach) = scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST) {
             let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
             let families = self.rules.families;
@@ -281,9 +282,7 @@ impl Reader {
         good: Option<(&Scan<'_>, NextHop)>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        let mut sets = core::mem::take(&mut self.sets);
-        sets.clear();
-        sets.resize(batches.len(), None);
+        self.sets.fill(None);
         for prefix in nlri {
             let prefix = prefix?;
             if !wanted {
@@ -296,40 +295,37 @@ impl Reader {
             self.counters.announced += 1;
             let table = self.spread.table(prefix);
             let set = match good {
-                Some((scan, hop)) => match sets[table] {
+                Some((scan, hop)) => match self.sets[table] {
                     Some(set) => set,
-                    None => {
-                        let set = self.set::<P>(scan, hop, table, &sets, batches);
-                        sets[table] = Some(set);
-                        set
-                    }
+                    None => self.add_set::<P>(scan, hop, table, batches),
                 },
                 None => Change::<P>::WITHDRAWN,
             };
             P::batch_mut(&mut batches[table]).push(prefix, set);
         }
-        self.sets = sets;
         Ok(())
     }
 
     /// Puts the attributes into the batch of a table: made anew for the first one, copied for the others.
-    fn set<P: Sharded>(
+    fn add_set<P: Sharded>(
         &mut self,
         scan: &Scan<'_>,
         hop: NextHop,
         table: usize,
-        sets: &[Option<u32>],
         batches: &mut [Batches],
     ) -> u32 {
-        let made = sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)));
-        if let Some((other, set)) = made
+        let made = self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)));
+        let set = if let Some((other, set)) = made
             && let Ok([to, from]) = batches.get_disjoint_mut([table, other])
         {
-            return P::batch_mut(to).copy_set(P::batch(from), set);
-        }
-        let (rules, scratch) = (&self.rules, &mut self.scratch);
-        P::batch_mut(&mut batches[table])
-            .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
+            P::batch_mut(to).copy_set(P::batch(from), set)
+        } else {
+            let (rules, scratch) = (&self.rules, &mut self.scratch);
+            P::batch_mut(&mut batches[table])
+                .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
+        };
+        self.sets[table] = Some(set);
+        set
     }
 }
 
