@@ -26,6 +26,16 @@ impl Source {
         Source(peer.0 + 1)
     }
 
+    /// The two octets.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// What [`Source::bits`] gave.
+    pub const fn from_bits(bits: u16) -> Self {
+        Source(bits)
+    }
+
     /// The peer; `None` if nothing was told.
     pub fn peer(self) -> Option<PeerIndex> {
         self.0.checked_sub(1).map(PeerIndex)
