@@ -7,11 +7,11 @@
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
 use crate::batch::{Batch, Change};
 use crate::table::{Sharded, Spread};
-use crate::wire::multiprotocol::NextHop;
+use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::notification::{code, update as subcode};
 use crate::wire::{
-    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Update, WireError,
-    header,
+    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, SAFI_UNICAST, Update,
+    WireError, header,
 };
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -187,22 +187,21 @@ impl Reader {
     ) -> Result<Remarks, Notification> {
         self.counters.updates += 1;
         self.counters.octets += (HEADER_LEN + body.len()) as u64;
-        let update =
-            Update::decode(body).map_err(|_| Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST))?;
+        let Ok(update) = Update::decode(body) else {
+            return Err(Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST));
+        };
         if update.is_empty() {
             return Ok(Remarks { end_of_rib: Some(Family::Ipv4), malformed: None });
         }
-        let scan = Scan::new(&update, &self.rules);
+        let mut scan = Scan::default();
+        scan.fill(&update, &self.rules);
         let verdict = scan.verdict(&update);
-        if let Verdict::Reset(notification) = verdict {
-            return Err(notification);
+        let (accepted, withdraw) = (verdict == Verdict::Accept, verdict == Verdict::Withdraw);
+        if !accepted {
+            self.object(verdict)?;
         }
-        let withdraw = verdict == Verdict::Withdraw;
-        self.counters.treated_as_withdraw += u64::from(withdraw);
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
-        self.counters.loops += u64::from(verdict == Verdict::Loop);
-        self.counters.leaks += u64::from(verdict == Verdict::Leak);
-        let accepted = (verdict == Verdict::Accept).then_some(&scan);
+        let accepted = accepted.then_some(&scan);
         if let Err(error) = self.routes(&update, &scan, accepted, batches) {
             batches.iter_mut().for_each(Batches::drop_event);
             return Err(network_error(error));
@@ -212,6 +211,19 @@ impl Reader {
             end_of_rib: end_of_rib(&update, &scan),
             malformed: scan.error.map(|(_, error)| (error, withdraw)),
         })
+    }
+
+    /// Counts an UPDATE whose routes are not good; fails if the session must end.
+    #[cold]
+    fn object(&mut self, verdict: Verdict) -> Result<(), Notification> {
+        match verdict {
+            Verdict::Accept => {}
+            Verdict::Loop => self.counters.loops += 1,
+            Verdict::Leak => self.counters.leaks += 1,
+            Verdict::Withdraw => self.counters.treated_as_withdraw += 1,
+            Verdict::Reset(notification) => return Err(notification),
+        }
+        Ok(())
     }
 
     /// All prefixes of an UPDATE; `accepted` is the scan if the announced ones are good.
@@ -226,14 +238,8 @@ impl Reader {
             let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
             self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
         }
-        if let Some(unreach) = scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST) {
-            let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
-            let families = self.rules.families;
-            match unreach.afi {
-                AFI_IPV4 => self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, batches)?,
-                AFI_IPV6 => self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, batches)?,
-                _ => {}
-            }
+        if let Some(unreach) = &scan.mp_unreach {
+            self.mp_unreach(unreach, batches)?;
         }
         if !update.nlri.is_empty() {
             let hop = scan.next_hop.map(|a| NextHop::new(a.into()));
@@ -241,23 +247,44 @@ impl Reader {
             let wanted = self.rules.families.ipv4;
             self.announce(nlri, wanted, accepted.zip(hop), batches)?;
         }
-        if let Some((reach, Some(hop))) = scan.mp_reach {
-            let (field, offset) = (reach.nlri, reach.nlri_offset);
-            let good = accepted.map(|scan| (scan, hop));
-            let families = self.rules.families;
-            match reach.afi {
-                AFI_IPV4 => {
-                    self.announce(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, good, batches)?
-                }
-                AFI_IPV6 => {
-                    self.announce(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, good, batches)?
-                }
-                _ => {}
-            }
+        if let Some((reach, Some(hop))) = &scan.mp_reach {
+            self.mp_reach(reach, accepted.map(|scan| (scan, *hop)), batches)?;
         }
         Ok(())
     }
 
+    #[inline(never)]
+    fn mp_unreach(&mut self, unreach: &MpUnreach<'_>, batches: &mut [Batches]) -> Result<(), WireError> {
+        let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
+        let families = self.rules.families;
+        match (unreach.afi, unreach.safi) {
+            (AFI_IPV4, SAFI_UNICAST) => {
+                self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, batches)
+            }
+            (AFI_IPV6, SAFI_UNICAST) => {
+                self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, batches)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn mp_reach(
+        &mut self,
+        reach: &MpReach<'_>,
+        good: Option<(&Scan<'_>, NextHop)>,
+        batches: &mut [Batches],
+    ) -> Result<(), WireError> {
+        let (field, offset) = (reach.nlri, reach.nlri_offset);
+        let families = self.rules.families;
+        match reach.afi {
+            AFI_IPV4 => self.announce(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, good, batches),
+            AFI_IPV6 => self.announce(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, good, batches),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
     fn withdraw<P: Sharded>(
         &mut self,
         nlri: Nlri<'_, P>,
@@ -314,25 +341,29 @@ impl Reader {
         table: usize,
         batches: &mut [Batches],
     ) -> u32 {
-        let made = self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)));
-        let set = if let Some((other, set)) = made
-            && let Ok([to, from]) = batches.get_disjoint_mut([table, other])
-        {
-            P::batch_mut(to).copy_set(P::batch(from), set)
-        } else {
-            let (rules, scratch) = (&self.rules, &mut self.scratch);
+        let copy = if batches.len() > 1 { self.copy_set::<P>(table, batches) } else { None };
+        let (rules, scratch) = (&self.rules, &mut self.scratch);
+        let set = copy.unwrap_or_else(|| {
             P::batch_mut(&mut batches[table])
                 .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
-        };
+        });
         self.sets[table] = Some(set);
         set
+    }
+
+    #[inline(never)]
+    fn copy_set<P: Sharded>(&self, table: usize, batches: &mut [Batches]) -> Option<u32> {
+        let (other, set) =
+            self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)))?;
+        let [to, from] = batches.get_disjoint_mut([table, other]).ok()?;
+        Some(P::batch_mut(to).copy_set(P::batch(from), set))
     }
 }
 
 /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
 fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<Family> {
     let unreach =
-        scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST && u.withdrawn.is_empty())?;
+        scan.mp_unreach.filter(|u| u.safi == SAFI_UNICAST && u.withdrawn.is_empty())?;
     let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
     match unreach.afi {
         AFI_IPV4 if alone => Some(Family::Ipv4),

@@ -249,6 +249,7 @@ impl Packer {
     }
 }
 
+#[inline(never)]
 fn withdraw<P: Unicast>(draft: &mut Block, run: &mut Run<'_, P>) {
     while !run.order.is_empty() {
         let start = draft.octets.len();
