@@ -65,6 +65,7 @@ impl<P: Copy> Batch<P> {
     pub const FULL: usize = 4096;
 
     /// Adds an attribute set that the next changes refer to; its octets are those that `write` appends.
+    #[inline]
     pub fn add_set(
         &mut self,
         seed: HashSeed,
@@ -142,5 +143,23 @@ impl<P: Copy> Batch<P> {
         self.arena.clear();
         self.changes.clear();
         self.events.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_update_leaves_the_good_ones() {
+        let mut batch = Batch::default();
+        let good = Change { prefix: 1, set: Change::<u8>::WITHDRAWN };
+        batch.drop_event();
+        batch.push(good.prefix, good.set);
+        batch.end_event(Provenance::NONE);
+        batch.push(2, good.set);
+        batch.drop_event();
+        batch.end_event(Provenance::NONE);
+        assert_eq!((batch.changes(), batch.events()), (&[good][..], &[(1, Provenance::NONE)][..]));
     }
 }

@@ -113,6 +113,7 @@ impl Framer {
 
     /// The next message of what was kept and `input`, from which the message is taken; `None` when all of `input` is taken
     /// and the next message is not complete. After an error the stream is of no more use.
+    #[inline]
     pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Option<Frame<'s>>, HeaderError> {
         if core::mem::take(&mut self.taken) {
             self.pending.clear();
@@ -353,8 +354,7 @@ impl Reader {
 
     #[inline(never)]
     fn copy_set<P: Sharded>(&self, table: usize, batches: &mut [Batches]) -> Option<u32> {
-        let (other, set) =
-            self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)))?;
+        let (other, set) = self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)))?;
         let [to, from] = batches.get_disjoint_mut([table, other]).ok()?;
         Some(P::batch_mut(to).copy_set(P::batch(from), set))
     }
@@ -362,8 +362,7 @@ impl Reader {
 
 /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
 fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<Family> {
-    let unreach =
-        scan.mp_unreach.filter(|u| u.safi == SAFI_UNICAST && u.withdrawn.is_empty())?;
+    let unreach = scan.mp_unreach.filter(|u| u.safi == SAFI_UNICAST && u.withdrawn.is_empty())?;
     let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
     match unreach.afi {
         AFI_IPV4 if alone => Some(Family::Ipv4),

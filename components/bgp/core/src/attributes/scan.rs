@@ -155,6 +155,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The same for an empty scan, which is not moved: it is large.
+    #[inline(always)]
     pub fn fill(&mut self, update: &Update<'a>, rules: &ReceiveRules) {
         for attribute in Attributes::new(update.attributes, update.attributes_offset) {
             match attribute {
@@ -258,7 +259,16 @@ impl<'a> Scan<'a> {
     }
 
     /// Keeps the order by code; nearly all senders keep it too.
+    #[inline]
     fn store(&mut self, attribute: RawAttribute<'a>) {
+        match self.stored.last() {
+            Some(last) if last.code > attribute.code => self.store_before(attribute),
+            _ => self.stored.push(attribute),
+        }
+    }
+
+    #[cold]
+    fn store_before(&mut self, attribute: RawAttribute<'a>) {
         let at = self.stored.iter().rposition(|a| a.code < attribute.code).map_or(0, |i| i + 1);
         self.stored.insert(at, attribute);
     }

@@ -36,6 +36,7 @@ const LONGEST_SET: usize = MAX_MESSAGE_LEN - 200;
 
 impl GroupKey {
     /// Whether a group of this key may be told `path`.
+    #[inline(always)]
     pub(super) fn exports<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
         let set = &core.sets[path.set];
@@ -68,6 +69,7 @@ pub(super) struct Exported {
 
 impl Exported {
     /// Makes the attributes of `path` for a group.
+    #[inline(always)]
     pub fn make<P: Unicast>(&mut self, core: &Core<P>, path: &Path, key: &GroupKey) {
         let set = &core.sets[path.set];
         let originated = path.peer == PeerIndex::LOCAL;

@@ -78,6 +78,7 @@ impl Block {
     }
 
     /// Appends a message as `member` is to see it, with its own next hop put in.
+    #[inline(always)]
     pub fn copy<P: Unicast>(
         &self,
         message: &Message,
@@ -214,6 +215,7 @@ impl<P: Unicast> Run<'_, P> {
 impl Packer {
     /// Packs `items` for a group into `block`, in the place of what was in it. `is_member` says whether a source is in the group: only
     /// then do its members differ.
+    #[inline(always)]
     pub fn pack<P: Unicast>(
         &mut self,
         core: &Core<P>,
@@ -272,6 +274,7 @@ fn withdraw<P: Unicast>(draft: &mut Block, run: &mut Run<'_, P>) {
     }
 }
 
+#[inline(always)]
 fn announce<P: Unicast>(draft: &mut Block, exported: &Exported, run: &mut Run<'_, P>) {
     while !run.order.is_empty() {
         let out = &mut draft.octets;
