@@ -1,9 +1,11 @@
 //! How long a full table takes through the core, in and out, and what it weighs.
 //!
-//! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N] [--tables N]`
+//! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N] [--tables N]
+//! [--pause MS]`
 //!
 //! By default a real session is replayed: 577,710 prefixes in 89,679 UPDATEs. `--synthetic` makes 1,000,000 prefixes in
-//! 340,000 UPDATEs of its own.
+//! 340,000 UPDATEs of its own. Then single ones come, each after a pause if that is wanted: what one takes when the processor has done other
+//! things meanwhile is what one takes on a quiet day.
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
@@ -223,7 +225,7 @@ fn main() {
         bench.routes
     );
     println!("memory: +{} MB resident, {} MB peak with the feed in it", memory().0 - base, memory().1);
-    singles(&mut bench, address(0), connections[0]);
+    singles(&mut bench, address(0), connections[0], Duration::from_millis(number("--pause", 0) as u64));
     let before = cpu();
     bench.speaker.handle(Instant::ZERO, Input::Closed(address(0), connections[0]), &mut bench.out);
     bench.outputs();
@@ -232,9 +234,11 @@ fn main() {
 }
 
 /// One UPDATE at a time at full table: in, decided, out.
-fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId) {
+#[inline(never)]
+fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId, pause: Duration) {
     let mut times = Vec::new();
-    for n in 0..20_000u32 {
+    let count: u32 = if pause.is_zero() { 20_000 } else { 200 };
+    for n in 0..count {
         let mut octets = Vec::new();
         let at = header::start(&mut octets, MessageType::Update);
         let path = [&[2u8, 2][..], &FEED_AS.to_be_bytes(), &(n + 1).to_be_bytes()].concat();
@@ -252,6 +256,7 @@ fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId) {
         octets.extend_from_slice(&attributes);
         octets.extend_from_slice(&[24, 0xc0, (n >> 8) as u8, n as u8]);
         header::finish(&mut octets, at);
+        std::thread::sleep(pause);
         let start = Clock::now();
         bench.speaker.receive(Instant::ZERO, feed, connection, &octets, &mut bench.out);
         bench.outputs();

@@ -60,19 +60,12 @@ impl<P> Default for Batch<P> {
     }
 }
 
-/// How full a batch was, to return to when the rest of an UPDATE turns out bad.
-#[derive(Clone, Copy, Debug)]
-pub struct Mark {
-    sets: usize,
-    arena: usize,
-    changes: usize,
-}
-
 impl<P: Copy> Batch<P> {
     /// Changes after which a batch should be handed over: enough to spread its cost, few enough to stay in the cache.
     pub const FULL: usize = 4096;
 
     /// Adds an attribute set that the next changes refer to; its octets are those that `write` appends.
+    #[inline]
     pub fn add_set(
         &mut self,
         seed: HashSeed,
@@ -104,21 +97,19 @@ impl<P: Copy> Batch<P> {
     /// Says that all changes since the last call came from this event.
     pub fn end_event(&mut self, provenance: Provenance) {
         let end = self.changes.len() as u32;
-        if self.events.last().map_or(0, |(end, _)| *end) < end {
+        if self.event_end() < end {
             self.events.push((end, provenance));
         }
     }
 
-    /// The place to return to.
-    pub fn mark(&self) -> Mark {
-        Mark { sets: self.sets.len(), arena: self.arena.len(), changes: self.changes.len() }
+    /// Where the last event's changes end.
+    fn event_end(&self) -> u32 {
+        self.events.last().map_or(0, |(end, _)| *end)
     }
 
-    /// Forgets what came since `mark`.
-    pub fn rewind(&mut self, mark: Mark) {
-        self.sets.truncate(mark.sets);
-        self.arena.truncate(mark.arena);
-        self.changes.truncate(mark.changes);
+    /// Forgets the changes since the last event: the rest of an UPDATE turned out bad. Its set stays, and nothing has it.
+    pub fn drop_event(&mut self) {
+        self.changes.truncate(self.event_end() as usize);
     }
 
     /// The sets.
@@ -152,5 +143,23 @@ impl<P: Copy> Batch<P> {
         self.arena.clear();
         self.changes.clear();
         self.events.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bad_update_leaves_the_good_ones() {
+        let mut batch = Batch::default();
+        let good = Change { prefix: 1, set: Change::<u8>::WITHDRAWN };
+        batch.drop_event();
+        batch.push(good.prefix, good.set);
+        batch.end_event(Provenance::NONE);
+        batch.push(2, good.set);
+        batch.drop_event();
+        batch.end_event(Provenance::NONE);
+        assert_eq!((batch.changes(), batch.events()), (&[good][..], &[(1, Provenance::NONE)][..]));
     }
 }

@@ -5,7 +5,7 @@
 //! for the session's verdict.
 
 use crate::event::PeerEvent;
-use crate::reader::{Batches, Framer, Reader, ReaderCounters};
+use crate::reader::{Batches, Framer, Reader, ReaderCounters, Remarks};
 use crate::session::Received;
 use crate::shard::PeerIndex;
 use crate::table::Life;
@@ -112,65 +112,68 @@ impl Intake {
             *octets = &[];
             return Taken::Nothing;
         }
-        let mut framer = core::mem::take(&mut self.framer);
-        let taken = loop {
+        let Intake { framer, reading, broken, updates, traced } = self;
+        loop {
             let frame = match framer.next(octets) {
                 Ok(Some(frame)) => frame,
-                Ok(None) => break Taken::Nothing,
+                Ok(None) => return Taken::Nothing,
                 Err(error) => {
-                    self.broken = true;
-                    break Taken::Message(Message::Session(Received::Error(error.into())));
+                    *broken = true;
+                    return Taken::Message(Message::Session(Received::Error(error.into())));
                 }
             };
-            let taken = match &mut self.reading {
-                Some(reading) if frame.kind == MessageType::Update => {
-                    self.updates = true;
-                    update(reading, &frame, batches, self.traced.as_mut())
-                }
-                _ => Some(Taken::Message(message(&frame))),
+            let Some(reading) = reading.as_mut().filter(|_| frame.kind == MessageType::Update) else {
+                return Taken::Message(message(&frame));
             };
-            if let Some(taken) = taken {
-                break taken;
+            *updates = true;
+            reading.provenance = reading.provenance.next();
+            let read = match traced {
+                None => reading.reader.update(frame.body, reading.provenance, batches),
+                Some(traced) => update_traced(reading, frame.body, batches, traced),
+            };
+            let remarks = match read {
+                Ok(remarks) => remarks,
+                Err(error) => return Taken::Message(Message::Session(Received::Error(error))),
+            };
+            if let Some(event) = event(&remarks, frame.body) {
+                return Taken::Event(event);
             }
-        };
-        self.framer = framer;
-        taken
+            if batches.iter().any(Batches::is_full) {
+                return Taken::Full;
+            }
+        }
     }
 }
 
-fn update(
+/// Reads an UPDATE and notes its prefixes.
+#[cold]
+fn update_traced(
     reading: &mut Reading,
-    frame: &Frame<'_>,
+    body: &[u8],
     batches: &mut [Batches],
-    traced: Option<&mut Vec<Traced>>,
-) -> Option<Taken> {
-    reading.provenance = reading.provenance.next();
+    traced: &mut Vec<Traced>,
+) -> Result<Remarks, Notification> {
     let provenance = reading.provenance;
-    let before: SmallVec<[(usize, usize); 1]> = match traced {
-        Some(_) => batches.iter().map(Batches::len).collect(),
-        None => SmallVec::new(),
-    };
-    let remarks = match reading.reader.update(frame.body, provenance, batches) {
-        Err(notification) => return Some(Taken::Message(Message::Session(Received::Error(notification)))),
-        Ok(remarks) => remarks,
-    };
-    if let Some(traced) = traced {
-        for (batches, (ipv4, ipv6)) in batches.iter().zip(before) {
-            traced.extend(batches.ipv4.changes()[ipv4..].iter().map(|c| c.traced(provenance)));
-            traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
-        }
+    let before: SmallVec<[(usize, usize); 1]> = batches.iter().map(Batches::len).collect();
+    let read = reading.reader.update(body, provenance, batches)?;
+    for (batches, (ipv4, ipv6)) in batches.iter().zip(before) {
+        traced.extend(batches.ipv4.changes()[ipv4..].iter().map(|c| c.traced(provenance)));
+        traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
     }
+    Ok(read)
+}
+
+/// What people should know of an UPDATE.
+#[inline]
+fn event(remarks: &Remarks, body: &[u8]) -> Option<PeerEvent> {
     if let Some((error, withdrawn)) = remarks.malformed {
-        let update = frame.body.to_vec();
-        return Some(Taken::Event(PeerEvent::Malformed { error, withdrawn, update }));
+        return Some(PeerEvent::Malformed { error, withdrawn, update: body.to_vec() });
     }
-    if let Some(family) = remarks.end_of_rib {
-        return Some(Taken::Event(PeerEvent::EndOfRib(family)));
-    }
-    batches.iter().any(Batches::is_full).then_some(Taken::Full)
+    remarks.end_of_rib.map(PeerEvent::EndOfRib)
 }
 
 /// Reads a message that is for the session; what cannot be read becomes the error to send.
+#[cold]
 fn message(frame: &Frame<'_>) -> Message {
     let session =
         |received: Result<Received, Notification>| Message::Session(received.unwrap_or_else(Received::Error));

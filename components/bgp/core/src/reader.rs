@@ -5,13 +5,13 @@
 //! that is used again.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
-use crate::batch::{Batch, Change, Mark};
+use crate::batch::{Batch, Change};
 use crate::table::{Sharded, Spread};
-use crate::wire::multiprotocol::NextHop;
+use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::notification::{code, update as subcode};
 use crate::wire::{
-    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Update, WireError,
-    header,
+    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, SAFI_UNICAST, Update,
+    WireError, header,
 };
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -50,13 +50,14 @@ impl Batches {
         (self.ipv4.changes().len(), self.ipv6.changes().len())
     }
 
-    fn mark(&self) -> (Mark, Mark) {
-        (self.ipv4.mark(), self.ipv6.mark())
+    fn end_event(&mut self, provenance: Provenance) {
+        self.ipv4.end_event(provenance);
+        self.ipv6.end_event(provenance);
     }
 
-    fn rewind(&mut self, (ipv4, ipv6): (Mark, Mark)) {
-        self.ipv4.rewind(ipv4);
-        self.ipv6.rewind(ipv6);
+    fn drop_event(&mut self) {
+        self.ipv4.drop_event();
+        self.ipv6.drop_event();
     }
 }
 
@@ -112,21 +113,28 @@ impl Framer {
 
     /// The next message of what was kept and `input`, from which the message is taken; `None` when all of `input` is taken
     /// and the next message is not complete. After an error the stream is of no more use.
+    #[inline]
     pub fn next<'s, 'i: 's>(&'s mut self, input: &mut &'i [u8]) -> Result<Option<Frame<'s>>, HeaderError> {
         if core::mem::take(&mut self.taken) {
             self.pending.clear();
         }
-        if self.pending.is_empty() {
-            match header::frame(input)? {
-                Some(frame) => {
-                    *input = &input[frame.len()..];
-                    return Ok(Some(frame));
-                }
-                None => self.pending.extend_from_slice(input),
-            }
-            *input = &[];
-            return Ok(None);
+        if !self.pending.is_empty() {
+            return self.join(input);
         }
+        let frame = header::frame(input)?;
+        match &frame {
+            Some(frame) => *input = &input[frame.len()..],
+            None => {
+                self.pending.extend_from_slice(input);
+                *input = &[];
+            }
+        }
+        Ok(frame)
+    }
+
+    /// The next message, whose beginning was kept.
+    #[inline(never)]
+    fn join<'s>(&'s mut self, input: &mut &[u8]) -> Result<Option<Frame<'s>>, HeaderError> {
         self.fill(HEADER_LEN, input);
         // A whole header tells the message's length; `frame` checks that it is in range.
         if header::frame(&self.pending)?.is_none() && self.pending.len() >= HEADER_LEN {
@@ -154,8 +162,6 @@ pub struct Reader {
     scratch: Vec<u8>,
     /// The number in each table's batch of the attributes of the UPDATE at hand.
     sets: SmallVec<[Option<u32>; 1]>,
-    /// How full the batches were before the UPDATE at hand.
-    marks: Vec<(Mark, Mark)>,
     /// What was read so far.
     pub counters: ReaderCounters,
 }
@@ -167,8 +173,7 @@ impl Reader {
             rules,
             spread,
             scratch: Vec::new(),
-            sets: SmallVec::new(),
-            marks: Vec::new(),
+            sets: SmallVec::from_elem(None, spread.tables()),
             counters: ReaderCounters::default(),
         }
     }
@@ -183,36 +188,43 @@ impl Reader {
     ) -> Result<Remarks, Notification> {
         self.counters.updates += 1;
         self.counters.octets += (HEADER_LEN + body.len()) as u64;
-        let update =
-            Update::decode(body).map_err(|_| Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST))?;
+        let Ok(update) = Update::decode(body) else {
+            return Err(Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST));
+        };
         if update.is_empty() {
             return Ok(Remarks { end_of_rib: Some(Family::Ipv4), malformed: None });
         }
-        let scan = Scan::new(&update, &self.rules);
+        let mut scan = Scan::default();
+        scan.fill(&update, &self.rules);
         let verdict = scan.verdict(&update);
-        if let Verdict::Reset(notification) = verdict {
-            return Err(notification);
+        let (accepted, withdraw) = (verdict == Verdict::Accept, verdict == Verdict::Withdraw);
+        if !accepted {
+            self.object(verdict)?;
         }
-        let withdraw = verdict == Verdict::Withdraw;
-        self.counters.treated_as_withdraw += u64::from(withdraw);
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
-        self.counters.loops += u64::from(verdict == Verdict::Loop);
-        self.counters.leaks += u64::from(verdict == Verdict::Leak);
-        self.marks.clear();
-        self.marks.extend(batches.iter().map(Batches::mark));
-        let accepted = (verdict == Verdict::Accept).then_some(&scan);
+        let accepted = accepted.then_some(&scan);
         if let Err(error) = self.routes(&update, &scan, accepted, batches) {
-            batches.iter_mut().zip(&self.marks).for_each(|(batches, mark)| batches.rewind(*mark));
+            batches.iter_mut().for_each(Batches::drop_event);
             return Err(network_error(error));
         }
-        for batches in batches {
-            batches.ipv4.end_event(provenance);
-            batches.ipv6.end_event(provenance);
-        }
+        batches.iter_mut().for_each(|batches| batches.end_event(provenance));
         Ok(Remarks {
             end_of_rib: end_of_rib(&update, &scan),
             malformed: scan.error.map(|(_, error)| (error, withdraw)),
         })
+    }
+
+    /// Counts an UPDATE whose routes are not good; fails if the session must end.
+    #[cold]
+    fn object(&mut self, verdict: Verdict) -> Result<(), Notification> {
+        match verdict {
+            Verdict::Accept => {}
+            Verdict::Loop => self.counters.loops += 1,
+            Verdict::Leak => self.counters.leaks += 1,
+            Verdict::Withdraw => self.counters.treated_as_withdraw += 1,
+            Verdict::Reset(notification) => return Err(notification),
+        }
+        Ok(())
     }
 
     /// All prefixes of an UPDATE; `accepted` is the scan if the announced ones are good.
@@ -223,16 +235,12 @@ impl Reader {
         accepted: Option<&Scan<'_>>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
-        self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
-        if let Some(unreach) = scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST) {
-            let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
-            let families = self.rules.families;
-            match unreach.afi {
-                AFI_IPV4 => self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, batches)?,
-                AFI_IPV6 => self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, batches)?,
-                _ => {}
-            }
+        if !update.withdrawn.is_empty() {
+            let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
+            self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
+        }
+        if let Some(unreach) = &scan.mp_unreach {
+            self.mp_unreach(unreach, batches)?;
         }
         if !update.nlri.is_empty() {
             let hop = scan.next_hop.map(|a| NextHop::new(a.into()));
@@ -240,23 +248,44 @@ impl Reader {
             let wanted = self.rules.families.ipv4;
             self.announce(nlri, wanted, accepted.zip(hop), batches)?;
         }
-        if let Some((reach, Some(hop))) = scan.mp_reach {
-            let (field, offset) = (reach.nlri, reach.nlri_offset);
-            let good = accepted.map(|scan| (scan, hop));
-            let families = self.rules.families;
-            match reach.afi {
-                AFI_IPV4 => {
-                    self.announce(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, good, batches)?
-                }
-                AFI_IPV6 => {
-                    self.announce(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, good, batches)?
-                }
-                _ => {}
-            }
+        if let Some((reach, Some(hop))) = &scan.mp_reach {
+            self.mp_reach(reach, accepted.map(|scan| (scan, *hop)), batches)?;
         }
         Ok(())
     }
 
+    #[inline(never)]
+    fn mp_unreach(&mut self, unreach: &MpUnreach<'_>, batches: &mut [Batches]) -> Result<(), WireError> {
+        let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
+        let families = self.rules.families;
+        match (unreach.afi, unreach.safi) {
+            (AFI_IPV4, SAFI_UNICAST) => {
+                self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, batches)
+            }
+            (AFI_IPV6, SAFI_UNICAST) => {
+                self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, batches)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
+    fn mp_reach(
+        &mut self,
+        reach: &MpReach<'_>,
+        good: Option<(&Scan<'_>, NextHop)>,
+        batches: &mut [Batches],
+    ) -> Result<(), WireError> {
+        let (field, offset) = (reach.nlri, reach.nlri_offset);
+        let families = self.rules.families;
+        match reach.afi {
+            AFI_IPV4 => self.announce(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, good, batches),
+            AFI_IPV6 => self.announce(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, good, batches),
+            _ => Ok(()),
+        }
+    }
+
+    #[inline(never)]
     fn withdraw<P: Sharded>(
         &mut self,
         nlri: Nlri<'_, P>,
@@ -281,9 +310,7 @@ impl Reader {
         good: Option<(&Scan<'_>, NextHop)>,
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
-        let mut sets = core::mem::take(&mut self.sets);
-        sets.clear();
-        sets.resize(batches.len(), None);
+        self.sets.fill(None);
         for prefix in nlri {
             let prefix = prefix?;
             if !wanted {
@@ -296,47 +323,46 @@ impl Reader {
             self.counters.announced += 1;
             let table = self.spread.table(prefix);
             let set = match good {
-                Some((scan, hop)) => match sets[table] {
+                Some((scan, hop)) => match self.sets[table] {
                     Some(set) => set,
-                    None => {
-                        let set = self.set::<P>(scan, hop, table, &sets, batches);
-                        sets[table] = Some(set);
-                        set
-                    }
+                    None => self.add_set::<P>(scan, hop, table, batches),
                 },
                 None => Change::<P>::WITHDRAWN,
             };
             P::batch_mut(&mut batches[table]).push(prefix, set);
         }
-        self.sets = sets;
         Ok(())
     }
 
     /// Puts the attributes into the batch of a table: made anew for the first one, copied for the others.
-    fn set<P: Sharded>(
+    fn add_set<P: Sharded>(
         &mut self,
         scan: &Scan<'_>,
         hop: NextHop,
         table: usize,
-        sets: &[Option<u32>],
         batches: &mut [Batches],
     ) -> u32 {
-        let made = sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)));
-        if let Some((other, set)) = made
-            && let Ok([to, from]) = batches.get_disjoint_mut([table, other])
-        {
-            return P::batch_mut(to).copy_set(P::batch(from), set);
-        }
+        let copy = if batches.len() > 1 { self.copy_set::<P>(table, batches) } else { None };
         let (rules, scratch) = (&self.rules, &mut self.scratch);
-        P::batch_mut(&mut batches[table])
-            .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
+        let set = copy.unwrap_or_else(|| {
+            P::batch_mut(&mut batches[table])
+                .add_set(self.spread.seed(), hop, |out| canonical::put(scan, rules, scratch, out))
+        });
+        self.sets[table] = Some(set);
+        set
+    }
+
+    #[inline(never)]
+    fn copy_set<P: Sharded>(&self, table: usize, batches: &mut [Batches]) -> Option<u32> {
+        let (other, set) = self.sets.iter().enumerate().find_map(|(other, set)| Some((other, (*set)?)))?;
+        let [to, from] = batches.get_disjoint_mut([table, other]).ok()?;
+        Some(P::batch_mut(to).copy_set(P::batch(from), set))
     }
 }
 
 /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
 fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<Family> {
-    let unreach =
-        scan.mp_unreach.filter(|u| u.safi == crate::wire::SAFI_UNICAST && u.withdrawn.is_empty())?;
+    let unreach = scan.mp_unreach.filter(|u| u.safi == SAFI_UNICAST && u.withdrawn.is_empty())?;
     let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
     match unreach.afi {
         AFI_IPV4 if alone => Some(Family::Ipv4),

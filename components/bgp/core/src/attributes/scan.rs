@@ -124,7 +124,7 @@ pub enum Verdict {
 }
 
 /// The attributes of one UPDATE.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Scan<'a> {
     /// Those that become part of the set, by code.
     pub(super) stored: SmallVec<[RawAttribute<'a>; 12]>,
@@ -147,32 +147,33 @@ pub struct Scan<'a> {
 
 impl<'a> Scan<'a> {
     /// Reads the attributes of `update`.
+    #[inline]
     pub fn new(update: &Update<'a>, rules: &ReceiveRules) -> Self {
-        let mut scan = Scan {
-            stored: SmallVec::new(),
-            as4_path: None,
-            as4_aggregator: None,
-            path: Summary::default(),
-            next_hop: None,
-            mp_reach: None,
-            mp_unreach: None,
-            error: None,
-            is_leak: false,
-            reset: None,
-            seen: [0; 4],
-        };
+        let mut scan = Scan::default();
+        scan.fill(update, rules);
+        scan
+    }
+
+    /// The same for an empty scan, which is not moved: it is large.
+    #[inline(always)]
+    pub fn fill(&mut self, update: &Update<'a>, rules: &ReceiveRules) {
         for attribute in Attributes::new(update.attributes, update.attributes_offset) {
             match attribute {
-                Ok(attribute) => scan.attribute(attribute, rules),
+                Ok(attribute) => self.attribute(attribute, rules),
                 // RFC 7606, section 4: what follows cannot be read, what came before is as it was.
-                Err(_) => scan.note(Treatment::Withdraw, 0, Problem::Overrun),
+                Err(_) => self.note(Treatment::Withdraw, 0, Problem::Overrun),
             }
         }
-        scan.finish_as4(rules);
-        if scan.announces(update) {
-            scan.check_mandatory(update, rules);
+        // RFC 6793, section 6: between two new speakers these have no place.
+        if rules.four_octet_as {
+            self.as4_path = None;
+            self.as4_aggregator = None;
+        } else {
+            self.finish_as4(rules);
         }
-        scan
+        if self.announces(update) {
+            self.check_mandatory(update, rules);
+        }
     }
 
     /// Whether any prefix is announced, be it of a family that is ignored.
@@ -181,7 +182,16 @@ impl<'a> Scan<'a> {
     }
 
     /// What is to be done.
+    #[inline]
     pub fn verdict(&self, update: &Update<'_>) -> Verdict {
+        match self.error {
+            None if !self.path.has_loop && !self.is_leak => Verdict::Accept,
+            _ => self.objection(update),
+        }
+    }
+
+    #[cold]
+    fn objection(&self, update: &Update<'_>) -> Verdict {
         if let Some(notification) = &self.reset {
             return Verdict::Reset(notification.clone());
         }
@@ -198,6 +208,7 @@ impl<'a> Scan<'a> {
         }
     }
 
+    #[cold]
     fn note(&mut self, treatment: Treatment, code: u8, problem: Problem) {
         if self.error.is_none_or(|(worst, _)| treatment > worst) {
             self.error = Some((treatment, AttributeError { code, problem }));
@@ -248,12 +259,22 @@ impl<'a> Scan<'a> {
     }
 
     /// Keeps the order by code; nearly all senders keep it too.
+    #[inline]
     fn store(&mut self, attribute: RawAttribute<'a>) {
+        match self.stored.last() {
+            Some(last) if last.code > attribute.code => self.store_before(attribute),
+            _ => self.stored.push(attribute),
+        }
+    }
+
+    #[cold]
+    fn store_before(&mut self, attribute: RawAttribute<'a>) {
         let at = self.stored.iter().rposition(|a| a.code < attribute.code).map_or(0, |i| i + 1);
         self.stored.insert(at, attribute);
     }
 
     /// RFC 4271, section 5: unknown optional attributes are passed on if transitive, else ignored.
+    #[cold]
     fn unknown(&mut self, attribute: RawAttribute<'a>) {
         if !attribute.flags.has(Flags::OPTIONAL) {
             let mut data = Vec::new();
@@ -320,13 +341,8 @@ impl<'a> Scan<'a> {
     }
 
     /// RFC 6793, section 4.2.3: which of the two views of the path and of the aggregator counts.
+    #[cold]
     fn finish_as4(&mut self, rules: &ReceiveRules) {
-        if rules.four_octet_as {
-            // Section 6: between two new speakers these have no place.
-            self.as4_path = None;
-            self.as4_aggregator = None;
-            return;
-        }
         let aggregator = self.stored.iter().find(|a| a.code == code::AGGREGATOR);
         let aggregator_as = aggregator.and_then(|a| rules::aggregator_as(a.value));
         if self.as4_aggregator.is_some() && aggregator_as != Some(Asn::TRANS) {

@@ -26,6 +26,16 @@ impl Source {
         Source(peer.0 + 1)
     }
 
+    /// The two octets.
+    pub const fn bits(self) -> u16 {
+        self.0
+    }
+
+    /// What [`Source::bits`] gave.
+    pub const fn from_bits(bits: u16) -> Self {
+        Source(bits)
+    }
+
     /// The peer; `None` if nothing was told.
     pub fn peer(self) -> Option<PeerIndex> {
         self.0.checked_sub(1).map(PeerIndex)
@@ -113,6 +123,7 @@ impl Branch {
 
     /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump. `export` says which paths the
     /// downstream may have. An entry comes at most once.
+    #[inline(always)]
     pub fn gather<P: Unicast>(
         &mut self,
         core: &Core<P>,
@@ -128,25 +139,38 @@ impl Branch {
             }
             self.cursor += 1;
         }
-        // Fresh events go first; a dump that repeats routes must not meet one of them in the same round.
-        if let Some(mut dump) = self.dump.take() {
-            if dump.again && !items.is_empty() {
-                self.dump = Some(dump);
-                return;
-            }
-            let to = core.entries.end().min(dump.next + limit as u32);
-            for entry in dump.next..to {
-                let known = self.told(entry) != Source::NONE;
-                let vacant = core.entries.is_vacant(entry);
-                if !vacant && (dump.again || !known) {
-                    self.visit(core, entry, Provenance::NONE, &export, items);
-                }
-            }
-            dump.next = to;
-            self.dump = (to < core.entries.end()).then_some(dump);
+        if self.dump.is_some() {
+            self.gather_dump(core, limit, export, items);
         }
     }
 
+    /// Fresh events go first; a dump that repeats routes must not meet one of them in the same round.
+    #[inline(never)]
+    fn gather_dump<P: Unicast>(
+        &mut self,
+        core: &Core<P>,
+        limit: usize,
+        export: impl Fn(&Path) -> bool,
+        items: &mut Vec<Item>,
+    ) {
+        let Some(mut dump) = self.dump.take() else { return };
+        if dump.again && !items.is_empty() {
+            self.dump = Some(dump);
+            return;
+        }
+        let to = core.entries.end().min(dump.next + limit as u32);
+        for entry in dump.next..to {
+            let known = self.told(entry) != Source::NONE;
+            let vacant = core.entries.is_vacant(entry);
+            if !vacant && (dump.again || !known) {
+                self.visit(core, entry, Provenance::NONE, &export, items);
+            }
+        }
+        dump.next = to;
+        self.dump = (to < core.entries.end()).then_some(dump);
+    }
+
+    #[inline(always)]
     fn visit<P: Unicast>(
         &mut self,
         core: &Core<P>,

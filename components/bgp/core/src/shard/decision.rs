@@ -81,6 +81,7 @@ struct Candidate {
 
 impl<P: Prefix> Tables<'_, P> {
     /// Whether a path takes part at all; its interior cost if it does.
+    #[inline]
     fn eligible(&self, path: &Path) -> Result<u32, Lost> {
         if path.peer == PeerIndex::LOCAL {
             return Ok(0);
@@ -98,10 +99,16 @@ impl<P: Prefix> Tables<'_, P> {
     }
 
     /// The best path's index; `None` if none can be used. `lost` hears of every other, and why.
+    #[inline]
     pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Lost)) -> Option<usize> {
-        if let [path] = paths {
-            return self.eligible(path).map_err(|why| lost(0, why)).ok().map(|_| 0);
+        match paths {
+            [path] => self.eligible(path).map_err(|why| lost(0, why)).ok().map(|_| 0),
+            paths => self.decide_among(paths, lost),
         }
+    }
+
+    #[inline(never)]
+    fn decide_among(&self, paths: &[Path], mut lost: impl FnMut(usize, Lost)) -> Option<usize> {
         let mut field: SmallVec<[Candidate; 12]> = SmallVec::new();
         for (index, path) in paths.iter().enumerate() {
             match self.eligible(path) {

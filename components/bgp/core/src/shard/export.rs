@@ -36,6 +36,7 @@ const LONGEST_SET: usize = MAX_MESSAGE_LEN - 200;
 
 impl GroupKey {
     /// Whether a group of this key may be told `path`.
+    #[inline(always)]
     pub(super) fn exports<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
         let set = &core.sets[path.set];
@@ -68,6 +69,7 @@ pub(super) struct Exported {
 
 impl Exported {
     /// Makes the attributes of `path` for a group.
+    #[inline(always)]
     pub fn make<P: Unicast>(&mut self, core: &Core<P>, path: &Path, key: &GroupKey) {
         let set = &core.sets[path.set];
         let originated = path.peer == PeerIndex::LOCAL;
@@ -82,32 +84,24 @@ impl Exported {
             }
         }
         self.attributes.clear();
-        let mut needs_next_hop = P::AFI == AFI_IPV4;
-        let mut needs_local_pref = key.internal;
-        let mut needs_community = key.graceful_shutdown;
-        let mut needs_mark = key.relationship.is_some_and(Relationship::marks_sent);
-        let mut as4_aggregator = None;
-        for attribute in canonical::attributes(core.sets.octets(set)).map(Some).chain([None]) {
-            let code = attribute.map_or(u8::MAX, |a| a.code);
-            if code > code::AS_PATH && core::mem::take(&mut needs_next_hop) {
-                put_header(&mut self.attributes, Flags::TRANSITIVE, code::NEXT_HOP, self.next_hop.len());
-                self.next_hop_at = self.attributes.len();
-                self.attributes.extend_from_slice(&self.next_hop);
-            }
-            needs_local_pref &= code != code::LOCAL_PREF;
-            if code > code::LOCAL_PREF && core::mem::take(&mut needs_local_pref) {
-                self.put_local_pref(set.view.local_pref, key);
-            }
-            needs_community &= code != code::COMMUNITIES;
-            if code > code::COMMUNITIES && core::mem::take(&mut needs_community) {
-                graceful_shutdown::put_communities(None, &mut self.attributes);
-            }
+        // What the group is told and the set may not have, by code.
+        let mut missing = [
+            (code::NEXT_HOP, P::AFI == AFI_IPV4),
+            (code::LOCAL_PREF, key.internal),
+            (code::COMMUNITIES, key.graceful_shutdown),
             // RFC 9234, section 5, egress 1.
-            needs_mark &= code != code::ONLY_TO_CUSTOMER;
-            if code > code::ONLY_TO_CUSTOMER && core::mem::take(&mut needs_mark) {
-                canonical::put_only_to_customer(core.local_as, &mut self.attributes);
+            (code::ONLY_TO_CUSTOMER, key.relationship.is_some_and(Relationship::marks_sent)),
+        ]
+        .into_iter()
+        .fold(0_u64, |missing, (code, is_needed)| missing | u64::from(is_needed) << code);
+        let mut as4_aggregator = None;
+        for attribute in canonical::attributes(core.sets.octets(set)) {
+            let before = 1_u64.checked_shl(attribute.code.into()).map_or(u64::MAX, |bit| bit - 1);
+            if missing & before != 0 {
+                self.put_missing(missing & before, core.local_as, set.view.local_pref, key);
             }
-            let Some(attribute) = attribute else { break };
+            // Nor is it missing if it is this one.
+            missing &= !(before << 1 | 1);
             match attribute.code {
                 code::AS_PATH => self.put_path(attribute.value, core.local_as, key),
                 // RFC 4271, section 5.1.4: a neighbour's MED is not for other neighbours.
@@ -123,8 +117,28 @@ impl Exported {
                 _ => attribute.put(&mut self.attributes),
             }
         }
+        if missing != 0 {
+            self.put_missing(missing, core.local_as, set.view.local_pref, key);
+        }
         if !key.four_octet_as {
             self.put_as4(as4_aggregator);
+        }
+    }
+
+    /// Puts attributes that the set has not, lowest code first.
+    fn put_missing(&mut self, mut codes: u64, local_as: Asn, local_pref: u32, key: &GroupKey) {
+        while codes != 0 {
+            match codes.trailing_zeros() as u8 {
+                code::NEXT_HOP => {
+                    put_header(&mut self.attributes, Flags::TRANSITIVE, code::NEXT_HOP, self.next_hop.len());
+                    self.next_hop_at = self.attributes.len();
+                    self.attributes.extend_from_slice(&self.next_hop);
+                }
+                code::LOCAL_PREF => self.put_local_pref(local_pref, key),
+                code::COMMUNITIES => graceful_shutdown::put_communities(None, &mut self.attributes),
+                _ => canonical::put_only_to_customer(local_as, &mut self.attributes),
+            }
+            codes &= codes - 1;
         }
     }
 
@@ -135,28 +149,33 @@ impl Exported {
     }
 
     fn put_path(&mut self, path: &[u8], local_as: Asn, key: &GroupKey) {
-        let flags = Flags::TRANSITIVE;
-        self.path.clear();
         if !key.four_octet_as {
-            if key.internal {
-                self.path.extend_from_slice(path);
-            } else {
-                as_path::put_prepended(path, local_as, &mut self.path);
-            }
-            let mut narrow = Vec::new();
-            if !as_path::put_narrowed(&self.path, &mut narrow) {
-                self.path.clear();
-            }
-            put_header(&mut self.attributes, flags, code::AS_PATH, narrow.len());
-            self.attributes.extend_from_slice(&narrow);
+            self.put_narrow_path(path, local_as, key);
         } else if key.internal {
-            put_header(&mut self.attributes, flags, code::AS_PATH, path.len());
+            put_header(&mut self.attributes, Flags::TRANSITIVE, code::AS_PATH, path.len());
             self.attributes.extend_from_slice(path);
         } else {
             let len = path.len() + as_path::prepended_growth(path);
-            put_header(&mut self.attributes, flags, code::AS_PATH, len);
+            put_header(&mut self.attributes, Flags::TRANSITIVE, code::AS_PATH, len);
             as_path::put_prepended(path, local_as, &mut self.attributes);
         }
+    }
+
+    /// For a 2-octet speaker; what it cannot read stays in `path`.
+    #[cold]
+    fn put_narrow_path(&mut self, path: &[u8], local_as: Asn, key: &GroupKey) {
+        self.path.clear();
+        if key.internal {
+            self.path.extend_from_slice(path);
+        } else {
+            as_path::put_prepended(path, local_as, &mut self.path);
+        }
+        let mut narrow = Vec::new();
+        if !as_path::put_narrowed(&self.path, &mut narrow) {
+            self.path.clear();
+        }
+        put_header(&mut self.attributes, Flags::TRANSITIVE, code::AS_PATH, narrow.len());
+        self.attributes.extend_from_slice(&narrow);
     }
 
     /// What a 2-octet speaker cannot read but passes on (RFC 6793, section 4.2.2).

@@ -55,11 +55,15 @@ impl<P: Unicast> Group<P> {
         self.first + self.blocks.len() as u64
     }
 
-    fn drop_read_blocks(&mut self) {
+    /// Drops blocks that all have read; the last of them is returned.
+    fn drop_read_blocks(&mut self) -> Option<Arc<Block>> {
         let needed = self.members.iter().map(|m| m.block).min().unwrap_or(self.end());
-        while self.first < needed && self.blocks.pop_front().is_some() {
+        let mut last = None;
+        while self.first < needed {
+            last = Some(self.blocks.pop_front()?);
             self.first += 1;
         }
+        last
     }
 
     /// Whether everything was told and read: then the group knows what every such group knows.
@@ -86,6 +90,8 @@ pub(super) struct Groups<P: Unicast> {
     places: Vec<u32>,
     packer: Packer,
     items: Vec<Item>,
+    /// A small block that nobody has any more, to be used again.
+    spare: Option<Arc<Block>>,
     checking: bool,
 }
 
@@ -96,6 +102,7 @@ impl<P: Unicast> Default for Groups<P> {
             places: Vec::new(),
             packer: Packer::default(),
             items: Vec::new(),
+            spare: None,
             checking: false,
         }
     }
@@ -226,8 +233,9 @@ impl<P: Unicast> Groups<P> {
         out: &mut Vec<u8>,
         sent: &mut Sent,
     ) -> Filled {
+        let mut place = self.find(peer);
         loop {
-            let Some((index, position)) = self.find(peer) else { return Filled::Dry };
+            let Some((index, position)) = place else { return Filled::Dry };
             let Some(group) = &mut self.groups[index] else { return Filled::Dry };
             let member = &mut group.members[position];
             if let Some(block) = group.blocks.get((member.block - group.first) as usize) {
@@ -240,14 +248,18 @@ impl<P: Unicast> Groups<P> {
                 }
                 member.block += 1;
                 member.message = 0;
-                group.drop_read_blocks();
+                if let Some(block) = group.drop_read_blocks() {
+                    self.keep(block);
+                }
                 continue;
             }
             if group.branch.dump.is_none() && !core::mem::replace(&mut member.end_of_rib, true) {
                 return Filled::EndOfRib;
             }
             if group.branch.is_idle(core.queue.end()) {
-                self.merge(index, core.queue.end());
+                if self.groups.len() > 1 {
+                    self.merge(index, core.queue.end());
+                }
                 return Filled::Dry;
             }
             if out.len() >= limit {
@@ -256,9 +268,17 @@ impl<P: Unicast> Groups<P> {
             if group.blocks.len() >= MOST_BLOCKS {
                 let half = group.first + (MOST_BLOCKS / 2) as u64;
                 self.split(index, |m| m.block < half);
+                place = self.find(peer);
                 continue;
             }
             self.produce(core, index);
+        }
+    }
+
+    /// Keeps a block for the next single routes, if no other group has it.
+    fn keep(&mut self, mut block: Arc<Block>) {
+        if Arc::get_mut(&mut block).is_some_and(|block| block.is_small()) {
+            self.spare = Some(block);
         }
     }
 
@@ -276,8 +296,11 @@ impl<P: Unicast> Groups<P> {
         }
         let members = &group.members;
         let is_member = |source: Source| source.peer().is_some_and(|p| members.iter().any(|m| m.peer == p));
-        let block = self.packer.pack(core, &key, &self.items, is_member);
-        group.blocks.push_back(Arc::new(block));
+        let mut block = self.spare.take().unwrap_or_default();
+        if let Some(block) = Arc::get_mut(&mut block) {
+            self.packer.pack(core, &key, &self.items, is_member, block);
+        }
+        group.blocks.push_back(block);
     }
 
     /// A settled group becomes part of another one that is settled too.
@@ -288,8 +311,11 @@ impl<P: Unicast> Groups<P> {
         };
         let other =
             |(i, g): (usize, &Option<Group<P>>)| i != index && g.as_ref().is_some_and(|g| settled(g, key));
-        let Some(target) = self.groups.iter().enumerate().position(other) else { return };
+        let Some(other) = self.groups.iter().enumerate().position(other) else { return };
+        // Into the lower place, so that there are no more places to look at than groups.
+        let (target, index) = (other.min(index), other.max(index));
         let Some(group) = self.groups[index].take() else { return };
+        while self.groups.pop_if(|last| last.is_none()).is_some() {}
         group.members.iter().for_each(|m| self.place(m.peer, target as u32));
         if let Some(target) = &mut self.groups[target] {
             let block = target.end();
@@ -336,6 +362,7 @@ impl<P: Unicast> Groups<P> {
 }
 
 /// Sends the items through the checking stage as changes of the source that is told.
+#[cold]
 fn run_check<P: Unicast>(
     check: &mut CheckStage<Announced<P>>,
     core: &Core<P>,

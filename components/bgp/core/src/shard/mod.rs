@@ -16,6 +16,10 @@
 //!   is announced again before the walk gets there replaces the stale path in place.
 //! * *Resolver* and *decision*: see [`resolver`] and [`decision`].
 //! * *Fan-out*: see [`queue`] and [`branch`].
+//!
+//! Most routes of a quiet day come alone, when the processor has done other things for a while: what one costs then is the cache lines
+//! and pages of code on its way. So a step that has one caller is part of it (`inline(always)`), and what one route does not need is not
+//! (`inline(never)`, `cold`).
 
 mod branch;
 mod decision;
@@ -98,6 +102,7 @@ pub(crate) struct Core<P: Unicast> {
 }
 
 impl<P: Unicast> Core<P> {
+    #[inline(always)]
     fn find(&self, prefix: P) -> Option<(u32, u64)> {
         let hash = self.seed.prefix(&prefix);
         self.index.find(hash, |id| self.entries[id].prefix == prefix).map(|id| (id, hash))
@@ -108,6 +113,7 @@ impl<P: Unicast> Core<P> {
     }
 
     /// Decides an entry and queues it if its best route changed from `old` (peer and set).
+    #[inline]
     fn decide(&mut self, id: u32, old: Option<(PeerIndex, SetId)>, provenance: Provenance) {
         let best = self.tables().decide(self.entries.paths(id), |_, _| {});
         self.entries.set_best(id, best);
@@ -118,12 +124,18 @@ impl<P: Unicast> Core<P> {
         self.free_if_vacant(id);
     }
 
+    #[inline]
     fn free_if_vacant(&mut self, id: u32) {
         if self.entries.is_vacant(id) {
-            let hash = self.seed.prefix(&self.entries[id].prefix);
-            self.index.remove(hash, id);
-            self.entries.remove(id);
+            self.free(id);
         }
+    }
+
+    #[inline(never)]
+    fn free(&mut self, id: u32) {
+        let hash = self.seed.prefix(&self.entries[id].prefix);
+        self.index.remove(hash, id);
+        self.entries.remove(id);
     }
 
     fn release(&mut self, set: SetId, out: &mut Outbox<Interest<P>>) {
@@ -164,6 +176,7 @@ impl<P: Unicast> Core<P> {
     }
 
     /// Puts a path of `set` at `prefix`. The caller keeps a reference of its own to the set.
+    #[inline(always)]
     fn announce(
         &mut self,
         peer: PeerIndex,
@@ -186,33 +199,35 @@ impl<P: Unicast> Core<P> {
         let generation = known.generation;
         let old = self.entries.best(id).map(|p| (p.peer, p.set));
         let hop = self.sets[set].hop;
-        let Some(position) = self.entries.position(id, peer) else {
-            self.entries.push(id, Path { set, peer, generation });
-            known.paths += 1;
-            self.sets.retain(set);
-            self.resolver.add_path(hop, id);
-            return self.decide(id, old, provenance);
-        };
-        let path = &mut self.entries.paths_mut(id)[position];
-        let before = path.set;
-        let was_stale = path.generation != generation;
-        known.stale -= u32::from(was_stale);
-        path.generation = generation;
-        if before == set {
-            if was_stale {
-                self.decide(id, old, provenance);
+        let before = match self.entries.position(id, peer) {
+            None => {
+                self.entries.push(id, Path { set, peer, generation });
+                known.paths += 1;
+                self.sets.retain(set);
+                self.resolver.add_path(hop, id);
+                None
             }
-            return;
-        }
-        path.set = set;
-        self.sets.retain(set);
-        let hop_before = self.sets[before].hop;
-        if hop_before != hop {
-            self.resolver.remove_path(hop_before);
-            self.resolver.add_path(hop, id);
-        }
+            Some(position) => {
+                let path = &mut self.entries.paths_mut(id)[position];
+                let before = core::mem::replace(&mut path.set, set);
+                let was_stale = core::mem::replace(&mut path.generation, generation) != generation;
+                known.stale -= u32::from(was_stale);
+                if before == set && !was_stale {
+                    return;
+                }
+                self.sets.retain(set);
+                let hop_before = self.sets[before].hop;
+                if hop_before != hop {
+                    self.resolver.remove_path(hop_before);
+                    self.resolver.add_path(hop, id);
+                }
+                Some(before)
+            }
+        };
         self.decide(id, old, provenance);
-        self.release(before, out);
+        if let Some(before) = before {
+            self.release(before, out);
+        }
     }
 
     /// The set of a batch in this shard, with a reference for the caller.
@@ -231,6 +246,8 @@ impl<P: Unicast> Core<P> {
 #[derive(Debug, Default)]
 struct Deletion {
     next: u32,
+    /// A path may be stale.
+    is_on: bool,
 }
 
 /// A shard.
@@ -285,6 +302,7 @@ impl<P: Unicast> Shard<P> {
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.generation = peer.generation.wrapping_add(1);
             peer.stale = peer.paths;
+            self.deletion.is_on = true;
         }
     }
 
@@ -375,6 +393,12 @@ impl<P: Unicast> Shard<P> {
         self.core.resolver.is_settled()
     }
 
+    /// Whether there is background work.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        self.deletion.is_on || self.core.resolver.has_work()
+    }
+
     /// Background work: entries whose next hop changed are decided again, stale paths are deleted.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
         let limit = budget.0.max(1) as usize;
@@ -394,6 +418,7 @@ impl<P: Unicast> Shard<P> {
             self.squeeze();
             return Progress::More;
         }
+        self.deletion.is_on = false;
         self.squeeze_log();
         Progress::Done
     }
@@ -415,7 +440,7 @@ impl<P: Unicast> Shard<P> {
         }
     }
 
-    /// Drops what all readers of the queue have passed, and what is stale when there is too much of it.
+    /// Drops what is stale in the queue when there is too much of it.
     fn squeeze(&mut self) {
         let rib = &mut self.rib.branch.cursor;
         let Core { queue, entries, .. } = &mut self.core;
@@ -425,7 +450,15 @@ impl<P: Unicast> Shard<P> {
         }
     }
 
+    /// Drops what all readers of the queue have passed. The RIB is mostly the last.
+    #[inline]
     fn trim(&mut self) {
+        if self.rib.branch.cursor > self.core.queue.start() {
+            self.trim_passed();
+        }
+    }
+
+    fn trim_passed(&mut self) {
         let passed = self.groups.cursors().map(|c| *c).chain([self.rib.branch.cursor]).min();
         let place = passed.unwrap_or(self.core.queue.end());
         self.slice.clear();

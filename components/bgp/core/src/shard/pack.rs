@@ -11,9 +11,11 @@ use super::branch::{Item, Source};
 use super::export::{Exported, GroupKey};
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, Unicast, header};
-use alloc::boxed::Box;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
+
+/// Messages of a small block.
+const SMALL_MESSAGES: usize = 16;
 
 /// What a message does for the members of the group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -39,16 +41,9 @@ pub(super) struct Message {
     pub kind: Kind,
 }
 
-/// UPDATEs of a group, in order. Some members read them later than others, so that there can be many: they have no room to spare.
-#[derive(Debug)]
-pub(super) struct Block {
-    octets: Box<[u8]>,
-    messages: Box<[Message]>,
-}
-
-/// A block in the making.
+/// UPDATEs of a group, in order. Some members read them later than others, so that there can be many: they have next to no room to spare.
 #[derive(Debug, Default)]
-struct Draft {
+pub(super) struct Block {
     octets: Vec<u8>,
     messages: Vec<Message>,
 }
@@ -73,11 +68,17 @@ impl core::ops::AddAssign for Sent {
 }
 
 impl Block {
+    /// Whether it is worth keeping when all have read it: a single route comes after the other.
+    pub fn is_small(&self) -> bool {
+        self.octets.capacity() <= MAX_MESSAGE_LEN && self.messages.capacity() <= SMALL_MESSAGES
+    }
+
     pub fn message(&self, index: usize) -> Option<&Message> {
         self.messages.get(index)
     }
 
     /// Appends a message as `member` is to see it, with its own next hop put in.
+    #[inline(always)]
     pub fn copy<P: Unicast>(
         &self,
         message: &Message,
@@ -147,68 +148,117 @@ fn put_len(out: &mut [u8], at: usize, len: usize) {
 #[derive(Debug, Default)]
 pub(super) struct Packer {
     exported: Exported,
-    draft: Draft,
-    order: Vec<(u64, u32)>,
+    /// The block in the making.
+    draft: Block,
+    order: Vec<(Rank, u32)>,
+}
+
+/// What routes of one message have in common, as a number that says where the message comes among the others: withdrawals first, since they
+/// make room at the other end; then by set, source and kind.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+struct Rank(u64);
+
+impl Rank {
+    /// Of a source that is no member nothing is to be known: all members are told the same.
+    #[inline]
+    fn of(item: &Item, is_member: impl Fn(Source) -> bool) -> Self {
+        let watched = |source: Source| if is_member(source) { source } else { Source::NONE };
+        let Some(set) = item.set else {
+            return Rank(u64::from(watched(item.before).bits()) << 2);
+        };
+        let source = watched(item.source);
+        let replaces = source != Source::NONE && item.before != Source::NONE && item.before != item.source;
+        let kind = if replaces { Kind::Replace } else { Kind::Announce };
+        Rank(1 << 63 | u64::from(set.0) << 24 | u64::from(source.bits()) << 2 | kind as u64)
+    }
+
+    const fn source(self) -> Source {
+        Source::from_bits((self.0 >> 2) as u16)
+    }
+
+    const fn kind(self) -> Kind {
+        match self.0 & 3 {
+            0 => Kind::Withdraw,
+            1 => Kind::Announce,
+            _ => Kind::Replace,
+        }
+    }
+}
+
+/// Routes that share messages, and are not in one yet.
+struct Run<'a, P: Unicast> {
+    core: &'a Core<P>,
+    items: &'a [Item],
+    order: &'a [(Rank, u32)],
+    source: Source,
+    kind: Kind,
+}
+
+impl<P: Unicast> Run<'_, P> {
+    /// Appends prefixes as long as `out` stays within `limit`; returns how many.
+    #[inline]
+    fn put(&mut self, limit: usize, out: &mut Vec<u8>) -> u16 {
+        let mut count = 0;
+        while let Some(((_, index), later)) = self.order.split_first() {
+            let prefix = self.core.entries[self.items[*index as usize].entry].prefix;
+            if out.len() + prefix.wire_len() > limit {
+                break;
+            }
+            prefix.put(out);
+            count += 1;
+            self.order = later;
+        }
+        count
+    }
 }
 
 impl Packer {
-    /// Packs `items` for a group into a block. `is_member` says whether a source is in the group: only then do its members
-    /// differ.
+    /// Packs `items` for a group into `block`, in the place of what was in it. `is_member` says whether a source is in the group: only
+    /// then do its members differ.
+    #[inline(always)]
     pub fn pack<P: Unicast>(
         &mut self,
         core: &Core<P>,
         key: &GroupKey,
         items: &[Item],
         is_member: impl Fn(Source) -> bool,
-    ) -> Block {
-        let watched = |source: Source| if is_member(source) { source } else { Source::NONE };
-        let class = |item: &Item| match item.set {
-            None => (0, watched(item.before), Kind::Withdraw),
-            Some(set) => {
-                let source = watched(item.source);
-                let replaces =
-                    source != Source::NONE && item.before != Source::NONE && item.before != item.source;
-                (set.0, source, if replaces { Kind::Replace } else { Kind::Announce })
-            }
-        };
-        // Withdrawals first: they make room at the other end. Runs of one set, source and kind share messages.
+        block: &mut Block,
+    ) {
         self.order.clear();
-        self.order.extend(items.iter().enumerate().map(|(index, item)| {
-            let (set, source, kind) = class(item);
-            let source = u64::from(source.peer().map_or(0, |p| p.0 + 1));
-            let major = u64::from(kind != Kind::Withdraw) << 63;
-            let rank = major | u64::from(set) << 24 | source << 2 | kind as u64;
-            (rank, index as u32)
-        }));
+        for (index, item) in items.iter().enumerate() {
+            self.order.push((Rank::of(item, &is_member), index as u32));
+        }
         self.order.sort_unstable();
         self.draft.octets.clear();
         self.draft.messages.clear();
         let mut rest = &self.order[..];
         while let Some(&(rank, first)) = rest.first() {
-            let run = rest.iter().take_while(|(r, _)| *r == rank).count();
-            let (now, later) = rest.split_at(run);
+            let len = rest.iter().take_while(|(r, _)| *r == rank).count();
+            let (order, later) = rest.split_at(len);
             rest = later;
-            let (_, source, kind) = class(&items[first as usize]);
-            let mut prefixes = now.iter().map(|(_, i)| core.entries[items[*i as usize].entry].prefix);
-            if kind == Kind::Withdraw {
-                withdraw(&mut self.draft, &mut prefixes, source);
+            let mut run = Run { core, items, order, source: rank.source(), kind: rank.kind() };
+            if run.kind == Kind::Withdraw {
+                withdraw(&mut self.draft, &mut run);
             } else if let Some(best) = core.entries.best(items[first as usize].entry) {
                 self.exported.make(core, best, key);
-                announce(&mut self.draft, &self.exported, &mut prefixes, source, kind);
+                announce(&mut self.draft, &self.exported, &mut run);
             }
         }
-        Block { octets: self.draft.octets.as_slice().into(), messages: self.draft.messages.as_slice().into() }
+        block.octets.clear();
+        block.octets.extend_from_slice(&self.draft.octets);
+        block.messages.clear();
+        block.messages.extend_from_slice(&self.draft.messages);
     }
 }
 
-fn withdraw<P: Unicast>(draft: &mut Draft, prefixes: &mut impl Iterator<Item = P>, source: Source) {
-    let mut prefixes = prefixes.peekable();
-    while prefixes.peek().is_some() {
+#[inline(never)]
+fn withdraw<P: Unicast>(draft: &mut Block, run: &mut Run<'_, P>) {
+    while !run.order.is_empty() {
         let start = draft.octets.len();
         let mut count = 0;
         let nlri_at = put_withdrawal::<P>(&mut draft.octets, |out| {
             let limit = out.len() + MAX_MESSAGE_LEN - withdrawal_overhead::<P>();
-            count = fill(out, limit, &mut prefixes);
+            count = run.put(limit, out);
         });
         let len = draft.octets.len() - start;
         draft.messages.push(Message {
@@ -218,21 +268,15 @@ fn withdraw<P: Unicast>(draft: &mut Draft, prefixes: &mut impl Iterator<Item = P
             nlri_len: (len - withdrawal_overhead::<P>()) as u16,
             hop_at: 0,
             prefixes: count,
-            source,
+            source: run.source,
             kind: Kind::Withdraw,
         });
     }
 }
 
-fn announce<P: Unicast>(
-    draft: &mut Draft,
-    exported: &Exported,
-    prefixes: &mut impl Iterator<Item = P>,
-    source: Source,
-    kind: Kind,
-) {
-    let mut prefixes = prefixes.peekable();
-    while prefixes.peek().is_some() {
+#[inline(always)]
+fn announce<P: Unicast>(draft: &mut Block, exported: &Exported, run: &mut Run<'_, P>) {
+    while !run.order.is_empty() {
         let out = &mut draft.octets;
         let start = header::start(out, MessageType::Update);
         out.extend_from_slice(&[0, 0, 0, 0]);
@@ -243,7 +287,7 @@ fn announce<P: Unicast>(
             hop_at = attributes_at + exported.next_hop_at;
             nlri_at = out.len();
             put_len(out, attributes_at - 2, nlri_at - attributes_at);
-            count = fill(out, start + MAX_MESSAGE_LEN, &mut prefixes);
+            count = run.put(start + MAX_MESSAGE_LEN, out);
             nlri_len = out.len() - nlri_at;
         } else {
             let [a, b] = P::AFI.to_be_bytes();
@@ -254,7 +298,7 @@ fn announce<P: Unicast>(
             out.extend_from_slice(&exported.next_hop);
             out.push(0);
             nlri_at = out.len();
-            count = fill(out, start + MAX_MESSAGE_LEN - exported.attributes.len(), &mut prefixes);
+            count = run.put(start + MAX_MESSAGE_LEN - exported.attributes.len(), out);
             nlri_len = out.len() - nlri_at;
             let end = out.len();
             put_len(out, attributes_at + 2, end - attributes_at - 4);
@@ -270,22 +314,8 @@ fn announce<P: Unicast>(
             nlri_len: nlri_len as u16,
             hop_at: if exported.is_own { (hop_at - start) as u16 } else { 0 },
             prefixes: count,
-            source,
-            kind,
+            source: run.source,
+            kind: run.kind,
         });
     }
-}
-
-/// Appends prefixes as long as `out` stays within `limit`; returns how many.
-fn fill<P: Unicast>(
-    out: &mut Vec<u8>,
-    limit: usize,
-    prefixes: &mut core::iter::Peekable<&mut impl Iterator<Item = P>>,
-) -> u16 {
-    let mut count = 0;
-    while let Some(prefix) = prefixes.next_if(|p| out.len() + p.wire_len() <= limit) {
-        prefix.put(out);
-        count += 1;
-    }
-    count
 }

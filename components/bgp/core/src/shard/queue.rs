@@ -28,6 +28,11 @@ pub(super) struct Queue {
 }
 
 impl Queue {
+    /// The place of the first change that is still there.
+    pub const fn start(&self) -> u64 {
+        self.start
+    }
+
     /// The place that the next change will have.
     pub fn end(&self) -> u64 {
         self.start + self.changes.len() as u64

@@ -306,6 +306,12 @@ impl<P: Prefix> Resolver<P> {
             .all(|h| h.redecide.is_none() && (is_own(&h.next_hop) || is_answered(&h.next_hop)))
     }
 
+    /// Whether [`Resolver::slice`] or [`Resolver::bloated`] may have anything.
+    #[inline]
+    pub fn has_work(&self) -> bool {
+        !(self.redeciding.is_empty() && self.bloated.is_empty())
+    }
+
     /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
     pub fn slice(&mut self, limit: usize, entries: &mut Vec<u32>) -> Option<Provenance> {
         while let Some(id) = self.redeciding.front().copied() {

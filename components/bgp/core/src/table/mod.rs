@@ -273,10 +273,15 @@ impl Table {
 
     /// Background work.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Told>) -> Progress {
-        let ipv4 = self.ipv4.run_slice(budget, &mut self.interests4);
-        let ipv6 = self.ipv6.run_slice(budget, &mut self.interests6);
+        let mut progress = Progress::Done;
+        if self.ipv4.has_work() {
+            progress = self.ipv4.run_slice(budget, &mut self.interests4);
+        }
+        if self.ipv6.has_work() {
+            progress = progress.or(self.ipv6.run_slice(budget, &mut self.interests6));
+        }
         self.tell(out);
-        ipv4.or(ipv6)
+        progress
     }
 
     /// Whether [`Table::fill`] has anything for `peer`.
@@ -291,46 +296,20 @@ impl Table {
     /// Appends UPDATEs for `peer` to `out` until it is about `end` octets long. Families take turns.
     pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> Portion {
         let mut portion = Portion::default();
-        let Some(known) = self.peer_mut(peer) else { return portion };
-        let Some(outlet) = known.outlet.take() else { return portion };
-        let mut turn = known.turn;
+        let Table { ipv4, ipv6, peers, .. } = self;
+        let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
+        let Some(PeerOut { outlet: Some(outlet), turn, .. }) = known else { return portion };
         for _ in 0..2 {
-            turn = !turn;
-            portion.more = match turn {
-                true => self.fill_family::<Ipv4Prefix>(peer, &outlet, end, out, sent, &mut portion.ended),
-                false => self.fill_family::<Ipv6Prefix>(peer, &outlet, end, out, sent, &mut portion.ended),
+            *turn = !*turn;
+            portion.more = match *turn {
+                true => fill_family(ipv4, peer, outlet, end, out, sent, &mut portion.ended),
+                false => fill_family(ipv6, peer, outlet, end, out, sent, &mut portion.ended),
             };
             if portion.more {
                 break;
             }
         }
-        if let Some(known) = self.peer_mut(peer) {
-            (known.outlet, known.turn) = (Some(outlet), turn);
-        }
         portion
-    }
-
-    fn fill_family<P: Sharded>(
-        &mut self,
-        peer: PeerIndex,
-        outlet: &Outlet,
-        end: usize,
-        out: &mut Vec<u8>,
-        sent: &mut Sent,
-        ended: &mut [bool; 2],
-    ) -> bool {
-        if !outlet.families.has(P::FAMILY) {
-            return false;
-        }
-        let (shard, _) = P::shard_mut(self);
-        let hop = &outlet.next_hops[P::FAMILY as usize];
-        loop {
-            match shard.fill(peer, hop, end, out, sent) {
-                Filled::Full => return true,
-                Filled::Dry => return false,
-                Filled::EndOfRib => ended[P::FAMILY as usize] = true,
-            }
-        }
     }
 
     /// Whether the RIB has anything of a family to be told.
@@ -350,9 +329,9 @@ impl Table {
 
     /// Says what nobody was told yet.
     fn tell(&mut self, out: &mut Outbox<Told>) {
-        let [seen4, seen6] = self.seen;
-        self.interests4.drain().for_each(|interest| out.push(Told::InterestIpv4(interest, seen4)));
-        self.interests6.drain().for_each(|interest| out.push(Told::InterestIpv6(interest, seen6)));
+        if !(self.interests4.is_empty() && self.interests6.is_empty()) {
+            self.ask(out);
+        }
         let ready = [self.ipv4.has_rib_changes(), self.ipv6.has_rib_changes()];
         for family in Family::ALL {
             if ready[family as usize] && !core::mem::replace(&mut self.rib_offered[family as usize], true) {
@@ -360,14 +339,51 @@ impl Table {
             }
         }
         if !self.leaving.is_empty() {
-            let (ipv4, ipv6) = (&self.ipv4, &self.ipv6);
-            self.leaving.retain(|peer, life| {
-                let is_clean = ipv4.is_clean(*peer) && ipv6.is_clean(*peer);
-                if is_clean {
-                    out.push(Told::Clean(*peer, *life));
-                }
-                !is_clean
-            });
+            self.take_leave(out);
+        }
+    }
+
+    /// Passes on what the shards ask of the RIB.
+    #[cold]
+    fn ask(&mut self, out: &mut Outbox<Told>) {
+        let [seen4, seen6] = self.seen;
+        self.interests4.drain().for_each(|interest| out.push(Told::InterestIpv4(interest, seen4)));
+        self.interests6.drain().for_each(|interest| out.push(Told::InterestIpv6(interest, seen6)));
+    }
+
+    /// Says whose routes are forgotten by now.
+    #[cold]
+    fn take_leave(&mut self, out: &mut Outbox<Told>) {
+        let (ipv4, ipv6) = (&self.ipv4, &self.ipv6);
+        self.leaving.retain(|peer, life| {
+            let is_clean = ipv4.is_clean(*peer) && ipv6.is_clean(*peer);
+            if is_clean {
+                out.push(Told::Clean(*peer, *life));
+            }
+            !is_clean
+        });
+    }
+}
+
+/// A family's part of [`Table::fill`]; returns whether there may be more.
+fn fill_family<P: Sharded>(
+    shard: &mut Shard<P>,
+    peer: PeerIndex,
+    outlet: &Outlet,
+    end: usize,
+    out: &mut Vec<u8>,
+    sent: &mut Sent,
+    ended: &mut [bool; 2],
+) -> bool {
+    if !outlet.families.has(P::FAMILY) {
+        return false;
+    }
+    let hop = &outlet.next_hops[P::FAMILY as usize];
+    loop {
+        match shard.fill(peer, hop, end, out, sent) {
+            Filled::Full => return true,
+            Filled::Dry => return false,
+            Filled::EndOfRib => ended[P::FAMILY as usize] = true,
         }
     }
 }

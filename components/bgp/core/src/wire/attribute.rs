@@ -127,7 +127,8 @@ impl<'a> Attributes<'a> {
         let len = if flags.has(Flags::EXTENDED) {
             self.cursor.u16()?.into()
         } else {
-            usize::from(self.cursor.u8()?)
+            let [len] = self.cursor.array()?;
+            usize::from(len)
         };
         let offset = self.cursor.offset();
         Ok(RawAttribute { flags, code, value: self.cursor.take(len)?, offset })

@@ -95,6 +95,7 @@ impl fmt::Display for HeaderError {
 impl core::error::Error for HeaderError {}
 
 /// The first message of `stream`; `None` if it is not all there yet. A wrong header shows as soon as it is complete.
+#[inline]
 pub fn frame(stream: &[u8]) -> Result<Option<Frame<'_>>, HeaderError> {
     let Some((header, rest)) = stream.split_first_chunk::<HEADER_LEN>() else {
         return Ok(None);

@@ -31,14 +31,16 @@ impl Unicast for Ipv4Prefix {
     const AFI: u16 = AFI_IPV4;
 
     fn from_octets(octets: &[u8], len: u8) -> Option<Self> {
-        let mut full = [0; 4];
-        full[..octets.len().min(4)].copy_from_slice(&octets[..octets.len().min(4)]);
+        let full = core::array::from_fn(|n| octets.get(n).copied().unwrap_or(0));
         Self::from_parts(u32::from_be_bytes(full), len)
     }
 
     fn put(self, out: &mut Vec<u8>) {
-        out.push(self.len());
-        out.extend_from_slice(&self.to_parts().0.to_be_bytes()[..usize::from(self.len()).div_ceil(8)]);
+        let end = out.len() + self.wire_len();
+        let [a, b, c, d] = self.to_parts().0.to_be_bytes();
+        // A copy of known length takes a store, one of any length a call.
+        out.extend_from_slice(&[self.len(), a, b, c, d]);
+        out.truncate(end);
     }
 
     fn is_routable(self) -> bool {

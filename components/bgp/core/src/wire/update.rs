@@ -23,12 +23,13 @@ impl<'a> Update<'a> {
     pub const WITHDRAWN_OFFSET: usize = 2;
 
     /// The sections of a message body. Fails if the lengths do not fit (RFC 7606, section 3 b).
+    #[inline]
     pub fn decode(body: &'a [u8]) -> Result<Self, WireError> {
         let section = |e: WireError| WireError { offset: e.offset, expected: Expected::SectionLength };
         let mut c = Cursor::new(body);
-        let len = c.u16()?;
+        let len = u16::from_be_bytes(c.array()?);
         let withdrawn = c.take(len.into()).map_err(|e| section(e.into()))?;
-        let len = c.u16()?;
+        let len = u16::from_be_bytes(c.array()?);
         let attributes_offset = c.offset();
         let attributes = c.take(len.into()).map_err(|e| section(e.into()))?;
         Ok(Update { withdrawn, attributes, attributes_offset, nlri: c.rest(), nlri_offset: c.offset() })
