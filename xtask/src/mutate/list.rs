@@ -49,7 +49,7 @@ mutations! {
         "deletion-generation-stays": "peer.generation = peer.generation.wrapping_add(1);" => "";
         "deletion-skips-first-entry": "self.deletion.next = 0;" => "self.deletion.next = 1;";
         "deletion-counts-wrong": "peer.stale -= u32::from(path.generation != peer.generation);" => "";
-        "deletion-announced-again-is-stale": "path.generation = generation;" => "";
+        "deletion-announced-again-is-stale": "core::mem::replace(&mut path.generation, generation) != generation" => "path.generation != generation";
         "deletion-misses-announced-again": "known.stale -= u32::from(was_stale);" => "";
         "withdrawal-ignored": "self.remove_path(id, position, provenance, out);" => "";
         "rib-restart-forgotten": "self.rib = RibBranch::new(self.core.queue.end());" => "";
@@ -92,8 +92,8 @@ mutations! {
     }
     "shard/resolver.rs" {
         "resolver-forgets-to-ask-again": "self.register_inside(valid, out);" => "";
-        "resolver-answer-changes-nothing": "hop.redecide = Some((0, provenance));" => "";
-        "resolver-decides-one-slice": "hop.redecide = (to < hop.log.len()).then_some((to, provenance));" => "hop.redecide = None;";
+        "resolver-answer-changes-nothing": "hop.redecide = Some((0..hop.log.len(), provenance));" => "";
+        "resolver-decides-one-slice": "hop.redecide = (to < left.end).then_some((to..left.end, provenance));" => "hop.redecide = None;";
         "resolver-does-not-log": "hop.log.push(entry);" => "";
         "resolver-deregisters-what-is-used": "if self.inside(valid).next().is_none() {" => "if self.inside(valid).next().is_none() || true {";
         "resolver-keeps-old-answers": "self.answers.remove(&valid);\n            self.register" => "self.register";
@@ -105,7 +105,7 @@ mutations! {
     "attributes/scan.rs" {
         "reader-accepts-loops": "_ if self.path.has_loop => Verdict::Loop," => "";
         "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
-        "reader-ignores-missing-attributes": "scan.check_mandatory(update, rules);" => "";
+        "reader-ignores-missing-attributes": "self.check_mandatory(update, rules);" => "";
     }
     "attributes/canonical.rs" {
         "canonical-relationship-unmarked": "put_only_to_customer(asn, out);\n        }" => "}";
