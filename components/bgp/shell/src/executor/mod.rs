@@ -12,7 +12,7 @@ mod tests;
 pub use readiness::Socket;
 
 use crate::ffi;
-use readiness::{Poller, Source};
+use readiness::Poller;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
@@ -52,8 +52,6 @@ struct Turn {
     executor: Arc<Executor>,
     /// The task that was made ready first by the one that is running.
     next: Option<Arc<Task>>,
-    /// Sockets that are waited for since.
-    to_arm: Vec<Arc<Source>>,
 }
 
 thread_local! {
@@ -143,29 +141,16 @@ impl Executor {
         }
     }
 
-    /// A socket is waited for: it is asked about when this thread has run what is next.
-    pub fn arm(&self, source: &Arc<Source>) {
-        if with_turn(self, |turn| turn.to_arm.push(Arc::clone(source))).is_none() {
-            self.poller.arm(source);
-        }
-    }
-
     /// Runs what is next on this thread, and what that makes ready.
     fn run_next(&self) {
         for _ in 0..CHAIN {
             let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() else { break };
             self.run(task);
         }
-        let Some((next, to_arm)) =
-            with_turn(self, |turn| (turn.next.take(), std::mem::take(&mut turn.to_arm)))
-        else {
-            return;
-        };
-        self.queue().tasks.extend(next);
-        for source in &to_arm {
-            self.poller.arm(source);
+        // Nor is anybody woken for what is left of a long chain.
+        if let Some(next) = with_turn(self, |turn| turn.next.take()).flatten() {
+            self.queue().tasks.push_back(next);
         }
-        with_turn(self, |turn| turn.to_arm = cleared(to_arm));
     }
 
     /// Runs what the running task has made ready, before that goes on.
@@ -229,7 +214,7 @@ impl Executor {
     }
 
     fn begin(self: &Arc<Self>) {
-        let turn = Turn { executor: Arc::clone(self), next: None, to_arm: Vec::new() };
+        let turn = Turn { executor: Arc::clone(self), next: None };
         TURN.set(Some(turn));
     }
 
@@ -268,11 +253,6 @@ impl Executor {
         self.poller.forget();
         self.ring();
     }
-}
-
-fn cleared<T>(mut vec: Vec<T>) -> Vec<T> {
-    vec.clear();
-    vec
 }
 
 /// Lets others have their turn.

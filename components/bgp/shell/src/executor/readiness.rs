@@ -1,16 +1,16 @@
 //! Sockets that tell tasks when they can be read or written, through one `epoll` that all threads of an executor wait at.
 //!
-//! A socket is asked about only while a task waits for it, and then once (`EPOLLONESHOT`): whichever thread has nothing to do
-//! is woken for it, and no other.
+//! A socket is told of when something about it changes (`EPOLLET`), whoever waits for it or not: so it is named to the kernel once, and
+//! one thread is woken for a change, which is remembered until a task asks.
 
 use super::Executor;
-use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags, EpollTimeout};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use std::future::poll_fn;
 use std::io::{self, IoSlice, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -28,6 +28,8 @@ pub struct Poller {
     bell: EventFd,
     /// By descriptor. The lock is held for a look.
     sources: Mutex<Vec<Option<Arc<Source>>>>,
+    /// Tells sockets of the same descriptor from each other.
+    serial: AtomicU32,
 }
 
 impl Poller {
@@ -37,7 +39,7 @@ impl Poller {
         let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
         // Each ring wakes one thread, and need not be answered.
         epoll.add(&bell, EpollEvent::new(EpollFlags::EPOLLIN | EpollFlags::EPOLLET, BELL))?;
-        Ok(Poller { epoll, bell, sources: Mutex::default() })
+        Ok(Poller { epoll, bell, sources: Mutex::default(), serial: AtomicU32::new(0) })
     }
 
     /// Space for what a wait brings.
@@ -75,62 +77,35 @@ impl Poller {
                 is_rung = true;
                 continue;
             }
-            let source = usize::try_from(event.data()).ok().and_then(|n| self.sources().get(n)?.clone());
-            if let Some(source) = source {
-                self.happened(&source, event.events());
+            let source = self.sources().get(Source::index_of(event.data())).cloned().flatten();
+            // It may be of one before, which this thread heard of while another forgot it.
+            if let Some(source) = source.filter(|s| s.name == event.data()) {
+                source.happened(event.events());
             }
         }
         is_rung
     }
 
-    fn happened(&self, source: &Source, what: EpollFlags) {
-        let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
-        let mut sides = source.sides();
-        let wakers = Side::ALL.map(|side| {
-            what.intersects(side.flag() | over).then(|| {
-                sides[side as usize].is_ready = true;
-                sides[side as usize].waker.take()
-            })
-        });
-        let others_wait = sides.iter().any(|side| side.waker.is_some());
-        drop(sides);
-        if others_wait {
-            self.arm(source);
-        }
-        wakers.into_iter().flatten().flatten().for_each(Waker::wake);
-    }
-
-    /// Asks about a socket, once, what tasks wait for.
-    pub fn arm(&self, source: &Source) {
-        let mut sides = source.sides();
-        let waited_for = Side::ALL.into_iter().filter(|side| sides[*side as usize].waker.is_some());
-        let flags = waited_for.fold(EpollFlags::EPOLLONESHOT, |flags, side| flags | side.flag());
-        let asked = self.epoll.modify(&source.stream, &mut EpollEvent::new(flags, source.name()));
-        if asked.is_err_and(|error| error != Errno::ENOENT) {
-            // Who waits meets the error when it reads or writes.
-            for side in &mut *sides {
-                side.is_ready = true;
-                if let Some(waker) = side.waker.take() {
-                    waker.wake();
-                }
-            }
-        }
-    }
-
-    fn add(&self, source: &Arc<Source>) -> io::Result<()> {
-        let index = usize::try_from(source.stream.as_raw_fd()).map_err(io::Error::other)?;
-        self.epoll.add(&source.stream, EpollEvent::new(EpollFlags::EPOLLONESHOT, source.name()))?;
+    fn add(&self, stream: TcpStream) -> io::Result<Arc<Source>> {
+        let index = stream.as_raw_fd() as usize;
+        let serial = self.serial.fetch_add(1, Ordering::Relaxed);
+        let name = u64::from(serial) << 32 | index as u64;
+        let source = Arc::new(Source { name, stream, sides: Mutex::default() });
         let mut sources = self.sources();
         if sources.len() <= index {
             sources.resize(index + 1, None);
         }
-        sources[index] = Some(Arc::clone(source));
-        Ok(())
+        sources[index] = Some(Arc::clone(&source));
+        drop(sources);
+        // It may be told of at once.
+        let added = self.epoll.add(&source.stream, EpollEvent::new(Source::CHANGES, name));
+        added.map_err(io::Error::from).inspect_err(|_| self.remove(&source))?;
+        Ok(source)
     }
 
     fn remove(&self, source: &Source) {
         let _ = self.epoll.delete(&source.stream);
-        if let Some(place) = self.sources().get_mut(source.stream.as_raw_fd() as usize) {
+        if let Some(place) = self.sources().get_mut(source.index()) {
             *place = None;
         }
     }
@@ -156,9 +131,11 @@ enum Side {
 impl Side {
     const ALL: [Side; 2] = [Side::In, Side::Out];
 
-    const fn flag(self) -> EpollFlags {
-        match self {
-            Side::In => EpollFlags::EPOLLIN,
+    /// What is of interest to it. What is over can be read to the end, and an error is met by who reads or writes.
+    fn flags(self) -> EpollFlags {
+        let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
+        over | match self {
+            Side::In => EpollFlags::EPOLLIN | EpollFlags::EPOLLRDHUP,
             Side::Out => EpollFlags::EPOLLOUT,
         }
     }
@@ -167,24 +144,50 @@ impl Side {
 #[derive(Default)]
 struct Waiting {
     waker: Option<Waker>,
-    /// It happened, and nobody has taken note yet.
+    /// Something changed since a task last asked.
     is_ready: bool,
+    /// Nothing will change any more: the other side has ended.
+    is_over: bool,
 }
 
 /// A socket, and who waits for it.
 pub struct Source {
+    /// Its number among all, and its descriptor.
+    name: u64,
     stream: TcpStream,
     sides: Mutex<[Waiting; 2]>,
 }
 
 impl Source {
+    const CHANGES: EpollFlags = EpollFlags::EPOLLIN
+        .union(EpollFlags::EPOLLOUT)
+        .union(EpollFlags::EPOLLRDHUP)
+        .union(EpollFlags::EPOLLET);
+
+    /// Notes a change, and wakes who waits for it.
+    fn happened(&self, what: EpollFlags) {
+        let mut sides = self.sides();
+        // What came before the end is told of together with it; more than one read may be needed to get there.
+        sides[Side::In as usize].is_over |= what.intersects(EpollFlags::EPOLLRDHUP | EpollFlags::EPOLLHUP);
+        let wakers = Side::ALL.map(|side| {
+            let waiting = &mut sides[side as usize];
+            waiting.is_ready |= what.intersects(side.flags());
+            if waiting.is_ready { waiting.waker.take() } else { None }
+        });
+        drop(sides);
+        wakers.into_iter().flatten().for_each(Waker::wake);
+    }
+
     fn sides(&self) -> MutexGuard<'_, [Waiting; 2]> {
         self.sides.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn name(&self) -> u64 {
-        // A descriptor is never negative.
-        self.stream.as_raw_fd() as u64
+    const fn index_of(name: u64) -> usize {
+        name as u32 as usize
+    }
+
+    const fn index(&self) -> usize {
+        Source::index_of(self.name)
     }
 }
 
@@ -198,8 +201,7 @@ impl Socket {
     /// A socket for tasks of this executor.
     pub fn new(executor: &Arc<Executor>, stream: TcpStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
-        let source = Arc::new(Source { stream, sides: Mutex::default() });
-        executor.poller().add(&source)?;
+        let source = executor.poller().add(stream)?;
         Ok(Socket { source, executor: Arc::clone(executor) })
     }
 
@@ -216,32 +218,34 @@ impl Socket {
     fn poll(&self, side: Side, context: &mut Context<'_>) -> Poll<()> {
         let mut sides = self.source.sides();
         let waiting = &mut sides[side as usize];
-        if std::mem::take(&mut waiting.is_ready) {
+        if std::mem::take(&mut waiting.is_ready) || waiting.is_over {
             waiting.waker = None;
             return Poll::Ready(());
         }
-        let is_asked = waiting.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker()));
-        if !is_asked {
+        if !waiting.waker.as_ref().is_some_and(|waker| waker.will_wake(context.waker())) {
             waiting.waker = Some(context.waker().clone());
-            drop(sides);
-            self.executor.arm(&self.source);
         }
         Poll::Pending
     }
 
-    /// Waits until something can be read, or so it seems.
+    /// Waits until something can be read, or so it seems. Then it is to be read, once at least.
     pub async fn readable(&self) {
         poll_fn(|context| self.poll(Side::In, context)).await;
     }
 
-    /// Waits until something can be written, or so it seems.
+    /// Waits until something can be written, or so it seems: to be asked when a write was not taken whole.
     pub async fn writable(&self) {
         poll_fn(|context| self.poll(Side::Out, context)).await;
     }
 
     /// Reads what there is; none is the end, `WouldBlock` that there is nothing.
     pub fn read(&self, space: &mut [u8]) -> io::Result<usize> {
-        (&self.source.stream).read(space)
+        let read = (&self.source.stream).read(space);
+        // Nobody is told again of what is still there.
+        if read.as_ref().is_ok_and(|read| *read == space.len()) {
+            self.source.sides()[Side::In as usize].is_ready = true;
+        }
+        read
     }
 
     /// Writes what is taken now.

@@ -54,7 +54,7 @@ fn what_waits_is_taken_by_a_thread_that_does_not() {
     let (here, there, threads) = (Arc::clone(&both), both, Arc::clone(&executor));
     let ends = executor.spawn(async move {
         // The first is next on this thread; the second is for the other one, which runs it while this one is blocked.
-        let ends = [threads.spawn(async {}), threads.spawn(async move { drop(there.wait()) })];
+        let ends = [threads.spawn(async {}), threads.spawn(async move { _ = there.wait() })];
         here.wait();
         ends
     });
@@ -91,6 +91,18 @@ fn sockets_are_heard_of_on_any_number_of_threads() {
         assert_eq!(read, [OCTETS; 8], "{threads} threads");
         executor.end();
     }
+}
+
+#[test]
+fn what_came_with_the_end_is_read_first() {
+    let executor = with_threads(1);
+    let (mut one, other) = connection();
+    // All of it is there before anybody is told of anything.
+    one.write_all(&[0; 100_500]).unwrap();
+    drop(one);
+    let other = Socket::new(&executor, other).unwrap();
+    assert_eq!(executor.spawn(read_all(other)).blocking_recv(), Ok(100_500));
+    executor.end();
 }
 
 #[test]
