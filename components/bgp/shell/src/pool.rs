@@ -46,7 +46,8 @@ impl Pool {
         let mut pool = Pool { plan, executors: Vec::new(), here: None };
         if plan.threads <= 1 {
             let executor = Executor::here()?;
-            pool.here = Some(spawn_local(unconstrained(Arc::clone(&executor).drive())).abort_handle());
+            let driver = Arc::clone(&executor).drive(executor.watch()?);
+            pool.here = Some(spawn_local(unconstrained(driver)).abort_handle());
             pool.executors.push(executor);
             return Ok(pool);
         }

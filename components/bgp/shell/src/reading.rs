@@ -104,8 +104,14 @@ impl Reader {
                 () = halted(&mut halt) => return Some(self),
             }
             // Much space only as long as there is much to read: most neighbours are silent most of the time.
-            let mut much = vec![0; if is_busy { PIECE } else { 0 }];
-            let space = if is_busy { &mut much[..] } else { &mut little[..] };
+            let mut much = Vec::new();
+            let space = match is_busy {
+                true => {
+                    much.resize(PIECE, 0);
+                    &mut much[..]
+                }
+                false => &mut little[..],
+            };
             let read = match self.socket.read(space) {
                 Ok(0) => return self.lost(),
                 Ok(read) => read,

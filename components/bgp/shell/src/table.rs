@@ -89,13 +89,7 @@ impl Address {
 
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
     pub async fn hand_over(&self, peer: PeerIndex, life: Life, batches: &mut Batches) {
-        let permit = match Arc::clone(&self.room).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) => match Arc::clone(&self.room).acquire_owned().await {
-                Ok(permit) => permit,
-                Err(_) => return,
-            },
-        };
+        let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         self.write(Letter::Read(peer, life, std::mem::replace(batches, spare), permit));
     }
@@ -251,7 +245,7 @@ impl Post {
         let (table, number) = (&mut self.table, self.number);
         let mut own_writes = OWN_WRITES;
         let mut told = None;
-        for (peer, outgoing) in self.writers.range(self.first..).chain(self.writers.range(..self.first)) {
+        for (peer, outgoing) in in_turn(&self.writers, self.first) {
             // Once more after a piece: what is left is waited for only if it is asked for.
             while table.has_output(*peer) {
                 let Some(space) = outgoing.take_credit(number) else { break };
@@ -346,5 +340,25 @@ impl Post {
         table.is_resolved()
             && !table.has_rib_changes::<Ipv4Prefix>()
             && !table.has_rib_changes::<Ipv6Prefix>()
+    }
+}
+
+/// All, from this peer on.
+fn in_turn<T>(all: &BTreeMap<PeerIndex, T>, first: PeerIndex) -> impl Iterator<Item = (&PeerIndex, &T)> {
+    all.range(first..).chain(all.range(..first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everybody_has_a_turn_at_being_the_first() {
+        let all: BTreeMap<PeerIndex, ()> = [2, 5, 9].map(|n| (PeerIndex(n), ())).into();
+        let order = |first| in_turn(&all, PeerIndex(first)).map(|(peer, ())| peer.0).collect::<Vec<_>>();
+        assert_eq!(order(0), [2, 5, 9]);
+        assert_eq!(order(3), [5, 9, 2]);
+        assert_eq!(order(6), [9, 2, 5]);
+        assert_eq!(order(10), [2, 5, 9]);
     }
 }

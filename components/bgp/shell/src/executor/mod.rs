@@ -17,9 +17,11 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::future::{Future, poll_fn};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use task::Task;
+use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 
 /// Tasks that are run before sockets are looked at.
@@ -218,10 +220,14 @@ impl Executor {
         TURN.set(Some(turn));
     }
 
-    /// Runs the tasks of an executor without threads, for ever.
-    pub async fn drive(self: Arc<Self>) -> io::Result<()> {
-        let poller = ffi::watch(self.poller.descriptor()?)?;
-        let Some(bell) = &self.here else { return Ok(()) };
+    /// What wakes [`Executor::drive`] for sockets; to be made in the runtime where that runs.
+    pub fn watch(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        ffi::watch(self.poller.descriptor()?)
+    }
+
+    /// Runs the tasks of an executor without threads, as long as the runtime lives.
+    pub async fn drive(self: Arc<Self>, sockets: AsyncFd<OwnedFd>) {
+        let Some(bell) = &self.here else { return };
         let mut events = Poller::events();
         loop {
             self.begin();
@@ -238,7 +244,10 @@ impl Executor {
             tokio::select! {
                 () = bell.notified() => {}
                 // What comes later makes it ready once more.
-                guard = poller.readable() => guard?.clear_ready(),
+                guard = sockets.readable() => match guard {
+                    Ok(mut guard) => guard.clear_ready(),
+                    Err(_) => return,
+                },
             }
         }
     }

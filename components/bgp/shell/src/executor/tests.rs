@@ -159,7 +159,7 @@ fn tasks_run_beside_others_on_one_thread() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, async {
         let executor = Executor::here().unwrap();
-        let driver = tokio::task::spawn_local(Arc::clone(&executor).drive());
+        let driver = tokio::task::spawn_local(Arc::clone(&executor).drive(executor.watch().unwrap()));
         let (one, other) = connection();
         let [one, other] = [one, other].map(|s| Socket::new(&executor, s).unwrap());
         let read = executor.spawn(read_all(other));
