@@ -3,6 +3,7 @@
 use crate::core_file::Cores;
 use crate::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
+use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
 use sluice_manager::CrashBudget;
 use sluice_shell::rights::Rights;
@@ -57,8 +58,6 @@ pub struct Usage {
     pub peak_memory_bytes: u64,
     /// Processor time, user and system.
     pub cpu_ms: u64,
-    /// Time for which it could have run and no processor was free for it.
-    pub waited_ms: u64,
     /// Time since its start.
     pub uptime_ms: u64,
 }
@@ -315,6 +314,11 @@ impl Processes {
         self.running.borrow().get(class).map(|r| usage_of(r.pid)).unwrap_or_default()
     }
 
+    /// How long a component's process has worked, or waited for a processor: to be asked often, it reads one file.
+    pub fn effort(&self, class: &str) -> Duration {
+        self.running.borrow().get(class).map_or(Duration::ZERO, |r| worked(r.pid) + waited(r.pid))
+    }
+
     /// Writes down what runs; what cannot be written now is tried again by [`Processes::keep_written`].
     fn save(&self) {
         if let Err(error) = state::save(&self.run_dir, &self.running.borrow()) {
@@ -362,10 +366,17 @@ fn last(class: &str) -> String {
     format!("{class}:last")
 }
 
+/// How long a process has worked on any processor, by its clock.
+fn worked(pid: u32) -> Duration {
+    let clock = i32::try_from(pid).ok().and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
+    clock.and_then(|clock| clock_gettime(clock).ok()).map(Duration::from).unwrap_or_default()
+}
+
 /// How long the main thread of a process stood in a queue for a processor; 0 where the kernel does not count that.
-fn waited_ms(pid: u32) -> u64 {
+fn waited(pid: u32) -> Duration {
     let counted = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
-    counted.split_whitespace().nth(1).and_then(|ns| ns.parse::<u64>().ok()).unwrap_or(0) / 1_000_000
+    let nanoseconds = counted.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 /// What the kernel says of a process.
@@ -397,7 +408,6 @@ pub fn usage_of(pid: u32) -> Usage {
         memory_bytes: field("VmRSS:").unwrap_or(0) * 1024,
         peak_memory_bytes: field("VmHWM:").unwrap_or(0) * 1024,
         cpu_ms,
-        waited_ms: waited_ms(pid),
         uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
     }
 }

@@ -57,15 +57,14 @@ pub async fn watch(me: Rc<ManagerShell>) {
 }
 
 async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, limits: Limits, class: &str) {
-    let pid = me.processes.usage(class).pid;
+    let pid = me.processes.pid(class);
     let client = common::ComponentClient::new(&me.router, class).with_deadline(limits.every);
     let answered = client.get_status(common::GetStatusRequest {}).await.is_ok();
-    let usage = me.processes.usage(class);
-    if usage.pid != pid || me.phase(class) != Some(Phase::Ready) {
+    if me.processes.pid(class) != pid || me.phase(class) != Some(Phase::Ready) {
         return watchdog.borrow_mut().forget(class); // another life
     }
     // Who has to wait for others before it gets a processor is busy too.
-    let cpu = Duration::from_millis(usage.cpu_ms + usage.waited_ms);
+    let cpu = me.processes.effort(class);
     if answered {
         if watchdog.borrow_mut().answered(clock::now(), class, cpu) {
             info!(event = "process.answers-again", class, "answers again");
@@ -90,7 +89,7 @@ async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, limits: Limits
     // With a core, where those are written: what it was doing is in there.
     me.processes.abort(class);
     tokio::time::sleep(DUMPS).await;
-    if me.processes.usage(class).pid == pid {
+    if me.processes.pid(class) == pid {
         me.processes.kill(class);
     }
 }
