@@ -21,7 +21,7 @@ use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// A phase ends with so much silence, which does not count: longer than a router puts anything off, so that it is counted where it belongs.
-const SETTLE: Duration = Duration::from_secs(1);
+const SETTLE: Duration = Duration::from_millis(1500);
 /// How long a router may go on working when the receivers have everything.
 const UNREST: Duration = Duration::from_secs(30);
 /// Between the start of a router and the first connection.

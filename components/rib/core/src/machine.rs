@@ -22,7 +22,7 @@ use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
 
 /// For how long an origin may gather changes that nobody waits for: short for an operator who looks at the table, long enough that a
 /// router without a forwarding table spends little on telling it to itself.
-const GATHER: Duration = Duration::from_millis(500);
+const GATHER: Duration = Duration::from_secs(1);
 
 /// What an origin says when it registers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
