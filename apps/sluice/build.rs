@@ -6,6 +6,16 @@ fn main() {
     sluice_xrl_build::compile(&["bgp.proto"], &["../../components/bgp/idl", "../../idl"])
         .expect("the interfaces of the components compile");
     list_schemas();
+    lay_out();
+}
+
+/// Has what a route passes through laid side by side, where the executable is to be quick.
+fn lay_out() {
+    let layout = Path::new(env!("CARGO_MANIFEST_DIR")).join("layout.ld");
+    println!("cargo::rerun-if-changed={}", layout.display());
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", layout.display());
+    }
 }
 
 /// Writes `schemas.rs`: an array of names and texts.

@@ -1,6 +1,7 @@
 //! Chores of the house.
 
 mod layers;
+mod layout;
 mod licences;
 mod mutate;
 mod new_component;
@@ -17,6 +18,8 @@ enum Chore {
     Tidy,
     /// Checks where dependencies come from and under which licence.
     Licences,
+    /// Checks that what one route passes through is still laid side by side in the executable.
+    Layout,
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
     /// Writes a new component: core, shell, schema, rights; and its rows in the executable.
@@ -38,6 +41,7 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(report(&found))
         }
         Chore::Licences => Ok(report(&licences::check(&root)?)),
+        Chore::Layout => Ok(report(&layout::check(&root)?)),
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
