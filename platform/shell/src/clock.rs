@@ -4,6 +4,7 @@ use nix::time::{ClockId, clock_gettime};
 use sluice_base::Instant;
 
 /// Now.
+#[inline]
 pub fn now() -> Instant {
     match clock_gettime(ClockId::CLOCK_MONOTONIC) {
         Ok(t) => {

@@ -89,12 +89,14 @@ impl Intake {
     }
 
     /// What was read in this session so far, if UPDATEs were read since the last call.
+    #[inline]
     pub fn news(&mut self) -> Option<ReaderCounters> {
         let news = core::mem::take(&mut self.updates);
         self.reading.as_ref().filter(|_| news).map(|r| r.reader.counters)
     }
 
     /// Starts or stops noting the prefixes of UPDATEs.
+    #[inline]
     pub fn trace(&mut self, on: bool) {
         if on != self.traced.is_some() {
             self.traced = on.then(Vec::new);

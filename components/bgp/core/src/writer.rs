@@ -138,6 +138,7 @@ impl Writer {
     }
 
     /// A table has told all its routes of these families: when the last one has, the peer hears it.
+    #[inline]
     pub fn ended(&mut self, families: [bool; 2], out: &mut Vec<u8>) {
         for family in Family::ALL {
             if families[family as usize] {

@@ -1,5 +1,6 @@
 //! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
+use crate::executor::Halt;
 use crate::outgoing::Outgoing;
 use crate::pool::Pool;
 use crate::reading::{Name, News, Post, Reader};
@@ -15,23 +16,11 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 /// How long a closed connection may take to write its last words, if the neighbour does not read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// Waits until a task is to go to another thread. That the connection is forgotten is no reason to.
-pub async fn halted(halt: &mut watch::Receiver<bool>) {
-    if halt.wait_for(|halt| *halt).await.is_err() {
-        std::future::pending().await
-    }
-}
-
-/// Whether a task is to go to another thread, without waiting.
-pub fn is_halted(halt: &watch::Receiver<bool>) -> bool {
-    *halt.borrow()
-}
 
 /// A task that can be halted; nothing if it has ended.
 enum Task<T> {
@@ -61,8 +50,8 @@ impl<T> Task<T> {
 }
 
 struct Tasks {
-    halt_reader: watch::Sender<bool>,
-    halt_writer: watch::Sender<bool>,
+    halt_reader: Arc<Halt>,
+    halt_writer: Arc<Halt>,
     reader: Task<Reader>,
     writer: Task<Writer>,
 }
@@ -119,10 +108,9 @@ impl Connection {
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
-        let (halt_reader, halted) = watch::channel(false);
-        let reader = Task::Running(pool.spawn(self.place, reader.run(halted)));
-        let (halt_writer, halted) = watch::channel(false);
-        let writer = Task::Running(pool.spawn(self.place, writer.run(halted)));
+        let [halt_reader, halt_writer]: [Arc<Halt>; 2] = Default::default();
+        let reader = Task::Running(pool.spawn(self.place, reader.run(Arc::clone(&halt_reader))));
+        let writer = Task::Running(pool.spawn(self.place, writer.run(Arc::clone(&halt_writer))));
         self.tasks.set(Some(Tasks { halt_reader, halt_writer, reader, writer }));
     }
 
@@ -138,7 +126,7 @@ impl Connection {
             task.abort();
         }
         if let Some(tasks) = self.tasks.take() {
-            tasks.halt_reader.send_replace(true);
+            tasks.halt_reader.wish();
             self.tasks.set(Some(tasks));
         }
         self.note(Note::Close);
@@ -170,8 +158,8 @@ impl Connection {
     /// Halts both tasks. One that has ended meanwhile said so itself.
     async fn halt(&self) -> Option<(Reader, Writer)> {
         let mut tasks = self.tasks.take()?;
-        tasks.halt_reader.send_replace(true);
-        tasks.halt_writer.send_replace(true);
+        tasks.halt_reader.wish();
+        tasks.halt_writer.wish();
         let reader = tasks.reader.halted().await.take();
         reader.zip(tasks.writer.halted().await.take())
     }
@@ -179,7 +167,7 @@ impl Connection {
     /// Nothing more is read of the connection; returns when what was read is with the tables. Not to be abandoned.
     pub async fn halt_reader(&self) {
         if let Some(mut tasks) = self.tasks.take() {
-            tasks.halt_reader.send_replace(true);
+            tasks.halt_reader.wish();
             tasks.reader.halted().await;
             self.tasks.set(Some(tasks));
         }
@@ -188,7 +176,7 @@ impl Connection {
     /// Nothing more is written, after what the socket takes now of what waits. Not to be abandoned.
     pub async fn halt_writer(&self) {
         if let Some(mut tasks) = self.tasks.take() {
-            tasks.halt_writer.send_replace(true);
+            tasks.halt_writer.wish();
             if let Some(writer) = tasks.writer.halted().await {
                 writer.write_what_waits();
             }

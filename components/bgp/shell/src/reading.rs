@@ -1,7 +1,6 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
-use crate::connection::{halted, is_halted};
-use crate::executor::{Socket, yield_now};
+use crate::executor::{Halt, Socket, yield_now};
 use crate::latest::Latest;
 use crate::table::{Address, Routes};
 use sluice_base::Instant;
@@ -16,7 +15,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc::UnboundedSender;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::oneshot;
 
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
@@ -94,14 +93,14 @@ impl Reader {
     }
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
-    pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Reader> {
+    pub async fn run(mut self, halt: Arc<Halt>) -> Option<Reader> {
         let (mut little, mut is_busy) = ([0; LITTLE], false);
         // Who has much to say does not keep the reader from going.
-        while !is_halted(&halt) {
+        while !halt.is_wished() {
             tokio::select! {
                 biased;
                 () = self.socket.readable() => {}
-                () = halted(&mut halt) => return Some(self),
+                () = halt.wished() => return Some(self),
             }
             // Much space only as long as there is much to read: most neighbours are silent most of the time.
             let mut much = Vec::new();

@@ -10,7 +10,6 @@ use sluice_bgp::shard::PeerIndex;
 use sluice_bgp::table::{Life, Order, Sharded, Table, Told};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
@@ -37,7 +36,7 @@ pub enum Letter {
     /// Control's word.
     Order(Order),
     /// What a reader read in a session.
-    Read(PeerIndex, Life, Batches, OwnedSemaphorePermit),
+    Read(PeerIndex, Life, Box<Batches>, OwnedSemaphorePermit),
     /// The way out to a neighbour in its session: what there is for it goes there.
     Writer(PeerIndex, Life, Arc<Outgoing>),
     /// A writer or the RIB can take more, which the table waited for.
@@ -67,8 +66,10 @@ pub enum Routes {
 pub struct Address {
     letters: UnboundedSender<Letter>,
     room: Arc<Semaphore>,
-    /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes.
-    spare: Arc<Mutex<Vec<Batches>>>,
+    /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes. They come and go by their
+    /// addresses: each is 200 octets.
+    #[expect(clippy::vec_box, reason = "what is taken out goes on in its box")]
+    spare: Arc<Mutex<Vec<Box<Batches>>>>,
     rib: Arc<WayToRib>,
 }
 
@@ -90,8 +91,9 @@ impl Address {
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
     pub async fn hand_over(&self, peer: PeerIndex, life: Life, batches: &mut Batches) {
         let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-        self.write(Letter::Read(peer, life, std::mem::replace(batches, spare), permit));
+        let mut read = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+        std::mem::swap(&mut *read, batches);
+        self.write(Letter::Read(peer, life, read, permit));
     }
 
     /// The RIB can take another batch of a family.
@@ -133,8 +135,8 @@ pub struct Post {
     letters: UnboundedReceiver<Letter>,
     address: Address,
     main: UnboundedSender<ToMain>,
-    /// The ways out to neighbours whose sessions are up.
-    writers: BTreeMap<PeerIndex, Arc<Outgoing>>,
+    /// The ways out to neighbours whose sessions are up, by number.
+    writers: Vec<(PeerIndex, Arc<Outgoing>)>,
     /// The neighbour that is told first when there is something to tell.
     first: PeerIndex,
     /// Space for the next piece.
@@ -163,7 +165,7 @@ impl Post {
             letters,
             address: address.clone(),
             main,
-            writers: BTreeMap::new(),
+            writers: Vec::new(),
             first: PeerIndex::LOCAL,
             space: Vec::new(),
             settling: Vec::new(),
@@ -217,7 +219,7 @@ impl Post {
         match letter {
             Letter::Order(order) => {
                 if let Order::PeerDown(peer, _) = order {
-                    self.writers.remove(&peer);
+                    self.writers.retain(|(other, _)| *other != peer);
                 }
                 self.table.order(order, &mut self.out);
             }
@@ -228,7 +230,9 @@ impl Post {
             }
             Letter::Writer(peer, life, outgoing) => {
                 if self.table.is_up(peer, life) {
-                    self.writers.insert(peer, outgoing);
+                    self.writers.retain(|(other, _)| *other != peer);
+                    let place = self.writers.partition_point(|(other, _)| *other < peer);
+                    self.writers.insert(place, (peer, outgoing));
                 }
             }
             // What there is to say is looked for after every letter.
@@ -326,8 +330,8 @@ impl Post {
 
     /// Whether nothing is left to do, and nobody has yet to be given anything.
     fn is_at_rest(&self) -> bool {
-        let mut peers = self.writers.keys();
-        !self.busy && self.letters.is_empty() && peers.all(|peer| !self.table.has_output(*peer))
+        let mut writers = self.writers.iter();
+        !self.busy && self.letters.is_empty() && writers.all(|(peer, _)| !self.table.has_output(*peer))
     }
 
     /// The table, which is at rest.
@@ -344,8 +348,9 @@ impl Post {
 }
 
 /// All, from this peer on.
-fn in_turn<T>(all: &BTreeMap<PeerIndex, T>, first: PeerIndex) -> impl Iterator<Item = (&PeerIndex, &T)> {
-    all.range(first..).chain(all.range(..first))
+fn in_turn<T>(all: &[(PeerIndex, T)], first: PeerIndex) -> impl Iterator<Item = &(PeerIndex, T)> {
+    let (before, after) = all.split_at(all.partition_point(|(peer, _)| *peer < first));
+    after.iter().chain(before)
 }
 
 #[cfg(test)]
@@ -354,7 +359,7 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_at_being_the_first() {
-        let all: BTreeMap<PeerIndex, ()> = [2, 5, 9].map(|n| (PeerIndex(n), ())).into();
+        let all = [2, 5, 9].map(|n| (PeerIndex(n), ()));
         let order = |first| in_turn(&all, PeerIndex(first)).map(|(peer, ())| peer.0).collect::<Vec<_>>();
         assert_eq!(order(0), [2, 5, 9]);
         assert_eq!(order(3), [5, 9, 2]);

@@ -3,7 +3,7 @@
 //! What waits to be written is what the session said (a few messages) and one piece a table; the rest waits in
 //! the tables as cursors. So a neighbour that does not read costs next to nothing.
 
-use crate::connection::halted;
+use crate::executor::Halt;
 use crate::outgoing::{Left, Outgoing, Piece};
 use crate::reading::{Name, Post, ToMain};
 use crate::table::Letter;
@@ -11,7 +11,6 @@ use sluice_bgp::table::Life;
 use sluice_bgp::writer::Writer as Joiner;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::watch;
 
 /// What a writer is told.
 pub enum Note {
@@ -48,7 +47,7 @@ impl Writer {
     }
 
     /// Writes until the connection is closed, or the writer is to go to another thread.
-    pub async fn run(mut self, mut halt: watch::Receiver<bool>) -> Option<Writer> {
+    pub async fn run(mut self, halt: Arc<Halt>) -> Option<Writer> {
         loop {
             while let Ok(note) = self.notes.try_recv() {
                 self.take(note);
@@ -65,7 +64,7 @@ impl Writer {
                     }
                     let note = tokio::select! {
                         biased;
-                        () = halted(&mut halt) => return Some(self),
+                        () = halt.wished() => return Some(self),
                         note = self.notes.recv() => note,
                     };
                     self.take(note?);
@@ -77,7 +76,7 @@ impl Writer {
             let Some(socket) = self.outgoing.socket() else { break };
             tokio::select! {
                 biased;
-                () = halted(&mut halt) => return Some(self),
+                () = halt.wished() => return Some(self),
                 () = socket.writable() => {}
                 // More of the session, or the end.
                 note = self.notes.recv() => self.take(note?),

@@ -272,7 +272,15 @@ impl Table {
     }
 
     /// Background work.
+    #[inline]
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Told>) -> Progress {
+        match self.ipv4.has_work() || self.ipv6.has_work() {
+            true => self.work(budget, out),
+            false => Progress::Done,
+        }
+    }
+
+    fn work(&mut self, budget: Budget, out: &mut Outbox<Told>) -> Progress {
         let mut progress = Progress::Done;
         if self.ipv4.has_work() {
             progress = self.ipv4.run_slice(budget, &mut self.interests4);
@@ -285,6 +293,7 @@ impl Table {
     }
 
     /// Whether [`Table::fill`] has anything for `peer`.
+    #[inline]
     pub fn has_output(&self, peer: PeerIndex) -> bool {
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
         known.and_then(|p| p.outlet.as_ref()).is_some_and(|outlet| {

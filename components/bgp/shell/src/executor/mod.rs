@@ -4,11 +4,13 @@
 //! A thread that has nothing to do takes the task that was made ready first, or waits for sockets. What a task makes ready is
 //! run by the same thread as soon as the task waits: a reader's table, with what was read still at hand.
 
+mod halt;
 mod readiness;
 mod task;
 #[cfg(test)]
 mod tests;
 
+pub use halt::Halt;
 pub use readiness::Socket;
 
 use crate::ffi;
