@@ -27,6 +27,7 @@ demo: build
 
 test: setup
 	$(CARGO) build --release --locked -p sluice
+	$(CARGO) xtask layout
 	$(CARGO) test --workspace --locked --no-fail-fast
 	cd sdk/python && SLUICE=$(abspath target/release/sluice) python3 -m unittest discover -s tests
 
