@@ -3,9 +3,9 @@
 use super::PeerIn;
 use super::entry::{Path, PeerIndex};
 use super::resolver::{Resolution, Resolver};
-use super::sets::Sets;
-use crate::attributes::Origin;
-use core::cmp::Reverse;
+use super::sets::{SetId, Sets};
+use crate::attributes::{Origin, View};
+use core::cmp::{Ordering, Reverse};
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
@@ -98,6 +98,34 @@ impl<P: Prefix> Tables<'_, P> {
         }
     }
 
+    /// Whether a path that has come leaves the best one the best, whatever others there are: it loses to that one, and takes nothing
+    /// from it. What it replaces, if anything, must have mattered to nobody.
+    #[inline(never)]
+    pub fn remains(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {
+        let rank = |view: &View| (Reverse(view.local_pref), view.path_length, view.origin);
+        let last = |path: &Path, cost: u32| {
+            let info = &self.peers[usize::from(path.peer.0)].info;
+            (info.internal, cost, info.router_id, info.address)
+        };
+        if best.peer == PeerIndex::LOCAL || new.peer == PeerIndex::LOCAL || best.peer == new.peer {
+            return false;
+        }
+        let (view, rival) = (&self.sets[best.set].view, &self.sets[new.set].view);
+        // Only what is as good up to ORIGIN has others beaten by MULTI_EXIT_DISC, which would be back.
+        if replaced.is_some_and(|set| rank(&self.sets[set].view) <= rank(view)) {
+            return false;
+        }
+        match (rank(rival).cmp(&rank(view)), self.eligible(new), self.eligible(best)) {
+            (_, _, Err(_)) => false,
+            (Ordering::Greater, ..) | (_, Err(_), _) => true,
+            (Ordering::Less, ..) => false,
+            (Ordering::Equal, Ok(cost), Ok(best_cost)) => {
+                let beats_by_med = rival.neighbor_as == view.neighbor_as && med(rival) < med(view);
+                !beats_by_med && last(new, cost) > last(best, best_cost)
+            }
+        }
+    }
+
     /// The best path's index; `None` if none can be used. `lost` hears of every other, and why.
     #[inline]
     pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Lost)) -> Option<usize> {
@@ -122,8 +150,7 @@ impl<P: Prefix> Tables<'_, P> {
                         path_length: view.path_length,
                         origin: view.origin,
                         neighbor_as: view.neighbor_as,
-                        // RFC 4271: no MED is the lowest possible one.
-                        med: view.med.unwrap_or(0),
+                        med: med(view),
                         cost,
                     });
                 }
@@ -141,6 +168,11 @@ impl<P: Prefix> Tables<'_, P> {
         keep(&mut field, Lost::PeerAddress, &mut lost, |c| info(c).address);
         field.first().map(|c| c.index)
     }
+}
+
+/// MULTI_EXIT_DISC: none is the lowest possible one (RFC 4271, section 9.1.2.2 c).
+fn med(view: &View) -> u32 {
+    view.med.unwrap_or(0)
 }
 
 /// Drops all but those with the lowest key.
@@ -180,4 +212,123 @@ fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(
         }
         stays
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attributes::Reach;
+    use crate::batch::{Batch, Change};
+    use crate::hash::HashSeed;
+    use crate::shard::{Interest, PeerInfo, Shard};
+    use crate::wire::multiprotocol::NextHop;
+    use alloc::format;
+    use alloc::vec::Vec;
+    use core::net::IpAddr;
+    use proptest::prelude::*;
+    use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+    use sluice_base::{Distance, Forwarding, Ipv4Prefix, Metric, Provenance, RouterId};
+    use sluice_machine::{Budget, Outbox, Progress};
+
+    const PEERS: u16 = 6;
+
+    /// What happens to the prefix.
+    #[derive(Clone, Debug)]
+    enum Step {
+        /// A peer announces it with a next hop, or withdraws it.
+        Change(u16, u8, Option<View>),
+        /// A next hop is so far away from now on, or cannot be reached.
+        Distance(u8, Option<u32>),
+    }
+
+    fn host(last: u8) -> Ipv4Prefix {
+        Ipv4Prefix::from_parts(0xc000_0200 | u32::from(last), 32).expect("a prefix")
+    }
+
+    fn address(last: u8) -> IpAddr {
+        host(last).addr().into()
+    }
+
+    fn view() -> impl Strategy<Value = View> {
+        let origin = prop_oneof![3 => Just(Origin::Igp), 1 => Just(Origin::Incomplete)];
+        let local_pref = prop_oneof![4 => Just(100), 1 => Just(90)];
+        (local_pref, 1..3_u16, origin, 1..3_u32, prop::option::of(0..3_u32)).prop_map(
+            |(local_pref, path_length, origin, neighbor_as, med)| View {
+                local_pref,
+                med,
+                neighbor_as: Asn(neighbor_as),
+                path_length,
+                origin,
+                reach: Reach::Everybody,
+            },
+        )
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let change = (1..=PEERS, 1..4_u8, prop::option::weighted(0.9, view()));
+        let distance = (1..4_u8, prop::option::weighted(0.8, 1..3_u32));
+        prop_oneof![
+            9 => change.prop_map(|(peer, hop, view)| Step::Change(peer, hop, view)),
+            1 => distance.prop_map(|(hop, metric)| Step::Distance(hop, metric)),
+        ]
+    }
+
+    fn answer(hop: u8, metric: Option<u32>) -> InterestAnswer<Ipv4Prefix> {
+        let valid = host(hop);
+        let route = metric.map(|metric| ResolvingRoute {
+            prefix: valid,
+            metric: Metric(metric),
+            distance: Distance(0),
+            connected: true,
+            forwarding: Forwarding::Discard,
+        });
+        InterestAnswer { valid, route }
+    }
+
+    proptest! {
+        /// Where two paths were compared and not all, nothing else would have come of it.
+        #[test]
+        fn best_is_the_best_of_all(steps in prop::collection::vec(step(), 1..40)) {
+            let prefix = host(100);
+            let seed = HashSeed(1);
+            let mut shard = Shard::new(Asn(9), RouterId(99), seed);
+            let mut out = Outbox::new();
+            for peer in 1..=PEERS {
+                let (router_id, address) = (RouterId(u32::from(peer * 5 % 7)), address(peer as u8));
+                shard.peer_up(PeerIndex(peer), PeerInfo { router_id, address, internal: peer % 2 == 0, direct: false });
+            }
+            let mut distances = [Some(1), Some(1), Some(2)];
+            for step in steps {
+                match step {
+                    Step::Change(peer, hop, view) => {
+                        let mut batch = Batch::default();
+                        let set = view.map(|view| {
+                            batch.add_set(seed, NextHop::new(address(hop)), |octets| {
+                                octets.extend_from_slice(format!("{view:?}").as_bytes());
+                                view
+                            })
+                        });
+                        batch.push(prefix, set.unwrap_or(Change::<Ipv4Prefix>::WITHDRAWN));
+                        shard.apply(PeerIndex(peer), &batch, &mut out);
+                    }
+                    Step::Distance(hop, metric) => {
+                        distances[usize::from(hop) - 1] = metric;
+                        shard.answer(&answer(hop, metric), Provenance::NONE, &mut out);
+                    }
+                }
+                let asked: Vec<_> = out.drain().collect();
+                for interest in asked {
+                    if let Interest::Register(addr) = interest {
+                        let hop = (1..4).find(|hop| host(*hop).addr() == addr).expect("one of them");
+                        shard.answer(&answer(hop, distances[usize::from(hop) - 1]), Provenance::NONE, &mut out);
+                    }
+                }
+                while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
+                let Some((id, _)) = shard.core.find(prefix) else { continue };
+                let paths = shard.core.entries.paths(id);
+                let best = shard.core.tables().decide(paths, |_, _| {}).map(|index| &paths[index]);
+                prop_assert_eq!(shard.core.entries.best(id), best);
+            }
+        }
+    }
 }

@@ -64,6 +64,9 @@ use sluice_base::interest::InterestAnswer;
 use sluice_base::{Asn, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 
+/// Changes that are looked up ahead: what they touch stays in the first cache.
+const AHEAD: usize = 32;
+
 /// What the decision needs to know of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
@@ -106,6 +109,14 @@ impl<P: Unicast> Core<P> {
     fn find(&self, prefix: P) -> Option<(u32, u64)> {
         let hash = self.seed.prefix(&prefix);
         self.index.find(hash, |id| self.entries[id].prefix == prefix).map(|id| (id, hash))
+    }
+
+    /// Looks up what is to be changed next, all of it, for the memory's sake alone: look-ups that follow each other at once wait for
+    /// memory together, those with a decision between them one by one.
+    #[inline(never)]
+    fn look_ahead(&self, changes: &[Change<P>]) {
+        let found = changes.iter().filter_map(|change| self.find(change.prefix));
+        core::hint::black_box(found.fold(0, |all, (id, _)| all ^ id));
     }
 
     fn tables(&self) -> Tables<'_, P> {
@@ -224,10 +235,20 @@ impl<P: Unicast> Core<P> {
                 Some(before)
             }
         };
-        self.decide(id, old, provenance);
+        // Among many paths most that come are not the best: two are compared then, not all.
+        if !self.remains(id, Path { set, peer, generation }, before) {
+            self.decide(id, old, provenance);
+        }
         if let Some(before) = before {
             self.release(before, out);
         }
+    }
+
+    /// Whether the best path of an entry remains so, now that there is this one too.
+    #[inline]
+    fn remains(&self, id: u32, new: Path, replaced: Option<SetId>) -> bool {
+        self.entries.paths(id).len() > 1
+            && self.entries.best(id).is_some_and(|best| self.tables().remains(best, &new, replaced))
     }
 
     /// The set of a batch in this shard, with a reference for the caller.
@@ -321,9 +342,13 @@ impl<P: Unicast> Shard<P> {
         self.interned.resize(batch.sets().len(), None);
         let mut events = batch.events().iter().copied();
         let (mut end, mut provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
-        for (position, change) in batch.changes().iter().enumerate() {
+        let changes = batch.changes();
+        for (position, change) in changes.iter().enumerate() {
             if position as u32 >= end {
                 (end, provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
+            }
+            if position.is_multiple_of(AHEAD) && changes.len() > position + 1 {
+                core.look_ahead(&changes[position..changes.len().min(position + AHEAD)]);
             }
             if change.set == Change::<P>::WITHDRAWN {
                 core.withdraw(peer, change.prefix, provenance, out);
