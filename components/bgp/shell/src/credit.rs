@@ -39,6 +39,15 @@ impl<T> Credit<T> {
         }
     }
 
+    /// Whether it is there. If not, whoever gives it back will be told to write a letter.
+    pub fn is_here(&self) -> bool {
+        let mut held = self.lock();
+        if matches!(*held, Held::Away) {
+            *held = Held::Wanted;
+        }
+        matches!(*held, Held::Here(_))
+    }
+
     /// Gives it back; returns whether it is waited for, and a letter is due.
     pub fn give(&self, right: T) -> bool {
         matches!(std::mem::replace(&mut *self.lock(), Held::Here(right)), Held::Wanted)
@@ -59,5 +68,7 @@ mod tests {
         assert!(credit.give(3));
         assert_eq!(credit.take(), Some(3));
         assert!(!credit.give(4));
+        assert!(credit.is_here() && credit.take() == Some(4) && !credit.is_here());
+        assert!(credit.give(5) && credit.is_here());
     }
 }

@@ -1,5 +1,7 @@
 //! The way out of a connection: what waits to be written, and the socket. It is the writer's; a table that has little to say
-//! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it.
+//! while nothing waits writes it itself, so that a single route is on its way without another task or thread being woken for it. So
+//! does one that has much to say while all threads have other work: what it made is still at hand, and one buffer does for all
+//! neighbours.
 
 use crate::credit::Credit;
 use crate::executor::Socket;
@@ -17,8 +19,8 @@ use tokio::sync::mpsc::UnboundedSender;
 
 /// Buffers that are written at once.
 const SLICES: usize = 16;
-/// The most octets that a table writes itself: more takes longer than it takes to wake somebody for it, and tables have other things to do.
-const LITTLE: usize = MAX_MESSAGE_LEN;
+/// Octets that take less long to write than it takes to wake somebody for it.
+pub const LITTLE: usize = MAX_MESSAGE_LEN;
 
 /// Octets from a table: whole messages.
 #[derive(Default)]
@@ -128,12 +130,12 @@ impl Outgoing {
     /// Sends a piece of a table that has the credit for it: `at_once` if the table has time to write it. What comes back is space
     /// to be used again.
     pub fn send(&self, mut piece: Piece, at_once: bool) -> Vec<u8> {
+        if at_once && self.write_now(&mut piece) {
+            return piece.octets;
+        }
         if piece.octets.len() > LITTLE {
             let _ = self.notes.send(Note::Piece(piece));
             return Vec::new();
-        }
-        if at_once && self.write_now(&mut piece) {
-            return piece.octets;
         }
         // It may wait for long: in no more space than it needs.
         let octets = piece.octets.as_slice().to_vec();
@@ -149,7 +151,7 @@ impl Outgoing {
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => return false,
         };
-        let Stream { socket: Some(socket), session, waiting, .. } = &mut *stream else { return false };
+        let Stream { socket: Some(socket), session, waiting, written } = &mut *stream else { return false };
         if !waiting.is_empty() {
             return false;
         }
@@ -157,16 +159,21 @@ impl Outgoing {
             return true;
         }
         // An error is met again by the writer, who is to say that the connection is lost.
-        let written = match piece.octets.is_empty() {
+        let taken = match piece.octets.is_empty() {
             true => 0,
             false => socket.write(&piece.octets).unwrap_or(0),
         };
-        if written == piece.octets.len() {
+        if taken == piece.octets.len() {
             // It is this table that has the credit: it does not wait for it.
             self.credits[piece.table].give(Vec::new());
             return true;
         }
-        let octets = piece.octets[written..].to_vec();
+        let octets = if piece.octets.len() > LITTLE {
+            *written = taken;
+            std::mem::take(&mut piece.octets)
+        } else {
+            piece.octets[taken..].to_vec()
+        };
         waiting.push_back(Waiting { octets, table: Some(piece.table) });
         let _ = self.notes.send(Note::Rest);
         true

@@ -1,8 +1,8 @@
 //! A table as a task: letters in, letters out. It shares nothing; whoever wants something of it writes to it.
 
 use crate::credit::Credit;
-use crate::executor::yield_now;
-use crate::outgoing::{Outgoing, Piece};
+use crate::executor::{others_wait, yield_now};
+use crate::outgoing::{LITTLE, Outgoing, Piece};
 use crate::reading::ToMain;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::reader::Batches;
@@ -23,11 +23,13 @@ const WAITING: usize = 16;
 /// Routes in a batch for the RIB.
 pub const RIB_BATCH: usize = 4096;
 /// Rounds of other work after which the RIB has its turn, where nobody waits for what it is told: neighbours do.
-const RIB_ROUNDS: u32 = 64;
+const RIB_ROUNDS: u32 = 256;
 /// Letters that are read before writers have their turn.
 const BURST: usize = 8;
 /// Neighbours whom a table tells a little by itself, before it leaves the others to their writers: they may do it at the same time.
 const OWN_WRITES: usize = 4;
+/// Pieces that it writes itself where no thread has time for writers, before it does other things.
+const OWN_PIECES: usize = 64;
 
 type Question = Box<dyn FnOnce(&mut Table) + Send>;
 
@@ -144,6 +146,8 @@ pub struct Post {
     settling: Vec<oneshot::Sender<()>>,
     /// There is background work.
     busy: bool,
+    /// The RIB is told something when there is time.
+    puts_off: bool,
     /// Rounds since the RIB was thought of.
     rounds: u32,
     /// It is to halt when it has come to rest.
@@ -170,6 +174,7 @@ impl Post {
             space: Vec::new(),
             settling: Vec::new(),
             busy: false,
+            puts_off: false,
             rounds: 0,
             resting: false,
             out: Outbox::new(),
@@ -180,7 +185,7 @@ impl Post {
     /// Serves the table until it is to go elsewhere.
     pub async fn serve(mut self) -> Post {
         loop {
-            let mut next = match self.busy {
+            let mut next = match self.busy || self.puts_off {
                 true => self.letters.try_recv().ok(),
                 false => self.letters.recv().await,
             };
@@ -209,7 +214,7 @@ impl Post {
                 return self;
             }
             // Others have their turn, unless there is nothing to do here anyway.
-            if self.busy || !self.letters.is_empty() {
+            if self.busy || self.puts_off || !self.letters.is_empty() {
                 yield_now().await;
             }
         }
@@ -247,7 +252,7 @@ impl Post {
     /// Gives neighbours their octets. They take turns at being the first, so that none is always the last to hear.
     fn tell_neighbors(&mut self) {
         let (table, number) = (&mut self.table, self.number);
-        let mut own_writes = OWN_WRITES;
+        let (mut own_writes, mut own_pieces) = (OWN_WRITES, OWN_PIECES);
         let mut told = None;
         for (peer, outgoing) in in_turn(&self.writers, self.first) {
             // Once more after a piece: what is left is waited for only if it is asked for.
@@ -267,8 +272,14 @@ impl Post {
                     outgoing.give_credit(number, Vec::new());
                     break;
                 }
-                self.space = outgoing.send(piece, own_writes > 0);
+                // Much is left to writers where there is a thread that has time for them.
+                let at_once = match piece.octets.len() > LITTLE {
+                    true => own_pieces > 0 && others_wait(),
+                    false => own_writes > 0,
+                };
+                self.space = outgoing.send(piece, at_once);
                 own_writes = own_writes.saturating_sub(1);
+                own_pieces = own_pieces.saturating_sub(usize::from(at_once));
                 told.get_or_insert(*peer);
             }
         }
@@ -287,7 +298,9 @@ impl Post {
             }
         }
         // After the neighbours: their letters are on their way while the RIB's are made.
-        if self.has_time_for_rib() {
+        let has_time = self.has_time_for_rib();
+        self.puts_off = !has_time && (self.can_tell_rib::<Ipv4Prefix>() || self.can_tell_rib::<Ipv6Prefix>());
+        if has_time {
             while let Some(batch) = self.rib_batch() {
                 let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
             }
@@ -302,12 +315,17 @@ impl Post {
         }
     }
 
-    /// Whether the RIB has its turn: always, unless nobody waits for it and there is other work.
+    /// Whether the RIB has its turn: always, unless nobody waits for it and there is other work, here or elsewhere.
     fn has_time_for_rib(&mut self) -> bool {
-        let others_first = self.busy || !self.letters.is_empty();
+        let others_first = self.busy || !self.letters.is_empty() || others_wait();
         let has_time = !others_first || self.address.rib.is_waited_for.load(Ordering::Relaxed);
         self.rounds = if has_time { 0 } else { (self.rounds + 1) % RIB_ROUNDS };
         self.rounds == 0
+    }
+
+    /// Whether there is something for the RIB, and it can take it. If it cannot, a letter says when.
+    fn can_tell_rib<P: Sharded>(&self) -> bool {
+        self.table.has_rib_changes::<P>() && self.address.rib.credits[P::FAMILY as usize].is_here()
     }
 
     /// What the RIB is to be told of a family, if it can take any. To be called until there is nothing: what is left is asked for when

@@ -266,6 +266,14 @@ impl Executor {
     }
 }
 
+/// Whether other tasks wait for the thread of the one that asks, or for any.
+pub fn others_wait() -> bool {
+    TURN.with_borrow(|turn| {
+        let waits = |turn: &Turn| turn.next.is_some() || !turn.executor.queue().tasks.is_empty();
+        turn.as_ref().is_some_and(waits)
+    })
+}
+
 /// Lets others have their turn.
 pub async fn yield_now() {
     let mut yielded = false;

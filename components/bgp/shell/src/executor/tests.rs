@@ -168,3 +168,19 @@ fn tasks_run_beside_others_on_one_thread() {
         driver.abort();
     });
 }
+
+#[test]
+fn a_task_hears_whether_others_wait() {
+    let executor = with_threads(1);
+    let threads = Arc::clone(&executor);
+    let heard = executor.spawn(async move {
+        let alone = others_wait();
+        let other = threads.spawn(async {});
+        let beside = others_wait();
+        other.await.unwrap();
+        (alone, beside, others_wait())
+    });
+    assert_eq!(heard.blocking_recv().unwrap(), (false, true, false));
+    assert!(!others_wait(), "no task asks");
+    executor.end();
+}
