@@ -40,8 +40,8 @@ mutations! {
         "decision-cost-skipped": "keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);" => "";
         "decision-cost-inverted": "|c| c.cost)" => "|c| Reverse(c.cost))";
         "decision-router-id-inverted": "|c| info(c).router_id)" => "|c| Reverse(info(c).router_id))";
-        "decision-newcomer-overlooked": "(Ordering::Less, ..) => false," => "(Ordering::Less, ..) => true,";
-        "decision-newcomer-med-overlooked": "!beats_by_med && last(" => "last(";
+        "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
+        "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
         "decision-unreachable-used": "Resolution::Unreachable => Err(Lost::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
         "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
     }

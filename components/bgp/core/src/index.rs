@@ -18,49 +18,48 @@ impl Default for Index {
     }
 }
 
-impl Index {
-    /// Only the high half of a hash counts, so that who keeps hashes can keep half of them.
-    const fn half(hash: u64) -> u32 {
-        (hash >> 32) as u32
-    }
+/// The half of a hash that counts, so that who keeps hashes can keep half of them.
+pub const fn half(hash: u64) -> u32 {
+    (hash >> 32) as u32
+}
 
+impl Index {
     /// Where half a hash belongs. A table uses low bits (place) and the top 7 (tag) of what it is given: the table is chosen by others.
     const fn table(half: u32) -> (usize, u64) {
         ((half >> 16) as usize % TABLES, (half as u64) << 32 | half as u64)
     }
 
-    /// The number with this hash that `is` is true for. Bits 0 to 31 of a hash mean nothing, here and below.
+    /// The number with this half of a hash that `is` is true for.
     #[inline]
-    pub fn find(&self, hash: u64, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
-        let (table, hash) = Self::table(Self::half(hash));
+    pub fn find(&self, half: u32, mut is: impl FnMut(u32) -> bool) -> Option<u32> {
+        let (table, hash) = Self::table(half);
         self.tables[table].find(hash, |id| is(*id)).copied()
     }
 
-    /// Adds a number that is not there; `hash_of` tells the hash of every number.
-    pub fn insert(&mut self, hash: u64, id: u32, hash_of: impl Fn(u32) -> u64) {
-        let (table, hash) = Self::table(Self::half(hash));
+    /// Adds a number that is not there; `half_of` tells the half of every number.
+    pub fn insert(&mut self, half: u32, id: u32, half_of: impl Fn(u32) -> u32) {
+        let (table, hash) = Self::table(half);
         let table = &mut self.tables[table];
-        let half_of = |id: &u32| Self::half(hash_of(*id));
         if table.len() == table.capacity() {
-            Self::grow(table, half_of);
+            Self::grow(table, &half_of);
         }
-        table.insert_unique(hash, id, |id| Self::table(half_of(id)).1);
+        table.insert_unique(hash, id, |id| Self::table(half_of(*id)).1);
     }
 
     /// Makes room for as many again.
     #[cold]
-    fn grow(table: &mut HashTable<u32>, half_of: impl Fn(&u32) -> u32) {
+    fn grow(table: &mut HashTable<u32>, half_of: impl Fn(u32) -> u32) {
         // All hashes first: what is read for them lies anywhere in memory, and comes sooner where nothing else is done meanwhile.
-        let all: Vec<(u32, u32)> = table.iter().map(|id| (half_of(id), *id)).collect();
+        let all: Vec<(u32, u32)> = table.iter().map(|id| (half_of(*id), *id)).collect();
         *table = HashTable::with_capacity(2 * all.len());
         for (half, id) in all {
-            table.insert_unique(Self::table(half).1, id, |id| Self::table(half_of(id)).1);
+            table.insert_unique(Self::table(half).1, id, |id| Self::table(half_of(*id)).1);
         }
     }
 
     /// Removes a number.
-    pub fn remove(&mut self, hash: u64, id: u32) {
-        let (table, hash) = Self::table(Self::half(hash));
+    pub fn remove(&mut self, half: u32, id: u32) {
+        let (table, hash) = Self::table(half);
         if let Ok(entry) = self.tables[table].find_entry(hash, |other| *other == id) {
             entry.remove();
         }

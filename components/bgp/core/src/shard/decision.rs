@@ -4,16 +4,16 @@ use super::PeerIn;
 use super::entry::{Path, PeerIndex};
 use super::resolver::{Resolution, Resolver};
 use super::sets::{SetId, Sets};
-use crate::attributes::{Origin, View};
-use core::cmp::{Ordering, Reverse};
+use crate::attributes::Origin;
+use core::cmp::Reverse;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 use sluice_base::prefix::Prefix;
 use smallvec::SmallVec;
 
-/// Why a path is not the best one.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+/// Why a path is not the best one, in the order of the decision's steps.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lost {
     /// The RIB has not said yet how the next hop is reached.
@@ -98,32 +98,18 @@ impl<P: Prefix> Tables<'_, P> {
         }
     }
 
-    /// Whether a path that has come leaves the best one the best, whatever others there are: it loses to that one, and takes nothing
-    /// from it. What it replaces, if anything, must have mattered to nobody.
+    /// Whether a path that has come leaves the best one the best, whatever others there are. So it is if it loses to that one: whom it
+    /// beats by MULTI_EXIT_DISC had lost to that one anyway. What it replaces must not have come as far as that, or those that it had
+    /// beaten would be back. A path loses nothing to itself.
     #[inline(never)]
     pub fn remains(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {
-        let rank = |view: &View| (Reverse(view.local_pref), view.path_length, view.origin);
-        let last = |path: &Path, cost: u32| {
-            let info = &self.peers[usize::from(path.peer.0)].info;
-            (info.internal, cost, info.router_id, info.address)
+        let loses = |path: Path| {
+            let mut why = None;
+            let won = self.decide_among(&[*best, path], |_, lost| why = Some(lost));
+            why.filter(|_| won == Some(0))
         };
-        if best.peer == PeerIndex::LOCAL || new.peer == PeerIndex::LOCAL || best.peer == new.peer {
-            return false;
-        }
-        let (view, rival) = (&self.sets[best.set].view, &self.sets[new.set].view);
-        // Only what is as good up to ORIGIN has others beaten by MULTI_EXIT_DISC, which would be back.
-        if replaced.is_some_and(|set| rank(&self.sets[set].view) <= rank(view)) {
-            return false;
-        }
-        match (rank(rival).cmp(&rank(view)), self.eligible(new), self.eligible(best)) {
-            (_, _, Err(_)) => false,
-            (Ordering::Greater, ..) | (_, Err(_), _) => true,
-            (Ordering::Less, ..) => false,
-            (Ordering::Equal, Ok(cost), Ok(best_cost)) => {
-                let beats_by_med = rival.neighbor_as == view.neighbor_as && med(rival) < med(view);
-                !beats_by_med && last(new, cost) > last(best, best_cost)
-            }
-        }
+        let did_not_matter = |set| loses(Path { set, ..*new }).is_some_and(|why| why < Lost::Med);
+        loses(*new).is_some() && replaced.is_none_or(did_not_matter)
     }
 
     /// The best path's index; `None` if none can be used. `lost` hears of every other, and why.
@@ -150,7 +136,8 @@ impl<P: Prefix> Tables<'_, P> {
                         path_length: view.path_length,
                         origin: view.origin,
                         neighbor_as: view.neighbor_as,
-                        med: med(view),
+                        // RFC 4271: no MED is the lowest possible one.
+                        med: view.med.unwrap_or(0),
                         cost,
                     });
                 }
@@ -168,11 +155,6 @@ impl<P: Prefix> Tables<'_, P> {
         keep(&mut field, Lost::PeerAddress, &mut lost, |c| info(c).address);
         field.first().map(|c| c.index)
     }
-}
-
-/// MULTI_EXIT_DISC: none is the lowest possible one (RFC 4271, section 9.1.2.2 c).
-fn med(view: &View) -> u32 {
-    view.med.unwrap_or(0)
 }
 
 /// Drops all but those with the lowest key.
@@ -217,7 +199,7 @@ fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::attributes::Reach;
+    use crate::attributes::{Reach, View};
     use crate::batch::{Batch, Change};
     use crate::hash::HashSeed;
     use crate::shard::{Interest, PeerInfo, Shard};
@@ -324,7 +306,7 @@ mod tests {
                     }
                 }
                 while shard.run_slice(Budget::SLICE, &mut out) == Progress::More {}
-                let Some((id, _)) = shard.core.find(prefix) else { continue };
+                let Some(id) = shard.core.find(prefix) else { continue };
                 let paths = shard.core.entries.paths(id);
                 let best = shard.core.tables().decide(paths, |_, _| {}).map(|index| &paths[index]);
                 prop_assert_eq!(shard.core.entries.best(id), best);

@@ -48,7 +48,7 @@ pub use view::{GroupView, PathView, RouteView, ShardView};
 use crate::attributes::canonical;
 use crate::batch::{Batch, BatchSet, Change};
 use crate::hash::HashSeed;
-use crate::index::Index;
+use crate::index::{Index, half};
 use crate::wire::Unicast;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
@@ -106,9 +106,9 @@ pub(crate) struct Core<P: Unicast> {
 
 impl<P: Unicast> Core<P> {
     #[inline(always)]
-    fn find(&self, prefix: P) -> Option<(u32, u64)> {
-        let hash = self.seed.prefix(&prefix);
-        self.index.find(hash, |id| self.entries[id].prefix == prefix).map(|id| (id, hash))
+    fn find(&self, prefix: P) -> Option<u32> {
+        let hash = half(self.seed.prefix(&prefix));
+        self.index.find(hash, |id| self.entries[id].prefix == prefix)
     }
 
     /// Looks up what is to be changed next, all of it, for the memory's sake alone: look-ups that follow each other at once wait for
@@ -116,7 +116,7 @@ impl<P: Unicast> Core<P> {
     #[inline(never)]
     fn look_ahead(&self, changes: &[Change<P>]) {
         let found = changes.iter().filter_map(|change| self.find(change.prefix));
-        core::hint::black_box(found.fold(0, |all, (id, _)| all ^ id));
+        core::hint::black_box(found.fold(0, |all, id| all ^ id));
     }
 
     fn tables(&self) -> Tables<'_, P> {
@@ -144,7 +144,7 @@ impl<P: Unicast> Core<P> {
 
     #[inline(never)]
     fn free(&mut self, id: u32) {
-        let hash = self.seed.prefix(&self.entries[id].prefix);
+        let hash = half(self.seed.prefix(&self.entries[id].prefix));
         self.index.remove(hash, id);
         self.entries.remove(id);
     }
@@ -179,7 +179,7 @@ impl<P: Unicast> Core<P> {
         provenance: Provenance,
         out: &mut Outbox<Interest<P>>,
     ) {
-        if let Some((id, _)) = self.find(prefix)
+        if let Some(id) = self.find(prefix)
             && let Some(position) = self.entries.position(id, peer)
         {
             self.remove_path(id, position, provenance, out);
@@ -197,12 +197,12 @@ impl<P: Unicast> Core<P> {
         out: &mut Outbox<Interest<P>>,
     ) {
         let id = match self.find(prefix) {
-            Some((id, _)) => id,
+            Some(id) => id,
             None => {
-                let hash = self.seed.prefix(&prefix);
+                let hash = half(self.seed.prefix(&prefix));
                 let id = self.entries.insert(prefix);
                 let (entries, seed) = (&self.entries, self.seed);
-                self.index.insert(hash, id, |id| seed.prefix(&entries[id].prefix));
+                self.index.insert(hash, id, |id| half(seed.prefix(&entries[id].prefix)));
                 id
             }
         };

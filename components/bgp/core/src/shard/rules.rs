@@ -31,7 +31,7 @@ pub(super) struct Truth<'a, P: Unicast> {
 
 impl<P: Unicast> Head<Announced<P>> for Truth<'_, P> {
     fn lookup(&self, prefix: P) -> Option<Source> {
-        let (id, _) = self.core.find(prefix)?;
+        let id = self.core.find(prefix)?;
         let best = self.core.entries.best(id)?;
         self.key.exports(self.core, best).then(|| Source::of(best.peer))
     }

@@ -1,7 +1,7 @@
 //! The shard's attribute sets: each stored once, counted by the paths that have it.
 
 use crate::attributes::View;
-use crate::index::Index;
+use crate::index::{Index, half};
 use crate::octets::{Octets, Stored};
 use crate::slab::Slab;
 
@@ -27,22 +27,14 @@ pub(super) struct Sets {
     index: Index,
 }
 
-/// The half of a hash that is kept, and a hash made of it.
-const fn half(hash: u64) -> u32 {
-    (hash >> 32) as u32
-}
-
-const fn whole(half: u32) -> u64 {
-    (half as u64) << 32
-}
-
 impl Sets {
     /// The set with these octets and next hop, one reference richer; `None` if there is none yet.
     pub fn find(&mut self, hash: u64, octets: &[u8], is_hop: impl Fn(u32) -> bool) -> Option<SetId> {
         let (slots, strings) = (&self.slots, &self.octets);
+        let hash = half(hash);
         let id = self.index.find(hash, |id| {
             let set = &slots[id];
-            set.hash == half(hash) && strings.get(set.stored) == octets && is_hop(set.hop)
+            set.hash == hash && strings.get(set.stored) == octets && is_hop(set.hop)
         })?;
         self.slots[id].references += 1;
         Some(SetId(id))
@@ -51,9 +43,10 @@ impl Sets {
     /// Stores a new set, with one reference.
     pub fn insert(&mut self, hash: u64, octets: &[u8], hop: u32, view: View) -> SetId {
         let stored = self.octets.insert(octets);
-        let id = self.slots.insert(Set { stored, hash: half(hash), references: 1, hop, view });
+        let hash = half(hash);
+        let id = self.slots.insert(Set { stored, hash, references: 1, hop, view });
         let slots = &self.slots;
-        self.index.insert(hash, id, |id| whole(slots[id].hash));
+        self.index.insert(hash, id, |id| slots[id].hash);
         SetId(id)
     }
 
@@ -68,7 +61,7 @@ impl Sets {
         if set.references > 0 {
             return None;
         }
-        let (hash, hop) = (whole(set.hash), set.hop);
+        let (hash, hop) = (set.hash, set.hop);
         self.octets.remove(set.stored);
         self.index.remove(hash, id.0);
         self.slots.remove(id.0);

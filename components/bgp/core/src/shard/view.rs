@@ -120,7 +120,7 @@ impl<P: Unicast> Shard<P> {
 
     /// A prefix and its paths; `None` if there is no path.
     pub fn route(&self, prefix: P) -> Option<RouteView<P>> {
-        let (id, _) = self.core.find(prefix)?;
+        let id = self.core.find(prefix)?;
         self.route_at(id)
     }
 
@@ -180,7 +180,7 @@ impl<P: Unicast> Shard<P> {
 
     /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out. The attributes follow from the best path.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
-        let Some((id, _)) = self.core.find(prefix) else { return false };
+        let Some(id) = self.core.find(prefix) else { return false };
         let source = self.groups.told(peer).and_then(|(_, branch)| branch.told(id).peer());
         source.is_some_and(|source| source != peer)
     }
