@@ -77,6 +77,8 @@ struct Candidate {
     neighbor_as: Asn,
     med: u32,
     cost: u32,
+    /// By the step that is being taken.
+    is_beaten: bool,
 }
 
 impl<P: Prefix> Tables<'_, P> {
@@ -139,6 +141,7 @@ impl<P: Prefix> Tables<'_, P> {
                         // RFC 4271: no MED is the lowest possible one.
                         med: view.med.unwrap_or(0),
                         cost,
+                        is_beaten: false,
                     });
                 }
             }
@@ -183,16 +186,15 @@ fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(
     if field.len() < 2 {
         return;
     }
-    let beaten: SmallVec<[bool; 12]> =
-        field.iter().map(|m| field.iter().any(|n| n.neighbor_as == m.neighbor_as && n.med < m.med)).collect();
-    let mut position = 0;
+    for m in 0..field.len() {
+        field[m].is_beaten =
+            field.iter().any(|n| n.neighbor_as == field[m].neighbor_as && n.med < field[m].med);
+    }
     field.retain(|c| {
-        let stays = !beaten[position];
-        position += 1;
-        if !stays {
+        if c.is_beaten {
             lost(c.index, Lost::Med);
         }
-        stays
+        !c.is_beaten
     });
 }
 

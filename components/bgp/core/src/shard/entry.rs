@@ -1,8 +1,8 @@
 //! A prefix and all its paths, side by side: a decision costs one look-up, not one per peer.
 
+use super::lists::{List, Lists};
 use super::sets::SetId;
 use crate::slab::Slab;
-use alloc::vec::Vec;
 
 /// A peer's number in the shards of a router. 0 is the router itself, as the originator of its own networks.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Path {
 #[derive(Debug)]
 pub(super) struct Entry<P> {
     pub prefix: P,
-    /// The first paths, or the number of the list that has all of them in the place of the first one's set.
+    /// The first paths, or where the list is that has all of them ([`Entry::list`]).
     few: [Path; FEW],
     /// Low bits of the latest place in the change queue; means nothing unless `is_queued`.
     pub queued: u32,
@@ -44,17 +44,32 @@ const NO_BEST: u16 = u16::MAX;
 const MANY: u8 = u8::MAX;
 const NO_PATH: Path = Path { set: SetId(0), peer: PeerIndex::LOCAL, generation: 0 };
 
+impl<P> Entry<P> {
+    /// The list of an entry with [`MANY`] paths: its fields are in the place of sets and a generation.
+    #[inline]
+    fn list(&self) -> List {
+        let [first, second] = &self.few;
+        List { unit: first.set.0, order: first.generation as u8, len: second.set.0 }
+    }
+
+    fn set_list(&mut self, list: List) {
+        let [first, second] = &mut self.few;
+        (first.set.0, first.generation, second.set.0) = (list.unit, list.order.into(), list.len);
+        self.count = MANY;
+    }
+}
+
 /// The prefixes of a shard, by number.
 #[derive(Debug)]
 pub(super) struct Entries<P> {
     entries: Slab<Entry<P>>,
     /// The paths of the entries that had more than [`FEW`].
-    lists: Slab<Vec<Path>>,
+    lists: Lists,
 }
 
 impl<P> Default for Entries<P> {
     fn default() -> Self {
-        Entries { entries: Slab::default(), lists: Slab::default() }
+        Entries { entries: Slab::default(), lists: Lists::default() }
     }
 }
 
@@ -86,7 +101,7 @@ impl<P> Entries<P> {
     pub fn paths(&self, id: u32) -> &[Path] {
         let entry = &self.entries[id];
         match entry.count {
-            MANY => &self.lists[entry.few[0].set.0],
+            MANY => self.lists.get(entry.list()),
             few => &entry.few[..few.into()],
         }
     }
@@ -95,7 +110,7 @@ impl<P> Entries<P> {
     pub fn paths_mut(&mut self, id: u32) -> &mut [Path] {
         let entry = &mut self.entries[id];
         match entry.count {
-            MANY => &mut self.lists[entry.few[0].set.0],
+            MANY => self.lists.get_mut(entry.list()),
             few => &mut entry.few[..few.into()],
         }
     }
@@ -121,17 +136,14 @@ impl<P> Entries<P> {
     pub fn push(&mut self, id: u32, path: Path) {
         let entry = &mut self.entries[id];
         match entry.count {
-            MANY => self.lists[entry.few[0].set.0].push(path),
+            MANY => entry.set_list(self.lists.push(entry.list(), path)),
             count if usize::from(count) < FEW => {
                 entry.few[usize::from(count)] = path;
                 entry.count += 1;
             }
             _ => {
-                let mut list = Vec::with_capacity(2 * FEW);
-                list.extend_from_slice(&entry.few);
-                list.push(path);
-                entry.few[0].set = SetId(self.lists.insert(list));
-                entry.count = MANY;
+                let [first, second] = entry.few;
+                entry.set_list(self.lists.make(&[first, second, path]));
             }
         }
     }
@@ -144,15 +156,13 @@ impl<P> Entries<P> {
             entry.few.swap(position, entry.count.into());
             return entry.few[usize::from(entry.count)];
         }
-        let number = entry.few[0].set.0;
-        let list = &mut self.lists[number];
-        let path = list.swap_remove(position);
+        let (list, path) = self.lists.swap_remove(entry.list(), position);
         // Not as soon as there is room: one that comes and goes would make and drop a list each time.
-        if let [last] = list[..] {
-            entry.few[0] = last;
-            entry.count = 1;
-            *list = Vec::new();
-            self.lists.remove(number);
+        if let [last] = self.lists.get(list)[..] {
+            self.lists.remove(list);
+            (entry.few[0], entry.count) = (last, 1);
+        } else {
+            entry.set_list(list);
         }
         path
     }
@@ -182,6 +192,7 @@ impl<P> core::ops::IndexMut<u32> for Entries<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec::Vec;
     use proptest::prelude::*;
     use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 

@@ -27,6 +27,7 @@ mod entry;
 mod export;
 mod groups;
 mod handover;
+mod lists;
 mod pack;
 mod queue;
 mod resolver;
