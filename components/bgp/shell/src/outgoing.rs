@@ -243,3 +243,55 @@ impl Outgoing {
         Ok(if waiting.is_empty() { Left::Nothing } else { Left::More })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+    use super::*;
+    use crate::executor::Executor;
+    use sluice_bgp::shard::PeerIndex;
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+    use tokio::sync::mpsc;
+
+    /// A table writes until the socket takes only a part of a piece; what follows goes to the writer, and all of it comes in order.
+    #[test]
+    fn what_a_socket_does_not_take_of_a_tables_own_piece_is_written_first() {
+        let executor = Executor::new().unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut other = listener.accept().unwrap().0;
+        let (notes, mut heard) = mpsc::unbounded_channel();
+        let outgoing = Outgoing::new(1, notes, Arc::default());
+        outgoing.attach(Arc::new(Socket::new(&executor, one).unwrap()));
+        outgoing.open(Joiner::new(PeerIndex(1), 1));
+        let mut expected = Vec::new();
+        let mut send = |length: usize| {
+            let octets: Vec<u8> = (0..length).map(|n| (expected.len() + n) as u8 ^ (n >> 8) as u8).collect();
+            expected.extend_from_slice(&octets);
+            outgoing.send(Piece { octets, ..Piece::default() }, true);
+        };
+        // Neither a multiple of a page nor of what a socket takes.
+        while heard.is_empty() {
+            send(PIECE + 4_321);
+        }
+        assert!(matches!(heard.try_recv(), Ok(Note::Rest)));
+        send(LITTLE);
+        let Ok(Note::Piece(piece)) = heard.try_recv() else { panic!("a table writes while something waits") };
+        outgoing.put(piece);
+        let mut got = vec![0; expected.len() - outgoing.unsent().len()];
+        other.read_exact(&mut got).unwrap();
+        assert!(got == expected[..got.len()]);
+        let mut space = vec![0; 1_000_000];
+        // A socket may say that it is full although nothing is on its way.
+        other.set_read_timeout(Some(Duration::from_millis(10))).unwrap();
+        while outgoing.write(|_| ()).unwrap() != Left::Nothing || got.len() < expected.len() {
+            let read = other.read(&mut space).unwrap_or(0);
+            got.extend_from_slice(&space[..read]);
+        }
+        assert!(got == expected);
+        executor.end();
+    }
+}
