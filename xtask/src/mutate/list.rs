@@ -33,8 +33,8 @@ mutations! {
         "decision-origin-skipped": "keep(&mut field, Lost::Origin, &mut lost, |c| c.origin);" => "";
         "decision-origin-inverted": "|c| c.origin)" => "|c| Reverse(c.origin))";
         "decision-med-skipped": "keep_lowest_med(&mut field, &mut lost);" => "";
-        "decision-med-inverted": "n.med < m.med" => "n.med > m.med";
-        "decision-med-of-any-as": "n.neighbor_as == m.neighbor_as && " => "";
+        "decision-med-inverted": "n.med < med" => "n.med > med";
+        "decision-med-of-any-as": "n.neighbor_as == neighbor_as && " => "";
         "decision-external-skipped": "keep(&mut field, Lost::External, &mut lost, |c| info(c).internal);" => "";
         "decision-external-inverted": "|c| info(c).internal)" => "|c| !info(c).internal)";
         "decision-cost-skipped": "keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);" => "";

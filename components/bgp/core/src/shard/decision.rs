@@ -187,8 +187,8 @@ fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(
         return;
     }
     for m in 0..field.len() {
-        field[m].is_beaten =
-            field.iter().any(|n| n.neighbor_as == field[m].neighbor_as && n.med < field[m].med);
+        let (neighbor_as, med) = (field[m].neighbor_as, field[m].med);
+        field[m].is_beaten = field.iter().any(|n| n.neighbor_as == neighbor_as && n.med < med);
     }
     field.retain(|c| {
         if c.is_beaten {
