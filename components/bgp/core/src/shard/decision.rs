@@ -77,7 +77,7 @@ struct Candidate {
     neighbor_as: Asn,
     med: u32,
     cost: u32,
-    /// By the step that is being taken.
+    /// One of the same neighboring AS has a lower MULTI_EXIT_DISC.
     is_beaten: bool,
 }
 

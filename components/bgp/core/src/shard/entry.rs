@@ -42,7 +42,8 @@ pub(super) struct Entry<P> {
 const FEW: usize = 2;
 const NO_BEST: u16 = u16::MAX;
 const MANY: u8 = u8::MAX;
-const NO_PATH: Path = Path { set: SetId(0), peer: PeerIndex::LOCAL, generation: 0 };
+/// In places for paths that have none.
+pub(super) const NO_PATH: Path = Path { set: SetId(0), peer: PeerIndex::LOCAL, generation: 0 };
 
 impl<P> Entry<P> {
     /// The list of an entry with [`MANY`] paths: its fields are in the place of sets and a generation.

@@ -1,9 +1,9 @@
 //! Lists of paths, in memory of the shard's own: the buddy system (Knowlton, A fast storage allocator, CACM 1965). A list that
 //! outgrows its block moves to one of twice the size, and a block that is left becomes one with its buddy when that is free too. What
 //! neighboring prefixes have lies side by side, whichever thread the shard was on at the time, and where a list is needs no
-//! look-up: its entry says so.
+//! look-up: its entry says so. Pages by length, as attributes have them (`crate::octets`), would keep all the room that lists have outgrown.
 
-use super::entry::Path;
+use super::entry::{NO_PATH, Path};
 use super::sets::SetId;
 use alloc::boxed::Box;
 use alloc::vec;
@@ -163,9 +163,7 @@ impl Lists {
     /// A chunk more, or one for a longer list.
     #[inline(never)]
     fn add_chunk(&mut self, order: u8) -> u32 {
-        let none = Path { set: SetId(0), peer: super::PeerIndex::LOCAL, generation: 0 };
-        let paths = vec![none; room(order)].into();
-        let chunk = Chunk { paths, free: vec![NOT_FREE; 1 << TOP].into() };
+        let chunk = Chunk { paths: vec![NO_PATH; room(order)].into(), free: vec![NOT_FREE; 1 << TOP].into() };
         let number = self.vacant.pop().unwrap_or(self.chunks.len() as u32);
         match self.chunks.get_mut(number as usize) {
             Some(place) => *place = chunk,
