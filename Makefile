@@ -4,12 +4,13 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install clean-lab
+.PHONY: help setup build demo test test-long lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
-	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name)"
+	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
+	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
@@ -25,11 +26,17 @@ build: setup
 demo: build
 	@target/release/sluice-demo $(if $(TABLE),--table $(TABLE)) $(if $(KEEP),--keep)
 
+# The executable under test is built once, in the profile of the tests, with checks of overflow. The last line counts tests.
 test: setup
+	$(CARGO) xtask test $(TEST)
+
+# An optimized router with the Internet's table while every process is killed and replaced; campaigns; all seeded bugs.
+test-long: setup
 	$(CARGO) build --release --locked -p sluice
 	$(CARGO) xtask layout
-	$(CARGO) test --workspace --locked --no-fail-fast
-	cd sdk/python && SLUICE=$(abspath target/release/sluice) python3 -m unittest discover -s tests
+	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
+	target/release/sluice simulate --campaign 2000
+	$(CARGO) xtask mutate
 
 lint:
 	$(CARGO) fmt --all --check

@@ -53,11 +53,11 @@ fn pcap(capture: &[u8], order: fn([u8; 4]) -> u32) -> Vec<(u32, &[u8])> {
     let mut frames = Vec::new();
     let Some(link) = word(capture, 20, order) else { return frames };
     let mut rest = capture.get(24..).unwrap_or_default();
-    while let Some(len) = word(rest, 8, order)
-        && let Some(frame) = rest.get(16..16 + len as usize)
-    {
-        frames.push((link & 0xffff, frame));
-        rest = &rest[16 + len as usize..];
+    while let (Some(len), Some(body)) = (word(rest, 8, order), rest.get(16..)) {
+        // A file that was cut, or claims too much, ends inside its last frame: what there is of it counts.
+        let len = body.len().min(len as usize);
+        frames.push((link & 0xffff, &body[..len]));
+        rest = &body[len..];
     }
     frames
 }

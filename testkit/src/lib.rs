@@ -6,6 +6,8 @@
 pub mod capture;
 pub mod heap;
 pub mod shared;
+pub mod skip;
 pub mod tar;
 
 pub use shared::{read, shared};
+pub use skip::skipped;

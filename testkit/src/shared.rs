@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// A path in the folder of shared inputs: `$SLUICE_SHARED`, or `../shared` beside the repository. `None` if it is not there;
-/// that is said on standard output, so that a test which skips says so.
+/// Returns a path in the folder of shared inputs: `$SLUICE_SHARED`, or `../shared` beside the repository. `None` if it does not
+/// exist; that is recorded as a skipped test.
 pub fn shared(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SLUICE_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
@@ -12,7 +12,7 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     if path.exists() {
         return Some(path);
     }
-    println!("skipped: no shared data ({})", path.display());
+    crate::skipped(format_args!("no shared data ({})", path.display()));
     None
 }
 
@@ -29,7 +29,7 @@ pub fn read(path: &str) -> Option<Vec<u8>> {
     };
     let output = Command::new(tool).arg("-dc").arg(&path).stderr(Stdio::null()).output().ok()?;
     if !output.status.success() {
-        println!("skipped: {tool} cannot unpack {}", path.display());
+        crate::skipped(format_args!("{tool} cannot unpack {}", path.display()));
         return None;
     }
     Some(output.stdout)

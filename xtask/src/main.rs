@@ -5,6 +5,7 @@ mod layout;
 mod licences;
 mod mutate;
 mod new_component;
+mod test;
 mod tidy;
 
 use clap::Parser;
@@ -22,6 +23,8 @@ enum Chore {
     Layout,
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
+    /// Runs all tests and counts passed, failed and skipped ones.
+    Test(test::Options),
     /// Writes a new component: core, shell, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
@@ -43,6 +46,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Licences => Ok(report(&licences::check(&root)?)),
         Chore::Layout => Ok(report(&layout::check(&root)?)),
         Chore::Mutate(options) => mutate::run(&root, &options),
+        Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {
             new_component::write(&root, &name, into.as_deref())?;
             Ok(ExitCode::SUCCESS)

@@ -51,11 +51,11 @@ fn bird() -> Topology {
 
 fn up(test: &str, topology: &Topology, program: &str) -> Option<Lab> {
     if let Err(reason) = available() {
-        println!("skipped: {test}: {reason}");
+        sluice_testkit::skipped(reason);
         return None;
     }
     if program != SLUICE && Command::new(program).arg("--version").output().is_err() {
-        println!("skipped: {test}: {program} is not installed");
+        sluice_testkit::skipped(format_args!("{program} is not installed"));
         return None;
     }
     let options = LabOptions { sluice: Some(Path::new(SLUICE).into()), ..LabOptions::unique("bgpsim") };

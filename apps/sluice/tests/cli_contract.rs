@@ -53,7 +53,7 @@ struct Router {
 impl Router {
     fn up() -> Option<Self> {
         if let Err(reason) = available() {
-            println!("skipped: {reason}");
+            sluice_testkit::skipped(reason);
             return None;
         }
         let topology: Topology = TOPOLOGY.parse().unwrap();

@@ -79,7 +79,7 @@ fn text(output: &Output) -> String {
 #[test]
 fn a_package_is_known_everywhere() {
     if let Err(reason) = available() {
-        println!("skipped: a_package_is_known_everywhere: {reason}");
+        sluice_testkit::skipped(reason);
         return;
     }
     // The router's files go after the router.

@@ -12,7 +12,7 @@ fn host(test: &str, needs: &[&str]) -> Option<Host> {
     match possible(needs) {
         Ok(()) => Some(Host::new()),
         Err(reason) => {
-            println!("skipped: {test}: {reason}");
+            sluice_testkit::skipped(reason);
             None
         }
     }

@@ -66,11 +66,11 @@ struct Network(Lab);
 impl Network {
     fn up() -> Option<Self> {
         if let Err(reason) = available() {
-            println!("skipped: drain: {reason}");
+            sluice_testkit::skipped(reason);
             return None;
         }
         if Command::new("bird").arg("--version").output().is_err() {
-            println!("skipped: drain: BIRD is not installed");
+            sluice_testkit::skipped("BIRD is not installed");
             return None;
         }
         let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("drain") };

@@ -85,12 +85,12 @@ struct Sessions {
 impl Network {
     fn up(test: &str) -> Option<Self> {
         if let Err(reason) = available() {
-            println!("skipped: {test}: {reason}");
+            sluice_testkit::skipped(reason);
             return None;
         }
         let bird = Command::new("bird").arg("--version").output().is_ok();
         if !bird || !Path::new("/usr/lib/frr/bgpd").exists() {
-            println!("skipped: {test}: BIRD or FRR is not installed");
+            sluice_testkit::skipped("BIRD or FRR is not installed");
             return None;
         }
         let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("handover") };

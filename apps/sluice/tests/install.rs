@@ -43,7 +43,7 @@ fn everything_is_below_destdir_and_prefix() {
 #[test]
 fn the_unit_is_valid() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {
-        return println!("skipped: the_unit_is_valid: systemd is not installed");
+        return sluice_testkit::skipped("systemd is not installed");
     }
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().display().to_string();

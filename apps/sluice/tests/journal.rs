@@ -37,7 +37,7 @@ fn config(hold_time: u16) -> String {
 fn possible(test: &str) -> bool {
     let possible = own_host::possible(&[DAEMON, "journalctl", "systemd-cat"]);
     if let Err(reason) = &possible {
-        println!("skipped: {test}: {reason}");
+        sluice_testkit::skipped(reason);
     }
     possible.is_ok()
 }
@@ -153,7 +153,7 @@ fn what_is_reported_is_in_the_journal() {
     }
     let mut host = match host_with_journal() {
         Ok(host) => host,
-        Err(reason) => return println!("skipped: what_is_reported_is_in_the_journal: {reason}"),
+        Err(reason) => return sluice_testkit::skipped(reason),
     };
     busy_router(&mut host);
     let events: Value =

@@ -49,10 +49,10 @@ fn greets(lab: &RouterLab) -> bool {
 fn a_component_without_hand_over_is_restarted_plainly() {
     let name = "a_component_without_hand_over_is_restarted_plainly";
     if let Err(reason) = available() {
-        return println!("skipped: {name}: {reason}");
+        return sluice_testkit::skipped(reason);
     }
     if Command::new("python3").arg("--version").output().is_err() {
-        return println!("skipped: {name}: Python is not installed");
+        return sluice_testkit::skipped("Python is not installed");
     }
     let folder = tempfile::tempdir().unwrap();
     // The component runs as another user.

@@ -66,10 +66,10 @@ fn text(output: &Output) -> String {
 fn a_component_of_a_third_party_is_one_like_ours() {
     let name = "a_component_of_a_third_party_is_one_like_ours";
     if let Err(reason) = available() {
-        return println!("skipped: {name}: {reason}");
+        return sluice_testkit::skipped(reason);
     }
     if Command::new("python3").arg("--version").output().is_err() {
-        return println!("skipped: {name}: Python is not installed");
+        return sluice_testkit::skipped("Python is not installed");
     }
     let folder = tempfile::tempdir().unwrap();
     // The component runs as another user.

@@ -48,7 +48,7 @@ fn starts(program: &Path) -> usize {
 /// A lab whose router is ready, and a folder for executables that components can write to.
 fn router(test: &str) -> Option<(RouterLab, tempfile::TempDir)> {
     if let Err(reason) = available() {
-        println!("skipped: {test}: {reason}");
+        sluice_testkit::skipped(reason);
         return None;
     }
     let folder = tempfile::tempdir().unwrap();

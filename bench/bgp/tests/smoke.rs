@@ -4,17 +4,16 @@
 use std::path::Path;
 use std::process::Command;
 
-/// A quick look with more arguments; what it prints. `None` where it cannot be done.
+/// Runs the smallest benchmark with more arguments and returns what it prints. `None` if it cannot run here.
 fn smoke(arguments: &[&str]) -> Option<String> {
-    // `make test` builds the router's release before the tests.
-    let folder = Path::new(env!("CARGO_BIN_EXE_bench-bgp")).parent().and_then(Path::parent);
-    let sluice = folder.map(|target| target.join("release/sluice")).filter(|program| program.exists());
-    let Some(sluice) = sluice else {
-        println!("skipped: smoke: there is no release build of sluice");
+    // Cargo builds the router beside this benchmark when it tests the workspace.
+    let sluice = Path::new(env!("CARGO_BIN_EXE_bench-bgp")).with_file_name("sluice");
+    if !sluice.exists() {
+        sluice_testkit::skipped("the router is not built; test the whole workspace, or build -p sluice");
         return None;
-    };
+    }
     if let Err(reason) = sluice_lab::available() {
-        println!("skipped: smoke: {reason}");
+        sluice_testkit::skipped(reason);
         return None;
     }
     let output = Command::new(env!("CARGO_BIN_EXE_bench-bgp"))

@@ -98,7 +98,7 @@ mod tests {
     fn own_tables_are_readable() {
         let me = std::process::id();
         if routes(me).is_err() {
-            println!("skipped: this kernel does not count its routes");
+            sluice_testkit::skipped("this kernel does not count its routes");
             return;
         }
         assert!(octets_received(me, "lo").is_ok());

@@ -222,7 +222,7 @@ fn updates() -> [Vec<u8>; 2] {
 #[test]
 fn bgpdump_reads_it() {
     if Command::new("bgpdump").arg("-h").output().is_err() {
-        return println!("skipped: no bgpdump");
+        return sluice_testkit::skipped("no bgpdump");
     }
     let v4 = Session {
         peer_as: Asn(70000),

@@ -257,6 +257,16 @@ pub fn shell_only() -> Vec<Command> {
     ]
 }
 
+/// A command that takes a text from a file or from the terminal.
+fn loading(words: &str, help: &str) -> Command {
+    command(words, help).argument(
+        "file",
+        Kind::File,
+        true,
+        "the file; `terminal` takes what is typed or pasted",
+    )
+}
+
 /// Commands of the configuration mode.
 pub fn configuration() -> Grammar {
     let commands = vec![
@@ -289,13 +299,9 @@ pub fn configuration() -> Grammar {
             false,
             "how many commits ago; 0, if absent, drops all changes",
         ),
-        command("load merge", "Adds a file to the candidate").argument("file", Kind::File, true, "the file"),
-        command("load replace", "Takes a file as the candidate").argument(
-            "file",
-            Kind::File,
-            true,
-            "the file",
-        ),
+        loading("load merge", "Adds a configuration to the candidate"),
+        loading("load replace", "Takes a configuration as the candidate"),
+        loading("load set", "Carries out statements, a line each: all of them, or none"),
         command("run", "A command of the operational mode").argument(
             "command",
             Kind::Command,

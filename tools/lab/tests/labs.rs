@@ -26,7 +26,7 @@ fn labs(test: &str) -> bool {
     match available() {
         Ok(()) => true,
         Err(e) => {
-            println!("skipped: {test}: {e}");
+            sluice_testkit::skipped(e);
             false
         }
     }
@@ -36,7 +36,7 @@ fn labs(test: &str) -> bool {
 fn root(test: &str) -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if !root {
-        println!("skipped: {test}: not root");
+        sluice_testkit::skipped("not root");
     }
     root
 }
@@ -215,7 +215,7 @@ fn rootless() {
     let options = LabOptions { rootless: true, ..LabOptions::unique("rootless") };
     let lab = match Lab::up(&topology, options) {
         Ok(lab) => lab,
-        Err(e) => return println!("skipped: rootless: {e}"),
+        Err(e) => return sluice_testkit::skipped(e),
     };
     assert!(ping(&lab, "a", "10.0.0.2"));
     let mut inside = lab.command("a", "sleep").unwrap().arg("1000").spawn().unwrap();
@@ -238,7 +238,7 @@ fn rootless_bird_and_what_needs_root() {
     };
     let refused = up("frr", "").unwrap_err().to_string();
     if !refused.contains("changes its user") {
-        return println!("skipped: rootless_bird_and_what_needs_root: {refused}");
+        return sluice_testkit::skipped(refused);
     }
     let bird = "router id 10.0.0.1; protocol device { } protocol kernel { ipv4 { export all; }; }
         protocol static { ipv4; route 198.51.100.0/24 blackhole; }";

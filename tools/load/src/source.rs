@@ -339,12 +339,9 @@ mod tests {
     /// Real dumps, packed in every way that there is.
     #[test]
     fn dumps_of_the_shared_folder() {
-        let Some(folder) = std::env::var_os("SLUICE_SHARED").map(PathBuf::from) else {
-            return println!("skipped: no shared data");
-        };
-        let rib = folder.join("data/bgp/rib");
-        if !rib.exists() || Command::new("bgpdump").arg("-h").output().is_err() {
-            return println!("skipped: no shared data, or no bgpdump");
+        let Some(rib) = sluice_testkit::shared("data/bgp/rib") else { return };
+        if Command::new("bgpdump").arg("-h").output().is_err() {
+            return sluice_testkit::skipped("no bgpdump");
         }
         let check = |name: &str, v4: usize, v6: usize| {
             let table = read_file(&rib.join(name)).expect("a table");

@@ -32,7 +32,7 @@ fn a_trace_has_every_message_with_its_virtual_time() {
     assert!(updates >= 5 && messages.iter().filter(|m| m.octets[18] == 1).count() >= 2, "{updates}");
 
     if Command::new("bgpdump").arg("-h").output().is_err() {
-        return println!("skipped: no bgpdump");
+        return sluice_testkit::skipped("no bgpdump");
     }
     let output = Command::new("bgpdump").args(["-m", "-q"]).arg(&file).output().unwrap();
     assert!(output.status.success());

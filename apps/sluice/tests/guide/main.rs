@@ -22,7 +22,7 @@ fn folder() -> PathBuf {
 /// Runs a page from its first line to its last.
 fn follow(name: &str, needs: &[&str]) {
     if let Err(reason) = own_host::possible(needs) {
-        println!("skipped: {name}: {reason}");
+        sluice_testkit::skipped(reason);
         return;
     }
     let text = std::fs::read_to_string(folder().join(name)).unwrap();

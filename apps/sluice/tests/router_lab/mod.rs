@@ -28,11 +28,11 @@ pub fn alone() -> RwLockWriteGuard<'static, ()> {
 /// Whether labs with BIRD can be made here; says so by the test's name if not.
 pub fn possible(test: &str) -> bool {
     if let Err(reason) = available() {
-        println!("skipped: {test}: {reason}");
+        sluice_testkit::skipped(reason);
         return false;
     }
     if Command::new("bird").arg("--version").output().is_err() {
-        println!("skipped: {test}: BIRD is not installed");
+        sluice_testkit::skipped("BIRD is not installed");
         return false;
     }
     true

@@ -54,30 +54,19 @@ a_addresses = ['10.2.0.1/24', '2001:db8:2::1/64']
 b_addresses = ['10.2.0.2/24', '2001:db8:2::2/64']
 ";
 
-/// The optimised executable beside the one of the test, if it was built from the sources as they are.
-fn optimised() -> Option<PathBuf> {
-    let built = Path::new(SLUICE).parent()?.parent()?.join("release/sluice");
-    let changed = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
-    let made = changed(&built)?;
-    // What cargo notes beside an executable: "FILE: SOURCE SOURCE ...".
-    let sources = std::fs::read_to_string(built.with_extension("d")).ok()?;
-    let is_old = |source: &str| changed(Path::new(source)).is_some_and(|at| at <= made);
-    sources.split_whitespace().skip(1).all(is_old).then_some(built)
-}
+/// Names the optimized executable, and asks for the Internet's table. `make test-long` sets it.
+const LONG: &str = "SLUICE_LONG";
 
-/// The executable and the table that it can be asked to carry here.
+/// Returns the executable and the table to test with: the Internet's table where `SLUICE_LONG` names an optimized executable, else
+/// a small one and the executable of the test.
 fn subject() -> (PathBuf, RoutingTable) {
-    match (optimised(), source::shared_folder()) {
-        (Some(program), Some(_)) => (program, source::find(None).unwrap().0),
-        (program, shared) => {
-            let why = if shared.is_none() { "no shared data" } else { "no `make build` of these sources" };
-            println!(
-                "skipped: the full table: {why}; a generated table of {} + {} instead",
-                SMALL.0, SMALL.1
-            );
-            (program.unwrap_or_else(|| SLUICE.into()), source::generate().thinned(SMALL.0, SMALL.1))
-        }
+    let small = || (PathBuf::from(SLUICE), source::generate().thinned(SMALL.0, SMALL.1));
+    let Some(program) = std::env::var_os(LONG) else { return small() };
+    if source::shared_folder().is_none() {
+        sluice_testkit::skipped("no table in the shared data");
+        return small();
     }
+    (program.into(), source::find(None).unwrap().0)
 }
 
 /// What the feed announces: what stays, and what it withdraws while a process is dead.

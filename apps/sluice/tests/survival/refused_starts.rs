@@ -63,9 +63,9 @@ fn can_be_nobody(test: &str) -> bool {
         .output();
     let can = output.is_ok_and(|o| o.status.success());
     if !can {
-        println!(
-            "skipped: {test}: {SLUICE} cannot be run as another user (needs root, and a path that all can read)"
-        );
+        sluice_testkit::skipped(format_args!(
+            "{SLUICE} cannot be run as another user (needs root, and a path that all can read)"
+        ));
     }
     can
 }
@@ -84,7 +84,7 @@ fn a_folder_that_cannot_be_made() {
         let place = Place::new();
         place.refused(&[], "router.conf", "router.conf/run", 1, &["router.conf/run", "--run-dir"]);
     } else {
-        println!("skipped: a_folder_that_cannot_be_made: needs root");
+        sluice_testkit::skipped("needs root");
     }
 }
 
@@ -164,7 +164,7 @@ fn root_of_a_user_namespace_in_the_hosts_network() {
         .status()
         .is_ok_and(|s| s.success())
     {
-        return println!("skipped: {test}: no user namespaces here");
+        return sluice_testkit::skipped("no user namespaces here");
     }
     let place = Place::new();
     place.refused(&words, "router.conf", "run", 7, &["CAP_NET_ADMIN", "network namespace of its own"]);

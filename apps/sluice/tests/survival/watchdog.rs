@@ -185,7 +185,7 @@ fn writes_cores(test: &str) -> bool {
     let hard = limit.and_then(|l| l.split_whitespace().nth(5)).unwrap_or("0");
     let possible = !pattern.starts_with('|') && !pattern.trim().is_empty() && hard != "0";
     if !possible {
-        println!("skipped: {test}: cores go to {:?} here, {hard} octets at most", pattern.trim());
+        sluice_testkit::skipped(format_args!("cores go to {:?} here, {hard} octets at most", pattern.trim()));
     }
     possible
 }

@@ -301,6 +301,6 @@ fn random_traces_come_out_the_same() {
 fn a_real_trace_comes_out_the_same() {
     match real_trace() {
         Some(trace) => check(&trace),
-        None => println!("skipped: no shared data"),
+        None => sluice_testkit::skipped("no shared data"),
     }
 }

@@ -24,7 +24,7 @@ b_addresses = ['10.0.0.2/24', 'fd00::2/64']
 
 fn lab(test: &str) -> Option<Lab> {
     if !nix::unistd::geteuid().is_root() {
-        println!("skipped: {test}: not root");
+        sluice_testkit::skipped("not root");
         return None;
     }
     Some(Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("sockets")).unwrap())

@@ -1,0 +1,26 @@
+//! The record of tests that could not run on this machine.
+
+use std::fmt::Display;
+use std::io::Write;
+
+/// Names the file that every skipped test is recorded in. `cargo xtask test` sets the variable and counts the file's lines.
+pub const RECORD: &str = "SLUICE_SKIPPED";
+
+/// Reports that the running test, or a part of it, cannot run on this machine: prints the test's name and `reason`, and appends
+/// both to the file that `SLUICE_SKIPPED` names, where the test runner counts them.
+///
+/// # Panics
+///
+/// If the record is named but cannot be written: an uncounted skip would pass as a success.
+pub fn skipped(reason: impl Display) {
+    let thread = std::thread::current();
+    let line = format!("{}: {reason}", thread.name().unwrap_or("?")).replace('\n', " ");
+    println!("skipped: {line}");
+    let Some(record) = std::env::var_os(RECORD) else { return };
+    std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&record)
+        .and_then(|mut file| file.write_all(format!("{line}\n").as_bytes()))
+        .unwrap_or_else(|e| panic!("{RECORD} names {}: {e}", record.display()));
+}
