@@ -16,6 +16,19 @@ use smallvec::SmallVec;
 #[serde(transparent)]
 pub struct NextHopId(pub u32);
 
+impl NextHopId {
+    /// The first number that the core gives to next-hop objects: far above what other programs take, who count from 1.
+    pub(crate) const FIRST: u32 = 0x534c_0000;
+
+    /// The number after the last one. Numbers are used again only after all of them were used.
+    pub(crate) const END: u32 = 0x7fff_ffff;
+
+    /// Returns true if the core gives out such numbers: an object with one of them concerns it, whoever's mark it carries.
+    pub const fn is_in_own_range(self) -> bool {
+        self.0 >= Self::FIRST && self.0 < Self::END
+    }
+}
+
 impl fmt::Display for NextHopId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -226,6 +239,8 @@ pub enum Notice {
     MemberIs(NextHopId, Member),
     /// A group that carries our mark has these members.
     GroupIs(NextHopId, Members),
+    /// An object with a number of the core's range carries another program's mark: replaced, or taken, by that program.
+    NextHopForeign(NextHopId),
     /// The member or group is gone.
     NextHopGone(NextHopId),
     /// The prefix has a route at our preference.
@@ -246,6 +261,8 @@ pub enum Notice {
         /// The prefix.
         prefix: IpPrefix,
     },
+    /// The host forwards packets of a family between its interfaces, or does not.
+    ForwardingIs(Family, bool),
     /// All that the engine holds follows, up to [`Notice::SnapshotEnd`]: of routes and next hops, what carries our mark.
     SnapshotBegin,
     /// It has all been told.

@@ -4,7 +4,7 @@ use crate::engine::{EngineOp, NextHopId, Refusal};
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
-use sluice_base::{GroupId, IpPrefix, TableId};
+use sluice_base::{Family, GroupId, IpPrefix, TableId};
 
 /// Something that an operator may want to know.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -13,6 +13,8 @@ pub enum Event {
     RouteRepaired(TableId, IpPrefix),
     /// A next-hop object of ours was changed or removed by somebody else, and set again.
     NextHopRepaired(NextHopId),
+    /// Another program switched the forwarding of a family; it was set as configured again.
+    ForwardingRepaired(Family),
     /// Somebody else keeps changing something of ours; it is set again less and less often.
     Contended(String),
     /// The engine lost notices; everything is compared with what it holds.
@@ -35,6 +37,7 @@ impl Event {
         match self {
             Event::RouteRepaired(..) => "fea.route.repaired",
             Event::NextHopRepaired(_) => "fea.next-hop.repaired",
+            Event::ForwardingRepaired(_) => "fea.forwarding.repaired",
             Event::Contended(_) => "fea.engine.contended",
             Event::Overrun => "fea.engine.overrun",
             Event::Refused(..) => "fea.engine.refused",
@@ -54,6 +57,9 @@ impl fmt::Display for Event {
             }
             Event::NextHopRepaired(id) => {
                 write!(f, "next-hop object {id} was changed from outside; repaired")
+            }
+            Event::ForwardingRepaired(family) => {
+                write!(f, "{family} forwarding was switched from outside; set as configured again")
             }
             Event::Contended(what) => write!(f, "{what} is changed from outside again and again"),
             Event::Overrun => f.write_str("the engine lost notices; comparing everything"),

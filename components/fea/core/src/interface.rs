@@ -110,6 +110,11 @@ impl Interfaces {
         transition
     }
 
+    /// Returns how the configuration wants the host to forward packets of `family`; `None` leaves it.
+    pub(crate) fn wanted_forwarding(&self, family: Family) -> Option<bool> {
+        self.configuration.forwarding.get(&family).copied()
+    }
+
     /// The name of an interface, for people.
     pub(crate) fn name(&self, index: InterfaceIndex) -> String {
         self.known.get(&index).map_or_else(|| index.to_string(), |k| k.interface.name.clone())

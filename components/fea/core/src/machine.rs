@@ -260,6 +260,11 @@ impl Fea {
                 None => out.push(Output::Engine(EngineOp::DeleteNextHop { id })),
             },
             Notice::GroupIs(id, members) => self.group_is(now, id, members, out),
+            Notice::NextHopForeign(id) => match self.holds_object(id) {
+                true => self.damage(now, Damage::NextHop(id), out),
+                // The number is not free, whoever took it.
+                false => self.pool.take_id(id),
+            },
             Notice::NextHopGone(id) => self.next_hop_gone(now, id, out),
             Notice::RouteIs { table, prefix, target, replaced } => {
                 self.route_is(now, table, prefix, target, replaced, out);
@@ -267,6 +272,11 @@ impl Fea {
             Notice::RouteGone { table, prefix } => {
                 if self.table(table).side(prefix.family()).route_gone(prefix) {
                     self.damage(now, Damage::Route(table, prefix), out);
+                }
+            }
+            Notice::ForwardingIs(family, enabled) => {
+                if self.interfaces.wanted_forwarding(family).is_some_and(|wanted| wanted != enabled) {
+                    self.damage(now, Damage::Forwarding(family), out);
                 }
             }
             Notice::SnapshotBegin => self.begin_snapshot(),
@@ -361,14 +371,20 @@ impl Fea {
         }
     }
 
-    /// The engine lost a member or a group of ours; with a member's, groups became smaller.
+    /// Returns true if the engine is to have a member or a group with this number.
+    fn holds_object(&self, id: NextHopId) -> bool {
+        let member = self.pool.find(id).and_then(|n| self.pool.get(n));
+        member.is_some_and(|m| m.dead.is_none())
+            || self.tables.values().any(|t| t.ipv4.has_object(id) || t.ipv6.has_object(id))
+    }
+
+    /// The engine lost a member or a group; with a member's, groups became smaller.
     fn next_hop_gone(&mut self, now: Instant, id: NextHopId, out: &mut Outbox<Output>) {
-        let known = self.pool.find(id).is_some_and(|n| self.pool.get(n).is_some_and(|m| m.dead.is_none()));
-        let group = self.tables.values_mut().any(|t| t.ipv4.has_object(id) || t.ipv6.has_object(id));
+        let held = self.holds_object(id);
         for side in self.tables.values_mut().flat_map(Table::sides) {
             side.group_lost(id);
         }
-        if known || group {
+        if held {
             self.damage(now, Damage::NextHop(id), out);
         }
     }
@@ -416,6 +432,7 @@ impl Fea {
                 let what = match damage {
                     Damage::Route(_, prefix) => prefix.to_string(),
                     Damage::NextHop(id) => id.to_string(),
+                    Damage::Forwarding(family) => alloc::format!("{family} forwarding"),
                 };
                 out.push(Output::Effect(Effect::Event(Event::Contended(what))));
             }
@@ -429,6 +446,12 @@ impl Fea {
             Damage::Route(table, prefix) => {
                 out.push(Output::Effect(Effect::Event(Event::RouteRepaired(table, prefix))));
                 self.table(table).side(prefix.family()).repair(prefix, out);
+            }
+            Damage::Forwarding(family) => {
+                if let Some(enabled) = self.interfaces.wanted_forwarding(family) {
+                    out.push(Output::Effect(Effect::Event(Event::ForwardingRepaired(family))));
+                    out.push(Output::Engine(EngineOp::SetForwarding { family, enabled }));
+                }
             }
             Damage::NextHop(id) => {
                 out.push(Output::Effect(Effect::Event(Event::NextHopRepaired(id))));

@@ -9,12 +9,6 @@ use hashbrown::{HashMap, HashSet};
 use sluice_base::InterfaceIndex;
 use sluice_machine::Outbox;
 
-/// The first number for next-hop objects: far above what others take, who count from 1.
-const FIRST_ID: u32 = 0x534c_0000;
-
-/// The number after the last one. Numbers are used again only after all of them were used.
-const END_ID: u32 = 0x7fff_ffff;
-
 /// A member in use.
 #[derive(Clone, Debug)]
 pub(crate) struct PoolMember {
@@ -49,7 +43,7 @@ impl Pool {
             by_member: HashMap::with_hasher(FixedState::default()),
             by_id: HashMap::with_hasher(FixedState::default()),
             used: HashSet::with_hasher(FixedState::default()),
-            next: FIRST_ID,
+            next: NextHopId::FIRST,
             revived: Vec::new(),
             leaving: Vec::new(),
         }
@@ -59,7 +53,7 @@ impl Pool {
     pub(crate) fn new_id(&mut self) -> NextHopId {
         loop {
             let id = NextHopId(self.next);
-            self.next = if self.next + 1 == END_ID { FIRST_ID } else { self.next + 1 };
+            self.next = if self.next + 1 == NextHopId::END { NextHopId::FIRST } else { self.next + 1 };
             if self.used.insert(id) {
                 return id;
             }

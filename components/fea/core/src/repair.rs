@@ -5,7 +5,7 @@ use crate::engine::NextHopId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Duration, Instant, IpPrefix, TableId};
+use sluice_base::{Duration, Family, Instant, IpPrefix, TableId};
 
 /// The pause after the first repair; it doubles with each that follows.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -23,6 +23,8 @@ pub(crate) enum Damage {
     Route(TableId, IpPrefix),
     /// A member or a group.
     NextHop(NextHopId),
+    /// The switch that has the host forward packets of a family.
+    Forwarding(Family),
 }
 
 /// A thing that was repaired not long ago.

@@ -10,7 +10,7 @@ use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use sluice_base::{InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
+use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 
 /// A route in the simulated engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +39,10 @@ pub struct SimEngine {
     pub routes: BTreeMap<(TableId, IpPrefix), SimRoute>,
     /// Prefixes whose routes are refused for no other reason.
     pub refuse: BTreeSet<IpPrefix>,
+    /// Objects that another program replaced: they carry its mark, and forward nothing that is asserted here.
+    pub foreign: BTreeSet<NextHopId>,
+    /// Whether the host forwards, by family; what nobody set is not there.
+    pub forwards: BTreeMap<Family, bool>,
     /// Operations carried out so far, without those refused.
     pub operations: u64,
     notices: VecDeque<Notice>,
@@ -103,6 +107,18 @@ impl SimEngine {
         }
     }
 
+    /// Another program puts an object of its own in the place of a member or a group.
+    pub fn outsider_replaces_next_hop(&mut self, id: NextHopId) {
+        self.foreign.insert(id);
+        self.notices.push_back(Notice::NextHopForeign(id));
+    }
+
+    /// Another program switches the forwarding of a family.
+    pub fn outsider_switches_forwarding(&mut self, family: Family, enabled: bool) {
+        self.forwards.insert(family, enabled);
+        self.notices.push_back(Notice::ForwardingIs(family, enabled));
+    }
+
     /// The notices that nobody has fetched are lost.
     pub fn overrun(&mut self) {
         self.notices.clear();
@@ -113,6 +129,7 @@ impl SimEngine {
         if self.members.remove(&id).is_none() {
             return;
         }
+        self.foreign.remove(&id);
         if tell {
             self.notices.push_back(Notice::NextHopGone(id));
         }
@@ -132,6 +149,7 @@ impl SimEngine {
         if self.groups.remove(&id).is_none() {
             return;
         }
+        self.foreign.remove(&id);
         if tell {
             self.notices.push_back(Notice::NextHopGone(id));
         }
@@ -142,6 +160,7 @@ impl SimEngine {
         match op {
             EngineOp::SetMember { id, member } => {
                 self.check_member(member)?;
+                self.foreign.remove(id);
                 self.members.insert(*id, *member);
             }
             EngineOp::SetGroup { id, members, create } => {
@@ -151,6 +170,7 @@ impl SimEngine {
                 if members.is_empty() || members.iter().any(|(m, _)| !self.members.contains_key(m)) {
                     return Err(refusal(RefusalKind::Invalid, "Nexthop id does not exist"));
                 }
+                self.foreign.remove(id);
                 self.groups.insert(*id, members.clone());
             }
             EngineOp::DeleteNextHop { id } => {
@@ -193,7 +213,10 @@ impl SimEngine {
                 }
                 self.notices.push_back(Notice::AddressGone(*interface, *address));
             }
-            EngineOp::SetForwarding { .. } => {}
+            EngineOp::SetForwarding { family, enabled } => {
+                self.forwards.insert(*family, *enabled);
+                self.notices.push_back(Notice::ForwardingIs(*family, *enabled));
+            }
         }
         self.operations += 1;
         Ok(())
@@ -270,8 +293,13 @@ impl Engine for SimEngine {
             let own = |a: &InterfaceAddress| self.given.contains(&(*index, *a));
             told.extend(addresses.iter().map(|a| Notice::AddressIs(*index, *a, own(a))));
         }
-        told.extend(self.members.iter().map(|(id, m)| Notice::MemberIs(*id, *m)));
-        told.extend(self.groups.iter().map(|(id, m)| Notice::GroupIs(*id, m.clone())));
+        let ours = |id: &NextHopId| !self.foreign.contains(id);
+        told.extend(self.members.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::MemberIs(*id, *m)));
+        told.extend(
+            self.groups.iter().filter(|(id, _)| ours(id)).map(|(id, m)| Notice::GroupIs(*id, m.clone())),
+        );
+        told.extend(self.foreign.iter().map(|id| Notice::NextHopForeign(*id)));
+        told.extend(self.forwards.iter().map(|(family, enabled)| Notice::ForwardingIs(*family, *enabled)));
         for ((table, prefix), route) in &self.routes {
             if let SimRoute::Ours(target) = route {
                 let (table, prefix, target) = (*table, *prefix, Some(*target));

@@ -77,6 +77,8 @@ enum Step {
     OutsiderDeletes(u8),
     OutsiderSets(u8),
     OutsiderDeletesNextHop(usize),
+    OutsiderReplacesNextHop(usize),
+    OutsiderSwitchesForwarding(bool),
     Refuse(u8, bool),
     Overrun,
     RibRestarts,
@@ -101,6 +103,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (0..12u8).prop_map(Step::OutsiderDeletes),
         2 => (0..12u8).prop_map(Step::OutsiderSets),
         2 => any::<usize>().prop_map(Step::OutsiderDeletesNextHop),
+        2 => any::<usize>().prop_map(Step::OutsiderReplacesNextHop),
+        1 => any::<bool>().prop_map(Step::OutsiderSwitchesForwarding),
         1 => (0..12u8, any::<bool>()).prop_map(|(p, on)| Step::Refuse(p, on)),
         1 => Just(Step::Overrun),
         1 => Just(Step::RibRestarts),
@@ -128,8 +132,16 @@ impl World {
         let now = Instant::from_nanos(1);
         let mut world =
             World { now, drive, effects: Vec::new(), groups: BTreeMap::new(), routes: BTreeMap::new() };
+        world.configure();
         world.quiet();
         world
+    }
+
+    /// The configuration, which every life of the FEA gets: IPv4 is forwarded.
+    fn configure(&mut self) {
+        let forwarding = BTreeMap::from([(Family::Ipv4, true)]);
+        let configuration = sluice_fea::Configuration { forwarding, ..Default::default() };
+        self.drive.handle(self.now, Input::Configure(configuration), &mut self.effects);
     }
 
     fn send(&mut self, batch: FibBatch<Ipv4Prefix>) {
@@ -205,6 +217,16 @@ impl World {
                     engine.outsider_deletes_next_hop(ids[n % ids.len()]);
                 }
             }
+            Step::OutsiderReplacesNextHop(n) => {
+                let engine = self.drive.engine();
+                let ids: Vec<_> = engine.members.keys().chain(engine.groups.keys()).copied().collect();
+                if !ids.is_empty() {
+                    engine.outsider_replaces_next_hop(ids[n % ids.len()]);
+                }
+            }
+            Step::OutsiderSwitchesForwarding(enabled) => {
+                self.drive.engine().outsider_switches_forwarding(Family::Ipv4, enabled);
+            }
             Step::Refuse(p, true) => drop(self.drive.engine().refuse.insert(prefix(p).into())),
             Step::Refuse(p, false) => drop(self.drive.engine().refuse.remove(&prefix(p).into())),
             Step::Overrun => self.drive.engine().overrun(),
@@ -219,6 +241,7 @@ impl World {
                 let engine = self.drive.engine().clone();
                 self.drive = Drive::new(Fea::new(2), engine);
                 self.quiet();
+                self.configure();
                 self.announce_all();
             }
             Step::Quiet => self.check(),
@@ -294,6 +317,10 @@ impl World {
             })
             .collect();
         assert!(used.iter().all(|id| engine.groups.contains_key(id)));
+        let members = used.iter().flat_map(|id| &engine.groups[id]).map(|(member, _)| member);
+        let foreign: Vec<_> = used.iter().chain(members).filter(|id| engine.foreign.contains(id)).collect();
+        assert!(foreign.is_empty(), "routes forward by what another program put there: {foreign:?}");
+        assert!(engine.forwards[&Family::Ipv4], "another program switched forwarding off");
         let total = self.drive.core().totals();
         assert!(total.idle);
     }
@@ -366,7 +393,8 @@ fn restarts_touch_nothing() {
     assert_eq!(world.drive.engine().operations, before, "after a restart of the RIB");
     world.step(Step::FeaRestarts);
     world.quiet();
-    assert_eq!(world.drive.engine().operations, before, "after a restart of the FEA");
+    // The switch for forwarding is written with every configuration.
+    assert_eq!(world.drive.engine().operations, before + 1, "after a restart of the FEA");
     let resynced = world.effects.iter().filter(|e| matches!(e, Effect::Resynced { kept: 40, swept: 0, .. }));
     assert_eq!(resynced.count(), 2);
 }

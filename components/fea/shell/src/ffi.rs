@@ -1,6 +1,7 @@
 //! The system calls that have no safe wrapper.
 #![allow(unsafe_code)]
 
+pub(crate) use sluice_shell::watch;
 use std::io;
 use std::mem::size_of_val;
 use std::net::IpAddr;
@@ -56,12 +57,4 @@ pub(crate) fn set_tcp_md5(fd: BorrowedFd<'_>, peer: IpAddr, key: &[u8]) -> io::R
     md5.key_length = key.len() as u16;
     md5.key[..key.len()].copy_from_slice(key);
     set(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &md5)
-}
-
-/// Lets the event loop watch a descriptor.
-pub(crate) fn watch(
-    descriptor: std::os::fd::OwnedFd,
-) -> std::io::Result<tokio::io::unix::AsyncFd<std::os::fd::OwnedFd>> {
-    // SAFETY: the AsyncFd owns the descriptor, so that it stays open for as long as it is watched.
-    Ok(unsafe { tokio::io::unix::AsyncFd::register(descriptor) }?)
 }

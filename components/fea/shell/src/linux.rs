@@ -72,11 +72,13 @@ impl LinuxEngine {
             libc::RTNLGRP_IPV4_ROUTE,
             libc::RTNLGRP_IPV6_ROUTE,
             libc::RTNLGRP_NEXTHOP,
+            libc::RTNLGRP_IPV4_NETCONF,
+            libc::RTNLGRP_IPV6_NETCONF,
         ] {
             monitor.join(group)?;
         }
         fs::write("/proc/sys/net/ipv4/nexthop_compat_mode", "0")?;
-        let open = |path| fs::File::options().write(true).open(path);
+        let open = |path| fs::File::options().read(true).write(true).open(path);
         Ok(LinuxEngine {
             writer,
             configurer: Socket::open()?,
@@ -132,14 +134,25 @@ impl LinuxEngine {
         }
     }
 
-    fn set_forwarding(&self, family: Family, enabled: bool) -> io::Result<()> {
+    /// Returns the switch for forwarding of a family.
+    fn switch(&self, family: Family) -> &fs::File {
         let [ipv4, ipv6] = &self.forwarding;
-        let file = match family {
+        match family {
             Family::Ipv4 => ipv4,
             Family::Ipv6 => ipv6,
-        };
+        }
+    }
+
+    fn set_forwarding(&self, family: Family, enabled: bool) -> io::Result<()> {
         // The kernel ignores, without an error, what is not written at the beginning (`kernel.sysctl_writes_strict`).
-        file.write_all_at(if enabled { b"1" } else { b"0" }, 0)
+        self.switch(family).write_all_at(if enabled { b"1" } else { b"0" }, 0)
+    }
+
+    /// Reads whether the host forwards packets of a family.
+    fn forwards(&self, family: Family) -> io::Result<bool> {
+        let mut digit = [0];
+        self.switch(family).read_exact_at(&mut digit, 0)?;
+        Ok(digit != *b"0")
     }
 
     fn poll_monitor(&mut self, notices: &mut Vec<Notice>) -> bool {
@@ -243,6 +256,8 @@ impl Engine for LinuxEngine {
         let fresh = self.dump.as_ref().is_some_and(|d| d.sequence == 0);
         if fresh {
             notices.push(Notice::SnapshotBegin);
+            let forwards = |family| Some(Notice::ForwardingIs(family, self.forwards(family).ok()?));
+            notices.extend(Family::ALL.into_iter().filter_map(forwards));
             self.send_dump();
         }
         let more = self.poll_monitor(notices);

@@ -52,7 +52,7 @@ fn engine_in(lab: &Lab, node: &str) -> LinuxEngine {
 impl Bench {
     fn new(test: &str) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
-            println!("skipped: {test}: not root");
+            sluice_testkit::skipped("not root");
             return None;
         }
         let lab = Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("fea")).unwrap();
@@ -285,11 +285,48 @@ fn changes_from_outside_are_repaired() {
     bench.until("a changed route is as it was", |b| b.ours() == 3);
     bench.ip("-6 route del 2001:db8::/32");
     bench.until("a deleted IPv6 route is back", |b| !b.ip("-6 route show proto 83").is_empty());
+    // What another program replaces carries that program's mark: members, and groups.
+    let objects = |b: &Bench| b.ip("nexthop show proto 83");
+    let before = objects(&bench);
+    let id_of = |what: &str| {
+        let line = before.lines().find(|l| l.contains(what)).unwrap();
+        line.split(' ').nth(1).unwrap().to_owned()
+    };
+    let (member, group) = (id_of("via 10.0.0.2"), id_of("group"));
+    bench.ip(&format!("nexthop replace id {member} via 10.0.1.2 dev eth1"));
+    bench.until("a replaced member is as it was", |b| objects(b) == before);
+    bench.ip("nexthop add id 5 via 10.0.1.2 dev eth1");
+    bench.ip(&format!("nexthop replace id {group} group 5"));
+    bench.until("a replaced group is as it was", |b| objects(b) == before);
+    bench.ip("nexthop del id 5");
     bench.ip("nexthop flush proto 83");
     bench.until("all is back", |b| b.ours() == 3 && !b.ip("-6 route show proto 83").is_empty());
     let ecmp = bench.ip("route show 198.51.102.0/24");
     let id = ecmp.split(' ').skip_while(|w| *w != "nhid").nth(1).unwrap();
     assert!(bench.ip(&format!("nexthop show id {id}")).contains('/'), "two members");
+}
+
+#[test]
+fn forwarding_that_others_switch_is_as_configured_again() {
+    let Some(mut bench) = Bench::new("forwarding_that_others_switch_is_as_configured_again") else { return };
+    let forwarding = [(Family::Ipv4, true), (Family::Ipv6, false)].into_iter().collect();
+    bench.input(Input::Configure(Configuration { forwarding, ..Configuration::default() }));
+    let ipv4 = "/proc/sys/net/ipv4/ip_forward";
+    let ipv6 = "/proc/sys/net/ipv6/conf/all/forwarding";
+    let is = |b: &Bench, file: &str| b.lab.exec("r", "cat", [file]).unwrap().trim().to_owned();
+    let switch = |b: &Bench, file: &str, value: &str| {
+        b.lab.exec("r", "sh", ["-c", &format!("echo {value} >{file}")]).unwrap();
+    };
+    switch(&bench, ipv4, "0");
+    bench.until("IPv4 is forwarded again", |b| is(b, ipv4) == "1");
+    switch(&bench, ipv6, "1");
+    bench.until("IPv6 is not forwarded again", |b| is(b, ipv6) == "0");
+    // Switched while nobody listened: the next life notices.
+    switch(&bench, ipv4, "0");
+    bench.restart();
+    let forwarding = [(Family::Ipv4, true)].into_iter().collect();
+    bench.input(Input::Configure(Configuration { forwarding, ..Configuration::default() }));
+    assert_eq!(is(&bench, ipv4), "1");
 }
 
 #[test]

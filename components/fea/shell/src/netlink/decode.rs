@@ -3,7 +3,7 @@
 
 use super::number::*;
 use super::{PREFERENCE, PROTOCOL};
-use sluice_base::{InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
+use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 use sluice_fea::engine::Link;
 use sluice_fea::{Member, Members, NextHopId, Notice, RouteTarget};
 use std::net::IpAddr;
@@ -91,6 +91,7 @@ pub fn notice(message: &Message<'_>) -> Option<Notice> {
         RTM_NEWADDR | RTM_DELADDR => interface_address(message),
         RTM_NEWROUTE | RTM_DELROUTE => route(message),
         RTM_NEWNEXTHOP | RTM_DELNEXTHOP => next_hop(message),
+        RTM_NEWNETCONF => forwarding(message),
         _ => None,
     }
 }
@@ -200,12 +201,9 @@ fn route(message: &Message<'_>) -> Option<Notice> {
 fn next_hop(message: &Message<'_>) -> Option<Notice> {
     let body = message.body;
     let [family, _, protocol, _] = *body.first_chunk::<4>()?;
-    if protocol != PROTOCOL {
-        return None;
-    }
     let family = match i32::from(family) {
-        libc::AF_INET6 => sluice_base::Family::Ipv6,
-        _ => sluice_base::Family::Ipv4,
+        libc::AF_INET6 => Family::Ipv6,
+        _ => Family::Ipv4,
     };
     let (mut id, mut oif, mut gateway, mut blackhole) = (None, None, None, false);
     let mut members: Option<Members> = None;
@@ -223,8 +221,13 @@ fn next_hop(message: &Message<'_>) -> Option<Notice> {
         }
     }
     let id = id?;
-    if message.kind == RTM_DELNEXTHOP {
-        return Some(Notice::NextHopGone(id));
+    // The number decides, not the mark: a program that replaces an object puts its own mark on it.
+    let concerns_us = id.is_in_own_range() || protocol == PROTOCOL;
+    match (message.kind, protocol) {
+        _ if !concerns_us => return None,
+        (RTM_DELNEXTHOP, _) => return Some(Notice::NextHopGone(id)),
+        (_, PROTOCOL) => {}
+        _ => return Some(Notice::NextHopForeign(id)),
     }
     if let Some(members) = members {
         return Some(Notice::GroupIs(id, members));
@@ -236,6 +239,23 @@ fn next_hop(message: &Message<'_>) -> Option<Notice> {
         (false, _, None) => return None,
     };
     Some(Notice::MemberIs(id, member))
+}
+
+/// Decodes the switch that has the whole host forward packets of a family (linux/netconf.h).
+fn forwarding(message: &Message<'_>) -> Option<Notice> {
+    let family = match i32::from(*message.body.first()?) {
+        libc::AF_INET => Family::Ipv4,
+        libc::AF_INET6 => Family::Ipv6,
+        _ => return None,
+    };
+    // The header is one octet, padded to four.
+    let value = |wanted: u16| {
+        let mut all = attributes(message.body.get(4..)?);
+        all.find(|(kind, _)| *kind == wanted).and_then(|(_, value)| u32_at(value, 0))
+    };
+    let whole_host = value(NETCONFA_IFINDEX)? == NETCONFA_IFINDEX_ALL;
+    let enabled = value(NETCONFA_FORWARDING)? != 0;
+    whole_host.then_some(Notice::ForwardingIs(family, enabled))
 }
 
 #[cfg(test)]

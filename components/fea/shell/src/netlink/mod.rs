@@ -41,6 +41,9 @@ pub mod number {
     /// Request: next-hop objects.
     pub const RTM_GETNEXTHOP: u16 = 106;
 
+    /// Message: a setting of an interface, or of all, is like this.
+    pub const RTM_NEWNETCONF: u16 = 80;
+
     /// Flag: a request.
     pub const NLM_F_REQUEST: u16 = 0x1;
     /// Flag of an answer: the dump was not of one moment.
@@ -101,6 +104,13 @@ pub mod number {
     pub const IFA_F_OPTIMISTIC: u32 = 0x04;
     /// Address flag: duplicate address detection is not over.
     pub const IFA_F_TENTATIVE: u32 = 0x40;
+
+    /// Setting attribute: the interface, or [`NETCONFA_IFINDEX_ALL`].
+    pub const NETCONFA_IFINDEX: u16 = 1;
+    /// Setting attribute: whether packets are forwarded.
+    pub const NETCONFA_FORWARDING: u16 = 2;
+    /// Value of [`NETCONFA_IFINDEX`]: the switch of the whole host.
+    pub const NETCONFA_IFINDEX_ALL: u32 = u32::MAX;
 
     /// The bits of an attribute's type that are the type.
     pub const NLA_TYPE_MASK: u16 = 0x3fff;
