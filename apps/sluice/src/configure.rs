@@ -23,8 +23,21 @@ pub enum Next {
     Leave,
     /// A command of the operational mode is wanted.
     Run(Vec<String>),
+    /// A text is wanted, to be loaded in this way.
+    Text(Load),
     /// Help is wanted.
     Help,
+}
+
+/// How a text is put into the candidate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Load {
+    /// As a configuration in braces, beside what is there.
+    Merge,
+    /// As a configuration in braces, in place of what is there.
+    Replace,
+    /// As statements that begin with `set` or `delete`, a line each.
+    Set,
 }
 
 /// Who edits, and where.
@@ -144,10 +157,9 @@ impl Editing {
             }
             "rollback" => self.rollback(values.number("revision").unwrap_or(0)).await?,
             "discard" => self.rollback(0).await?,
-            "load merge" => self.load(pb::LoadMode::Merge, values.text("file").unwrap_or_default()).await?,
-            "load replace" => {
-                self.load(pb::LoadMode::Replace, values.text("file").unwrap_or_default()).await?
-            }
+            "load merge" => return self.load_from(session, Load::Merge, values).await,
+            "load replace" => return self.load_from(session, Load::Replace, values).await,
+            "load set" => return self.load_from(session, Load::Set, values).await,
             "run" => return Ok((Next::Run(values.all("command").to_vec()), value)),
             "help" => return Ok((Next::Help, value)),
             "exit" => match self.depths.pop() {
@@ -204,15 +216,74 @@ impl Editing {
         self.client.rollback(request).await.map(drop).map_err(refused)
     }
 
+    async fn load_from(
+        &self,
+        session: &Session,
+        load: Load,
+        values: &Values,
+    ) -> Result<(Next, Value), Failure> {
+        let next = match values.text("file").unwrap_or_default() {
+            "terminal" => Next::Text(load),
+            file => {
+                self.load(session, load, file).await?;
+                Next::Stay
+            }
+        };
+        Ok((next, Value::Null))
+    }
+
     /// Puts a file into the candidate. `-` is standard input.
-    pub async fn load(&self, mode: pb::LoadMode, file: &str) -> Result<(), Failure> {
+    pub async fn load(&self, session: &Session, load: Load, file: &str) -> Result<(), Failure> {
         let text = match file {
             "-" => std::io::read_to_string(std::io::stdin()),
             file => std::fs::read_to_string(file),
         };
         let text = text.map_err(|e| Failure::io(file, &e))?;
-        let request = pb::LoadRequest { editor: self.editor, mode: mode.into(), text, file: file.into() };
+        self.load_text(session, load, text, file).await
+    }
+
+    /// Puts a text into the candidate, all of it or nothing; `name` is what errors call it.
+    pub async fn load_text(
+        &self,
+        session: &Session,
+        load: Load,
+        text: String,
+        name: &str,
+    ) -> Result<(), Failure> {
+        let mode = match load {
+            Load::Merge => pb::LoadMode::Merge,
+            Load::Replace => pb::LoadMode::Replace,
+            Load::Set => return self.load_statements(session, &text, name).await,
+        };
+        let request = pb::LoadRequest { editor: self.editor, mode: mode.into(), text, file: name.into() };
         self.client.load(request).await.map(drop).map_err(refused)
+    }
+
+    async fn load_statements(&self, session: &Session, text: &str, name: &str) -> Result<(), Failure> {
+        let mut statements = Vec::new();
+        for (index, line) in text.lines().enumerate() {
+            let line = line.trim().trim_end_matches(';');
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let at = |failure: Failure| Failure {
+                message: format!("{name}, line {}: {}", index + 1, failure.message),
+                ..failure
+            };
+            let words = sluice_cli::split(line).texts();
+            let (verb, path) = words.split_first().ok_or_else(|| at(Failure::usage("an empty statement")))?;
+            if !["set", "delete"].contains(&verb.as_str()) {
+                return Err(at(Failure::usage(format!(
+                    "`{}` is no statement; a line begins with `set` or `delete`",
+                    crate::one_shot::shown(line)
+                ))));
+            }
+            let path = self.whole(session, path).await.map_err(at)?;
+            let path: Vec<String> = path.iter().map(|w| quoted(w)).collect();
+            statements.push(format!("{verb} {}", path.join(" ")));
+        }
+        let edited = self.client.edit(pb::EditRequest { editor: self.editor, statements }).await;
+        edited.map(drop).map_err(refused)
     }
 
     async fn commit(&self, values: &Values, out: &mut Output) -> Result<Value, Failure> {

@@ -113,6 +113,18 @@ async fn carry_out(
         match next {
             Next::Stay => {}
             Next::Leave => break,
+            Next::Text(load) => {
+                // The rest of the statements is the text; without any it is on standard input.
+                let rest = lines.get(number + 1..).unwrap_or_default().join("\n");
+                let text = match rest.is_empty() {
+                    true => std::io::read_to_string(std::io::stdin())
+                        .map_err(|e| Failure::io("standard input", &e))?,
+                    false => rest,
+                };
+                editing.load_text(session, load, text, "standard input").await.map_err(at)?;
+                out.remark("sluice: nothing was committed since the last change; end with `commit`");
+                break;
+            }
             Next::Run(_) | Next::Help => {
                 return Err(at(Failure::usage(
                     "only statements and commands of the configuration are taken here",
@@ -127,7 +139,7 @@ async fn carry_out(
 }
 
 /// A statement as errors show it: the value of what could be a secret is left out.
-fn shown(text: &str) -> String {
+pub fn shown(text: &str) -> String {
     let mut words: Vec<&str> = text.split_whitespace().collect();
     let secret = |w: &&str| ["password", "secret", "key"].iter().any(|s| w.contains(s));
     if let Some(at) = words.iter().position(secret).filter(|at| *at + 1 < words.len()) {
@@ -144,7 +156,7 @@ pub async fn commit(session: &Session, values: &Values, out: &mut Output) -> Res
     let editing = Editing::open(session, mode).await?;
     let done = async {
         if let Some(file) = file {
-            editing.load(pb::LoadMode::Replace, file).await?;
+            editing.load(session, configure::Load::Replace, file).await?;
         }
         if values.has("check") {
             return editing.check(out).await;

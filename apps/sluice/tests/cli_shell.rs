@@ -57,7 +57,7 @@ impl Shell {
 #[test]
 fn at_a_terminal() {
     if let Err(reason) = available() {
-        println!("skipped: at_a_terminal: {reason}");
+        sluice_testkit::skipped(reason);
         return;
     }
     let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
@@ -118,4 +118,79 @@ fn at_a_terminal() {
     let kept = std::fs::read_to_string(&history).unwrap();
     assert!(kept.contains("show bgp neighbor") && !kept.contains("hunter2"), "{kept}");
     assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+/// A shell of a router of its own; `None` where that is not possible.
+fn shell(lab: &RouterLab, state: &Path) -> Shell {
+    lab.until("the router is ready", RouterLab::ready);
+    Shell::open(&lab.run_dir(), state)
+}
+
+#[test]
+fn pasted_lines_are_statements() {
+    if let Err(reason) = available() {
+        return sluice_testkit::skipped(reason);
+    }
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    let state = tempfile::tempdir().unwrap();
+    let mut shell = shell(&lab, state.path());
+    let routes = |range: std::ops::Range<u32>| -> Vec<String> {
+        range.map(|n| format!("set protocols static route 10.{n}.0.0/16 discard")).collect()
+    };
+
+    // As terminals without bracketed paste send it: all at once, in more octets than one read takes.
+    shell.line("configure", "left# ");
+    let lines = routes(0..40);
+    shell.types(&format!("{}\rcommit\r", lines.join("\r")));
+    shell.sees("committed as revision 2");
+    shell.sees("left# ");
+    lab.until("40 routes", |l| l.kernel().v4 == 40);
+
+    // What follows a wrong line is dropped, also a `commit`.
+    let wrong = ["set frob 1".to_owned()];
+    let lines = [&routes(40..42)[..], &wrong, &routes(42..60)].concat();
+    shell.types(&format!("{}\rcommit\r", lines.join("\r")));
+    shell.sees("unknown statement `frob`");
+    shell.sees("left# ");
+    let compared = shell.line("compare", "left# ");
+    assert!(compared.contains("10.41.0.0/16") && !compared.contains("10.42.0.0/16"), "{compared}");
+    assert_eq!(lab.kernel().v4, 40);
+    shell.line("discard", "left# ");
+
+    // As other terminals send it: in brackets, carried out when Enter is pressed, up to the first wrong line.
+    shell.types(&format!("\x1b[200~{}\x1b[201~\r", lines.join("\r")));
+    shell.sees("stopped at line 3 of 21 (`set frob 1`); 18 lines behind it not carried out");
+    shell.sees("left# ");
+    let compared = shell.line("compare", "left# ");
+    assert!(compared.contains("10.41.0.0/16") && !compared.contains("10.42.0.0/16"), "{compared}");
+    shell.line("discard", "left# ");
+
+    // Texts: in braces, and as statements. A `?` in them is a character.
+    shell.types("load merge terminal\r");
+    shell.sees("Ctrl-D");
+    let text = "protocols {\n\tbgp {\n\t\tneighbor 10.1.0.2 { description \"who?\"; }\n\t}\n}\n";
+    shell.types(&text.replace('\n', "\r"));
+    shell.types("\x04");
+    shell.sees("left# ");
+    let shown = shell.line("show protocols bgp neighbor 10.1.0.2 description", "left# ");
+    assert!(shown.contains("who?"), "{shown}");
+    shell.types("load set terminal\r");
+    shell.sees("Ctrl-D");
+    shell.types(
+        "set protocols static route 10.99.0.0/16 discard\rdelete protocols static route 10.0.0.0/16\r\x04",
+    );
+    shell.sees("left# ");
+    shell.types("load set terminal\r");
+    shell.sees("Ctrl-D");
+    shell.types("set protocols static route 10.98.0.0/16 discard\rcommit\r\x04");
+    shell.sees("line 2: `commit` is no statement");
+    shell.sees("left# ");
+    let compared = shell.line("compare", "left# ");
+    assert!(compared.contains("+") && compared.contains("10.99.0.0/16"), "{compared}");
+    assert!(!compared.contains("10.98.0.0/16"), "{compared}");
+    shell.types("load merge terminal\r");
+    shell.sees("Ctrl-D");
+    shell.types("protocols {\r\x03");
+    shell.sees("canceled, nothing was loaded");
+    shell.sees("left# ");
 }

@@ -10,7 +10,7 @@ mod state;
 use crate::complete::Completion;
 use crate::connect::block_on;
 use crate::flags::Flags;
-use crate::output::{Failure, Output, Wanted};
+use crate::output::{Failure, Output, Wanted, counted};
 use crate::session::Session;
 use crate::{commands, one_shot};
 use reader::Ask;
@@ -105,11 +105,19 @@ pub fn run(flags: Flags, mode: Option<sluice_xrl::idl::manager::v1::EditMode>) -
 }
 
 async fn piped(state: &mut State) -> Result<u8, Failure> {
-    for line in std::io::stdin().lock().lines() {
+    let mut lines = std::io::stdin().lock().lines();
+    while let Some(line) = lines.next() {
         let line = line.map_err(|e| Failure::io("standard input", &e))?;
         match state.line(&line).await {
             Verdict::Stay(0 | one_shot::CHANGES) => {}
             Verdict::Stay(status) => {
+                state.leave().await;
+                return Ok(status);
+            }
+            Verdict::Text => {
+                let rest: Result<Vec<String>, _> = lines.by_ref().collect();
+                let rest = rest.map_err(|e| Failure::io("standard input", &e))?;
+                let status = state.text(Some(rest.join("\n"))).await;
                 state.leave().await;
                 return Ok(status);
             }
@@ -142,18 +150,16 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
                 print_help(&state.complete(&text).await);
                 reader.prompt(state.prompt().await);
             }
-            Some(Ask::Line(line)) => {
-                reader.remember(&line, state.may_be_kept(&line).await);
-                let verdict = tokio::select! {
-                    verdict = state.line(&line) => verdict,
-                    _ = tokio::signal::ctrl_c() => {
-                        eprintln!("interrupted");
-                        Verdict::Stay(1)
-                    }
-                };
-                if matches!(verdict, Verdict::Quit) {
-                    break;
+            Some(Ask::Lines(lines)) => match carry_out(state, &reader, &lines).await {
+                Verdict::Quit => break,
+                Verdict::Text => {
+                    println!("[Ctrl-D at the beginning of a line ends the text, Ctrl-C cancels it]");
+                    reader.text();
                 }
+                Verdict::Stay(_) => reader.prompt(state.prompt().await),
+            },
+            Some(Ask::Text(text)) => {
+                state.text(text).await;
                 reader.prompt(state.prompt().await);
             }
             None => break,
@@ -161,6 +167,47 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
     }
     state.leave().await;
     Ok(0)
+}
+
+/// Carries out the lines that were entered at once, up to the first that fails.
+async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String]) -> Verdict {
+    for (index, line) in lines.iter().enumerate() {
+        reader.remember(line, state.may_be_kept(line).await);
+        let verdict = tokio::select! {
+            verdict = state.line(line) => verdict,
+            _ = tokio::signal::ctrl_c() => {
+                eprintln!("interrupted");
+                Verdict::Stay(1)
+            }
+        };
+        match verdict {
+            Verdict::Stay(0 | one_shot::CHANGES) => {}
+            Verdict::Stay(status) => {
+                let behind = lines.len() - index - 1;
+                if behind > 0 {
+                    eprintln!(
+                        "sluice: stopped at line {} of {} (`{}`); {} not carried out",
+                        index + 1,
+                        lines.len(),
+                        one_shot::shown(line),
+                        counted(behind as u64, "line behind it", "lines behind it"),
+                    );
+                }
+                if line.trim_end().ends_with('{') {
+                    eprintln!("sluice: text in braces is taken by `load merge terminal`");
+                }
+                reader.stop();
+                return Verdict::Stay(status);
+            }
+            // What follows in the paste is the text.
+            Verdict::Text if index + 1 < lines.len() => {
+                state.text(Some(lines[index + 1..].join("\n"))).await;
+                return Verdict::Stay(0);
+            }
+            other => return other,
+        }
+    }
+    Verdict::Stay(0)
 }
 
 /// What may follow, with what it means.

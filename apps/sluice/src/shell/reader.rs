@@ -12,14 +12,18 @@ use rustyline::{
     Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext, EventHandler,
     Helper, KeyEvent, RepeatCount,
 };
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc as blocking};
+use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// What the reader asks of the thread that talks to the router.
+/// Requests of the reader to the thread that talks to the router.
 pub enum Ask {
-    /// A line was entered.
-    Line(String),
+    /// Lines were entered: one that was typed, or several that were pasted at once.
+    Lines(Vec<String>),
+    /// The text that [`Reader::text`] asked for; `None` if the operator canceled it.
+    Text(Option<String>),
     /// Tab was pressed behind this text.
     Complete(String),
     /// `?` was pressed behind this text.
@@ -30,6 +34,8 @@ enum Answer {
     Prompt(String),
     Found(Completion),
     Remember(String),
+    Text,
+    Stop,
 }
 
 /// The other end of the reader.
@@ -40,6 +46,16 @@ impl Reader {
     pub fn prompt(&self, prompt: String) {
         // A reader that is gone asks no more either.
         let _ = self.0.send(Answer::Prompt(prompt));
+    }
+
+    /// Has it read a text of any lines, up to Ctrl-D at the beginning of a line.
+    pub fn text(&self) {
+        let _ = self.0.send(Answer::Text);
+    }
+
+    /// Drops what was typed or pasted behind a line that failed: it was written for a router that had carried that line out.
+    pub fn stop(&self) {
+        let _ = self.0.send(Answer::Stop);
     }
 
     /// Says what may follow.
@@ -73,63 +89,80 @@ fn receive(answers: &Answers) -> Option<Answer> {
     answers.lock().unwrap_or_else(std::sync::PoisonError::into_inner).recv().ok()
 }
 
-/// Where the cursor was when `?` was pressed.
+/// Stands for no position of the cursor: `?` was not pressed.
 const NOWHERE: usize = usize::MAX;
 
-fn read_lines(ask: mpsc::Sender<Ask>, answers: &Arc<Answers>) -> Result<(), ReadlineError> {
+/// Terminals send a long paste in several pieces. The paste has ended when nothing came for so long.
+const BETWEEN_PIECES: Duration = Duration::from_millis(100);
+
+/// What the keys mean at the moment, shared with the handlers of the line editor.
+#[derive(Default)]
+struct Keys {
+    /// Where the cursor was when `?` was pressed.
+    question: AtomicUsize,
+    /// Every key stands for itself: a text is read.
+    literal: AtomicBool,
+}
+
+type Line = Editor<Asking, DefaultHistory>;
+
+fn line_editor(
+    ask: &mpsc::Sender<Ask>,
+    answers: &Arc<Answers>,
+    keys: &Arc<Keys>,
+) -> Result<Line, ReadlineError> {
     let config = Config::builder()
         .max_history_size(history::LINES)?
         .history_ignore_dups(true)?
         .completion_type(CompletionType::List)
         .build();
-    let mut editor: Editor<Asking, DefaultHistory> = Editor::with_config(config)?;
-    let helper = Asking { ask: ask.clone(), answers: Arc::clone(answers) };
+    let mut editor: Line = Editor::with_config(config)?;
+    let helper = Asking { ask: ask.clone(), answers: Arc::clone(answers), keys: Arc::clone(keys) };
     editor.set_helper(Some(helper));
-    let question = Arc::new(AtomicUsize::new(NOWHERE));
-    let handler = Question(Arc::clone(&question));
+    let handler = Question(Arc::clone(keys));
     editor.bind_sequence(KeyEvent::from('?'), EventHandler::Conditional(Box::new(handler)));
-    let file = history::file();
-    if let Some(file) = &file {
+    if let Some(file) = history::file() {
         // A history that cannot be read is an empty one.
-        let _ = editor.load_history(file);
+        let _ = editor.load_history(&file);
     }
+    Ok(editor)
+}
+
+fn read_lines(ask: mpsc::Sender<Ask>, answers: &Arc<Answers>) -> Result<(), ReadlineError> {
+    let keys = Arc::new(Keys { question: AtomicUsize::new(NOWHERE), literal: AtomicBool::new(false) });
+    let mut editor = line_editor(&ask, answers, &keys)?;
     let mut left = (String::new(), String::new());
     while let Some(answer) = receive(answers) {
-        let prompt = match answer {
-            Answer::Prompt(prompt) => prompt,
+        let asked = match answer {
+            Answer::Prompt(prompt) => match read_line(&mut editor, &prompt, &mut left, &keys)? {
+                Some(asked) => asked,
+                None => return Ok(()),
+            },
+            Answer::Text => {
+                keys.literal.store(true, Ordering::Relaxed);
+                let text = read_text(&mut editor);
+                keys.literal.store(false, Ordering::Relaxed);
+                Ask::Text(text?)
+            }
+            Answer::Stop => {
+                // The line editor keeps octets that it has read and not used; a new one has none.
+                editor = line_editor(&ask, answers, &keys)?;
+                left = (String::new(), String::new());
+                let dropped = drop_waiting();
+                if dropped > 0 {
+                    eprintln!("sluice: {dropped} more octets of input were dropped, and not carried out");
+                }
+                continue;
+            }
             Answer::Remember(line) => {
                 if editor.add_history_entry(&line).unwrap_or(false)
-                    && let Some(file) = &file
+                    && let Some(file) = history::file()
                 {
-                    let _ = editor.append_history(file);
+                    let _ = editor.append_history(&file);
                 }
                 continue;
             }
             Answer::Found(_) => continue,
-        };
-        let prompt = match prompt.rsplit_once('\n') {
-            Some((above, prompt)) => {
-                println!("{above}");
-                prompt.to_string()
-            }
-            None => prompt,
-        };
-        let initial = std::mem::take(&mut left);
-        let asked = loop {
-            match editor.readline_with_initial(&prompt, (&initial.0, &initial.1)) {
-                Ok(line) => {
-                    let at = question.swap(NOWHERE, Ordering::Relaxed);
-                    if at == NOWHERE {
-                        break Ask::Line(line);
-                    }
-                    let at = at.min(line.len());
-                    left = (line[..at].into(), line[at..].into());
-                    break Ask::Help(left.0.clone());
-                }
-                Err(ReadlineError::Interrupted) => {}
-                Err(ReadlineError::Eof) => return Ok(()),
-                Err(error) => return Err(error),
-            }
         };
         if ask.blocking_send(asked).is_err() {
             break;
@@ -138,8 +171,78 @@ fn read_lines(ask: mpsc::Sender<Ask>, answers: &Arc<Answers>) -> Result<(), Read
     Ok(())
 }
 
+/// Reads what the operator enters next; `None` at the end of the input. `left` is what stands in the line already.
+fn read_line(
+    editor: &mut Line,
+    prompt: &str,
+    left: &mut (String, String),
+    keys: &Keys,
+) -> Result<Option<Ask>, ReadlineError> {
+    let prompt = match prompt.rsplit_once('\n') {
+        Some((above, prompt)) => {
+            println!("{above}");
+            prompt
+        }
+        None => prompt,
+    };
+    let initial = std::mem::take(left);
+    loop {
+        match editor.readline_with_initial(prompt, (&initial.0, &initial.1)) {
+            Ok(line) => {
+                let at = keys.question.swap(NOWHERE, Ordering::Relaxed);
+                if at == NOWHERE {
+                    return Ok(Some(Ask::Lines(line.lines().map(String::from).collect())));
+                }
+                let at = at.min(line.len());
+                *left = (line[..at].into(), line[at..].into());
+                return Ok(Some(Ask::Help(left.0.clone())));
+            }
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Reads lines up to the end of the input (Ctrl-D); `None` if the operator canceled (Ctrl-C).
+fn read_text(editor: &mut Line) -> Result<Option<String>, ReadlineError> {
+    let mut text = String::new();
+    loop {
+        match editor.readline("") {
+            Ok(line) => text.extend([&line, "\n"]),
+            Err(ReadlineError::Eof) => return Ok(Some(text)),
+            Err(ReadlineError::Interrupted) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Drops what waits at the terminal, and what still comes of a paste. Returns how many octets of whole lines that were.
+fn drop_waiting() -> usize {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let stdin = std::io::stdin();
+    let mut dropped = 0;
+    let mut wait = Duration::ZERO;
+    let mut buffer = [0; 4096];
+    let is_readable = |wait: Duration| {
+        let mut fds = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        let timeout = PollTimeout::try_from(wait).unwrap_or(PollTimeout::ZERO);
+        poll(&mut fds, timeout).is_ok_and(|n| n > 0)
+    };
+    while is_readable(wait) {
+        match nix::unistd::read(stdin.as_fd(), &mut buffer) {
+            Ok(n) if n > 0 => dropped += n,
+            _ => break,
+        }
+        wait = BETWEEN_PIECES;
+    }
+    // A last line without an end is not readable yet.
+    let _ = nix::sys::termios::tcflush(stdin.as_fd(), nix::sys::termios::FlushArg::TCIFLUSH);
+    dropped
+}
+
 /// `?` asks what may follow, but within quotes.
-struct Question(Arc<AtomicUsize>);
+struct Question(Arc<Keys>);
 
 impl ConditionalEventHandler for Question {
     fn handle(
@@ -150,10 +253,10 @@ impl ConditionalEventHandler for Question {
         ctx: &EventContext<'_>,
     ) -> Option<Cmd> {
         let before = ctx.line().get(..ctx.pos())?;
-        if sluice_cli::split(before).unclosed {
+        if self.0.literal.load(Ordering::Relaxed) || sluice_cli::split(before).unclosed {
             return None;
         }
-        self.0.store(ctx.pos(), Ordering::Relaxed);
+        self.0.question.store(ctx.pos(), Ordering::Relaxed);
         Some(Cmd::AcceptLine)
     }
 }
@@ -162,12 +265,16 @@ impl ConditionalEventHandler for Question {
 struct Asking {
     ask: mpsc::Sender<Ask>,
     answers: Arc<Answers>,
+    keys: Arc<Keys>,
 }
 
 impl Completer for Asking {
     type Candidate = Pair;
 
     fn complete(&self, line: &str, pos: usize, _ctx: &Context<'_>) -> rustyline::Result<(usize, Vec<Pair>)> {
+        if self.keys.literal.load(Ordering::Relaxed) {
+            return Ok((pos, Vec::new()));
+        }
         let text = line.get(..pos).unwrap_or(line).to_string();
         if self.ask.blocking_send(Ask::Complete(text)).is_err() {
             return Ok((pos, Vec::new()));

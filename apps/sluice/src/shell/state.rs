@@ -2,7 +2,7 @@
 
 use super::printed;
 use crate::complete::{Completion, Edited, complete};
-use crate::configure::{self, Editing, Next, compare, with_minutes};
+use crate::configure::{self, Editing, Load, Next, compare, with_minutes};
 use crate::output::{Failure, Output, Wanted};
 use crate::session::Session;
 use crate::show::configuration::{back, of_editor};
@@ -26,7 +26,7 @@ const CONFIGURATION_HELP: &str = "\
   edit PATH, up, top   go into blocks and out of them     show [PATH]   the candidate
   compare              what differs from what runs        rollback [N]  what ran N commits ago; `discard`: drop all changes
   commit               makes it run; commit check, commit comment TEXT, commit confirmed MINUTES, commit and-quit
-  load merge|replace FILE, run COMMAND, exit
+  load merge|replace|set FILE, or `terminal` to paste a text; run COMMAND, exit
 
 `?` says at any place what may follow.";
 
@@ -34,6 +34,8 @@ const CONFIGURATION_HELP: &str = "\
 pub enum Verdict {
     /// The next one; this one ended with this status.
     Stay(u8),
+    /// A text is wanted, up to its end, for [`State::text`].
+    Text,
     /// The shell is left.
     Quit,
 }
@@ -41,13 +43,15 @@ pub enum Verdict {
 /// What the shell is doing.
 pub struct State {
     session: Session,
+    /// How the text that comes next is to be taken.
+    load: Option<Load>,
     editing: Option<(Editing, pb::EditMode)>,
 }
 
 impl State {
     /// Looking.
     pub fn new(session: Session) -> Self {
-        State { session, editing: None }
+        State { session, load: None, editing: None }
     }
 
     /// Goes into the configuration mode.
@@ -84,6 +88,22 @@ impl State {
     pub async fn leave(&mut self) {
         if let Some((editing, _)) = self.editing.take() {
             editing.close().await;
+        }
+    }
+
+    /// Takes the text that [`Verdict::Text`] asked for; `None` if it was canceled. Returns the exit status.
+    pub async fn text(&mut self, text: Option<String>) -> u8 {
+        let (Some(load), Some((editing, _))) = (self.load.take(), &self.editing) else { return 0 };
+        let Some(text) = text else {
+            eprintln!("sluice: canceled, nothing was loaded");
+            return 1;
+        };
+        match editing.load_text(&self.session, load, text, "the text").await {
+            Ok(()) => 0,
+            Err(failure) => {
+                complain(&failure);
+                failure.status
+            }
         }
     }
 
@@ -201,6 +221,10 @@ impl State {
         out.close();
         match next {
             Next::Stay => {}
+            Next::Text(load) => {
+                self.load = Some(load);
+                return Ok(Verdict::Text);
+            }
             Next::Help => println!("{CONFIGURATION_HELP}"),
             Next::Run(words) => {
                 let inner =
