@@ -35,7 +35,7 @@ test-long: setup
 	$(CARGO) build --release --locked -p sluice
 	$(CARGO) xtask layout
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
-	target/release/sluice simulate --campaign 2000
+	target/release/sluice simulate --campaign --seeds 2000
 	$(CARGO) xtask mutate
 
 lint:

@@ -14,7 +14,11 @@ Messages are dictionaries by their fields' names; see `codec`. The protocol is i
 from .component import Component, run
 from .errors import XrlError, application
 from .proto import ProtoError, load
+from .rib import RibOrigin, Route, Withdrawal
 from .router import Client, Event, Router
 from .schema import Schema
 
-__all__ = ["Client", "Component", "Event", "ProtoError", "Router", "Schema", "XrlError", "application", "load", "run"]
+__all__ = [
+    "Client", "Component", "Event", "ProtoError", "RibOrigin", "Route", "Router", "Schema", "Withdrawal", "XrlError",
+    "application", "load", "run",
+]

@@ -20,7 +20,7 @@ import resource
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +32,42 @@ _COMPONENT = "common.v1.Component"
 
 
 class Component:
-    """What a component does with its configuration; override what matters."""
+    """What a component does with its configuration; override what matters.
+
+    Work that goes on beside calls is given to `task`: a component whose work failed must not look as if it ran."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._failure: asyncio.Future[BaseException] | None = None
+        self._reasons: dict[str, str] = {}
+
+    def task(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs `work` beside everything else until it returns. If it raises, the process ends with the exception on standard error
+        and exit status 1, and the router manager starts it again."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._own()[0].add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    def degraded(self, what: str, reason: str) -> None:
+        """Has `sluice status` show that the component runs without `what`, and why; an empty reason takes that back."""
+        reasons = self._own()[1]
+        if reason:
+            reasons[what] = f"{what}: {reason}"
+        else:
+            reasons.pop(what, None)
+
+    def _own(self) -> tuple[set[asyncio.Task[None]], dict[str, str]]:
+        """Tasks and reasons, also where a subclass does not call this class's `__init__`."""
+        if "_tasks" not in self.__dict__:
+            Component.__init__(self)
+        return self._tasks, self._reasons
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and self._failure is not None and not self._failure.done():
+            self._failure.set_result(error)
 
     def prepare(self, part: dict[str, Any], changed: list[str]) -> None:
         """Whether it would take this part of the tree, in which these members change. Raises ValueError if not."""
@@ -96,6 +131,7 @@ class _Life:
             "class": self.target_class, "version": self.version, "readiness": int(self.ready), "reason": "",
             "uptime_ms": int((time.monotonic() - self.began) * 1000), "memory_bytes": usage.ru_maxrss * 1024,
             "cpu_ms": int((usage.ru_utime + usage.ru_stime) * 1000),
+            "degraded": list(self.component._own()[1].values())[:16],
         }
 
     async def prepare(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -170,14 +206,19 @@ async def _live(
         f"{_COMPONENT}/Shutdown": life.shutdown,
     }
     together = router.platform_schema().with_files_of(schema) if schema else router.platform_schema()
+    component._own()
+    component._failure = asyncio.get_running_loop().create_future()
     await router.register(target_class, together, {**served, **methods}, singleton=True)
     await component.started(router)
     lost = asyncio.create_task(router.lost())
     end = asyncio.create_task(life.end.wait())
-    await asyncio.wait({lost, end}, return_when=asyncio.FIRST_COMPLETED)
+    await asyncio.wait({lost, end, component._failure}, return_when=asyncio.FIRST_COMPLETED)
     gone = lost.done()
     lost.cancel()
     end.cancel()
+    if component._failure.done():
+        await router.close()
+        raise component._failure.result()
     await component.ended(life.for_good)
     await asyncio.sleep(0)  # the reply to the call that ended it goes out first
     if gone:

@@ -11,7 +11,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use tokio::sync::Notify;
-use tracing::debug;
+use tracing::{debug, warn};
 
 /// Routes that a subscriber is told in one call.
 const SUBSCRIBED_BATCH: usize = 1024;
@@ -20,10 +20,19 @@ const SUBSCRIBED_BATCH: usize = 1024;
 pub struct Clients {
     router: Router,
     known: RefCell<BTreeMap<String, Client>>,
-    origins: RefCell<BTreeMap<(TableId, String), String>>,
+    origins: RefCell<BTreeMap<(TableId, String), Owner>>,
+    registrations: Cell<u64>,
     refreshed: RefCell<BTreeSet<(TableId, String)>>,
     next_watcher: Cell<u32>,
     wake: Notify,
+}
+
+/// The program that an origin belongs to.
+struct Owner {
+    /// Its instance at the Finder; empty if it named none.
+    client: String,
+    /// The number of its registration: a later one takes the origin over.
+    registration: u64,
 }
 
 /// An instance, in each role that it may have.
@@ -66,6 +75,7 @@ impl Clients {
             router: router.clone(),
             known: RefCell::default(),
             origins: RefCell::default(),
+            registrations: Cell::new(0),
             refreshed: RefCell::default(),
             next_watcher: Cell::new(1),
             wake: Notify::new(),
@@ -88,7 +98,7 @@ impl Clients {
 
     /// The client that owns an origin.
     pub fn by_origin(&self, table: TableId, origin: &str) -> Option<OriginOwnerClient> {
-        let name = self.origins.borrow().get(&(table, origin.to_string())).cloned()?;
+        let name = self.origins.borrow().get(&(table, origin.to_string()))?.client.clone();
         self.by_name(&name).map(|c| c.owner)
     }
 
@@ -139,25 +149,51 @@ impl RibShell {
         let owned: Vec<(TableId, String)> = {
             let mut origins = self.clients.origins.borrow_mut();
             let owned =
-                origins.iter().filter(|(_, owner)| *owner == name).map(|(key, _)| key.clone()).collect();
-            origins.retain(|_, owner| owner != name);
+                origins.iter().filter(|(_, o)| o.client == name).map(|(key, _)| key.clone()).collect();
+            origins.retain(|_, owner| owner.client != name);
             owned
         };
         for (table, origin) in owned {
-            self.clients.refreshed.borrow_mut().remove(&(table, origin.clone()));
-            self.input(Input::OriginDied(table, origin));
+            self.origin_died(table, origin);
         }
         self.input(Input::WatcherDied(watcher));
     }
 
-    /// An origin belongs to the client of a name.
-    pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str) {
-        self.clients.refreshed.borrow_mut().remove(&(table, origin.to_string()));
-        if client.is_empty() {
-            return;
+    fn origin_died(&self, table: TableId, origin: String) {
+        self.clients.refreshed.borrow_mut().remove(&(table, origin.clone()));
+        self.input(Input::OriginDied(table, origin));
+    }
+
+    /// Notes that an origin belongs to a program: to the instance `client`, where the program named one, and to the process `pid`,
+    /// where the call came by a family that knows it. The routes are stale as soon as either ends.
+    pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str, pid: Option<u32>) {
+        let key = (table, origin.to_string());
+        self.clients.refreshed.borrow_mut().remove(&key);
+        let registration = self.clients.registrations.get() + 1;
+        self.clients.registrations.set(registration);
+        let owner = Owner { client: client.to_string(), registration };
+        self.clients.origins.borrow_mut().insert(key.clone(), owner);
+        if !client.is_empty() {
+            self.client(client);
         }
-        self.client(client);
-        self.clients.origins.borrow_mut().insert((table, origin.to_string()), client.to_string());
+        let Some(pid) = pid else { return };
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if let Err(error) = sluice_shell::process_end(pid).await {
+                return warn!(%error, pid, origin = key.1, "the end of the process is not watched; its routes stay if it names no target");
+            }
+            let is_owner = |owner: &Owner| owner.registration == registration;
+            let owned = me.clients.origins.borrow().get(&key).is_some_and(is_owner);
+            if owned {
+                me.clients.origins.borrow_mut().remove(&key);
+                me.origin_died(key.0, key.1);
+            }
+        });
+    }
+
+    /// Forgets the owner of an origin that ended for good.
+    pub(crate) fn disown_origin(&self, table: TableId, origin: &str) {
+        self.clients.origins.borrow_mut().remove(&(table, origin.to_string()));
     }
 
     /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.

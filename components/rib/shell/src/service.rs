@@ -69,7 +69,7 @@ impl RibShell {
 impl pb::Rib for Served {
     async fn register_origin(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::RegisterOriginRequest,
     ) -> Result<pb::RegisterOriginReply, XrlError> {
         if request.origin.is_empty() {
@@ -84,7 +84,7 @@ impl pb::Rib for Served {
             external: request.external,
             grace: Duration::from_secs(request.grace_seconds.into()),
         };
-        self.own_origin(table, &request.origin, &request.target);
+        self.own_origin(table, &request.origin, &request.target, ctx.pid);
         self.input(Input::RegisterOrigin(table, settings));
         let stale = self.driver.with(|rib| {
             let table = rib.table(table)?;
@@ -99,7 +99,9 @@ impl pb::Rib for Served {
         _ctx: &CallContext,
         request: pb::UnregisterOriginRequest,
     ) -> Result<pb::UnregisterOriginReply, XrlError> {
-        self.input(Input::UnregisterOrigin(table(request.table), request.origin));
+        let table = table(request.table);
+        self.disown_origin(table, &request.origin);
+        self.input(Input::UnregisterOrigin(table, request.origin));
         Ok(pb::UnregisterOriginReply {})
     }
 

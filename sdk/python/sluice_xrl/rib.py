@@ -1,0 +1,120 @@
+"""Being an origin of routes in the RIB.
+
+    origin = RibOrigin(router, "rip", distance=120, grace=60)
+    component.task(origin.run(announce_all))       # announce_all() is called for every RIB that comes to life
+    await origin.update([Route("10.1.0.0/16", via=["192.0.2.1"], metric=2), Withdrawal("10.2.0.0/16")])
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from .errors import XrlError
+from .router import Client, Router
+
+_RIB = "rib.v1.Rib"
+_IPV4, _IPV6 = 4, 6
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route to announce: its prefix, and the addresses or the interface that packets go to; neither discards them."""
+
+    prefix: str
+    via: Sequence[str] = field(default_factory=tuple)
+    interface: int = 0
+    metric: int = 0
+    tag: int = 0
+
+
+@dataclass(frozen=True)
+class Withdrawal:
+    """A prefix that the origin has no route for any more."""
+
+    prefix: str
+
+
+class RibOrigin:
+    """An origin: registers with every RIB that comes to life, and sends changes in order."""
+
+    def __init__(
+        self,
+        router: Router,
+        name: str,
+        *,
+        distance: int,
+        external: bool = False,
+        grace: int = 60,
+        target: str = "",
+        table: int = 0,
+    ) -> None:
+        self._router = router
+        self._register = {
+            "origin": name, "target": target, "table": table, "distance": distance, "external": external,
+            "grace_seconds": grace,
+        }
+        self._named = {"origin": name, "table": table}
+        self._client: Client | None = None
+        self._in_order = asyncio.Lock()
+
+    async def run(self, announce_all: Callable[[], Awaitable[None]]) -> None:
+        """Registers whenever the RIB comes to life, has `announce_all` announce every route, and then has the RIB sweep the routes
+        of an earlier life that were not announced again. Never returns. Raises XrlError if the RIB refuses the origin, as it does
+        where a right is missing."""
+        async for event in self._router.watch_class("rib"):
+            if not event.born:
+                self._client = None
+                continue
+            client = await self._router.client("rib", _RIB)
+            try:
+                await client.call("RegisterOrigin", self._register)
+                self._client = client
+                await announce_all()
+                async with self._in_order:
+                    await client.call("EndOfRefresh", self._named)
+            except XrlError as error:
+                if error.name not in ("Disconnected", "UnknownTarget"):
+                    raise
+                self._client = None  # that RIB died; the next one is told everything
+
+    async def update(self, changes: Sequence[Route | Withdrawal]) -> None:
+        """Announces and withdraws routes, in order. Does nothing while there is no RIB: the next one is told everything."""
+        for family in (_IPV4, _IPV6):
+            of_family = [c for c in changes if ipaddress.ip_network(c.prefix).version == family]
+            client = self._client
+            if not of_family or client is None:
+                continue
+            sets: list[dict[str, Any]] = []
+            routes = [_change(change, sets) for change in of_family]
+            request = {**self._named, "family": family, "sets": sets, "routes": routes}
+            async with self._in_order:
+                await client.call("UpdateRoutes", request)
+
+    async def unregister(self) -> None:
+        """Ends the origin for good: the RIB drops its routes at once."""
+        client, self._client = self._client, None
+        if client is not None:
+            async with self._in_order:
+                await client.call("UnregisterOrigin", self._named)
+
+
+def _change(change: Route | Withdrawal, sets: list[dict[str, Any]]) -> dict[str, Any]:
+    net = ipaddress.ip_network(change.prefix)
+    message: dict[str, Any] = {"net": {"octets": net.network_address.packed, "length": net.prefixlen}}
+    if isinstance(change, Withdrawal):
+        return {**message, "delete": True}
+    hops: list[dict[str, Any]] = [
+        {"gateway": {"octets": ipaddress.ip_address(address).packed}, "interface": change.interface, "weight": 1}
+        for address in change.via
+    ]
+    if not hops and change.interface:
+        hops = [{"interface": change.interface, "weight": 1}]
+    forwarding = {"kind": "NEXT_HOPS" if hops else "DISCARD", "next_hops": hops}
+    entry = {"forwarding": forwarding, "metric": change.metric, "tag": change.tag}
+    if entry not in sets:
+        sets.append(entry)
+    return {**message, "set": sets.index(entry)}
