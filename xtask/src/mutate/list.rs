@@ -39,7 +39,9 @@ mutations! {
         "decision-external-inverted": "|c| info(c).internal)" => "|c| !info(c).internal)";
         "decision-cost-skipped": "keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);" => "";
         "decision-cost-inverted": "|c| c.cost)" => "|c| Reverse(c.cost))";
-        "decision-router-id-inverted": "|c| info(c).router_id)" => "|c| Reverse(info(c).router_id))";
+        "decision-router-id-inverted": "|c| view(c).compared_id(info(c).router_id))" => "|c| Reverse(view(c).compared_id(info(c).router_id)))";
+        "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
+        "decision-cluster-list-skipped": "keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
         "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
         "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
         "decision-unreachable-used": "Resolution::Unreachable => Err(Lost::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
@@ -105,7 +107,8 @@ mutations! {
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
     "attributes/scan.rs" {
-        "reader-accepts-loops": "_ if self.path.has_loop => Verdict::Loop," => "";
+        "reader-accepts-loops": "_ if self.path.has_loop || self.is_reflected_back => Verdict::Loop," => "_ if self.is_reflected_back => Verdict::Loop,";
+        "reader-accepts-reflected-back": "|| self.is_reflected_back => Verdict::Loop" => "=> Verdict::Loop";
         "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
         "reader-ignores-missing-attributes": "self.check_mandatory(update, rules);" => "";
     }

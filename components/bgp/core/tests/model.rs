@@ -4,7 +4,7 @@
 
 mod dut;
 
-use dut::{Dut, LOCAL_AS, Net, Route, ScriptedPeer};
+use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::relationship::Relationship;
@@ -52,15 +52,7 @@ fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
 
 /// RFC 4271, section 9.1.2, word by word.
 fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
-    let own = Route {
-        path: vec![],
-        origin: 0,
-        med: None,
-        local_pref: None,
-        next_hop: P::host_addr(1),
-        no_export: false,
-        only_to_customer: None,
-    };
+    let own = Route::new(vec![], P::host_addr(1));
     if dut.networks.contains(&prefix) {
         return Some(Candidate { peer: None, route: own, cost: 0 });
     }
@@ -71,9 +63,22 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
         if (!peer.internal() && !connected) || route.path.contains(&LOCAL_AS) {
             continue;
         }
+        // RFC 4456, section 8.
+        let came_back =
+            |(originator, clusters): &(u32, Vec<u32>)| *originator == OWN_ID || clusters.contains(&OWN_ID);
+        if route.reflected.as_ref().is_some_and(came_back) {
+            continue;
+        }
         field.push(Candidate { peer: Some(peer), route, cost: *cost });
     }
-    let of = |c: &Candidate<'_, P>| c.peer.map(|p| (p.internal(), p.router_id, p.address)).unwrap();
+    // RFC 4456, section 9: the originator in the place of the peer, and the number of clusters.
+    let of = |c: &Candidate<'_, P>| {
+        let peer = c.peer.unwrap();
+        let reflected = c.route.reflected.as_ref();
+        let id = reflected.map_or(peer.router_id, |(originator, _)| *originator);
+        let clusters = reflected.map_or(0, |(_, clusters)| clusters.len());
+        (peer.internal(), id, clusters, peer.address)
+    };
     keep(&mut field, |c| std::cmp::Reverse(c.route.local_pref.unwrap_or(100)));
     keep(&mut field, |c| c.route.path.len());
     keep(&mut field, |c| c.route.origin);
@@ -85,6 +90,7 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     keep(&mut field, |c| c.cost);
     keep(&mut field, |c| of(c).1);
     keep(&mut field, |c| of(c).2);
+    keep(&mut field, |c| of(c).3);
     field.into_iter().next()
 }
 
@@ -112,6 +118,7 @@ fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<R
         route.local_pref = None;
         route.path.insert(0, LOCAL_AS);
         route.next_hop = P::host_addr(1);
+        route.reflected = None;
         if from.is_some() {
             route.med = None;
         }
@@ -177,6 +184,7 @@ struct RouteOp {
     hop: u8,
     no_export: bool,
     only_to_customer: Option<u32>,
+    reflected: Option<(u32, Vec<u32>)>,
 }
 
 const RELATIONSHIPS: &[Relationship] = &[Relationship::Customer, Relationship::Peer, Relationship::Provider];
@@ -194,8 +202,10 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         20u8..24,
         prop::bool::weighted(0.1),
         prop::option::weighted(0.2, 65002u32..65004),
+        // 1 is the router itself, 2 and 3 are its internal peers.
+        prop::option::weighted(0.5, (1u32..6, prop::collection::vec(1u32..9, 1..4))),
     )
-        .prop_map(|(path, origin, med, local_pref, hop, no_export, only_to_customer)| RouteOp {
+        .prop_map(|(path, origin, med, local_pref, hop, no_export, only_to_customer, reflected)| RouteOp {
             path,
             origin,
             med,
@@ -203,6 +213,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             hop,
             no_export,
             only_to_customer,
+            reflected,
         });
     let range = (0..PREFIXES, 1u32..8);
     let op = prop_oneof![
@@ -272,6 +283,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
                 next_hop,
                 no_export: route.no_export,
                 only_to_customer: route.only_to_customer,
+                reflected: route.reflected.clone().filter(|_| internal),
             };
             dut.announce(*peer, &prefixes(*first, *count), &route);
         }
@@ -333,13 +345,8 @@ fn flaps<P: Net>() {
         dut.set_reach(P::host_addr(hop), Some((0, true)));
     }
     let route = |peer: u32, asn: u32| Route {
-        path: vec![asn, 7],
-        origin: 0,
         med: Some(peer),
-        local_pref: None,
-        next_hop: P::host_addr(peer as u8 + 2),
-        no_export: false,
-        only_to_customer: None,
+        ..Route::new(vec![asn, 7], P::host_addr(peer as u8 + 2))
     };
     let all: Vec<P> = (0..MANY).map(P::nth).collect();
     dut.up(1);
@@ -381,15 +388,7 @@ fn a_peer_that_flaps_ipv6() {
 }
 
 fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
-    Route {
-        path,
-        origin: 0,
-        med: None,
-        local_pref: None,
-        next_hop: P::host_addr(hop),
-        no_export: false,
-        only_to_customer: None,
-    }
+    Route::new(path, P::host_addr(hop))
 }
 
 /// Who comes late hears all of a table that is told in many portions.

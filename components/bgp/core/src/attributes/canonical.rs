@@ -7,6 +7,7 @@ use crate::relationship::Relationship;
 use crate::wire::as_path::{self, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use sluice_base::Asn;
 
 /// The attributes of a canonical set, by code.
@@ -29,6 +30,8 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
         path_length: u16::try_from(scan.path.length).unwrap_or(u16::MAX),
         origin: Origin::Incomplete,
         reach: added.only_to_customer.map_or(Reach::Everybody, |_| Reach::Customers),
+        originator_id: None,
+        cluster_list_length: 0,
     };
     for attribute in &scan.stored {
         added.put_before(attribute.code, out);
@@ -37,6 +40,11 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
             (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
             (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
             (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
+            (code::ORIGINATOR_ID, &[a, b, c, d]) => {
+                view.originator_id = NonZeroU32::new(u32::from_be_bytes([a, b, c, d]));
+            }
+            // An attribute has less than 2^16 octets.
+            (code::CLUSTER_LIST, list) => view.cluster_list_length = (list.len() / 4) as u16,
             (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
             (code::AS_PATH, path) if !rules.four_octet_as => {
                 scratch.clear();
@@ -122,6 +130,8 @@ pub fn local(local_as: Asn) -> (Vec<u8>, View) {
         path_length: 0,
         origin: Origin::Igp,
         reach: Reach::Everybody,
+        originator_id: None,
+        cluster_list_length: 0,
     };
     (octets, view)
 }

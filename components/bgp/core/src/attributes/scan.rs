@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::{IpAddr, Ipv4Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::Asn;
+use sluice_base::{Asn, RouterId};
 use smallvec::SmallVec;
 
 /// What holds for all UPDATEs of a session.
@@ -19,6 +19,8 @@ use smallvec::SmallVec;
 pub struct ReceiveRules {
     /// This router's AS: a path with it is a loop.
     pub local_as: Asn,
+    /// This router's BGP Identifier, which is its cluster's identifier too: a route that was reflected and has it is a loop.
+    pub router_id: RouterId,
     /// The peer's AS.
     pub peer_as: Asn,
     /// AS numbers have 4 octets (RFC 6793).
@@ -34,6 +36,20 @@ pub struct ReceiveRules {
 }
 
 impl ReceiveRules {
+    /// Returns the rules of a session with 4-octet AS numbers and both families, and the default of everything else.
+    pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn, local_address: IpAddr) -> Self {
+        ReceiveRules {
+            local_as,
+            router_id,
+            peer_as,
+            four_octet_as: true,
+            families: Families::BOTH,
+            local_address,
+            enforce_first_as: true,
+            relationship: None,
+        }
+    }
+
     /// Whether the peer is in this router's AS.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
@@ -113,7 +129,8 @@ impl fmt::Display for AttributeError {
 pub enum Verdict {
     /// Its routes are good.
     Accept,
-    /// Its routes loop through this AS: they count as withdrawn (RFC 4271, section 9.1.2), and nobody is to blame.
+    /// The routes loop through this AS (RFC 4271, section 9.1.2), or were reflected back to this router or its cluster
+    /// (RFC 4456, section 8). Such routes count as withdrawn, without an error.
     Loop,
     /// Its routes should not have come from this peer: they count as withdrawn (RFC 9234, section 5).
     Leak,
@@ -141,6 +158,8 @@ pub struct Scan<'a> {
     /// The worst error and what it calls for.
     pub error: Option<(Treatment, AttributeError)>,
     is_leak: bool,
+    /// The routes were reflected back to this router or its cluster.
+    is_reflected_back: bool,
     reset: Option<Notification>,
     seen: [u64; 4],
 }
@@ -185,7 +204,7 @@ impl<'a> Scan<'a> {
     #[inline]
     pub fn verdict(&self, update: &Update<'_>) -> Verdict {
         match self.error {
-            None if !self.path.has_loop && !self.is_leak => Verdict::Accept,
+            None if !self.path.has_loop && !self.is_leak && !self.is_reflected_back => Verdict::Accept,
             _ => self.objection(update),
         }
     }
@@ -202,7 +221,7 @@ impl<'a> Scan<'a> {
                 Verdict::Reset(Notification { data, ..attribute_list() })
             }
             Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
-            _ if self.path.has_loop => Verdict::Loop,
+            _ if self.path.has_loop || self.is_reflected_back => Verdict::Loop,
             _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
         }
@@ -329,6 +348,12 @@ impl<'a> Scan<'a> {
             }
             code::AS4_AGGREGATOR => {
                 self.as4_aggregator = Some(value);
+                Ok(())
+            }
+            // RFC 4456, section 8: one identifier in the first, any number in the second.
+            code::ORIGINATOR_ID | code::CLUSTER_LIST => {
+                let own = rules.router_id.0.to_be_bytes();
+                self.is_reflected_back |= value.chunks_exact(4).any(|id| id == own);
                 Ok(())
             }
             code::ONLY_TO_CUSTOMER => {

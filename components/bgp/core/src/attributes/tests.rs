@@ -4,7 +4,6 @@ use super::*;
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Reader};
 use crate::relationship::Relationship;
-use crate::session::Families;
 use crate::table::Spread;
 use crate::wire::attribute::{Flags, code, put_header};
 use crate::wire::{Notification, notification};
@@ -14,16 +13,12 @@ use alloc::vec;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
+const OWN_ID: RouterId = RouterId(0x0a00_0001);
+
 fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
-    ReceiveRules {
-        local_as: Asn(65001),
-        peer_as: if internal { Asn(65001) } else { Asn(65002) },
-        four_octet_as,
-        families: Families::BOTH,
-        local_address: "10.0.0.1".parse().unwrap(),
-        enforce_first_as: true,
-        relationship: None,
-    }
+    let peer_as = if internal { Asn(65001) } else { Asn(65002) };
+    let rules = ReceiveRules::new(Asn(65001), OWN_ID, peer_as, "10.0.0.1".parse().unwrap());
+    ReceiveRules { four_octet_as, ..rules }
 }
 
 /// Codes and values of the attributes behind AS_PATH, and how far they let the route go.
@@ -247,6 +242,38 @@ fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
 }
 
 #[test]
+fn a_route_that_was_reflected_back_is_ignored() {
+    let check = |internal: bool, extra: &[Attr<'static>], expected: &str, loops: u64| {
+        let mut attributes = base(internal);
+        attributes.extend(extra.iter().map(|Attr(flags, code, value)| Attr(*flags, *code, value)));
+        let mut batches = Batches::default();
+        let mut reader = Reader::new(rules(internal, true), Spread::new(HashSeed(1), 1));
+        let remarks = reader
+            .update(&update(&attributes), Provenance::NONE, core::slice::from_mut(&mut batches))
+            .unwrap();
+        let got = if batches.ipv4.changes()[0].set == u32::MAX { "withdraw" } else { "route" };
+        assert_eq!((got, reader.counters.loops), (expected, loops));
+        assert!(!internal || remarks.malformed.is_none(), "nobody is to blame");
+        batches
+    };
+    const OWN: &[u8] = &[10, 0, 0, 1];
+    let originator = |id: &'static [u8]| Attr(0x80, code::ORIGINATOR_ID, id);
+    let clusters = |list: &'static [u8]| Attr(0x80, code::CLUSTER_LIST, list);
+    check(true, &[originator(OWN)], "withdraw", 1);
+    check(true, &[originator(&[10, 0, 0, 7]), clusters(&[10, 0, 0, 9, 10, 0, 0, 1])], "withdraw", 1);
+    // Identifiers begin every four octets.
+    check(true, &[clusters(&[0, 0, 10, 0, 0, 1, 0, 0])], "route", 0);
+    let batches =
+        check(true, &[originator(&[10, 0, 0, 7]), clusters(&[10, 0, 0, 9, 10, 0, 0, 8])], "route", 0);
+    let view = batches.ipv4.sets()[0].view;
+    assert_eq!((view.compared_id(RouterId(3)), view.cluster_list_length), (RouterId(0x0a00_0007), 2));
+    // From outside both mean nothing (RFC 7606, sections 7.9 and 7.10).
+    let batches = check(false, &[originator(OWN), clusters(OWN)], "route", 0);
+    let view = batches.ipv4.sets()[0].view;
+    assert_eq!((view.compared_id(RouterId(3)), view.cluster_list_length), (RouterId(3), 0));
+}
+
+#[test]
 fn the_set_is_canonical() {
     let mut attributes = base(true);
     attributes.insert(0, Attr(0xd0, 200, &[1, 2, 3]));
@@ -269,6 +296,8 @@ fn the_set_is_canonical() {
         path_length: 0,
         origin: Origin::Igp,
         reach: Reach::Everybody,
+        originator_id: None,
+        cluster_list_length: 0,
     };
     assert_eq!(set.view, expected);
 }

@@ -93,6 +93,7 @@ impl Peer {
         let config = self.session.config();
         let rules = ReceiveRules {
             local_as: config.local_as,
+            router_id: config.router_id,
             peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,

@@ -21,6 +21,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 pub const LOCAL_AS: u32 = 65001;
+/// The BGP Identifier of the router under test.
+pub const OWN_ID: u32 = 1;
 
 /// A family to test with: every test runs with both.
 pub trait Net: Unicast {
@@ -96,9 +98,25 @@ pub struct Route {
     pub next_hop: IpAddr,
     pub no_export: bool,
     pub only_to_customer: Option<u32>,
+    /// ORIGINATOR_ID and CLUSTER_LIST of a route that was reflected.
+    pub reflected: Option<(u32, Vec<u32>)>,
 }
 
 impl Route {
+    /// A route of origin IGP without optional attributes.
+    pub fn new(path: Vec<u32>, next_hop: IpAddr) -> Self {
+        Route {
+            path,
+            origin: 0,
+            med: None,
+            local_pref: None,
+            next_hop,
+            no_export: false,
+            only_to_customer: None,
+            reflected: None,
+        }
+    }
+
     fn attributes(&self) -> Vec<u8> {
         let mut out = vec![];
         let mut put = |flags, code, value: &[u8]| {
@@ -123,6 +141,11 @@ impl Route {
         }
         if self.no_export {
             put(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 0x01]);
+        }
+        if let Some((originator, clusters)) = &self.reflected {
+            put(0x80, code::ORIGINATOR_ID, &originator.to_be_bytes());
+            let list: Vec<u8> = clusters.iter().flat_map(|id| id.to_be_bytes()).collect();
+            put(0x80, code::CLUSTER_LIST, &list);
         }
         if let Some(asn) = self.only_to_customer {
             put(0xc0, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes());
@@ -226,7 +249,7 @@ impl<P: Net> Dut<P> {
     /// A router of so many tables, with peers of these ASes; peer `n` has address and identifier `n + 2`.
     pub fn new(asns: &[u32], tables: u16) -> Self {
         let identity =
-            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, tables, source: 1 };
+            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(OWN_ID), seed: 7, tables, source: 1 };
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,
@@ -502,15 +525,7 @@ impl<P: Net> Dut<P> {
 fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     peer.updates += 1;
     let update = Update::decode(body).unwrap();
-    let mut route = Route {
-        path: vec![],
-        origin: 255,
-        med: None,
-        local_pref: None,
-        next_hop: IpAddr::from([0; 4]),
-        no_export: false,
-        only_to_customer: None,
-    };
+    let mut route = Route { origin: 255, ..Route::new(vec![], IpAddr::from([0; 4])) };
     let mut announced: Vec<P> = vec![];
     let mut withdrawn: Vec<P> = vec![];
     let nlri = |field, out: &mut Vec<P>| {
