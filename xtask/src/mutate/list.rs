@@ -85,6 +85,7 @@ mutations! {
         "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
         "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
+        "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";
         "export-no-export-ignored": "set.view.reach >= reach" => "(set.view.reach >= reach || true)";
         "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";

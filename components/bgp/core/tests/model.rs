@@ -284,6 +284,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
                 no_export: route.no_export,
                 only_to_customer: route.only_to_customer,
                 reflected: route.reflected.clone().filter(|_| internal),
+                others: vec![],
             };
             dut.announce(*peer, &prefixes(*first, *count), &route);
         }

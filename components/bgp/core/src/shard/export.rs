@@ -111,6 +111,12 @@ impl Exported {
                 code::COMMUNITIES if key.graceful_shutdown => {
                     graceful_shutdown::put_communities(Some(&attribute), &mut self.attributes);
                 }
+                code::EXTENDED_COMMUNITIES if !key.internal => {
+                    put_transitive::<8>(&attribute, &mut self.attributes);
+                }
+                code::IPV6_EXTENDED_COMMUNITIES if !key.internal => {
+                    put_transitive::<20>(&attribute, &mut self.attributes);
+                }
                 code::AGGREGATOR if !key.four_octet_as => {
                     as4_aggregator = put_old_aggregator(&attribute, &mut self.attributes);
                 }
@@ -196,6 +202,21 @@ fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
     match hop.address {
         IpAddr::V4(a) => out.extend_from_slice(&a.octets()),
         IpAddr::V6(a) => out.extend_from_slice(&a.octets()),
+    }
+}
+
+/// Bit of an extended community's first octet: the community does not leave the AS (RFC 4360, section 2; RFC 5701, section 2).
+const NON_TRANSITIVE: u8 = 0x40;
+
+/// Appends an attribute of extended communities of `N` octets without the non-transitive communities (RFC 4360, section 6), and
+/// nothing if all are non-transitive.
+fn put_transitive<const N: usize>(attribute: &RawAttribute<'_>, out: &mut Vec<u8>) {
+    let stays = |community: &&[u8]| community[0] & NON_TRANSITIVE == 0;
+    let communities = attribute.value.chunks_exact(N).filter(stays);
+    let count = communities.clone().count();
+    if count > 0 {
+        put_header(out, attribute.flags.0, attribute.code, count * N);
+        communities.for_each(|community| out.extend_from_slice(community));
     }
 }
 

@@ -100,6 +100,8 @@ pub struct Route {
     pub only_to_customer: Option<u32>,
     /// ORIGINATOR_ID and CLUSTER_LIST of a route that was reflected.
     pub reflected: Option<(u32, Vec<u32>)>,
+    /// Attributes that have no field here: flags, code and value.
+    pub others: Vec<(u8, u8, Vec<u8>)>,
 }
 
 impl Route {
@@ -114,6 +116,7 @@ impl Route {
             no_export: false,
             only_to_customer: None,
             reflected: None,
+            others: vec![],
         }
     }
 
@@ -149,6 +152,9 @@ impl Route {
         }
         if let Some(asn) = self.only_to_customer {
             put(0xc0, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes());
+        }
+        for (flags, code, value) in &self.others {
+            put(*flags, *code, value);
         }
         out
     }
@@ -563,7 +569,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
                 nlri(unreach.withdrawn, &mut withdrawn);
                 continue;
             }
-            other => panic!("attribute {other}"),
+            code => route.others.push((attribute.flags.0, code, attribute.value.to_vec())),
         }
         assert!(attribute.code > last, "attributes in order");
         last = attribute.code;
