@@ -107,6 +107,10 @@ mutations! {
         "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;" => "";
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
+    "attributes/rules.rs" {
+        "reader-accepts-tlvs-that-do-not-fit": "is_good = element(&mut c).is_some();" => "is_good = element(&mut c).is_some() || c.is_empty();";
+        "reader-accepts-sub-tlvs-that-do-not-fit": "(tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())" => "(tunnel.is_empty() || !tunnel.is_empty()).then_some(())";
+    }
     "attributes/scan.rs" {
         "reader-accepts-loops": "_ if self.path.has_loop || self.is_reflected_back => Verdict::Loop," => "_ if self.is_reflected_back => Verdict::Loop,";
         "reader-accepts-reflected-back": "|| self.is_reflected_back => Verdict::Loop" => "=> Verdict::Loop";

@@ -200,6 +200,16 @@ fn more_malformed_updates() {
     }
     check(&with(Attr(0x40, code::ORIGIN, &[2])), "route");
     check(&with(Attr(0x40, 77, &[])), "session-reset 3/2");
+    // A TLV that runs over the end: a Prefix-SID is left out, with tunnels the route goes (RFC 8669 and RFC 9012).
+    let with_sid = |value: &'static [u8]| {
+        outcome(&with(Attr(0xc0, code::PREFIX_SID, value)), external, code::PREFIX_SID)
+    };
+    assert_eq!(with_sid(&[1, 0, 7, 0, 0, 0, 0, 0, 0, 9]), ("route".into(), true));
+    assert_eq!(with_sid(&[1, 0, 7]), ("route".into(), false));
+    let tunnels = |value: &'static [u8]| with(Attr(0xc0, code::TUNNEL_ENCAPSULATION, value));
+    check(&tunnels(&[0, 8, 0, 4, 6, 2, 0, 0]), "route");
+    check(&tunnels(&[0, 8, 0, 9]), "withdraw");
+    check(&tunnels(&[0, 8, 0, 4, 6, 3, 0, 0]), "withdraw");
     // The path must begin with the peer's AS; one with this AS in it loops.
     let mut attributes = base(false);
     attributes[1] = Attr(0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xeb]);
