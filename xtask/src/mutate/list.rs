@@ -107,6 +107,9 @@ mutations! {
         "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;" => "";
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
+    "wire/as_path.rs" {
+        "reader-keeps-confederations": "let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);" => "let as4 = || Segments::as4(as4_path, 0).flatten();";
+    }
     "attributes/rules.rs" {
         "reader-accepts-tlvs-that-do-not-fit": "is_good = element(&mut c).is_some();" => "is_good = element(&mut c).is_some() || c.is_empty();";
         "reader-accepts-sub-tlvs-that-do-not-fit": "(tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())" => "(tunnel.is_empty() || !tunnel.is_empty()).then_some(())";

@@ -91,6 +91,8 @@ pub enum Problem {
     FirstAs,
     /// The next hop is no host, or this router itself.
     NextHop,
+    /// Segments of a confederation are in an AS4_PATH, and were left out (RFC 6793, section 6).
+    Confederation,
 }
 
 impl fmt::Display for Problem {
@@ -105,6 +107,7 @@ impl fmt::Display for Problem {
             Problem::AsZero => "AS 0",
             Problem::FirstAs => "first AS is not the peer's",
             Problem::NextHop => "next hop cannot be used",
+            Problem::Confederation => "segments of a confederation",
         })
     }
 }
@@ -339,9 +342,12 @@ impl<'a> Scan<'a> {
                 Ok(())
             }
             code::AS4_PATH => {
-                let path = Summary::of(value, Width::Four, offset, rules.local_as).map_err(malformed)?;
+                let path = Summary::of_as4(value, offset, rules.local_as).map_err(malformed)?;
                 if value.is_empty() || path.has_zero {
                     return Err(Problem::Value);
+                }
+                if path.has_confederation {
+                    self.note(Treatment::Discard, code::AS4_PATH, Problem::Confederation);
                 }
                 self.as4_path = Some(value);
                 Ok(())
@@ -376,7 +382,7 @@ impl<'a> Scan<'a> {
                 self.as4_path = None;
             }
         }
-        let as4 = self.as4_path.and_then(|path| Summary::of(path, Width::Four, 0, rules.local_as).ok());
+        let as4 = self.as4_path.and_then(|path| Summary::of_as4(path, 0, rules.local_as).ok());
         self.path.has_loop |= as4.is_some_and(|as4| as4.has_loop);
     }
 

@@ -340,6 +340,21 @@ fn an_old_neighbour_s_path_and_aggregator_are_made_whole() {
 }
 
 #[test]
+fn an_as4_path_is_merged_without_its_confederations() {
+    let mut attributes = base(false);
+    attributes[1] = Attr(0x40, code::AS_PATH, &[2, 2, 0xfd, 0xea, 0x5b, 0xa0]);
+    let confederation = [3, 1, 0, 0, 0xfc, 0];
+    let as4_path = [&confederation[..], &[2, 1, 0, 1, 0x11, 0x70]].concat();
+    attributes.push(Attr(0xc0, code::AS4_PATH, &as4_path));
+    let (result, batches) = read(&update(&attributes), rules(false, false));
+    let problem = AttributeError { code: code::AS4_PATH, problem: Problem::Confederation };
+    assert_eq!(result.unwrap().malformed, Some((problem, false)));
+    let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+    let merged = [2, 1, 0, 0, 0xfd, 0xea, 2, 1, 0, 1, 0x11, 0x70];
+    assert_eq!(canonical::find(octets, code::AS_PATH).unwrap(), merged);
+}
+
+#[test]
 fn end_of_rib_markers() {
     use sluice_base::Family;
     let of = |body: &[u8]| read(body, rules(false, true)).0.unwrap().end_of_rib;
