@@ -266,6 +266,7 @@ fn outlet(ipv6: bool) -> Outlet {
     Outlet {
         families: Families { ipv4: true, ipv6 },
         next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
+        shared: None,
         keys: [key, key],
     }
 }

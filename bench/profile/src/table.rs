@@ -167,6 +167,7 @@ impl Session {
             let outlet = Outlet {
                 families: Families { ipv4: true, ipv6: false },
                 next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
+                shared: None,
                 keys: [key, key],
             };
             self.order(&Order::Open(peer, Box::new(outlet)));

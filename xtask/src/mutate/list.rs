@@ -78,11 +78,15 @@ mutations! {
     }
     "shard/pack.rs" {
         "pack-sender-is-told-its-own": "match (message.source == member, message.kind) {" => "match (false, message.kind) {";
+        "pack-third-party-next-hop-of-itself": "subnet.covers(hop) && hop != member" => "subnet.covers(hop)";
+        "pack-third-party-next-hop-elsewhere": "subnet.covers(hop) && " => "";
+        "pack-third-party-next-hop-lost": "if !(message.is_third_party && hop.keeps(field)) {" => "if true {";
         "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
     }
     "shard/export.rs" {
         "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
         "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
+        "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
         "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
         "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";

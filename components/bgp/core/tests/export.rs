@@ -7,6 +7,7 @@ mod dut;
 use dut::{Dut, LOCAL_AS, Net, Route};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::wire::attribute::code;
+use std::net::{IpAddr, Ipv6Addr};
 
 /// An attribute in octets: flags, code and value.
 type Attribute = (u8, u8, Vec<u8>);
@@ -45,4 +46,76 @@ fn non_transitive_communities_end_at_the_border<P: Net>() {
 fn non_transitive_communities_end_at_the_border_of_the_as() {
     non_transitive_communities_end_at_the_border::<Ipv4Prefix>();
     non_transitive_communities_end_at_the_border::<Ipv6Prefix>();
+}
+
+/// Four external neighbors: two on the router's subnet, one that is told the router as the next hop of everything, one elsewhere.
+/// Returns what each was told for a route of the first with host `hop` as next hop.
+fn told_next_hops<P: Net>(hop: u8) -> Vec<IpAddr> {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004, 65005], 1);
+    (0..3).for_each(|peer| dut.peers[peer].on_subnet = true);
+    dut.peers[2].next_hop_self = true;
+    dut.configure();
+    dut.set_reach(P::host_addr(hop), Some((0, true)));
+    (0..4).for_each(|peer| dut.up(peer));
+    dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], P::host_addr(hop)));
+    dut.settle();
+    (1..4).map(|peer| dut.peers[peer].told[&P::nth(1)].next_hop).collect()
+}
+
+fn a_neighbor_on_the_subnet<P: Net>() {
+    let [own, sender, receiver, third] = [1, 2, 3, 9].map(P::host_addr);
+    assert_eq!(told_next_hops::<P>(2), [sender, own, own]);
+    assert_eq!(told_next_hops::<P>(9), [third, own, own]);
+    // Nobody is told its own address, and nobody an address that it does not reach by itself.
+    assert_eq!((told_next_hops::<P>(3), receiver != own), (vec![own; 3], true));
+    assert_eq!(told_next_hops::<P>(77), [own; 3]);
+}
+
+#[test]
+fn a_neighbor_on_the_subnet_is_told_the_next_hop_there() {
+    a_neighbor_on_the_subnet::<Ipv4Prefix>();
+    a_neighbor_on_the_subnet::<Ipv6Prefix>();
+}
+
+#[test]
+fn next_hop_self_is_told_at_once() {
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
+    let hop = Ipv4Prefix::host_addr(9);
+    dut.set_reach(hop, Some((0, true)));
+    (0..2).for_each(|peer| dut.peers[peer].on_subnet = true);
+    (0..2).for_each(|peer| dut.up(peer));
+    dut.announce(0, &[Net::nth(1)], &Route::new(vec![65002], hop));
+    dut.settle();
+    for (next_hop_self, expected) in [(true, Ipv4Prefix::host_addr(1)), (false, hop)] {
+        dut.peers[1].next_hop_self = next_hop_self;
+        dut.configure();
+        dut.settle();
+        assert_eq!(dut.peers[1].told[&Net::nth(1)].next_hop, expected);
+    }
+}
+
+/// A next hop on the subnet goes on with its link-local address, and alone where that is not known.
+#[test]
+fn link_local_addresses_of_a_next_hop_on_the_subnet() {
+    let link_local = |host: u16| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host);
+    for known in [Some(link_local(9)), None] {
+        let mut dut: Dut<Ipv6Prefix> = Dut::new(&[65002, 65003, 65004], 1);
+        dut.link_local = Some(link_local(1));
+        let hop = Ipv6Prefix::host_addr(9);
+        dut.set_reach(hop, Some((0, true)));
+        (0..2).for_each(|peer| dut.peers[peer].on_subnet = true);
+        (0..3).for_each(|peer| dut.up(peer));
+        let route = Route { link_local: known, ..Route::new(vec![65002], hop) };
+        let many: Vec<Ipv6Prefix> = (0..600).map(Net::nth).collect();
+        for prefixes in many.chunks(200) {
+            dut.announce(0, prefixes, &route);
+        }
+        dut.settle();
+        let own = (Ipv6Prefix::host_addr(1), Some(link_local(1)));
+        for (peer, expected) in [(1, (hop, known)), (2, own)] {
+            let told = dut.peers[peer].told.values();
+            assert!(told.clone().all(|route| (route.next_hop, route.link_local) == expected), "{known:?}");
+            assert_eq!(told.len(), many.len());
+        }
+    }
 }

@@ -117,7 +117,14 @@ fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<R
     } else {
         route.local_pref = None;
         route.path.insert(0, LOCAL_AS);
-        route.next_hop = P::host_addr(1);
+        // RFC 4271, section 5.1.3: what an external neighbor says of its subnet goes to others there.
+        let is_near = |hop: IpAddr| (0..16).any(|host| P::host_addr(host) == hop);
+        let is_third_party = from.is_some_and(|p| !p.internal() && peer.on_subnet)
+            && is_near(route.next_hop)
+            && route.next_hop != peer.address;
+        if !is_third_party {
+            route.next_hop = P::host_addr(1);
+        }
         route.reflected = None;
         if from.is_some() {
             route.med = None;
@@ -192,6 +199,13 @@ const PREFIXES: u32 = 24;
 /// Two internal peers, two of one neighbouring AS, one of another.
 const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
 
+/// Hosts that are next hops: those of external peers, others on the router's subnet, and farther ones.
+const HOPS: &[u8] = &[4, 5, 10, 20, 21, 22];
+
+fn hop() -> impl Strategy<Value = u8> {
+    prop::sample::select(HOPS)
+}
+
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let peer = 0..PEERS.len();
     let route = (
@@ -199,7 +213,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         0u8..3,
         prop::option::of(0u32..3),
         99u32..102,
-        20u8..24,
+        hop(),
         prop::bool::weighted(0.1),
         prop::option::weighted(0.2, 65002u32..65004),
         // 1 is the router itself, 2 and 3 are its internal peers.
@@ -222,7 +236,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         8 => (peer.clone(), range.clone(), route)
             .prop_map(|(peer, (first, count), route)| Op::Announce { peer, first, count, route }),
         4 => (peer.clone(), range).prop_map(|(peer, (first, count))| Op::Withdraw { peer, first, count }),
-        2 => (20u8..24, prop::option::weighted(0.8, (0u32..3, prop::bool::weighted(0.8))))
+        2 => (hop(), prop::option::weighted(0.8, (0u32..3, prop::bool::weighted(0.8))))
             .prop_map(|(hop, reach)| Op::Reach { hop, reach }),
         1 => (0..PREFIXES).prop_map(Op::Network),
         3 => Just(Op::Answer),
@@ -238,9 +252,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 fn live<P: Net>(ops: &[Op], tables: u16) {
     let mut dut: Dut<P> = Dut::new(&PEERS, tables);
-    for hop in 20..24 {
-        dut.set_reach(P::host_addr(hop), Some((u32::from(hop) % 3, true)));
+    for hop in HOPS {
+        dut.set_reach(P::host_addr(*hop), Some((u32::from(*hop) % 3, true)));
     }
+    // An internal peer is there too, which changes nothing for it.
+    [1, 2, 4].iter().for_each(|peer| dut.peers[*peer].on_subnet = true);
     for op in ops {
         run(&mut dut, op);
     }
@@ -281,6 +297,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
                 med: route.med,
                 local_pref: internal.then_some(route.local_pref),
                 next_hop,
+                link_local: None,
                 no_export: route.no_export,
                 only_to_customer: route.only_to_customer,
                 reflected: route.reflected.clone().filter(|_| internal),

@@ -57,10 +57,13 @@ impl GroupKey {
 pub(super) struct Exported {
     /// All but MP_REACH_NLRI.
     pub attributes: Vec<u8>,
-    /// The next hop's octets; zeros where it is the router's own, which differs from peer to peer.
+    /// The next hop's octets; where it is the router's own, which differs from peer to peer, no more than room for it.
     pub next_hop: Vec<u8>,
     /// Whether it is the router's own.
     pub is_own: bool,
+    /// `next_hop` is where an external neighbor said that the route goes. Members that reach that themselves keep it, in the place of
+    /// the router's own (RFC 4271, section 5.1.3); zeros stand for a link-local address that is not known.
+    pub is_third_party: bool,
     /// Where the next hop is in `attributes`: IPv4 only.
     pub next_hop_at: usize,
     /// The path with 4-octet numbers, for neighbours that need AS4_PATH.
@@ -75,13 +78,17 @@ impl Exported {
         let originated = path.peer == PeerIndex::LOCAL;
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
         self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside);
+        self.is_third_party = !key.internal && !originated && !from_inside;
         self.next_hop.clear();
-        match core.resolver.next_hop(set.hop) {
-            Some(hop) if !self.is_own => put_address(hop, &mut self.next_hop),
-            _ => {
-                let len = usize::from(P::WIDTH / 8) * if key.link_local { 2 } else { 1 };
-                self.next_hop.resize(len, 0);
+        if let Some(hop) = core.resolver.next_hop(set.hop).filter(|_| !self.is_own || self.is_third_party) {
+            put_address(hop, &mut self.next_hop);
+            if let Some(link_local) = hop.link_local.filter(|_| self.is_own && key.link_local) {
+                self.next_hop.extend_from_slice(&link_local.octets());
             }
+        }
+        if self.is_own {
+            let len = usize::from(P::WIDTH / 8) * if key.link_local { 2 } else { 1 };
+            self.next_hop.resize(len, 0);
         }
         self.attributes.clear();
         // What the group is told and the set may not have, by code.

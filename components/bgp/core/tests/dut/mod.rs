@@ -18,7 +18,7 @@ use sluice_bgp::wire::{
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 pub const LOCAL_AS: u32 = 65001;
 /// The BGP Identifier of the router under test.
@@ -31,6 +31,10 @@ pub trait Net: Unicast {
     fn nth(n: u32) -> Self;
     /// Address `host` of the test's own network.
     fn host_addr(host: u8) -> IpAddr;
+    /// The subnet of the hosts 0 to 15, which the router under test may share with peers.
+    fn subnet() -> IpPrefix {
+        IpPrefix::new(Self::host_addr(0), Self::WIDTH - 4).unwrap()
+    }
     fn families() -> Families;
     fn answer(answer: InterestAnswer<Self>) -> Input;
     fn interest(output: &Output) -> Option<Interest<Self>>;
@@ -96,6 +100,8 @@ pub struct Route {
     pub med: Option<u32>,
     pub local_pref: Option<u32>,
     pub next_hop: IpAddr,
+    /// The link-local address that comes with the next hop of an IPv6 route.
+    pub link_local: Option<Ipv6Addr>,
     pub no_export: bool,
     pub only_to_customer: Option<u32>,
     /// ORIGINATOR_ID and CLUSTER_LIST of a route that was reflected.
@@ -113,6 +119,7 @@ impl Route {
             med: None,
             local_pref: None,
             next_hop,
+            link_local: None,
             no_export: false,
             only_to_customer: None,
             reflected: None,
@@ -175,9 +182,11 @@ pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
         prefixes.iter().for_each(|p| p.put(&mut nlri));
         let mut attributes = vec![];
         if let IpAddr::V6(hop) = route.next_hop {
-            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 21 + nlri.len());
-            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, 16]);
-            attributes.extend_from_slice(&hop.octets());
+            let mut hop = hop.octets().to_vec();
+            hop.extend(route.link_local.iter().flat_map(Ipv6Addr::octets));
+            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 5 + hop.len() + nlri.len());
+            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, hop.len() as u8]);
+            attributes.extend(hop);
             attributes.push(0);
             attributes.append(&mut nlri);
         }
@@ -213,6 +222,10 @@ pub struct ScriptedPeer<P> {
     pub address: IpAddr,
     pub asn: u32,
     pub router_id: u32,
+    /// Whether it is on the router's subnet ([`Net::subnet`]).
+    pub on_subnet: bool,
+    /// Whether it is told the router as the next hop of everything.
+    pub next_hop_self: bool,
     /// What it is to the router, as that is told.
     pub relationship: Option<Relationship>,
     pub connection: Option<ConnectionId>,
@@ -242,6 +255,8 @@ pub struct Dut<P: Net> {
     pub peers: Vec<ScriptedPeer<P>>,
     pub reach: BTreeMap<IpAddr, Reach>,
     pub networks: BTreeSet<P>,
+    /// The router's link-local address on the links to all peers.
+    pub link_local: Option<Ipv6Addr>,
     /// What the RIB was told: next hop, metric, distance.
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
     questions: VecDeque<P::Addr>,
@@ -260,6 +275,8 @@ impl<P: Net> Dut<P> {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,
             router_id: n as u32 + 2,
+            on_subnet: false,
+            next_hop_self: false,
             relationship: None,
             connection: None,
             announced: BTreeMap::new(),
@@ -275,6 +292,7 @@ impl<P: Net> Dut<P> {
             peers: peers.collect(),
             reach: BTreeMap::new(),
             networks: BTreeSet::new(),
+            link_local: None,
             rib: BTreeMap::new(),
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
@@ -292,6 +310,7 @@ impl<P: Net> Dut<P> {
             passive: true,
             families: P::families(),
             relationship: p.relationship,
+            next_hop_self: p.next_hop_self,
             ..NeighborConfig::new(p.address, Asn(p.asn))
         };
         Config {
@@ -366,7 +385,8 @@ impl<P: Net> Dut<P> {
         self.next_connection += 1;
         self.peers[peer].connection = Some(connection);
         let address = self.peers[peer].address;
-        let endpoints = Endpoints::new(P::host_addr(1));
+        let subnet = self.peers[peer].on_subnet.then(P::subnet);
+        let endpoints = Endpoints { subnet, link_local: self.link_local, ..Endpoints::new(P::host_addr(1)) };
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);
@@ -558,7 +578,9 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();
-                route.next_hop = <[u8; 16]>::try_from(reach.next_hop).unwrap().into();
+                let (global, local) = reach.next_hop.split_first_chunk::<16>().unwrap();
+                route.next_hop = IpAddr::from(*global);
+                route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
                 nlri(reach.nlri, &mut announced);
                 continue;
             }
