@@ -86,6 +86,7 @@ mutations! {
     "shard/export.rs" {
         "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
         "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
+        "export-link-local-next-hop-inside": " || is_of_a_link;" => ";";
         "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
         "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
@@ -97,6 +98,7 @@ mutations! {
     }
     "shard/rib.rs" {
         "rib-hears-of-own-networks": "path.peer != PeerIndex::LOCAL" => "path.peer != PeerIndex::LOCAL || true";
+        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
         "rib-distance-swapped": "if internal { Distance::IBGP }" => "if !internal { Distance::IBGP }";
     }
     "shard/resolver.rs" {
@@ -110,6 +112,10 @@ mutations! {
     "reader.rs" {
         "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;" => "";
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
+    }
+    "wire/multiprotocol.rs" {
+        "reader-unspecified-and-link-local-next-hop": "address.is_unspecified() || address.is_unicast_link_local()" => "address.is_unicast_link_local()";
+        "reader-link-local-next-hop-without-interface": "interface: interface.filter(|_| self.is_link_local())" => "interface: interface.filter(|_| false)";
     }
     "wire/as_path.rs" {
         "reader-keeps-confederations": "let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);" => "let as4 = || Segments::as4(as4_path, 0).flatten();";

@@ -12,7 +12,7 @@ use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, Unicast, header};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, IpPrefix};
+use sluice_base::{Family, InterfaceIndex, IpPrefix};
 use smallvec::SmallVec;
 
 /// This router's addresses towards a peer, to be next hops of what it announces.
@@ -26,6 +26,8 @@ pub struct Endpoints {
     pub ipv6: Option<Ipv6Addr>,
     /// The link-local address, if the peer is on the same link (RFC 2545, section 3).
     pub link_local: Option<Ipv6Addr>,
+    /// The interface, if the peer is on its link.
+    pub interface: Option<InterfaceIndex>,
     /// The connected subnet that the peer's address is in; not that of link-local addresses.
     pub subnet: Option<IpPrefix>,
 }
@@ -33,7 +35,7 @@ pub struct Endpoints {
 impl Endpoints {
     /// Nothing is known but the connection's own address.
     pub const fn new(local: IpAddr) -> Self {
-        Endpoints { local, ipv4: None, ipv6: None, link_local: None, subnet: None }
+        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnet: None }
     }
 
     /// The octets of the router's own next hop of a family; none if it has no address of that family there.

@@ -5,7 +5,7 @@
 mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, Route};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::wire::attribute::code;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -118,4 +118,45 @@ fn link_local_addresses_of_a_next_hop_on_the_subnet() {
             assert_eq!(told.len(), many.len());
         }
     }
+}
+
+/// Neighbors without a global address name a link-local one in three ways. All lead to the interface of the session, and nobody on
+/// another link is told the address.
+#[test]
+fn next_hops_that_are_link_local_addresses() {
+    let link_local = |host: u16| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host);
+    let (own, hop) = (link_local(1), link_local(9));
+    let forms = [(hop, None), (Ipv6Addr::UNSPECIFIED, Some(hop)), (hop, Some(hop))];
+    for (sender, (global, local)) in [0, 2].into_iter().flat_map(|sender| forms.map(|form| (sender, form))) {
+        let mut dut: Dut<Ipv6Prefix> = Dut::new(&[65002, 65003, LOCAL_AS, LOCAL_AS], 2);
+        (dut.link_local, dut.interface) = (Some(own), InterfaceIndex::new(7));
+        (0..4).for_each(|peer| dut.up(peer));
+        let prefix: Ipv6Prefix = Net::nth(1);
+        let path = if sender == 0 { vec![65002] } else { vec![] };
+        let route = Route { link_local: local, ..Route::new(path, global.into()) };
+        dut.announce(sender, &[prefix], &route);
+        dut.settle();
+        let distance = if sender == 0 { 20 } else { 200 };
+        assert_eq!(dut.rib.get(&prefix), Some(&(hop.into(), 0, distance)), "{route:?}");
+        assert_eq!(dut.rib_interfaces.get(&prefix), Some(&InterfaceIndex::new(7).unwrap()));
+        let expected = Some((Ipv6Prefix::host_addr(1), Some(own)));
+        let told = |peer: usize| dut.peers[peer].told.get(&prefix).map(|r| (r.next_hop, r.link_local));
+        assert_eq!((told(1), told(3)), (expected, expected.filter(|_| sender == 0)), "{route:?}");
+        assert!(dut.speaker.tables().is_resolved());
+        // The router's own address is no next hop, and nothing is left when the route goes.
+        dut.announce(sender, &[prefix], &Route { link_local: None, next_hop: own.into(), ..route });
+        dut.settle();
+        assert_eq!((dut.rib.len(), dut.peers[1].told.len()), (0, 0));
+    }
+}
+
+#[test]
+fn a_link_local_next_hop_of_a_neighbor_on_no_link_is_refused() {
+    let mut dut: Dut<Ipv6Prefix> = Dut::new(&[LOCAL_AS, 65003], 1);
+    (0..2).for_each(|peer| dut.up(peer));
+    let route = Route::new(vec![], Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9).into());
+    dut.announce(0, &[Net::nth(1)], &route);
+    dut.settle();
+    let view = dut.speaker.neighbor(dut.peers[0].address).unwrap();
+    assert_eq!((view.reader.treated_as_withdraw, dut.rib.len()), (1, 0));
 }

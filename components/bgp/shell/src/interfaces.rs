@@ -24,7 +24,7 @@ impl Interfaces {
     }
 
     /// The addresses of this side of a session between `local` and `neighbor`: those of the interface that has `local`; its
-    /// link-local one if the neighbor is on the same link (RFC 2545, section 3); and the subnet that the neighbor is in.
+    /// link-local one if the neighbor is on the same link (RFC 2545, section 3), with the interface; and the subnet that the neighbor is in.
     pub fn endpoints(&self, local: IpAddr, neighbor: IpAddr) -> Endpoints {
         let mut endpoints = Endpoints::new(local);
         let has_local = |i: &&Interface| i.addresses.iter().any(|a| a.addr == local);
@@ -45,6 +45,7 @@ impl Interfaces {
             }
         }
         endpoints.link_local = link_local.filter(|_| shares_link);
+        endpoints.interface = shares_link.then_some(interface.index);
         endpoints
     }
 }
@@ -99,7 +100,11 @@ mod tests {
         assert_eq!(of("2001:db8::1", "2001:db8::2").subnet, subnet("2001:db8::/64"));
         assert!(of("fe80::1", "fe80::2").subnet.is_none());
         let far = of("10.0.0.1", "192.0.2.1");
-        assert_eq!((far.link_local, far.subnet), (None, None));
+        assert_eq!((far.link_local, far.interface, far.subnet), (None, None, None));
+        assert_eq!(
+            (near.interface, of("fe80::1", "fe80::2").interface),
+            (InterfaceIndex::new(2), near.interface)
+        );
         assert!(of("10.9.0.1", "10.9.0.2").ipv6.is_none());
     }
 }

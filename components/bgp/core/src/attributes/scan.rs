@@ -9,9 +9,9 @@ use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop, is_known};
 use crate::wire::{Notification, Update, WireError, notification};
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, RouterId};
+use sluice_base::{Asn, InterfaceIndex, RouterId};
 use smallvec::SmallVec;
 
 /// What holds for all UPDATEs of a session.
@@ -29,6 +29,10 @@ pub struct ReceiveRules {
     pub families: Families,
     /// This side's address of the session: no route may point to it (RFC 4271, section 6.3 a).
     pub local_address: IpAddr,
+    /// The interface to the link that the peer is on: of next hops that are link-local addresses.
+    pub interface: Option<InterfaceIndex>,
+    /// This side's address on that link.
+    pub link_local: Option<Ipv6Addr>,
     /// Whether the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
     /// What an external peer is to this AS (RFC 9234).
@@ -45,6 +49,8 @@ impl ReceiveRules {
             four_octet_as: true,
             families: Families::BOTH,
             local_address,
+            interface: None,
+            link_local: None,
             enforce_first_as: true,
             relationship: None,
         }
@@ -334,7 +340,7 @@ impl<'a> Scan<'a> {
                     .then(|| NextHop::decode(reach.afi, reach.next_hop, reach.next_hop_offset))
                     .transpose()
                     .map_err(malformed)?;
-                self.mp_reach = Some((reach, next_hop));
+                self.mp_reach = Some((reach, next_hop.map(|hop| hop.on(rules.interface))));
                 Ok(())
             }
             code::MP_UNREACH_NLRI => {
@@ -412,7 +418,10 @@ impl<'a> Scan<'a> {
     }
 
     fn check_next_hop(&mut self, code: u8, hop: NextHop, rules: &ReceiveRules) {
-        if !hop.is_host() || hop.address == rules.local_address {
+        let is_own = hop.address == rules.local_address || rules.link_local.is_some_and(|a| hop.address == a);
+        // Of a peer that is on no link of this router, a link-local address is nobody's.
+        let is_lost = hop.is_link_local() && hop.interface.is_none();
+        if !hop.is_host() || is_own || is_lost {
             self.note(Treatment::Withdraw, code, Problem::NextHop);
         }
     }

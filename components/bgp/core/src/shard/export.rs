@@ -77,10 +77,13 @@ impl Exported {
         let set = &core.sets[path.set];
         let originated = path.peer == PeerIndex::LOCAL;
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
-        self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside);
+        let hop = core.resolver.next_hop(set.hop);
+        // A link-local address says nothing to those on other links.
+        let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
+        self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside) || is_of_a_link;
         self.is_third_party = !key.internal && !originated && !from_inside;
         self.next_hop.clear();
-        if let Some(hop) = core.resolver.next_hop(set.hop).filter(|_| !self.is_own || self.is_third_party) {
+        if let Some(hop) = hop.filter(|_| !self.is_own || self.is_third_party) {
             put_address(hop, &mut self.next_hop);
             if let Some(link_local) = hop.link_local.filter(|_| self.is_own && key.link_local) {
                 self.next_hop.extend_from_slice(&link_local.octets());

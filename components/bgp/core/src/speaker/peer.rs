@@ -98,6 +98,8 @@ impl Peer {
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
             local_address: endpoints.local,
+            interface: endpoints.interface,
+            link_local: endpoints.link_local,
             enforce_first_as: self.config.enforce_first_as,
             relationship: config.relationship,
         };

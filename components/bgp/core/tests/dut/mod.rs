@@ -257,8 +257,12 @@ pub struct Dut<P: Net> {
     pub networks: BTreeSet<P>,
     /// The router's link-local address on the links to all peers.
     pub link_local: Option<Ipv6Addr>,
+    /// The interface to these links.
+    pub interface: Option<InterfaceIndex>,
     /// What the RIB was told: next hop, metric, distance.
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
+    /// The interfaces of next hops that the RIB was told with one.
+    pub rib_interfaces: BTreeMap<P, InterfaceIndex>,
     questions: VecDeque<P::Addr>,
     registered: BTreeSet<P>,
     pub rib_ready: bool,
@@ -293,7 +297,9 @@ impl<P: Net> Dut<P> {
             reach: BTreeMap::new(),
             networks: BTreeSet::new(),
             link_local: None,
+            interface: None,
             rib: BTreeMap::new(),
+            rib_interfaces: BTreeMap::new(),
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
@@ -386,7 +392,8 @@ impl<P: Net> Dut<P> {
         self.peers[peer].connection = Some(connection);
         let address = self.peers[peer].address;
         let subnet = self.peers[peer].on_subnet.then(P::subnet);
-        let endpoints = Endpoints { subnet, link_local: self.link_local, ..Endpoints::new(P::host_addr(1)) };
+        let (link_local, interface) = (self.link_local, self.interface);
+        let endpoints = Endpoints { subnet, link_local, interface, ..Endpoints::new(P::host_addr(1)) };
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);
@@ -506,7 +513,10 @@ impl<P: Net> Dut<P> {
             match update.action {
                 RouteAction::Set(set) => {
                     let set = &batch.sets[set as usize];
-                    let hop = set.forwarding.next_hops()[0].gateway.unwrap();
+                    let BaseHop { gateway, interface, .. } = set.forwarding.next_hops()[0];
+                    let hop = gateway.unwrap();
+                    self.rib_interfaces.remove(&update.prefix);
+                    self.rib_interfaces.extend(interface.map(|interface| (update.prefix, interface)));
                     let distance = set.distance.unwrap().0;
                     self.rib.insert(update.prefix, (hop, set.metric.0, distance));
                 }
