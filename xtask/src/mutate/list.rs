@@ -121,6 +121,7 @@ mutations! {
         "reader-keeps-confederations": "let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);" => "let as4 = || Segments::as4(as4_path, 0).flatten();";
     }
     "attributes/rules.rs" {
+        "reader-reset-by-flags-of-routes": "MP_REACH_NLRI NON_TRANSITIVE, flags Withdraw," => "MP_REACH_NLRI NON_TRANSITIVE, flags Reset,";
         "reader-accepts-tlvs-that-do-not-fit": "is_good = element(&mut c).is_some();" => "is_good = element(&mut c).is_some() || c.is_empty();";
         "reader-accepts-sub-tlvs-that-do-not-fit": "(tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())" => "(tunnel.is_empty() || !tunnel.is_empty()).then_some(())";
     }
@@ -130,7 +131,12 @@ mutations! {
         "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
         "reader-ignores-missing-attributes": "self.check_mandatory(update, rules);" => "";
     }
+    "wire/nlri.rs" {
+        "reader-accepts-loopback-prefixes": "matches!(addr.octets()[0], 0 | 127)" => "addr.octets()[0] == 0";
+        "reader-accepts-prefixes-of-no-host": "matches!(addr.octets()[0], 0 | 127)" => "addr.octets()[0] == 127";
+    }
     "attributes/canonical.rs" {
+        "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
         "canonical-relationship-unmarked": "put_only_to_customer(asn, out);\n        }" => "}";
         "canonical-local-pref-ignored": "(code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d])," => "";
     }

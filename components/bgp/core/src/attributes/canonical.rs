@@ -9,6 +9,7 @@ use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
 use core::num::NonZeroU32;
 use sluice_base::Asn;
+use smallvec::SmallVec;
 
 /// The attributes of a canonical set, by code.
 pub fn attributes(canonical: &[u8]) -> impl Iterator<Item = RawAttribute<'_>> {
@@ -60,6 +61,10 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
                 out.extend_from_slice(scratch);
                 continue;
             }
+            (code::LARGE_COMMUNITY, communities) => {
+                put_large_communities(attribute.flags, communities, out);
+                continue;
+            }
             (code::AGGREGATOR, &[a, b, ref address @ ..]) if !rules.four_octet_as => {
                 put_header(out, attribute.flags.0, code::AGGREGATOR, 8);
                 match scan.as4_aggregator {
@@ -77,6 +82,20 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     }
     added.put_before(u8::MAX, out);
     view
+}
+
+/// Appends LARGE_COMMUNITY with each community once, in the order in which they came (RFC 8092, section 3).
+fn put_large_communities(flags: Flags, communities: &[u8], out: &mut Vec<u8>) {
+    let mut sorted: SmallVec<[&[u8; 12]; 16]> = SmallVec::new();
+    let mut kept: SmallVec<[&[u8; 12]; 16]> = SmallVec::new();
+    for community in communities.as_chunks::<12>().0 {
+        if let Err(place) = sorted.binary_search(&community) {
+            sorted.insert(place, community);
+            kept.push(community);
+        }
+    }
+    put_header(out, flags.0, code::LARGE_COMMUNITY, kept.len() * 12);
+    kept.iter().for_each(|community| out.extend_from_slice(*community));
 }
 
 /// What a peer does not say itself (RFC 9234, section 5, ingress 3; RFC 8326, section 4.1): put in where its code's place is.

@@ -84,8 +84,8 @@ rules! {
     COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<4>;
     ORIGINATOR_ID NON_TRANSITIVE, flags Withdraw, value Withdraw, Internal, |v| v.len() == 4;
     CLUSTER_LIST NON_TRANSITIVE, flags Withdraw, value Withdraw, Internal, multiple_of::<4>;
-    MP_REACH_NLRI NON_TRANSITIVE, flags Reset, value Reset, NotStored, |_| true;
-    MP_UNREACH_NLRI NON_TRANSITIVE, flags Reset, value Reset, NotStored, |_| true;
+    MP_REACH_NLRI NON_TRANSITIVE, flags Withdraw, value Reset, NotStored, |_| true;
+    MP_UNREACH_NLRI NON_TRANSITIVE, flags Withdraw, value Reset, NotStored, |_| true;
     EXTENDED_COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<8>;
     AS4_PATH TRANSITIVE, flags Withdraw, value Discard, NotStored, |_| true;
     AS4_AGGREGATOR TRANSITIVE, flags Withdraw, value Discard, NotStored, is_aggregator::<8>;

@@ -170,6 +170,7 @@ pub struct Scan<'a> {
     /// The routes were reflected back to this router or its cluster.
     is_reflected_back: bool,
     reset: Option<Notification>,
+    /// The codes that came, a bit each; code 0 for an attribute that does not fit.
     seen: [u64; 4],
 }
 
@@ -189,7 +190,10 @@ impl<'a> Scan<'a> {
             match attribute {
                 Ok(attribute) => self.attribute(attribute, rules),
                 // RFC 7606, section 4: what follows cannot be read, what came before is as it was.
-                Err(_) => self.note(Treatment::Withdraw, 0, Problem::Overrun),
+                Err(_) => {
+                    self.seen(0);
+                    self.note(Treatment::Withdraw, 0, Problem::Overrun);
+                }
             }
         }
         // RFC 6793, section 6: between two new speakers these have no place.
@@ -224,7 +228,7 @@ impl<'a> Scan<'a> {
             return Verdict::Reset(notification.clone());
         }
         match self.error {
-            Some((Treatment::Withdraw, error)) if !self.announces(update) => {
+            Some((Treatment::Withdraw, error)) if !self.announces(update) && !self.only_withdraws() => {
                 // RFC 7606, section 5.2: with attributes but without routes, the routes may have been overlooked.
                 let data = Vec::from([error.code]);
                 Verdict::Reset(Notification { data, ..attribute_list() })
@@ -234,6 +238,11 @@ impl<'a> Scan<'a> {
             _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
         }
+    }
+
+    /// Returns true if MP_UNREACH_NLRI is the only attribute.
+    fn only_withdraws(&self) -> bool {
+        self.seen == [1 << code::MP_UNREACH_NLRI, 0, 0, 0]
     }
 
     #[cold]
@@ -256,9 +265,9 @@ impl<'a> Scan<'a> {
     #[inline]
     fn attribute(&mut self, attribute: RawAttribute<'a>, rules: &ReceiveRules) {
         let code = attribute.code;
+        let routes = matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI);
         if self.seen(code) {
             // RFC 7606, section 3 g: the first one counts, but routes must not come twice.
-            let routes = matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI);
             let treatment = if routes { Treatment::Reset } else { Treatment::Discard };
             return self.note(treatment, code, Problem::Repeated);
         }
@@ -269,7 +278,11 @@ impl<'a> Scan<'a> {
         let well_known = rule.flags == Flags::TRANSITIVE;
         let mask = Flags::OPTIONAL | Flags::TRANSITIVE | if well_known { Flags::PARTIAL } else { 0 };
         if attribute.flags.0 & mask != rule.flags {
-            return self.note(rule.on_flags, code, Problem::Flags);
+            self.note(rule.on_flags, code, Problem::Flags);
+            // RFC 7606, section 3 j: routes that count as withdrawn must be known.
+            if !routes {
+                return;
+            }
         }
         if rule.scope == Scope::Internal && !rules.is_internal() {
             return self.note(Treatment::Discard, code, Problem::Unrecognized);

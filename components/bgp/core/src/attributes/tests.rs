@@ -1,6 +1,7 @@
 //! RFC 7606 case by case, canonical forms, and 2-octet neighbours.
 
 use super::*;
+use crate::batch::Change;
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Reader};
 use crate::relationship::Relationship;
@@ -11,7 +12,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use sluice_base::Provenance;
+use sluice_base::{Ipv6Prefix, Provenance};
 
 const OWN_ID: RouterId = RouterId(0x0a00_0001);
 
@@ -219,6 +220,24 @@ fn more_malformed_updates() {
     attributes = base(false);
     attributes[2] = Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 1]);
     check(&attributes, "withdraw");
+    // Routes of a family without its own field are withdrawn too if the flags are wrong (RFC 7606, section 3 c).
+    let withdrawn = |attributes: &[Attr<'_>]| {
+        let mut body = update(attributes);
+        body.truncate(body.len() - 4);
+        let (result, batches) = read(&body, external);
+        result.map(|_| batches.ipv6.changes().to_vec())
+    };
+    let change = Change { prefix: "2001:db8::/32".parse().unwrap(), set: Change::<Ipv6Prefix>::WITHDRAWN };
+    let mut reach = vec![0, 2, 1, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0];
+    reach.extend_from_slice(&[32, 0x20, 1, 0xd, 0xb8]);
+    let (origin, path) =
+        (Attr(0x40, code::ORIGIN, &[0]), Attr(0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xea]));
+    let announced = [Attr(0xc0, code::MP_REACH_NLRI, &reach), origin, path];
+    assert_eq!(withdrawn(&announced), Ok(vec![change]));
+    let unreach = [0, 2, 1, 32, 0x20, 1, 0xd, 0xb8];
+    assert_eq!(withdrawn(&[Attr(0xc0, code::MP_UNREACH_NLRI, &unreach)]), Ok(vec![change]));
+    let with_origin = [Attr(0xc0, code::MP_UNREACH_NLRI, &unreach), Attr(0x40, code::ORIGIN, &[0])];
+    assert_eq!(withdrawn(&with_origin).map_err(|n| n.subcode), Err(1), "routes may have been overlooked");
     let unreach = [0, 2, 1];
     let twice = [Attr(0x80, code::MP_UNREACH_NLRI, &unreach), Attr(0x80, code::MP_UNREACH_NLRI, &unreach)];
     check(&twice, "session-reset 3/1");
@@ -249,6 +268,26 @@ fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
     assert_eq!(read(&body, rules(false, true)).0.unwrap_err().subcode, 1);
     // Too long a section.
     assert_eq!(read(&[0, 9, 0, 0], rules(false, true)).0.unwrap_err().subcode, 1);
+}
+
+#[test]
+fn large_communities_are_kept_once() {
+    let community = |n: u8| [0, 0, 0xfd, 0xea, 0, 0, 0, 0, 0, 0, 0, n];
+    let check = |received: &[u8], expected: &[u8]| {
+        let of = |all: &[u8]| all.iter().flat_map(|n| community(*n)).collect::<Vec<u8>>();
+        let (received, expected) = (of(received), of(expected));
+        let mut attributes = base(false);
+        attributes.push(Attr(0xc0, code::LARGE_COMMUNITY, &received));
+        let (result, batches) = read(&update(&attributes), rules(false, true));
+        assert_eq!(result.unwrap().malformed, None, "RFC 8092, section 6: duplicates are no error");
+        let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+        assert_eq!(canonical::find(octets, code::LARGE_COMMUNITY), Some(&expected[..]));
+    };
+    check(&[3], &[3]);
+    check(&[3, 1, 2], &[3, 1, 2]);
+    check(&[3, 1, 3, 2, 1, 1], &[3, 1, 2]);
+    let many: Vec<u8> = (0..100).collect();
+    check(&[&many[..], &many[..]].concat(), &many);
 }
 
 #[test]
