@@ -79,15 +79,8 @@ pub fn update(body: &[u8]) {
         }
     }
     for (peer_as, four_octet_as) in [(65001, true), (65002, true), (65002, false)] {
-        let rules = ReceiveRules {
-            local_as: Asn(65001),
-            peer_as: Asn(peer_as),
-            four_octet_as,
-            families: Families::BOTH,
-            local_address: IpAddr::from([10, 0, 0, 1]),
-            enforce_first_as: false,
-            relationship: None,
-        };
+        let rules = ReceiveRules::new(Asn(65001), RouterId(1), Asn(peer_as), IpAddr::from([10, 0, 0, 1]));
+        let rules = ReceiveRules { four_octet_as, enforce_first_as: false, ..rules };
         let mut batches = [Batches::default(), Batches::default(), Batches::default()];
         let mut reader = Reader::new(rules, Spread::new(HashSeed(1), 3));
         if reader.update(body, Provenance::new(1, 1), &mut batches).is_ok() {

@@ -104,16 +104,9 @@ pub fn measure(scene: &Scene<'_>, tables: u16) -> Result<Stages> {
 }
 
 fn reader(number: usize, spread: Spread) -> Reader {
-    let rules = ReceiveRules {
-        local_as: LOCAL_AS,
-        peer_as: Asn(FIRST_AS + number as u32),
-        four_octet_as: true,
-        families: Families { ipv4: true, ipv6: true },
-        local_address: Ipv4Addr::new(10, 1, 0, 1).into(),
-        enforce_first_as: false,
-        relationship: None,
-    };
-    Reader::new(rules, spread)
+    let peer_as = Asn(FIRST_AS + number as u32);
+    let rules = ReceiveRules::new(LOCAL_AS, RouterId(1), peer_as, Ipv4Addr::new(10, 1, 0, 1).into());
+    Reader::new(ReceiveRules { enforce_first_as: false, ..rules }, spread)
 }
 
 fn empty(spread: Spread) -> Vec<Batches> {
@@ -273,6 +266,7 @@ fn outlet(ipv6: bool) -> Outlet {
     Outlet {
         families: Families { ipv4: true, ipv6 },
         next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
+        shared: None,
         keys: [key, key],
     }
 }

@@ -59,15 +59,9 @@ impl Session {
     /// An empty router with a session that sends and so many that are told.
     pub fn new(way: Way, receivers: usize) -> Self {
         let spread = Spread::new(HashSeed(7), way.tables);
-        let rules = ReceiveRules {
-            local_as: LOCAL_AS,
-            peer_as: Asn(65001),
-            four_octet_as: true,
-            families: Families { ipv4: true, ipv6: true },
-            local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
-            enforce_first_as: false,
-            relationship: None,
-        };
+        let local = Ipv4Addr::new(10, 0, 0, 1).into();
+        let rules = ReceiveRules::new(LOCAL_AS, RouterId(1), Asn(65001), local);
+        let rules = ReceiveRules { enforce_first_as: false, ..rules };
         let mut tables: Vec<Table> =
             (0..way.tables).map(|_| Table::new(LOCAL_AS, RouterId(1), spread.seed())).collect();
         let mut out = Outbox::new();
@@ -173,6 +167,7 @@ impl Session {
             let outlet = Outlet {
                 families: Families { ipv4: true, ipv6: false },
                 next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
+                shared: None,
                 keys: [key, key],
             };
             self.order(&Order::Open(peer, Box::new(outlet)));

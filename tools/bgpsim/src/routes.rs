@@ -49,10 +49,9 @@ mod tests {
     use crate::message::{Attributes, Voice};
     use crate::stream::Stream;
     use proptest::prelude::*;
-    use sluice_base::Asn;
     use sluice_base::prefix::Prefix;
+    use sluice_base::{Asn, RouterId};
     use sluice_bgp::attributes::{ReceiveRules, Scan, Verdict};
-    use sluice_bgp::session::Families;
     use sluice_bgp::wire::header;
     use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -132,15 +131,8 @@ mod tests {
             next_hop_v4: Ipv4Addr::new(10, 0, 0, 2),
             next_hop_v6: "2001:db8::2".parse().unwrap(),
         };
-        let rules = ReceiveRules {
-            local_as: Asn(64500),
-            peer_as: voice.asn,
-            four_octet_as: true,
-            families: Families { ipv4: true, ipv6: true },
-            local_address: Ipv4Addr::new(10, 0, 0, 1).into(),
-            enforce_first_as: true,
-            relationship: None,
-        };
+        let local = Ipv4Addr::new(10, 0, 0, 1).into();
+        let rules = ReceiveRules::new(Asn(64500), RouterId(1), voice.asn, local);
         for prefix in ["20.0.0.0/8", "2001:db8::/32"] {
             let mut stream = Stream::default();
             voice.announce(&Attributes::of_path(&[Asn(5), Asn(6)]), &[prefix.parse().unwrap()], &mut stream);

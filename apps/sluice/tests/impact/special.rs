@@ -230,14 +230,15 @@ pub const MORE: &[(&str, Impact, &str, Special)] = &[
         },
     ),
     (
-        "protocols/bgp/neighbor/next-hop-self (means nothing outside)",
-        Impact::None,
+        "protocols/bgp/neighbor/next-hop-self (of an external neighbor)",
+        Impact::Refilter,
         OUTER4,
         Special {
             statements: Some((
                 &["set protocols bgp neighbor 10.1.0.2 next-hop-self true"],
                 &["delete protocols bgp neighbor 10.1.0.2 next-hop-self"],
             )),
+            told: &["100.64.2.0/24"],
             ..PLAIN
         },
     ),

@@ -4,15 +4,15 @@
 //! stands still.
 
 use crate::session::{Families, Negotiated};
-use crate::shard::{GroupKey, PeerIndex, Sent};
+use crate::shard::{GroupKey, NextHopsFor, PeerIndex, Sent};
 use crate::speaker::NeighborConfig;
 use crate::table::Table;
 use crate::wire::attribute::{Flags, code};
-use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
+use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, Unicast, header};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::Family;
+use sluice_base::{Family, InterfaceIndex, IpPrefix};
 use smallvec::SmallVec;
 
 /// This router's addresses towards a peer, to be next hops of what it announces.
@@ -26,12 +26,16 @@ pub struct Endpoints {
     pub ipv6: Option<Ipv6Addr>,
     /// The link-local address, if the peer is on the same link (RFC 2545, section 3).
     pub link_local: Option<Ipv6Addr>,
+    /// The interface, if the peer is on its link.
+    pub interface: Option<InterfaceIndex>,
+    /// The connected subnet that the peer's address is in; not that of link-local addresses.
+    pub subnet: Option<IpPrefix>,
 }
 
 impl Endpoints {
     /// Nothing is known but the connection's own address.
     pub const fn new(local: IpAddr) -> Self {
-        Endpoints { local, ipv4: None, ipv6: None, link_local: None }
+        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnet: None }
     }
 
     /// The octets of the router's own next hop of a family; none if it has no address of that family there.
@@ -67,6 +71,9 @@ pub struct Outlet {
     pub families: Families,
     /// The octets of the router's own next hop, by family.
     pub next_hops: [SmallVec<[u8; 32]>; 2],
+    /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external
+    /// neighbors itself, and is told these (RFC 4271, section 5.1.3). `None` if it is told this router for all.
+    pub shared: Option<(IpPrefix, IpAddr)>,
     /// The update groups that the peer belongs to, by family.
     pub keys: [GroupKey; 2],
 }
@@ -90,7 +97,23 @@ impl Outlet {
             graceful_shutdown: config.graceful_shutdown,
         };
         let with_link_local = GroupKey { link_local: next_hops[1].len() == 32, ..key };
-        Outlet { families: negotiated.families.and(has_hop), next_hops, keys: [key, with_link_local] }
+        let is_direct = !internal && config.multihop.is_none();
+        let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
+        Outlet {
+            families: negotiated.families.and(has_hop),
+            next_hops,
+            shared: subnet.map(|subnet| (subnet, config.address)),
+            keys: [key, with_link_local],
+        }
+    }
+
+    /// The next hops of a family that the peer is told.
+    pub fn next_hops<P: Unicast>(&self) -> NextHopsFor<'_, P> {
+        let shared = self.shared.and_then(|(subnet, peer)| {
+            let first = P::Addr::try_from(subnet.addr()).ok()?;
+            Some((P::new(first, subnet.len())?, P::host(P::Addr::try_from(peer).ok()?)))
+        });
+        NextHopsFor { own: &self.next_hops[P::FAMILY as usize], shared }
     }
 }
 

@@ -4,7 +4,7 @@
 
 mod dut;
 
-use dut::{Dut, LOCAL_AS, Net, Route, ScriptedPeer};
+use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::relationship::Relationship;
@@ -52,15 +52,7 @@ fn received<P>(peer: &ScriptedPeer<P>, route: &Route) -> Option<Route> {
 
 /// RFC 4271, section 9.1.2, word by word.
 fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
-    let own = Route {
-        path: vec![],
-        origin: 0,
-        med: None,
-        local_pref: None,
-        next_hop: P::host_addr(1),
-        no_export: false,
-        only_to_customer: None,
-    };
+    let own = Route::new(vec![], P::host_addr(1));
     if dut.networks.contains(&prefix) {
         return Some(Candidate { peer: None, route: own, cost: 0 });
     }
@@ -71,9 +63,22 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
         if (!peer.internal() && !connected) || route.path.contains(&LOCAL_AS) {
             continue;
         }
+        // RFC 4456, section 8.
+        let came_back =
+            |(originator, clusters): &(u32, Vec<u32>)| *originator == OWN_ID || clusters.contains(&OWN_ID);
+        if route.reflected.as_ref().is_some_and(came_back) {
+            continue;
+        }
         field.push(Candidate { peer: Some(peer), route, cost: *cost });
     }
-    let of = |c: &Candidate<'_, P>| c.peer.map(|p| (p.internal(), p.router_id, p.address)).unwrap();
+    // RFC 4456, section 9: the originator in the place of the peer, and the number of clusters.
+    let of = |c: &Candidate<'_, P>| {
+        let peer = c.peer.unwrap();
+        let reflected = c.route.reflected.as_ref();
+        let id = reflected.map_or(peer.router_id, |(originator, _)| *originator);
+        let clusters = reflected.map_or(0, |(_, clusters)| clusters.len());
+        (peer.internal(), id, clusters, peer.address)
+    };
     keep(&mut field, |c| std::cmp::Reverse(c.route.local_pref.unwrap_or(100)));
     keep(&mut field, |c| c.route.path.len());
     keep(&mut field, |c| c.route.origin);
@@ -85,6 +90,7 @@ fn best<P: Net>(dut: &Dut<P>, prefix: P) -> Option<Candidate<'_, P>> {
     keep(&mut field, |c| c.cost);
     keep(&mut field, |c| of(c).1);
     keep(&mut field, |c| of(c).2);
+    keep(&mut field, |c| of(c).3);
     field.into_iter().next()
 }
 
@@ -111,7 +117,15 @@ fn exported<P: Net>(best: &Candidate<'_, P>, peer: &ScriptedPeer<P>) -> Option<R
     } else {
         route.local_pref = None;
         route.path.insert(0, LOCAL_AS);
-        route.next_hop = P::host_addr(1);
+        // RFC 4271, section 5.1.3: what an external neighbor says of its subnet goes to others there.
+        let is_near = |hop: IpAddr| (0..16).any(|host| P::host_addr(host) == hop);
+        let is_third_party = from.is_some_and(|p| !p.internal() && peer.on_subnet)
+            && is_near(route.next_hop)
+            && route.next_hop != peer.address;
+        if !is_third_party {
+            route.next_hop = P::host_addr(1);
+        }
+        route.reflected = None;
         if from.is_some() {
             route.med = None;
         }
@@ -177,12 +191,20 @@ struct RouteOp {
     hop: u8,
     no_export: bool,
     only_to_customer: Option<u32>,
+    reflected: Option<(u32, Vec<u32>)>,
 }
 
 const RELATIONSHIPS: &[Relationship] = &[Relationship::Customer, Relationship::Peer, Relationship::Provider];
 const PREFIXES: u32 = 24;
 /// Two internal peers, two of one neighbouring AS, one of another.
 const PEERS: [u32; 5] = [LOCAL_AS, LOCAL_AS, 65002, 65002, 65003];
+
+/// Hosts that are next hops: those of external peers, others on the router's subnet, and farther ones.
+const HOPS: &[u8] = &[4, 5, 10, 20, 21, 22];
+
+fn hop() -> impl Strategy<Value = u8> {
+    prop::sample::select(HOPS)
+}
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let peer = 0..PEERS.len();
@@ -191,11 +213,13 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         0u8..3,
         prop::option::of(0u32..3),
         99u32..102,
-        20u8..24,
+        hop(),
         prop::bool::weighted(0.1),
         prop::option::weighted(0.2, 65002u32..65004),
+        // 1 is the router itself, 2 and 3 are its internal peers.
+        prop::option::weighted(0.5, (1u32..6, prop::collection::vec(1u32..9, 1..4))),
     )
-        .prop_map(|(path, origin, med, local_pref, hop, no_export, only_to_customer)| RouteOp {
+        .prop_map(|(path, origin, med, local_pref, hop, no_export, only_to_customer, reflected)| RouteOp {
             path,
             origin,
             med,
@@ -203,6 +227,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
             hop,
             no_export,
             only_to_customer,
+            reflected,
         });
     let range = (0..PREFIXES, 1u32..8);
     let op = prop_oneof![
@@ -211,7 +236,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         8 => (peer.clone(), range.clone(), route)
             .prop_map(|(peer, (first, count), route)| Op::Announce { peer, first, count, route }),
         4 => (peer.clone(), range).prop_map(|(peer, (first, count))| Op::Withdraw { peer, first, count }),
-        2 => (20u8..24, prop::option::weighted(0.8, (0u32..3, prop::bool::weighted(0.8))))
+        2 => (hop(), prop::option::weighted(0.8, (0u32..3, prop::bool::weighted(0.8))))
             .prop_map(|(hop, reach)| Op::Reach { hop, reach }),
         1 => (0..PREFIXES).prop_map(Op::Network),
         3 => Just(Op::Answer),
@@ -227,9 +252,11 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
 
 fn live<P: Net>(ops: &[Op], tables: u16) {
     let mut dut: Dut<P> = Dut::new(&PEERS, tables);
-    for hop in 20..24 {
-        dut.set_reach(P::host_addr(hop), Some((u32::from(hop) % 3, true)));
+    for hop in HOPS {
+        dut.set_reach(P::host_addr(*hop), Some((u32::from(*hop) % 3, true)));
     }
+    // An internal peer is there too, which changes nothing for it.
+    [1, 2, 4].iter().for_each(|peer| dut.peers[*peer].on_subnet = true);
     for op in ops {
         run(&mut dut, op);
     }
@@ -270,8 +297,11 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
                 med: route.med,
                 local_pref: internal.then_some(route.local_pref),
                 next_hop,
+                link_local: None,
                 no_export: route.no_export,
                 only_to_customer: route.only_to_customer,
+                reflected: route.reflected.clone().filter(|_| internal),
+                others: vec![],
             };
             dut.announce(*peer, &prefixes(*first, *count), &route);
         }
@@ -333,13 +363,8 @@ fn flaps<P: Net>() {
         dut.set_reach(P::host_addr(hop), Some((0, true)));
     }
     let route = |peer: u32, asn: u32| Route {
-        path: vec![asn, 7],
-        origin: 0,
         med: Some(peer),
-        local_pref: None,
-        next_hop: P::host_addr(peer as u8 + 2),
-        no_export: false,
-        only_to_customer: None,
+        ..Route::new(vec![asn, 7], P::host_addr(peer as u8 + 2))
     };
     let all: Vec<P> = (0..MANY).map(P::nth).collect();
     dut.up(1);
@@ -381,15 +406,7 @@ fn a_peer_that_flaps_ipv6() {
 }
 
 fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
-    Route {
-        path,
-        origin: 0,
-        med: None,
-        local_pref: None,
-        next_hop: P::host_addr(hop),
-        no_export: false,
-        only_to_customer: None,
-    }
+    Route::new(path, P::host_addr(hop))
 }
 
 /// Who comes late hears all of a table that is told in many portions.

@@ -2,11 +2,10 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 use sluice_base::Ipv4Prefix;
-use sluice_base::{Asn, Provenance};
+use sluice_base::{Asn, Provenance, RouterId};
 use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
-use sluice_bgp::session::Families;
 use sluice_bgp::table::Spread;
 use sluice_bgp::wire::attribute::Attributes;
 use sluice_bgp::wire::{
@@ -25,15 +24,9 @@ struct Tally {
 }
 
 fn rules(four_octet_as: bool) -> ReceiveRules {
-    ReceiveRules {
-        local_as: Asn(64_999),
-        peer_as: Asn(64_999),
-        four_octet_as,
-        families: Families::BOTH,
-        local_address: IpAddr::from([192, 0, 2, 255]),
-        enforce_first_as: false,
-        relationship: None,
-    }
+    let asn = Asn(64_999);
+    let rules = ReceiveRules::new(asn, RouterId(1), asn, IpAddr::from([192, 0, 2, 255]));
+    ReceiveRules { four_octet_as, enforce_first_as: false, ..rules }
 }
 
 /// The same body written again from what was read of it.

@@ -23,8 +23,8 @@ impl Interfaces {
         }
     }
 
-    /// The addresses of this side of a session between `local` and `neighbor`: those of the interface that has `local`, and its
-    /// link-local one if the neighbour is on the same link (RFC 2545, section 3).
+    /// The addresses of this side of a session between `local` and `neighbor`: those of the interface that has `local`; its
+    /// link-local one if the neighbor is on the same link (RFC 2545, section 3), with the interface; and the subnet that the neighbor is in.
     pub fn endpoints(&self, local: IpAddr, neighbor: IpAddr) -> Endpoints {
         let mut endpoints = Endpoints::new(local);
         let has_local = |i: &&Interface| i.addresses.iter().any(|a| a.addr == local);
@@ -33,7 +33,11 @@ impl Interfaces {
         let mut shares_link = false;
         for address in &interface.addresses {
             let subnet = IpPrefix::new(address.peer.unwrap_or(address.addr), address.prefix_len);
-            shares_link |= subnet.is_some_and(|subnet| contains(subnet, neighbor));
+            let shared = subnet.filter(|subnet| contains(*subnet, neighbor));
+            shares_link |= shared.is_some();
+            if !matches!(address.addr, IpAddr::V6(a) if is_link_local(a)) {
+                endpoints.subnet = endpoints.subnet.or(shared);
+            }
             match address.addr {
                 IpAddr::V4(a) => endpoints.ipv4 = endpoints.ipv4.or(Some(a)),
                 IpAddr::V6(a) if is_link_local(a) => link_local = link_local.or(Some(a)),
@@ -41,6 +45,7 @@ impl Interfaces {
             }
         }
         endpoints.link_local = link_local.filter(|_| shares_link);
+        endpoints.interface = shares_link.then_some(interface.index);
         endpoints
     }
 }
@@ -90,7 +95,16 @@ mod tests {
         let near = of("10.0.0.1", "10.0.0.2");
         assert_eq!(near.ipv6, Some("2001:db8::1".parse().expect("an address")));
         assert!(near.link_local.is_some() && of("2001:db8::1", "2001:db8::2").link_local.is_some());
-        assert!(of("10.0.0.1", "192.0.2.1").link_local.is_none());
+        let subnet = |text: &str| Some(text.parse::<IpPrefix>().expect("a prefix"));
+        assert_eq!(near.subnet, subnet("10.0.0.0/24"));
+        assert_eq!(of("2001:db8::1", "2001:db8::2").subnet, subnet("2001:db8::/64"));
+        assert!(of("fe80::1", "fe80::2").subnet.is_none());
+        let far = of("10.0.0.1", "192.0.2.1");
+        assert_eq!((far.link_local, far.interface, far.subnet), (None, None, None));
+        assert_eq!(
+            (near.interface, of("fe80::1", "fe80::2").interface),
+            (InterfaceIndex::new(2), near.interface)
+        );
         assert!(of("10.9.0.1", "10.9.0.2").ipv6.is_none());
     }
 }

@@ -433,7 +433,7 @@ impl BgpShell {
 impl Component for BgpShell {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 2;
+    const STATE: u32 = 3;
 
     type Settings = config::Settings;
 

@@ -7,7 +7,9 @@ use crate::relationship::Relationship;
 use crate::wire::as_path::{self, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code, put_header};
 use alloc::vec::Vec;
+use core::num::NonZeroU32;
 use sluice_base::Asn;
+use smallvec::SmallVec;
 
 /// The attributes of a canonical set, by code.
 pub fn attributes(canonical: &[u8]) -> impl Iterator<Item = RawAttribute<'_>> {
@@ -29,6 +31,8 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
         path_length: u16::try_from(scan.path.length).unwrap_or(u16::MAX),
         origin: Origin::Incomplete,
         reach: added.only_to_customer.map_or(Reach::Everybody, |_| Reach::Customers),
+        originator_id: None,
+        cluster_list_length: 0,
     };
     for attribute in &scan.stored {
         added.put_before(attribute.code, out);
@@ -37,6 +41,11 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
             (code::MULTI_EXIT_DISC, &[a, b, c, d]) => view.med = Some(u32::from_be_bytes([a, b, c, d])),
             (code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d]),
             (code::COMMUNITIES, communities) => view.reach = view.reach.min(Reach::of(communities)),
+            (code::ORIGINATOR_ID, &[a, b, c, d]) => {
+                view.originator_id = NonZeroU32::new(u32::from_be_bytes([a, b, c, d]));
+            }
+            // An attribute has less than 2^16 octets.
+            (code::CLUSTER_LIST, list) => view.cluster_list_length = (list.len() / 4) as u16,
             (code::ONLY_TO_CUSTOMER, _) => view.reach = view.reach.min(Reach::Customers),
             (code::AS_PATH, path) if !rules.four_octet_as => {
                 scratch.clear();
@@ -50,6 +59,10 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
                 }
                 put_header(out, Flags::TRANSITIVE, code::AS_PATH, scratch.len());
                 out.extend_from_slice(scratch);
+                continue;
+            }
+            (code::LARGE_COMMUNITY, communities) => {
+                put_large_communities(attribute.flags, communities, out);
                 continue;
             }
             (code::AGGREGATOR, &[a, b, ref address @ ..]) if !rules.four_octet_as => {
@@ -69,6 +82,20 @@ pub fn put(scan: &Scan<'_>, rules: &ReceiveRules, scratch: &mut Vec<u8>, out: &m
     }
     added.put_before(u8::MAX, out);
     view
+}
+
+/// Appends LARGE_COMMUNITY with each community once, in the order in which they came (RFC 8092, section 3).
+fn put_large_communities(flags: Flags, communities: &[u8], out: &mut Vec<u8>) {
+    let mut sorted: SmallVec<[&[u8; 12]; 16]> = SmallVec::new();
+    let mut kept: SmallVec<[&[u8; 12]; 16]> = SmallVec::new();
+    for community in communities.as_chunks::<12>().0 {
+        if let Err(place) = sorted.binary_search(&community) {
+            sorted.insert(place, community);
+            kept.push(community);
+        }
+    }
+    put_header(out, flags.0, code::LARGE_COMMUNITY, kept.len() * 12);
+    kept.iter().for_each(|community| out.extend_from_slice(*community));
 }
 
 /// What a peer does not say itself (RFC 9234, section 5, ingress 3; RFC 8326, section 4.1): put in where its code's place is.
@@ -122,6 +149,8 @@ pub fn local(local_as: Asn) -> (Vec<u8>, View) {
         path_length: 0,
         origin: Origin::Igp,
         reach: Reach::Everybody,
+        originator_id: None,
+        cluster_list_length: 0,
     };
     (octets, view)
 }

@@ -18,8 +18,9 @@ pub use rules::Treatment;
 pub use scan::{AttributeError, Problem, ReceiveRules, Scan, Verdict};
 
 use core::fmt;
+use core::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
-use sluice_base::Asn;
+use sluice_base::{Asn, RouterId};
 
 /// LOCAL_PREF of a route that has none (RFC 4271 leaves it open; all others use 100).
 pub const DEFAULT_LOCAL_PREF: u32 = 100;
@@ -73,6 +74,18 @@ pub struct View {
     pub origin: Origin,
     /// How far its communities and ONLY_TO_CUSTOMER let it go.
     pub reach: Reach,
+    /// ORIGINATOR_ID; `None` if the route was not reflected.
+    pub originator_id: Option<NonZeroU32>,
+    /// The number of identifiers in CLUSTER_LIST; 0 if the route was not reflected.
+    pub cluster_list_length: u16,
+}
+
+impl View {
+    /// The BGP Identifier that a route of the peer `router_id` is compared by: the originator's where the route was reflected
+    /// (RFC 4456, section 9).
+    pub fn compared_id(&self, router_id: RouterId) -> RouterId {
+        self.originator_id.map_or(router_id, |id| RouterId(id.get()))
+    }
 }
 
 /// How far a route may be announced, by its well-known communities (RFC 1997) and by ONLY_TO_CUSTOMER (RFC 9234).

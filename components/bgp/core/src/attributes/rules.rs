@@ -84,19 +84,19 @@ rules! {
     COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<4>;
     ORIGINATOR_ID NON_TRANSITIVE, flags Withdraw, value Withdraw, Internal, |v| v.len() == 4;
     CLUSTER_LIST NON_TRANSITIVE, flags Withdraw, value Withdraw, Internal, multiple_of::<4>;
-    MP_REACH_NLRI NON_TRANSITIVE, flags Reset, value Reset, NotStored, |_| true;
-    MP_UNREACH_NLRI NON_TRANSITIVE, flags Reset, value Reset, NotStored, |_| true;
+    MP_REACH_NLRI NON_TRANSITIVE, flags Withdraw, value Reset, NotStored, |_| true;
+    MP_UNREACH_NLRI NON_TRANSITIVE, flags Withdraw, value Reset, NotStored, |_| true;
     EXTENDED_COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<8>;
     AS4_PATH TRANSITIVE, flags Withdraw, value Discard, NotStored, |_| true;
     AS4_AGGREGATOR TRANSITIVE, flags Withdraw, value Discard, NotStored, is_aggregator::<8>;
     PMSI_TUNNEL TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, is_pmsi_tunnel;
-    TUNNEL_ENCAPSULATION TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, is_tlvs::<2>;
+    TUNNEL_ENCAPSULATION TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, is_tunnel_encapsulation;
     IPV6_EXTENDED_COMMUNITIES TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<20>;
     AIGP NON_TRANSITIVE, flags Discard, value Discard, NotStored, |_| true;
     BGP_LS NON_TRANSITIVE, flags Discard, value Discard, NotStored, |_| true;
     LARGE_COMMUNITY TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, multiple_of::<12>;
     ONLY_TO_CUSTOMER TRANSITIVE, flags Withdraw, value Withdraw, Everywhere, |v| v.len() == 4;
-    PREFIX_SID TRANSITIVE, flags Discard, value Discard, Everywhere, is_tlvs::<1>;
+    PREFIX_SID TRANSITIVE, flags Discard, value Discard, Everywhere, is_prefix_sid;
 }
 
 fn multiple_of<const N: usize>(value: &[u8]) -> bool {
@@ -128,17 +128,75 @@ fn is_pmsi_tunnel(value: &[u8]) -> bool {
     }
 }
 
-/// TLVs with a type of `TYPE` octets and a length of two fill the value (RFC 8669, section 3; RFC 9012, section 2).
-fn is_tlvs<const TYPE: usize>(value: &[u8]) -> bool {
+/// Returns true if elements fill `value`, at least one. `element` takes the next one from the cursor, which is
+/// never empty then, and fails if the element does not fit.
+fn is_filled_by(value: &[u8], mut element: impl FnMut(&mut Cursor<'_>) -> Option<()>) -> bool {
     let mut c = Cursor::new(value);
-    let mut tlv = || -> Option<()> {
-        c.take(TYPE).ok()?;
-        let len = c.u16().ok()?;
-        c.take(len.into()).ok().map(|_| ())
-    };
-    let mut count = value.len();
-    while count > 0 && tlv().is_some() {
-        count -= 1;
+    let mut is_good = !value.is_empty();
+    while is_good && !c.is_empty() {
+        is_good = element(&mut c).is_some();
     }
-    !value.is_empty() && c.is_empty()
+    is_good
+}
+
+/// TLVs with a type of one octet and a length of two (RFC 8669, sections 3 and 6). Values are not looked into: those that the RFC
+/// defines are for labeled routes, and to be ignored with others.
+fn is_prefix_sid(value: &[u8]) -> bool {
+    is_filled_by(value, |c| {
+        let [_, high, low] = c.array().ok()?;
+        c.take(u16::from_be_bytes([high, low]).into()).ok().map(drop)
+    })
+}
+
+/// Tunnel TLVs with a type and a length of two octets each, which sub-TLVs fill (RFC 9012, sections 2 and 13).
+fn is_tunnel_encapsulation(value: &[u8]) -> bool {
+    is_filled_by(value, |c| {
+        let (_, len) = (c.u16().ok()?, c.u16().ok()?);
+        let tunnel = c.take(len.into()).ok()?;
+        (tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())
+    })
+}
+
+/// Takes a sub-TLV of a tunnel: the length has two octets if the type is above 127 (RFC 9012, section 2).
+fn sub_tlv(c: &mut Cursor<'_>) -> Option<()> {
+    let kind = c.u8().ok()?;
+    let len = if kind > 127 { c.u16().ok()?.into() } else { usize::from(c.u8().ok()?) };
+    c.take(len).ok().map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every beginning of a well-formed value is malformed, unless it ends where a TLV ends.
+    fn check(is_well_formed: fn(&[u8]) -> bool, value: &[u8], ends: &[usize]) {
+        for len in 0..=value.len() {
+            assert_eq!(is_well_formed(&value[..len]), ends.contains(&len), "{len} of {value:?}");
+        }
+    }
+
+    #[test]
+    fn tlvs_end_with_the_attribute() {
+        // A label index, an unknown TLV without a value, and one of 300 octets.
+        let mut sid = [1, 0, 7, 0, 0, 0, 0, 0, 0, 9, 77, 0, 0, 78, 1, 44].to_vec();
+        sid.resize(sid.len() + 300, 0);
+        check(is_prefix_sid, &sid, &[10, 13, 316]);
+        // A tunnel with a color (type 4) and a sub-TLV of type 200 and 256 octets, and an empty tunnel.
+        let mut tunnel = [0, 8, 1, 13, 4, 8, 3, 11, 0, 0, 0, 0, 0, 1, 200, 1, 0].to_vec();
+        tunnel.resize(tunnel.len() + 256, 0);
+        tunnel.extend_from_slice(&[0, 15, 0, 0]);
+        check(is_tunnel_encapsulation, &tunnel, &[273, 277]);
+    }
+
+    #[test]
+    fn sub_tlvs_end_with_their_tunnel() {
+        assert!(is_tunnel_encapsulation(&[0, 8, 0, 3, 4, 1, 9]));
+        // The sub-TLV's length is one too long, one too short, or cut off.
+        assert!(!is_tunnel_encapsulation(&[0, 8, 0, 3, 4, 2, 9]));
+        assert!(!is_tunnel_encapsulation(&[0, 8, 0, 3, 4, 0, 9]));
+        assert!(!is_tunnel_encapsulation(&[0, 8, 0, 2, 200, 0]));
+        assert!(!is_tunnel_encapsulation(&[0, 8, 0, 1, 4]));
+        // A second tunnel does not make up for it.
+        assert!(!is_tunnel_encapsulation(&[0, 8, 0, 2, 4, 1, 0, 8, 0, 0]));
+    }
 }

@@ -9,9 +9,9 @@ use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop, is_known};
 use crate::wire::{Notification, Update, WireError, notification};
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::{IpAddr, Ipv4Addr};
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::Asn;
+use sluice_base::{Asn, InterfaceIndex, RouterId};
 use smallvec::SmallVec;
 
 /// What holds for all UPDATEs of a session.
@@ -19,6 +19,8 @@ use smallvec::SmallVec;
 pub struct ReceiveRules {
     /// This router's AS: a path with it is a loop.
     pub local_as: Asn,
+    /// This router's BGP Identifier, which is its cluster's identifier too: a route that was reflected and has it is a loop.
+    pub router_id: RouterId,
     /// The peer's AS.
     pub peer_as: Asn,
     /// AS numbers have 4 octets (RFC 6793).
@@ -27,6 +29,10 @@ pub struct ReceiveRules {
     pub families: Families,
     /// This side's address of the session: no route may point to it (RFC 4271, section 6.3 a).
     pub local_address: IpAddr,
+    /// The interface to the link that the peer is on: of next hops that are link-local addresses.
+    pub interface: Option<InterfaceIndex>,
+    /// This side's address on that link.
+    pub link_local: Option<Ipv6Addr>,
     /// Whether the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
     /// What an external peer is to this AS (RFC 9234).
@@ -34,6 +40,22 @@ pub struct ReceiveRules {
 }
 
 impl ReceiveRules {
+    /// Returns the rules of a session with 4-octet AS numbers and both families, and the default of everything else.
+    pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn, local_address: IpAddr) -> Self {
+        ReceiveRules {
+            local_as,
+            router_id,
+            peer_as,
+            four_octet_as: true,
+            families: Families::BOTH,
+            local_address,
+            interface: None,
+            link_local: None,
+            enforce_first_as: true,
+            relationship: None,
+        }
+    }
+
     /// Whether the peer is in this router's AS.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
@@ -75,6 +97,8 @@ pub enum Problem {
     FirstAs,
     /// The next hop is no host, or this router itself.
     NextHop,
+    /// Segments of a confederation are in an AS4_PATH, and were left out (RFC 6793, section 6).
+    Confederation,
 }
 
 impl fmt::Display for Problem {
@@ -89,6 +113,7 @@ impl fmt::Display for Problem {
             Problem::AsZero => "AS 0",
             Problem::FirstAs => "first AS is not the peer's",
             Problem::NextHop => "next hop cannot be used",
+            Problem::Confederation => "segments of a confederation",
         })
     }
 }
@@ -113,7 +138,8 @@ impl fmt::Display for AttributeError {
 pub enum Verdict {
     /// Its routes are good.
     Accept,
-    /// Its routes loop through this AS: they count as withdrawn (RFC 4271, section 9.1.2), and nobody is to blame.
+    /// The routes loop through this AS (RFC 4271, section 9.1.2), or were reflected back to this router or its cluster
+    /// (RFC 4456, section 8). Such routes count as withdrawn, without an error.
     Loop,
     /// Its routes should not have come from this peer: they count as withdrawn (RFC 9234, section 5).
     Leak,
@@ -141,7 +167,10 @@ pub struct Scan<'a> {
     /// The worst error and what it calls for.
     pub error: Option<(Treatment, AttributeError)>,
     is_leak: bool,
+    /// The routes were reflected back to this router or its cluster.
+    is_reflected_back: bool,
     reset: Option<Notification>,
+    /// The codes that came, a bit each; code 0 for an attribute that does not fit.
     seen: [u64; 4],
 }
 
@@ -161,7 +190,10 @@ impl<'a> Scan<'a> {
             match attribute {
                 Ok(attribute) => self.attribute(attribute, rules),
                 // RFC 7606, section 4: what follows cannot be read, what came before is as it was.
-                Err(_) => self.note(Treatment::Withdraw, 0, Problem::Overrun),
+                Err(_) => {
+                    self.seen(0);
+                    self.note(Treatment::Withdraw, 0, Problem::Overrun);
+                }
             }
         }
         // RFC 6793, section 6: between two new speakers these have no place.
@@ -185,7 +217,7 @@ impl<'a> Scan<'a> {
     #[inline]
     pub fn verdict(&self, update: &Update<'_>) -> Verdict {
         match self.error {
-            None if !self.path.has_loop && !self.is_leak => Verdict::Accept,
+            None if !self.path.has_loop && !self.is_leak && !self.is_reflected_back => Verdict::Accept,
             _ => self.objection(update),
         }
     }
@@ -196,16 +228,21 @@ impl<'a> Scan<'a> {
             return Verdict::Reset(notification.clone());
         }
         match self.error {
-            Some((Treatment::Withdraw, error)) if !self.announces(update) => {
+            Some((Treatment::Withdraw, error)) if !self.announces(update) && !self.only_withdraws() => {
                 // RFC 7606, section 5.2: with attributes but without routes, the routes may have been overlooked.
                 let data = Vec::from([error.code]);
                 Verdict::Reset(Notification { data, ..attribute_list() })
             }
             Some((Treatment::Withdraw, _)) => Verdict::Withdraw,
-            _ if self.path.has_loop => Verdict::Loop,
+            _ if self.path.has_loop || self.is_reflected_back => Verdict::Loop,
             _ if self.is_leak => Verdict::Leak,
             _ => Verdict::Accept,
         }
+    }
+
+    /// Returns true if MP_UNREACH_NLRI is the only attribute.
+    fn only_withdraws(&self) -> bool {
+        self.seen == [1 << code::MP_UNREACH_NLRI, 0, 0, 0]
     }
 
     #[cold]
@@ -228,9 +265,9 @@ impl<'a> Scan<'a> {
     #[inline]
     fn attribute(&mut self, attribute: RawAttribute<'a>, rules: &ReceiveRules) {
         let code = attribute.code;
+        let routes = matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI);
         if self.seen(code) {
             // RFC 7606, section 3 g: the first one counts, but routes must not come twice.
-            let routes = matches!(code, code::MP_REACH_NLRI | code::MP_UNREACH_NLRI);
             let treatment = if routes { Treatment::Reset } else { Treatment::Discard };
             return self.note(treatment, code, Problem::Repeated);
         }
@@ -241,7 +278,11 @@ impl<'a> Scan<'a> {
         let well_known = rule.flags == Flags::TRANSITIVE;
         let mask = Flags::OPTIONAL | Flags::TRANSITIVE | if well_known { Flags::PARTIAL } else { 0 };
         if attribute.flags.0 & mask != rule.flags {
-            return self.note(rule.on_flags, code, Problem::Flags);
+            self.note(rule.on_flags, code, Problem::Flags);
+            // RFC 7606, section 3 j: routes that count as withdrawn must be known.
+            if !routes {
+                return;
+            }
         }
         if rule.scope == Scope::Internal && !rules.is_internal() {
             return self.note(Treatment::Discard, code, Problem::Unrecognized);
@@ -312,7 +353,7 @@ impl<'a> Scan<'a> {
                     .then(|| NextHop::decode(reach.afi, reach.next_hop, reach.next_hop_offset))
                     .transpose()
                     .map_err(malformed)?;
-                self.mp_reach = Some((reach, next_hop));
+                self.mp_reach = Some((reach, next_hop.map(|hop| hop.on(rules.interface))));
                 Ok(())
             }
             code::MP_UNREACH_NLRI => {
@@ -320,15 +361,24 @@ impl<'a> Scan<'a> {
                 Ok(())
             }
             code::AS4_PATH => {
-                let path = Summary::of(value, Width::Four, offset, rules.local_as).map_err(malformed)?;
+                let path = Summary::of_as4(value, offset, rules.local_as).map_err(malformed)?;
                 if value.is_empty() || path.has_zero {
                     return Err(Problem::Value);
+                }
+                if path.has_confederation {
+                    self.note(Treatment::Discard, code::AS4_PATH, Problem::Confederation);
                 }
                 self.as4_path = Some(value);
                 Ok(())
             }
             code::AS4_AGGREGATOR => {
                 self.as4_aggregator = Some(value);
+                Ok(())
+            }
+            // RFC 4456, section 8: one identifier in the first, any number in the second.
+            code::ORIGINATOR_ID | code::CLUSTER_LIST => {
+                let own = rules.router_id.0.to_be_bytes();
+                self.is_reflected_back |= value.chunks_exact(4).any(|id| id == own);
                 Ok(())
             }
             code::ONLY_TO_CUSTOMER => {
@@ -351,7 +401,7 @@ impl<'a> Scan<'a> {
                 self.as4_path = None;
             }
         }
-        let as4 = self.as4_path.and_then(|path| Summary::of(path, Width::Four, 0, rules.local_as).ok());
+        let as4 = self.as4_path.and_then(|path| Summary::of_as4(path, 0, rules.local_as).ok());
         self.path.has_loop |= as4.is_some_and(|as4| as4.has_loop);
     }
 
@@ -381,7 +431,10 @@ impl<'a> Scan<'a> {
     }
 
     fn check_next_hop(&mut self, code: u8, hop: NextHop, rules: &ReceiveRules) {
-        if !hop.is_host() || hop.address == rules.local_address {
+        let is_own = hop.address == rules.local_address || rules.link_local.is_some_and(|a| hop.address == a);
+        // Of a peer that is on no link of this router, a link-local address is nobody's.
+        let is_lost = hop.is_link_local() && hop.interface.is_none();
+        if !hop.is_host() || is_own || is_lost {
             self.note(Treatment::Withdraw, code, Problem::NextHop);
         }
     }

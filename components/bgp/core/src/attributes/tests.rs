@@ -1,10 +1,10 @@
 //! RFC 7606 case by case, canonical forms, and 2-octet neighbours.
 
 use super::*;
+use crate::batch::Change;
 use crate::hash::HashSeed;
 use crate::reader::{Batches, Reader};
 use crate::relationship::Relationship;
-use crate::session::Families;
 use crate::table::Spread;
 use crate::wire::attribute::{Flags, code, put_header};
 use crate::wire::{Notification, notification};
@@ -12,18 +12,14 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
-use sluice_base::Provenance;
+use sluice_base::{Ipv6Prefix, Provenance};
+
+const OWN_ID: RouterId = RouterId(0x0a00_0001);
 
 fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
-    ReceiveRules {
-        local_as: Asn(65001),
-        peer_as: if internal { Asn(65001) } else { Asn(65002) },
-        four_octet_as,
-        families: Families::BOTH,
-        local_address: "10.0.0.1".parse().unwrap(),
-        enforce_first_as: true,
-        relationship: None,
-    }
+    let peer_as = if internal { Asn(65001) } else { Asn(65002) };
+    let rules = ReceiveRules::new(Asn(65001), OWN_ID, peer_as, "10.0.0.1".parse().unwrap());
+    ReceiveRules { four_octet_as, ..rules }
 }
 
 /// Codes and values of the attributes behind AS_PATH, and how far they let the route go.
@@ -205,6 +201,16 @@ fn more_malformed_updates() {
     }
     check(&with(Attr(0x40, code::ORIGIN, &[2])), "route");
     check(&with(Attr(0x40, 77, &[])), "session-reset 3/2");
+    // A TLV that runs over the end: a Prefix-SID is left out, with tunnels the route goes (RFC 8669 and RFC 9012).
+    let with_sid = |value: &'static [u8]| {
+        outcome(&with(Attr(0xc0, code::PREFIX_SID, value)), external, code::PREFIX_SID)
+    };
+    assert_eq!(with_sid(&[1, 0, 7, 0, 0, 0, 0, 0, 0, 9]), ("route".into(), true));
+    assert_eq!(with_sid(&[1, 0, 7]), ("route".into(), false));
+    let tunnels = |value: &'static [u8]| with(Attr(0xc0, code::TUNNEL_ENCAPSULATION, value));
+    check(&tunnels(&[0, 8, 0, 4, 6, 2, 0, 0]), "route");
+    check(&tunnels(&[0, 8, 0, 9]), "withdraw");
+    check(&tunnels(&[0, 8, 0, 4, 6, 3, 0, 0]), "withdraw");
     // The path must begin with the peer's AS; one with this AS in it loops.
     let mut attributes = base(false);
     attributes[1] = Attr(0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xeb]);
@@ -214,6 +220,24 @@ fn more_malformed_updates() {
     attributes = base(false);
     attributes[2] = Attr(0x40, code::NEXT_HOP, &[10, 0, 0, 1]);
     check(&attributes, "withdraw");
+    // Routes of a family without its own field are withdrawn too if the flags are wrong (RFC 7606, section 3 c).
+    let withdrawn = |attributes: &[Attr<'_>]| {
+        let mut body = update(attributes);
+        body.truncate(body.len() - 4);
+        let (result, batches) = read(&body, external);
+        result.map(|_| batches.ipv6.changes().to_vec())
+    };
+    let change = Change { prefix: "2001:db8::/32".parse().unwrap(), set: Change::<Ipv6Prefix>::WITHDRAWN };
+    let mut reach = vec![0, 2, 1, 16, 0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9, 0];
+    reach.extend_from_slice(&[32, 0x20, 1, 0xd, 0xb8]);
+    let (origin, path) =
+        (Attr(0x40, code::ORIGIN, &[0]), Attr(0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xea]));
+    let announced = [Attr(0xc0, code::MP_REACH_NLRI, &reach), origin, path];
+    assert_eq!(withdrawn(&announced), Ok(vec![change]));
+    let unreach = [0, 2, 1, 32, 0x20, 1, 0xd, 0xb8];
+    assert_eq!(withdrawn(&[Attr(0xc0, code::MP_UNREACH_NLRI, &unreach)]), Ok(vec![change]));
+    let with_origin = [Attr(0xc0, code::MP_UNREACH_NLRI, &unreach), Attr(0x40, code::ORIGIN, &[0])];
+    assert_eq!(withdrawn(&with_origin).map_err(|n| n.subcode), Err(1), "routes may have been overlooked");
     let unreach = [0, 2, 1];
     let twice = [Attr(0x80, code::MP_UNREACH_NLRI, &unreach), Attr(0x80, code::MP_UNREACH_NLRI, &unreach)];
     check(&twice, "session-reset 3/1");
@@ -247,6 +271,58 @@ fn what_does_not_fit_is_a_withdrawal_and_bad_prefixes_a_reset() {
 }
 
 #[test]
+fn large_communities_are_kept_once() {
+    let community = |n: u8| [0, 0, 0xfd, 0xea, 0, 0, 0, 0, 0, 0, 0, n];
+    let check = |received: &[u8], expected: &[u8]| {
+        let of = |all: &[u8]| all.iter().flat_map(|n| community(*n)).collect::<Vec<u8>>();
+        let (received, expected) = (of(received), of(expected));
+        let mut attributes = base(false);
+        attributes.push(Attr(0xc0, code::LARGE_COMMUNITY, &received));
+        let (result, batches) = read(&update(&attributes), rules(false, true));
+        assert_eq!(result.unwrap().malformed, None, "RFC 8092, section 6: duplicates are no error");
+        let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+        assert_eq!(canonical::find(octets, code::LARGE_COMMUNITY), Some(&expected[..]));
+    };
+    check(&[3], &[3]);
+    check(&[3, 1, 2], &[3, 1, 2]);
+    check(&[3, 1, 3, 2, 1, 1], &[3, 1, 2]);
+    let many: Vec<u8> = (0..100).collect();
+    check(&[&many[..], &many[..]].concat(), &many);
+}
+
+#[test]
+fn a_route_that_was_reflected_back_is_ignored() {
+    let check = |internal: bool, extra: &[Attr<'static>], expected: &str, loops: u64| {
+        let mut attributes = base(internal);
+        attributes.extend(extra.iter().map(|Attr(flags, code, value)| Attr(*flags, *code, value)));
+        let mut batches = Batches::default();
+        let mut reader = Reader::new(rules(internal, true), Spread::new(HashSeed(1), 1));
+        let remarks = reader
+            .update(&update(&attributes), Provenance::NONE, core::slice::from_mut(&mut batches))
+            .unwrap();
+        let got = if batches.ipv4.changes()[0].set == u32::MAX { "withdraw" } else { "route" };
+        assert_eq!((got, reader.counters.loops), (expected, loops));
+        assert!(!internal || remarks.malformed.is_none(), "nobody is to blame");
+        batches
+    };
+    const OWN: &[u8] = &[10, 0, 0, 1];
+    let originator = |id: &'static [u8]| Attr(0x80, code::ORIGINATOR_ID, id);
+    let clusters = |list: &'static [u8]| Attr(0x80, code::CLUSTER_LIST, list);
+    check(true, &[originator(OWN)], "withdraw", 1);
+    check(true, &[originator(&[10, 0, 0, 7]), clusters(&[10, 0, 0, 9, 10, 0, 0, 1])], "withdraw", 1);
+    // Identifiers begin every four octets.
+    check(true, &[clusters(&[0, 0, 10, 0, 0, 1, 0, 0])], "route", 0);
+    let batches =
+        check(true, &[originator(&[10, 0, 0, 7]), clusters(&[10, 0, 0, 9, 10, 0, 0, 8])], "route", 0);
+    let view = batches.ipv4.sets()[0].view;
+    assert_eq!((view.compared_id(RouterId(3)), view.cluster_list_length), (RouterId(0x0a00_0007), 2));
+    // From outside both mean nothing (RFC 7606, sections 7.9 and 7.10).
+    let batches = check(false, &[originator(OWN), clusters(OWN)], "route", 0);
+    let view = batches.ipv4.sets()[0].view;
+    assert_eq!((view.compared_id(RouterId(3)), view.cluster_list_length), (RouterId(3), 0));
+}
+
+#[test]
 fn the_set_is_canonical() {
     let mut attributes = base(true);
     attributes.insert(0, Attr(0xd0, 200, &[1, 2, 3]));
@@ -269,6 +345,8 @@ fn the_set_is_canonical() {
         path_length: 0,
         origin: Origin::Igp,
         reach: Reach::Everybody,
+        originator_id: None,
+        cluster_list_length: 0,
     };
     assert_eq!(set.view, expected);
 }
@@ -298,6 +376,21 @@ fn an_old_neighbour_s_path_and_aggregator_are_made_whole() {
     check(&[0, 7, 10, 0, 0, 9], None, &merged, &[0, 0, 0, 7, 10, 0, 0, 9]);
     // The last aggregator was an old speaker: what the new one before it said no longer holds.
     check(&[0, 7, 10, 0, 0, 9], Some(&as4), &widened, &[0, 0, 0, 7, 10, 0, 0, 9]);
+}
+
+#[test]
+fn an_as4_path_is_merged_without_its_confederations() {
+    let mut attributes = base(false);
+    attributes[1] = Attr(0x40, code::AS_PATH, &[2, 2, 0xfd, 0xea, 0x5b, 0xa0]);
+    let confederation = [3, 1, 0, 0, 0xfc, 0];
+    let as4_path = [&confederation[..], &[2, 1, 0, 1, 0x11, 0x70]].concat();
+    attributes.push(Attr(0xc0, code::AS4_PATH, &as4_path));
+    let (result, batches) = read(&update(&attributes), rules(false, false));
+    let problem = AttributeError { code: code::AS4_PATH, problem: Problem::Confederation };
+    assert_eq!(result.unwrap().malformed, Some((problem, false)));
+    let octets = batches.ipv4.octets(&batches.ipv4.sets()[0]);
+    let merged = [2, 1, 0, 0, 0xfd, 0xea, 2, 1, 0, 1, 0x11, 0x70];
+    assert_eq!(canonical::find(octets, code::AS_PATH).unwrap(), merged);
 }
 
 #[test]

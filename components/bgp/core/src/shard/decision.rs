@@ -36,8 +36,10 @@ pub enum Lost {
     External,
     /// Another's next hop is nearer (e).
     InteriorCost,
-    /// Another's peer has a lower BGP Identifier (f).
+    /// Another path's peer, or originator where the path was reflected, has a lower BGP Identifier (f; RFC 4456, section 9).
     RouterId,
+    /// Another path was reflected fewer times: its CLUSTER_LIST is shorter (RFC 4456, section 9).
+    ClusterList,
     /// Another's peer has a lower address (g).
     PeerAddress,
 }
@@ -56,6 +58,7 @@ impl fmt::Display for Lost {
             Lost::External => "internal",
             Lost::InteriorCost => "farther next hop",
             Lost::RouterId => "higher router identifier",
+            Lost::ClusterList => "longer cluster list",
             Lost::PeerAddress => "higher peer address",
         })
     }
@@ -147,6 +150,7 @@ impl<P: Prefix> Tables<'_, P> {
             }
         }
         let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
+        let view = |c: &Candidate| &self.sets[paths[c.index].set].view;
         keep(&mut field, Lost::Originated, &mut lost, |c| c.peer != PeerIndex::LOCAL);
         keep(&mut field, Lost::LocalPref, &mut lost, |c| Reverse(c.local_pref));
         keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);
@@ -154,7 +158,8 @@ impl<P: Prefix> Tables<'_, P> {
         keep_lowest_med(&mut field, &mut lost);
         keep(&mut field, Lost::External, &mut lost, |c| info(c).internal);
         keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);
-        keep(&mut field, Lost::RouterId, &mut lost, |c| info(c).router_id);
+        keep(&mut field, Lost::RouterId, &mut lost, |c| view(c).compared_id(info(c).router_id));
+        keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);
         keep(&mut field, Lost::PeerAddress, &mut lost, |c| info(c).address);
         field.first().map(|c| c.index)
     }
@@ -209,6 +214,7 @@ mod tests {
     use alloc::format;
     use alloc::vec::Vec;
     use core::net::IpAddr;
+    use core::num::NonZeroU32;
     use proptest::prelude::*;
     use sluice_base::interest::{InterestAnswer, ResolvingRoute};
     use sluice_base::{Distance, Forwarding, Ipv4Prefix, Metric, Provenance, RouterId};
@@ -236,14 +242,17 @@ mod tests {
     fn view() -> impl Strategy<Value = View> {
         let origin = prop_oneof![3 => Just(Origin::Igp), 1 => Just(Origin::Incomplete)];
         let local_pref = prop_oneof![4 => Just(100), 1 => Just(90)];
-        (local_pref, 1..3_u16, origin, 1..3_u32, prop::option::of(0..3_u32)).prop_map(
-            |(local_pref, path_length, origin, neighbor_as, med)| View {
+        let reflected = (prop::option::of(1..8_u32), 0..3_u16);
+        (local_pref, 1..3_u16, origin, 1..3_u32, prop::option::of(0..3_u32), reflected).prop_map(
+            |(local_pref, path_length, origin, neighbor_as, med, (originator, clusters))| View {
                 local_pref,
                 med,
                 neighbor_as: Asn(neighbor_as),
                 path_length,
                 origin,
                 reach: Reach::Everybody,
+                originator_id: originator.and_then(NonZeroU32::new),
+                cluster_list_length: clusters,
             },
         )
     }

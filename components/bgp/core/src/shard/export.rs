@@ -57,10 +57,13 @@ impl GroupKey {
 pub(super) struct Exported {
     /// All but MP_REACH_NLRI.
     pub attributes: Vec<u8>,
-    /// The next hop's octets; zeros where it is the router's own, which differs from peer to peer.
+    /// The next hop's octets; where it is the router's own, which differs from peer to peer, no more than room for it.
     pub next_hop: Vec<u8>,
     /// Whether it is the router's own.
     pub is_own: bool,
+    /// `next_hop` is where an external neighbor said that the route goes. Members that reach that themselves keep it, in the place of
+    /// the router's own (RFC 4271, section 5.1.3); zeros stand for a link-local address that is not known.
+    pub is_third_party: bool,
     /// Where the next hop is in `attributes`: IPv4 only.
     pub next_hop_at: usize,
     /// The path with 4-octet numbers, for neighbours that need AS4_PATH.
@@ -74,14 +77,21 @@ impl Exported {
         let set = &core.sets[path.set];
         let originated = path.peer == PeerIndex::LOCAL;
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
-        self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside);
+        let hop = core.resolver.next_hop(set.hop);
+        // A link-local address says nothing to those on other links.
+        let is_of_a_link = hop.is_some_and(|hop| hop.interface.is_some());
+        self.is_own = !key.internal || originated || (key.next_hop_self && !from_inside) || is_of_a_link;
+        self.is_third_party = !key.internal && !originated && !from_inside;
         self.next_hop.clear();
-        match core.resolver.next_hop(set.hop) {
-            Some(hop) if !self.is_own => put_address(hop, &mut self.next_hop),
-            _ => {
-                let len = usize::from(P::WIDTH / 8) * if key.link_local { 2 } else { 1 };
-                self.next_hop.resize(len, 0);
+        if let Some(hop) = hop.filter(|_| !self.is_own || self.is_third_party) {
+            put_address(hop, &mut self.next_hop);
+            if let Some(link_local) = hop.link_local.filter(|_| self.is_own && key.link_local) {
+                self.next_hop.extend_from_slice(&link_local.octets());
             }
+        }
+        if self.is_own {
+            let len = usize::from(P::WIDTH / 8) * if key.link_local { 2 } else { 1 };
+            self.next_hop.resize(len, 0);
         }
         self.attributes.clear();
         // What the group is told and the set may not have, by code.
@@ -110,6 +120,12 @@ impl Exported {
                 code::LOCAL_PREF => self.put_local_pref(set.view.local_pref, key),
                 code::COMMUNITIES if key.graceful_shutdown => {
                     graceful_shutdown::put_communities(Some(&attribute), &mut self.attributes);
+                }
+                code::EXTENDED_COMMUNITIES if !key.internal => {
+                    put_transitive::<8>(&attribute, &mut self.attributes);
+                }
+                code::IPV6_EXTENDED_COMMUNITIES if !key.internal => {
+                    put_transitive::<20>(&attribute, &mut self.attributes);
                 }
                 code::AGGREGATOR if !key.four_octet_as => {
                     as4_aggregator = put_old_aggregator(&attribute, &mut self.attributes);
@@ -196,6 +212,21 @@ fn put_address(hop: &NextHop, out: &mut Vec<u8>) {
     match hop.address {
         IpAddr::V4(a) => out.extend_from_slice(&a.octets()),
         IpAddr::V6(a) => out.extend_from_slice(&a.octets()),
+    }
+}
+
+/// Bit of an extended community's first octet: the community does not leave the AS (RFC 4360, section 2; RFC 5701, section 2).
+const NON_TRANSITIVE: u8 = 0x40;
+
+/// Appends an attribute of extended communities of `N` octets without the non-transitive communities (RFC 4360, section 6), and
+/// nothing if all are non-transitive.
+fn put_transitive<const N: usize>(attribute: &RawAttribute<'_>, out: &mut Vec<u8>) {
+    let stays = |community: &&[u8]| community[0] & NON_TRANSITIVE == 0;
+    let communities = attribute.value.chunks_exact(N).filter(stays);
+    let count = communities.clone().count();
+    if count > 0 {
+        put_header(out, attribute.flags.0, attribute.code, count * N);
+        communities.for_each(|community| out.extend_from_slice(community));
     }
 }
 

@@ -10,7 +10,7 @@ use super::Core;
 use super::branch::{Branch, Item, Source};
 use super::entry::PeerIndex;
 use super::export::GroupKey;
-use super::pack::{Block, Packer, Sent};
+use super::pack::{Block, NextHopsFor, Packer, Sent};
 use super::rules::{Announced, Truth};
 use crate::wire::Unicast;
 use alloc::boxed::Box;
@@ -222,13 +222,13 @@ impl<P: Unicast> Groups<P> {
         self.groups[index].as_ref().map(|g| (g.key, &g.branch))
     }
 
-    /// Fills `out` with what `peer` is to be told, up to about `limit` octets; `hop` are the octets of the router's own next
-    /// hop towards it.
+    /// Fills `out` with what `peer` is to be told, up to about `limit` octets; `hop` says which next hops
+    /// it is told.
     pub fn fill(
         &mut self,
         core: &Core<P>,
         peer: PeerIndex,
-        hop: &[u8],
+        hop: &NextHopsFor<'_, P>,
         limit: usize,
         out: &mut Vec<u8>,
         sent: &mut Sent,

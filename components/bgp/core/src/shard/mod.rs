@@ -42,7 +42,7 @@ pub use entry::PeerIndex;
 pub use export::GroupKey;
 pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
-pub use pack::Sent;
+pub use pack::{NextHopsFor, Sent};
 pub use resolver::{Interest, Resolution};
 pub use view::{GroupView, PathView, RouteView, ShardView};
 
@@ -525,12 +525,11 @@ impl<P: Unicast> Shard<P> {
         self.groups.has_output(peer, self.core.queue.end())
     }
 
-    /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` are the octets of this router's own next hop
-    /// towards the peer: 4 for IPv4, 16 for IPv6, or 32 where the group's key says link-local.
+    /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` says which next hops it is told.
     pub fn fill(
         &mut self,
         peer: PeerIndex,
-        hop: &[u8],
+        hop: &NextHopsFor<'_, P>,
         limit: usize,
         out: &mut Vec<u8>,
         sent: &mut Sent,

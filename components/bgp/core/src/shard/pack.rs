@@ -2,7 +2,7 @@
 //! section 5.1: one kind of routes a message, MP attributes first).
 //!
 //! A [`Block`] is written once for the group and copied to each member. What differs between members is known by
-//! message: the octets of the router's own next hop, and that nobody is told what it told itself. A member whose own route
+//! message: the octets of the next hop ([`NextHopsFor`]), and that nobody is told what it told itself. A member whose own route
 //! became the best one must, if it was told another before, be told a withdrawal instead: `Kind::Replace` marks
 //! the messages where that is so.
 
@@ -36,6 +36,8 @@ pub(super) struct Message {
     nlri_len: u16,
     /// Where the router's own next hop goes; 0 if it does not.
     hop_at: u16,
+    /// What is there is a next hop that members on its subnet keep.
+    is_third_party: bool,
     pub prefixes: u16,
     pub source: Source,
     pub kind: Kind,
@@ -67,6 +69,44 @@ impl core::ops::AddAssign for Sent {
     }
 }
 
+/// The next hops that a member of a group is told where the group's messages leave that open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct NextHopsFor<'a, P> {
+    /// The octets of the router's own next hop towards the member: 4 for IPv4, 16 for IPv6, or 32 where the group's key says link-local.
+    pub own: &'a [u8],
+    /// The subnet that the router shares with the member, and the member's address there. Next hops of others on that subnet stay as
+    /// they are; `None` if none is to stay.
+    pub shared: Option<(P, P)>,
+}
+
+impl<P: Unicast> NextHopsFor<'_, P> {
+    /// Returns true if the member reaches this next hop itself, and is not the next hop.
+    #[inline]
+    fn keeps(&self, octets: &[u8]) -> bool {
+        self.shared.is_some_and(|(subnet, member)| {
+            let hop = P::from_octets(&octets[..usize::from(P::WIDTH / 8)], P::WIDTH);
+            hop.is_some_and(|hop| subnet.covers(hop) && hop != member)
+        })
+    }
+}
+
+/// Octets of a global and a link-local address, and of one of both.
+const BOTH: usize = 32;
+const ONE: usize = 16;
+
+/// Takes the room for a link-local address out of the message at `at` of `out`, which ends there; the next hop is at `hop`. MP_REACH_NLRI is
+/// the first attribute.
+#[cold]
+fn drop_link_local(out: &mut Vec<u8>, at: usize, hop: usize) {
+    out.drain(hop + ONE..hop + BOTH);
+    out[hop - 1] = ONE as u8;
+    // The lengths of the message, of all attributes, and of MP_REACH_NLRI.
+    for place in [at + 16, at + 21, at + 25] {
+        let len = u16::from_be_bytes([out[place], out[place + 1]]);
+        put_len(out, place, usize::from(len) - ONE);
+    }
+}
+
 impl Block {
     /// Whether it is worth keeping when all have read it: a single route comes after the other.
     pub fn is_small(&self) -> bool {
@@ -77,13 +117,13 @@ impl Block {
         self.messages.get(index)
     }
 
-    /// Appends a message as `member` is to see it, with its own next hop put in.
+    /// Appends a message as `member` is to see it, with the next hop that it is told.
     #[inline(always)]
     pub fn copy<P: Unicast>(
         &self,
         message: &Message,
         member: Source,
-        hop: &[u8],
+        hop: &NextHopsFor<'_, P>,
         out: &mut Vec<u8>,
         sent: &mut Sent,
     ) {
@@ -100,7 +140,13 @@ impl Block {
                 let at = out.len();
                 out.extend_from_slice(octets);
                 if message.hop_at > 0 {
-                    out[at + usize::from(message.hop_at)..][..hop.len()].copy_from_slice(hop);
+                    let hop_at = at + usize::from(message.hop_at);
+                    let field = &mut out[hop_at..][..hop.own.len()];
+                    if !(message.is_third_party && hop.keeps(field)) {
+                        field.copy_from_slice(hop.own);
+                    } else if field.len() == BOTH && field[ONE..] == [0; BOTH - ONE] {
+                        drop_link_local(out, at, hop_at);
+                    }
                 }
                 kind == Kind::Withdraw
             }
@@ -267,6 +313,7 @@ fn withdraw<P: Unicast>(draft: &mut Block, run: &mut Run<'_, P>) {
             nlri_at: nlri_at as u16,
             nlri_len: (len - withdrawal_overhead::<P>()) as u16,
             hop_at: 0,
+            is_third_party: false,
             prefixes: count,
             source: run.source,
             kind: Kind::Withdraw,
@@ -313,6 +360,7 @@ fn announce<P: Unicast>(draft: &mut Block, exported: &Exported, run: &mut Run<'_
             nlri_at: (nlri_at - start) as u16,
             nlri_len: nlri_len as u16,
             hop_at: if exported.is_own { (hop_at - start) as u16 } else { 0 },
+            is_third_party: exported.is_third_party,
             prefixes: count,
             source: run.source,
             kind: run.kind,

@@ -97,6 +97,15 @@ fn address<P: Prefix>(hop: &NextHop) -> Option<P::Addr> {
     P::Addr::try_from(hop.address).ok()
 }
 
+/// Returns true if the RIB is asked about a next hop. It is not about the router itself, nor about a link-local address: the session that
+/// named that is on the interface that it is reached by.
+fn is_asked_about(hop: &NextHop) -> bool {
+    !hop.address.is_unspecified() && hop.interface.is_none()
+}
+
+/// What is known of a next hop about which the RIB is not asked.
+const ON_LINK: Resolution = Resolution::Reachable { metric: Metric(0), connected: true };
+
 impl<P: Prefix> Resolver<P> {
     fn hop(&self, id: u32) -> Option<&Hop> {
         self.hops.get(id as usize)?.as_ref()
@@ -125,6 +134,7 @@ impl<P: Prefix> Resolver<P> {
         }
         let resolution = match address::<P>(&next_hop) {
             None => Resolution::Unreachable,
+            Some(_) if !is_asked_about(&next_hop) => ON_LINK,
             Some(addr) => match self.answer_for(addr) {
                 Some((_, resolution)) => resolution,
                 None => {
@@ -138,7 +148,7 @@ impl<P: Prefix> Resolver<P> {
 
     /// The next hop of the router's own networks: nobody is asked, it is the router.
     pub fn acquire_own(&mut self, next_hop: NextHop) -> u32 {
-        self.store(next_hop, Resolution::Reachable { metric: Metric(0), connected: true })
+        self.store(next_hop, ON_LINK)
     }
 
     fn store(&mut self, next_hop: NextHop, resolution: Resolution) -> u32 {
@@ -203,12 +213,12 @@ impl<P: Prefix> Resolver<P> {
         valid.contains(addr).then_some((*valid, *resolution))
     }
 
-    /// Numbers of the next hops inside `prefix`, without the router's own, which nobody is asked about.
+    /// Returns the numbers of the next hops inside `prefix` about which the RIB is asked.
     fn inside(&self, prefix: P) -> impl Iterator<Item = u32> {
         let first = NextHop::new(prefix.addr().into());
         let in_prefix = move |hop: &NextHop| address::<P>(hop).is_some_and(|a| prefix.contains(a));
         let inside = self.by_address.range(first..).take_while(move |(hop, _)| in_prefix(hop));
-        inside.filter(|(hop, _)| !hop.address.is_unspecified()).map(|(_, id)| *id)
+        inside.filter(|(hop, _)| is_asked_about(hop)).map(|(_, id)| *id)
     }
 
     fn deregister_unless_used(&mut self, valid: P, out: &mut Outbox<Interest<P>>) {
@@ -298,12 +308,11 @@ impl<P: Prefix> Resolver<P> {
 
     /// Whether an answer of the RIB holds for every next hop, and every entry was decided by it.
     pub fn is_settled(&self) -> bool {
-        let is_own = |hop: &NextHop| hop.address.is_unspecified();
         let is_answered = |hop: &NextHop| address::<P>(hop).is_none_or(|a| self.answer_for(a).is_some());
         self.hops
             .iter()
             .flatten()
-            .all(|h| h.redecide.is_none() && (is_own(&h.next_hop) || is_answered(&h.next_hop)))
+            .all(|h| h.redecide.is_none() && (!is_asked_about(&h.next_hop) || is_answered(&h.next_hop)))
     }
 
     /// Whether [`Resolver::slice`] or [`Resolver::bloated`] may have anything.

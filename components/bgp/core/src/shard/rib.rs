@@ -52,7 +52,9 @@ impl RibBranch {
         let med = set.view.med.unwrap_or(0);
         *self.sets.entry((set.hop, med, internal)).or_insert_with(|| {
             let forwarding = match core.resolver.next_hop(set.hop) {
-                Some(hop) => Forwarding::one(NextHop::via(hop.address)),
+                Some(hop) => {
+                    Forwarding::one(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
+                }
                 None => Forwarding::Reject,
             };
             let distance = Some(if internal { Distance::IBGP } else { Distance::EBGP });

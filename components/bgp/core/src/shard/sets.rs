@@ -93,6 +93,6 @@ mod tests {
 
     #[test]
     fn size() {
-        assert_eq!(size_of::<Set>(), 40);
+        assert_eq!(size_of::<Set>(), 48);
     }
 }

@@ -55,7 +55,8 @@ pub struct NeighborConfig {
     pub ttl_security: bool,
     /// Families to offer.
     pub families: Families,
-    /// Tell an internal neighbour this router as the next hop of what was learned outside.
+    /// Tell an internal neighbour this router as the next hop of what was learned outside, and an external one that of routes whose
+    /// next hops are on the subnet that it shares with this router.
     pub next_hop_self: bool,
     /// The AS path must begin with the neighbour's AS; not so for route servers.
     pub enforce_first_as: bool,
@@ -158,11 +159,12 @@ pub(super) enum Reconfigured {
 }
 
 impl NeighborConfig {
-    /// Whether a neighbour by `new` is told something else by a router of `local_as` than one by `self`. An external neighbour is told this
-    /// router as the next hop anyway.
+    /// Returns true if a neighbor by `new` is told something else by a router of `local_as` than one by `self`. An external neighbor that
+    /// is not on a link of this router is told this router as the next hop in any case.
     fn tells_otherwise(&self, new: &NeighborConfig, local_as: Asn) -> bool {
+        let has_choice = new.peer_as == local_as || new.multihop.is_none();
         self.graceful_shutdown != new.graceful_shutdown
-            || (new.peer_as == local_as && self.next_hop_self != new.next_hop_self)
+            || (has_choice && self.next_hop_self != new.next_hop_self)
     }
 
     /// What going from `self` to `new` does to the session of a router of `local_as`.
@@ -227,7 +229,7 @@ mod tests {
         check(|_| {}, "0 0 0 0");
         check(|n| n.description = "x".into(), "0 0 0 0");
         check(|n| n.next_hop_self = true, "0 1 0 0");
-        check_in(Asn(2), |n| n.next_hop_self = true, "0 0 0 0");
+        check_in(Asn(2), |n| n.next_hop_self = true, "0 1 0 0");
         check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");

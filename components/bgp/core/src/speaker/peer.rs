@@ -93,10 +93,13 @@ impl Peer {
         let config = self.session.config();
         let rules = ReceiveRules {
             local_as: config.local_as,
+            router_id: config.router_id,
             peer_as: config.peer_as,
             four_octet_as: negotiated.four_octet_as,
             families: negotiated.families,
             local_address: endpoints.local,
+            interface: endpoints.interface,
+            link_local: endpoints.link_local,
             enforce_first_as: self.config.enforce_first_as,
             relationship: config.relationship,
         };

@@ -15,7 +15,7 @@ pub use view::{NextHops, Tables};
 use crate::batch::Batch;
 use crate::hash::HashSeed;
 use crate::reader::Batches;
-use crate::shard::{Filled, Interest, PeerIndex, PeerInfo, Sent, Shard};
+use crate::shard::{Filled, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent, Shard};
 use crate::wire::Unicast;
 use crate::writer::Outlet;
 use alloc::boxed::Box;
@@ -387,9 +387,9 @@ fn fill_family<P: Sharded>(
     if !outlet.families.has(P::FAMILY) {
         return false;
     }
-    let hop = &outlet.next_hops[P::FAMILY as usize];
+    let hop: NextHopsFor<'_, P> = outlet.next_hops();
     loop {
-        match shard.fill(peer, hop, end, out, sent) {
+        match shard.fill(peer, &hop, end, out, sent) {
             Filled::Full => return true,
             Filled::Dry => return false,
             Filled::EndOfRib => ended[P::FAMILY as usize] = true,

@@ -12,6 +12,8 @@ use sluice_wire::Cursor;
 pub const AS_SET: u8 = 1;
 /// Segment type: ASes in the order in which the route passed them, last first.
 pub const AS_SEQUENCE: u8 = 2;
+/// Segment type: the last of a confederation's two (RFC 5065, section 3), which follow [`AS_SEQUENCE`].
+const AS_CONFED_SET: u8 = 4;
 
 /// Octets of an AS number in a path.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -64,12 +66,19 @@ impl<'a> Segment<'a> {
 pub struct Segments<'a> {
     cursor: Cursor<'a>,
     width: Width,
+    /// The highest segment type that is well-formed.
+    last_kind: u8,
 }
 
 impl<'a> Segments<'a> {
     /// The segments of `path`, which begins at `offset` of the message body.
     pub const fn new(path: &'a [u8], width: Width, offset: usize) -> Self {
-        Segments { cursor: Cursor::at(path, offset), width }
+        Segments { cursor: Cursor::at(path, offset), width, last_kind: AS_SEQUENCE }
+    }
+
+    /// The segments of an AS4_PATH, in which segments of confederations are well-formed but must be left out (RFC 6793, section 6).
+    const fn as4(path: &'a [u8], offset: usize) -> Self {
+        Segments { cursor: Cursor::at(path, offset), width: Width::Four, last_kind: AS_CONFED_SET }
     }
 
     /// The segments of a canonical path.
@@ -93,7 +102,7 @@ impl<'a> Iterator for Segments<'a> {
             Ok(Segment { kind, octets, width })
         });
         match segment {
-            Ok(s) if matches!(s.kind, AS_SET | AS_SEQUENCE) && !s.octets.is_empty() => Some(Ok(s)),
+            Ok(s) if (AS_SET..=self.last_kind).contains(&s.kind) && !s.octets.is_empty() => Some(Ok(s)),
             _ => {
                 self.cursor = Cursor::new(&[]);
                 Some(Err(malformed))
@@ -113,13 +122,31 @@ pub struct Summary {
     pub has_loop: bool,
     /// Whether AS 0 is in it (RFC 7607).
     pub has_zero: bool,
+    /// An AS4_PATH has segments of confederations, which take no part in anything.
+    pub has_confederation: bool,
 }
 
 impl Summary {
     /// Reads `path`, looking for `local`.
     pub fn of(path: &[u8], width: Width, offset: usize, local: Asn) -> Result<Self, WireError> {
+        Summary::of_segments(Segments::new(path, width, offset), local)
+    }
+
+    /// Reads an AS4_PATH, looking for `local`, without its segments of confederations.
+    pub fn of_as4(path: &[u8], offset: usize, local: Asn) -> Result<Self, WireError> {
+        let is_kept = |s: &Result<Segment<'_>, _>| s.as_ref().map_or(true, |s| s.kind <= AS_SEQUENCE);
+        let summary = Summary::of_segments(Segments::as4(path, offset).filter(is_kept), local)?;
+        let has_confederation = Segments::as4(path, offset).any(|segment| !is_kept(&segment));
+        Ok(Summary { has_confederation, ..summary })
+    }
+
+    #[inline(always)]
+    fn of_segments<'a>(
+        segments: impl Iterator<Item = Result<Segment<'a>, WireError>>,
+        local: Asn,
+    ) -> Result<Self, WireError> {
         let mut summary = Summary::default();
-        for (index, segment) in Segments::new(path, width, offset).enumerate() {
+        for (index, segment) in segments.enumerate() {
             let segment = segment?;
             summary.length += segment.path_length();
             for (position, asn) in segment.asns().enumerate() {
@@ -185,11 +212,12 @@ pub fn prepended_growth(path: &[u8]) -> usize {
 }
 
 /// Appends the path that an AS_PATH with 2-octet numbers and an AS4_PATH give together (RFC 6793, section 4.2.3): as much
-/// of the front of the first as makes the second as long as the first. Both must be well-formed.
+/// of the front of the first as makes the second as long as the first. Both must be well-formed. Segments of confederations in the
+/// AS4_PATH are left out.
 pub fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {
-    let length =
-        |path, width| Segments::new(path, width, 0).flatten().map(|s| s.path_length()).sum::<usize>();
-    let (long, short) = (length(path, Width::Two), length(as4_path, Width::Four));
+    let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);
+    let long: usize = Segments::new(path, Width::Two, 0).flatten().map(|s| s.path_length()).sum();
+    let short: usize = as4().map(|s| s.path_length()).sum();
     let Some(mut missing) = long.checked_sub(short) else {
         put_widened(path, Width::Two, out);
         return;
@@ -210,7 +238,10 @@ pub fn put_merged(path: &[u8], as4_path: &[u8], out: &mut Vec<u8>) {
             out.extend_from_slice(&asn.0.to_be_bytes());
         }
     }
-    out.extend_from_slice(as4_path);
+    for segment in as4() {
+        out.extend_from_slice(&[segment.kind, (segment.octets.len() / 4) as u8]);
+        out.extend_from_slice(segment.octets);
+    }
 }
 
 #[cfg(test)]
@@ -245,6 +276,18 @@ mod tests {
         );
         let odd = of(&[(AS_SET, &[7, 0])]);
         assert_eq!((odd.length, odd.neighbor, odd.has_loop, odd.has_zero), (1, None, true, true));
+    }
+
+    #[test]
+    fn an_as4_path_is_read_without_its_confederations() {
+        let of = |segments: &[(u8, &[u32])]| Summary::of_as4(&path(Width::Four, segments), 0, Asn(7));
+        let read = of(&[(3, &[7, 0]), (AS_SEQUENCE, &[1, 2]), (4, &[7])]).unwrap();
+        assert_eq!(
+            (read.length, read.neighbor, read.has_loop, read.has_zero),
+            (2, Some(Asn(1)), false, false)
+        );
+        assert!(read.has_confederation && !of(&[(AS_SEQUENCE, &[1])]).unwrap().has_confederation);
+        assert!(of(&[(AS_SEQUENCE, &[1]), (4, &[])]).is_err() && of(&[(5, &[1])]).is_err());
     }
 
     #[test]
@@ -296,6 +339,13 @@ mod tests {
             &[(AS_SEQUENCE, &[10, 11]), (AS_SEQUENCE, &[70_000, 12])],
         );
         check(&[(AS_SEQUENCE, &[23456])], &[(AS_SEQUENCE, &[70_000])], &[(AS_SEQUENCE, &[70_000])]);
+        // Segments of confederations do not count (RFC 6793, section 6).
+        check(
+            &[(AS_SEQUENCE, &[10, 23456])],
+            &[(3, &[64_512, 64_513]), (AS_SEQUENCE, &[70_000]), (4, &[64_514])],
+            &[(AS_SEQUENCE, &[10]), (AS_SEQUENCE, &[70_000])],
+        );
+        check(&[(AS_SEQUENCE, &[10, 11])], &[(3, &[64_512])], &[(AS_SEQUENCE, &[10, 11])]);
         // More numbers in AS4_PATH than in AS_PATH: the former is ignored.
         check(&[(AS_SEQUENCE, &[10])], &[(AS_SEQUENCE, &[70_000, 12])], &[(AS_SEQUENCE, &[10])]);
         check(

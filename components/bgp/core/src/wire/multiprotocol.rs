@@ -3,6 +3,7 @@
 use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
+use sluice_base::InterfaceIndex;
 use sluice_wire::Cursor;
 
 /// The value of an MP_REACH_NLRI attribute.
@@ -60,28 +61,49 @@ impl<'a> MpUnreach<'a> {
 /// Where a route goes next: what its NEXT_HOP attribute or MP_REACH_NLRI says.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NextHop {
-    /// The address; for IPv6 the global one.
+    /// The address; for IPv6 the global one, or the link-local one where no global one was said.
     pub address: IpAddr,
     /// The same router's link-local address, if it shares a link with the receiver.
     pub link_local: Option<Ipv6Addr>,
+    /// The interface to the link on which `address` is a link-local one; `None` for other addresses.
+    pub interface: Option<InterfaceIndex>,
 }
 
 impl NextHop {
     /// A next hop of one address.
     pub const fn new(address: IpAddr) -> Self {
-        NextHop { address, link_local: None }
+        NextHop { address, link_local: None, interface: None }
+    }
+
+    /// Returns the next hop as said by a peer on the link of `interface`.
+    #[must_use]
+    pub fn on(self, interface: Option<InterfaceIndex>) -> Self {
+        NextHop { interface: interface.filter(|_| self.is_link_local()), ..self }
+    }
+
+    /// Returns true if the address means nothing without an interface.
+    pub fn is_link_local(&self) -> bool {
+        matches!(self.address, IpAddr::V6(a) if a.is_unicast_link_local())
     }
 
     /// Reads the next hop of an MP_REACH_NLRI of `afi`, at `offset` of the message body.
+    ///
+    /// RFC 2545 has no form for a router without a global address. In use are a link-local address alone, `::` and the link-local
+    /// address, and the link-local address twice: in all three it becomes the address.
     pub fn decode(afi: u16, octets: &[u8], offset: usize) -> Result<Self, WireError> {
         let mut c = Cursor::at(octets, offset);
         match (afi, octets.len()) {
             (AFI_IPV4, 4) => Ok(NextHop::new(Ipv4Addr::from(c.array::<4>()?).into())),
             (AFI_IPV6, 16) => Ok(NextHop::new(Ipv6Addr::from(c.array::<16>()?).into())),
             (AFI_IPV6, 32) => {
-                let address = Ipv6Addr::from(c.array::<16>()?).into();
-                let link_local = Ipv6Addr::from(c.array::<16>()?);
-                Ok(NextHop { address, link_local: link_local.is_unicast_link_local().then_some(link_local) })
+                let address = Ipv6Addr::from(c.array::<16>()?);
+                let link_local = Some(Ipv6Addr::from(c.array::<16>()?)).filter(|a| a.is_unicast_link_local());
+                Ok(match link_local {
+                    Some(only) if address.is_unspecified() || address.is_unicast_link_local() => {
+                        NextHop::new(only.into())
+                    }
+                    _ => NextHop { link_local, ..NextHop::new(address.into()) },
+                })
             }
             (_, n) => Err(WireError { offset, expected: Expected::NextHopLength(n as u8) }),
         }
@@ -106,6 +128,8 @@ pub const fn is_known(afi: u16, safi: u8) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
+    use alloc::vec::Vec;
 
     #[test]
     fn reach_and_unreach() {
@@ -132,6 +156,14 @@ mod tests {
         let hop = NextHop::decode(AFI_IPV6, &both, 0).unwrap();
         assert_eq!((hop.address, hop.link_local), (global.into(), Some(local)));
         assert_eq!(NextHop::decode(AFI_IPV6, &both[..16], 0).unwrap().link_local, None);
+        // Without a global address.
+        let unspecified = Ipv6Addr::UNSPECIFIED.octets();
+        for form in [vec![local], vec![Ipv6Addr::UNSPECIFIED, local], vec![local, local]] {
+            let octets: Vec<u8> = form.iter().flat_map(Ipv6Addr::octets).collect();
+            assert_eq!(NextHop::decode(AFI_IPV6, &octets, 0), Ok(NextHop::new(local.into())), "{form:?}");
+        }
+        let nowhere = NextHop::decode(AFI_IPV6, &[unspecified; 2].concat(), 0).unwrap();
+        assert_eq!((nowhere.is_host(), nowhere.link_local), (false, None));
         let wrong = WireError { offset: 3, expected: Expected::NextHopLength(9) };
         assert_eq!(NextHop::decode(AFI_IPV6, &both[..9], 3), Err(wrong));
     }

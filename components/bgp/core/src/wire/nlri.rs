@@ -23,7 +23,9 @@ pub trait Unicast: Prefix {
         1 + usize::from(self.len()).div_ceil(8)
     }
 
-    /// Whether unicast routing may have this prefix: not multicast, nor bound to a link (RFC 4271, section 6.3).
+    /// Returns true if unicast routing may have this prefix. Multicast groups, addresses of a link, of the sender's own host (loopback)
+    /// and of no host (0.0.0.0/8, ::) have no routes (RFC 4271, section 6.3; RFC 1122, section 3.2.1.3; RFC 4291, section 2.5). A
+    /// shorter prefix around them may have one, such as the default route.
     fn is_routable(self) -> bool;
 }
 
@@ -45,7 +47,8 @@ impl Unicast for Ipv4Prefix {
 
     fn is_routable(self) -> bool {
         let V4Addr(addr) = self.addr();
-        !(addr.is_multicast() && self.len() >= 4)
+        let of_a_host = matches!(addr.octets()[0], 0 | 127) && self.len() >= 8;
+        !(of_a_host || addr.is_multicast() && self.len() >= 4)
     }
 }
 
@@ -67,7 +70,8 @@ impl Unicast for Ipv6Prefix {
         let V6Addr(addr) = self.addr();
         let of_a_link = addr.is_unicast_link_local() && self.len() >= 10;
         let of_a_group = addr.is_multicast() && self.len() >= 8;
-        !(of_a_link || of_a_group)
+        let of_a_host = (addr.is_loopback() || addr.is_unspecified()) && self.len() == 128;
+        !(of_a_link || of_a_group || of_a_host)
     }
 }
 
@@ -149,14 +153,33 @@ mod tests {
 
     #[test]
     fn what_is_routable() {
-        for (text, expected) in
-            [("224.0.0.0/4", false), ("224.0.0.0/3", true), ("240.0.0.0/4", true), ("0.0.0.0/0", true)]
-        {
+        for (text, expected) in [
+            ("224.0.0.0/4", false),
+            ("224.0.0.0/3", true),
+            ("240.0.0.0/4", true),
+            ("0.0.0.0/0", true),
+            ("0.0.0.0/1", true),
+            ("0.0.0.0/7", true),
+            ("0.0.0.0/8", false),
+            ("0.1.2.0/24", false),
+            ("1.0.0.0/8", true),
+            ("126.0.0.0/7", true),
+            ("127.0.0.0/8", false),
+            ("127.0.0.1/32", false),
+            ("128.0.0.0/8", true),
+        ] {
             assert_eq!(text.parse::<Ipv4Prefix>().unwrap().is_routable(), expected, "{text}");
         }
-        for (text, expected) in
-            [("ff00::/8", false), ("fe80::/64", false), ("2000::/3", true), ("::/0", true)]
-        {
+        for (text, expected) in [
+            ("ff00::/8", false),
+            ("fe80::/64", false),
+            ("2000::/3", true),
+            ("::/0", true),
+            ("::/127", true),
+            ("::/128", false),
+            ("::1/128", false),
+            ("::2/128", true),
+        ] {
             assert_eq!(text.parse::<Ipv6Prefix>().unwrap().is_routable(), expected, "{text}");
         }
     }

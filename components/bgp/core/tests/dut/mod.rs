@@ -18,9 +18,11 @@ use sluice_bgp::wire::{
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 pub const LOCAL_AS: u32 = 65001;
+/// The BGP Identifier of the router under test.
+pub const OWN_ID: u32 = 1;
 
 /// A family to test with: every test runs with both.
 pub trait Net: Unicast {
@@ -29,6 +31,10 @@ pub trait Net: Unicast {
     fn nth(n: u32) -> Self;
     /// Address `host` of the test's own network.
     fn host_addr(host: u8) -> IpAddr;
+    /// The subnet of the hosts 0 to 15, which the router under test may share with peers.
+    fn subnet() -> IpPrefix {
+        IpPrefix::new(Self::host_addr(0), Self::WIDTH - 4).unwrap()
+    }
     fn families() -> Families;
     fn answer(answer: InterestAnswer<Self>) -> Input;
     fn interest(output: &Output) -> Option<Interest<Self>>;
@@ -94,11 +100,33 @@ pub struct Route {
     pub med: Option<u32>,
     pub local_pref: Option<u32>,
     pub next_hop: IpAddr,
+    /// The link-local address that comes with the next hop of an IPv6 route.
+    pub link_local: Option<Ipv6Addr>,
     pub no_export: bool,
     pub only_to_customer: Option<u32>,
+    /// ORIGINATOR_ID and CLUSTER_LIST of a route that was reflected.
+    pub reflected: Option<(u32, Vec<u32>)>,
+    /// Attributes that have no field here: flags, code and value.
+    pub others: Vec<(u8, u8, Vec<u8>)>,
 }
 
 impl Route {
+    /// A route of origin IGP without optional attributes.
+    pub fn new(path: Vec<u32>, next_hop: IpAddr) -> Self {
+        Route {
+            path,
+            origin: 0,
+            med: None,
+            local_pref: None,
+            next_hop,
+            link_local: None,
+            no_export: false,
+            only_to_customer: None,
+            reflected: None,
+            others: vec![],
+        }
+    }
+
     fn attributes(&self) -> Vec<u8> {
         let mut out = vec![];
         let mut put = |flags, code, value: &[u8]| {
@@ -124,8 +152,16 @@ impl Route {
         if self.no_export {
             put(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 0x01]);
         }
+        if let Some((originator, clusters)) = &self.reflected {
+            put(0x80, code::ORIGINATOR_ID, &originator.to_be_bytes());
+            let list: Vec<u8> = clusters.iter().flat_map(|id| id.to_be_bytes()).collect();
+            put(0x80, code::CLUSTER_LIST, &list);
+        }
         if let Some(asn) = self.only_to_customer {
             put(0xc0, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes());
+        }
+        for (flags, code, value) in &self.others {
+            put(*flags, *code, value);
         }
         out
     }
@@ -146,9 +182,11 @@ pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
         prefixes.iter().for_each(|p| p.put(&mut nlri));
         let mut attributes = vec![];
         if let IpAddr::V6(hop) = route.next_hop {
-            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 21 + nlri.len());
-            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, 16]);
-            attributes.extend_from_slice(&hop.octets());
+            let mut hop = hop.octets().to_vec();
+            hop.extend(route.link_local.iter().flat_map(Ipv6Addr::octets));
+            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 5 + hop.len() + nlri.len());
+            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, hop.len() as u8]);
+            attributes.extend(hop);
             attributes.push(0);
             attributes.append(&mut nlri);
         }
@@ -184,6 +222,10 @@ pub struct ScriptedPeer<P> {
     pub address: IpAddr,
     pub asn: u32,
     pub router_id: u32,
+    /// Whether it is on the router's subnet ([`Net::subnet`]).
+    pub on_subnet: bool,
+    /// Whether it is told the router as the next hop of everything.
+    pub next_hop_self: bool,
     /// What it is to the router, as that is told.
     pub relationship: Option<Relationship>,
     pub connection: Option<ConnectionId>,
@@ -213,8 +255,14 @@ pub struct Dut<P: Net> {
     pub peers: Vec<ScriptedPeer<P>>,
     pub reach: BTreeMap<IpAddr, Reach>,
     pub networks: BTreeSet<P>,
+    /// The router's link-local address on the links to all peers.
+    pub link_local: Option<Ipv6Addr>,
+    /// The interface to these links.
+    pub interface: Option<InterfaceIndex>,
     /// What the RIB was told: next hop, metric, distance.
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
+    /// The interfaces of next hops that the RIB was told with one.
+    pub rib_interfaces: BTreeMap<P, InterfaceIndex>,
     questions: VecDeque<P::Addr>,
     registered: BTreeSet<P>,
     pub rib_ready: bool,
@@ -226,11 +274,13 @@ impl<P: Net> Dut<P> {
     /// A router of so many tables, with peers of these ASes; peer `n` has address and identifier `n + 2`.
     pub fn new(asns: &[u32], tables: u16) -> Self {
         let identity =
-            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(1), seed: 7, tables, source: 1 };
+            Identity { local_as: Asn(LOCAL_AS), router_id: RouterId(OWN_ID), seed: 7, tables, source: 1 };
         let peers = asns.iter().enumerate().map(|(n, asn)| ScriptedPeer {
             address: P::host_addr(n as u8 + 2),
             asn: *asn,
             router_id: n as u32 + 2,
+            on_subnet: false,
+            next_hop_self: false,
             relationship: None,
             connection: None,
             announced: BTreeMap::new(),
@@ -246,7 +296,10 @@ impl<P: Net> Dut<P> {
             peers: peers.collect(),
             reach: BTreeMap::new(),
             networks: BTreeSet::new(),
+            link_local: None,
+            interface: None,
             rib: BTreeMap::new(),
+            rib_interfaces: BTreeMap::new(),
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
@@ -263,6 +316,7 @@ impl<P: Net> Dut<P> {
             passive: true,
             families: P::families(),
             relationship: p.relationship,
+            next_hop_self: p.next_hop_self,
             ..NeighborConfig::new(p.address, Asn(p.asn))
         };
         Config {
@@ -337,7 +391,9 @@ impl<P: Net> Dut<P> {
         self.next_connection += 1;
         self.peers[peer].connection = Some(connection);
         let address = self.peers[peer].address;
-        let endpoints = Endpoints::new(P::host_addr(1));
+        let subnet = self.peers[peer].on_subnet.then(P::subnet);
+        let (link_local, interface) = (self.link_local, self.interface);
+        let endpoints = Endpoints { subnet, link_local, interface, ..Endpoints::new(P::host_addr(1)) };
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);
@@ -457,7 +513,10 @@ impl<P: Net> Dut<P> {
             match update.action {
                 RouteAction::Set(set) => {
                     let set = &batch.sets[set as usize];
-                    let hop = set.forwarding.next_hops()[0].gateway.unwrap();
+                    let BaseHop { gateway, interface, .. } = set.forwarding.next_hops()[0];
+                    let hop = gateway.unwrap();
+                    self.rib_interfaces.remove(&update.prefix);
+                    self.rib_interfaces.extend(interface.map(|interface| (update.prefix, interface)));
                     let distance = set.distance.unwrap().0;
                     self.rib.insert(update.prefix, (hop, set.metric.0, distance));
                 }
@@ -502,15 +561,7 @@ impl<P: Net> Dut<P> {
 fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     peer.updates += 1;
     let update = Update::decode(body).unwrap();
-    let mut route = Route {
-        path: vec![],
-        origin: 255,
-        med: None,
-        local_pref: None,
-        next_hop: IpAddr::from([0; 4]),
-        no_export: false,
-        only_to_customer: None,
-    };
+    let mut route = Route { origin: 255, ..Route::new(vec![], IpAddr::from([0; 4])) };
     let mut announced: Vec<P> = vec![];
     let mut withdrawn: Vec<P> = vec![];
     let nlri = |field, out: &mut Vec<P>| {
@@ -537,7 +588,9 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();
-                route.next_hop = <[u8; 16]>::try_from(reach.next_hop).unwrap().into();
+                let (global, local) = reach.next_hop.split_first_chunk::<16>().unwrap();
+                route.next_hop = IpAddr::from(*global);
+                route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
                 nlri(reach.nlri, &mut announced);
                 continue;
             }
@@ -548,7 +601,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
                 nlri(unreach.withdrawn, &mut withdrawn);
                 continue;
             }
-            other => panic!("attribute {other}"),
+            code => route.others.push((attribute.flags.0, code, attribute.value.to_vec())),
         }
         assert!(attribute.code > last, "attributes in order");
         last = attribute.code;

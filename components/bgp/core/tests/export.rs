@@ -1,0 +1,162 @@
+//! Attributes on their way out: what a neighbor is told of a route, attribute by attribute.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+#[allow(dead_code)] // each test uses a part of it
+mod dut;
+
+use dut::{Dut, LOCAL_AS, Net, Route};
+use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::wire::attribute::code;
+use std::net::{IpAddr, Ipv6Addr};
+
+/// An attribute in octets: flags, code and value.
+type Attribute = (u8, u8, Vec<u8>);
+
+/// A router that was told a route with `others` by an external neighbor, and tells it to an external and an internal one.
+/// Returns the attributes without a field of their own that these two were told.
+fn passed_on<P: Net>(others: &[Attribute]) -> [Vec<Attribute>; 2] {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, LOCAL_AS], 1);
+    dut.set_reach(P::host_addr(2), Some((0, true)));
+    (0..3).for_each(|peer| dut.up(peer));
+    let route = Route { others: others.to_vec(), ..Route::new(vec![65002], P::host_addr(2)) };
+    dut.announce(0, &[P::nth(1)], &route);
+    dut.settle();
+    [1, 2].map(|peer| dut.peers[peer].told[&P::nth(1)].others.clone())
+}
+
+fn non_transitive_communities_end_at_the_border<P: Net>() {
+    // Link bandwidth and validation state do not leave the AS, a route target does.
+    let target = [0, 2, 0xfd, 0xe9, 0, 0, 0, 1];
+    let bandwidth = [0x40, 4, 0xfd, 0xe9, 0, 0, 0, 1];
+    let state = [0x43, 0, 0, 0, 0, 0, 0, 2];
+    let wide = |first: u8| [&[first, 2][..], &[7; 18]].concat();
+    let long = |communities: &[&[u8]]| (0xc0, code::IPV6_EXTENDED_COMMUNITIES, communities.concat());
+    let short = |communities: &[&[u8]]| (0xc0, code::EXTENDED_COMMUNITIES, communities.concat());
+    let mixed = [short(&[&bandwidth, &target, &state]), long(&[&wide(0x40), &wide(0), &wide(0x40)])];
+    let [outside, inside] = passed_on::<P>(&mixed);
+    assert_eq!(outside, [short(&[&target]), long(&[&wide(0)])]);
+    assert_eq!(inside, mixed);
+    // Of an attribute without transitive communities nothing is left.
+    let ending = [short(&[&bandwidth, &state]), long(&[&wide(0x40)])];
+    let [outside, inside] = passed_on::<P>(&ending);
+    assert_eq!((outside, inside), (vec![], ending.to_vec()));
+}
+
+#[test]
+fn non_transitive_communities_end_at_the_border_of_the_as() {
+    non_transitive_communities_end_at_the_border::<Ipv4Prefix>();
+    non_transitive_communities_end_at_the_border::<Ipv6Prefix>();
+}
+
+/// Four external neighbors: two on the router's subnet, one that is told the router as the next hop of everything, one elsewhere.
+/// Returns what each was told for a route of the first with host `hop` as next hop.
+fn told_next_hops<P: Net>(hop: u8) -> Vec<IpAddr> {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004, 65005], 1);
+    (0..3).for_each(|peer| dut.peers[peer].on_subnet = true);
+    dut.peers[2].next_hop_self = true;
+    dut.configure();
+    dut.set_reach(P::host_addr(hop), Some((0, true)));
+    (0..4).for_each(|peer| dut.up(peer));
+    dut.announce(0, &[P::nth(1)], &Route::new(vec![65002], P::host_addr(hop)));
+    dut.settle();
+    (1..4).map(|peer| dut.peers[peer].told[&P::nth(1)].next_hop).collect()
+}
+
+fn a_neighbor_on_the_subnet<P: Net>() {
+    let [own, sender, receiver, third] = [1, 2, 3, 9].map(P::host_addr);
+    assert_eq!(told_next_hops::<P>(2), [sender, own, own]);
+    assert_eq!(told_next_hops::<P>(9), [third, own, own]);
+    // Nobody is told its own address, and nobody an address that it does not reach by itself.
+    assert_eq!((told_next_hops::<P>(3), receiver != own), (vec![own; 3], true));
+    assert_eq!(told_next_hops::<P>(77), [own; 3]);
+}
+
+#[test]
+fn a_neighbor_on_the_subnet_is_told_the_next_hop_there() {
+    a_neighbor_on_the_subnet::<Ipv4Prefix>();
+    a_neighbor_on_the_subnet::<Ipv6Prefix>();
+}
+
+#[test]
+fn next_hop_self_is_told_at_once() {
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
+    let hop = Ipv4Prefix::host_addr(9);
+    dut.set_reach(hop, Some((0, true)));
+    (0..2).for_each(|peer| dut.peers[peer].on_subnet = true);
+    (0..2).for_each(|peer| dut.up(peer));
+    dut.announce(0, &[Net::nth(1)], &Route::new(vec![65002], hop));
+    dut.settle();
+    for (next_hop_self, expected) in [(true, Ipv4Prefix::host_addr(1)), (false, hop)] {
+        dut.peers[1].next_hop_self = next_hop_self;
+        dut.configure();
+        dut.settle();
+        assert_eq!(dut.peers[1].told[&Net::nth(1)].next_hop, expected);
+    }
+}
+
+/// A next hop on the subnet goes on with its link-local address, and alone where that is not known.
+#[test]
+fn link_local_addresses_of_a_next_hop_on_the_subnet() {
+    let link_local = |host: u16| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host);
+    for known in [Some(link_local(9)), None] {
+        let mut dut: Dut<Ipv6Prefix> = Dut::new(&[65002, 65003, 65004], 1);
+        dut.link_local = Some(link_local(1));
+        let hop = Ipv6Prefix::host_addr(9);
+        dut.set_reach(hop, Some((0, true)));
+        (0..2).for_each(|peer| dut.peers[peer].on_subnet = true);
+        (0..3).for_each(|peer| dut.up(peer));
+        let route = Route { link_local: known, ..Route::new(vec![65002], hop) };
+        let many: Vec<Ipv6Prefix> = (0..600).map(Net::nth).collect();
+        for prefixes in many.chunks(200) {
+            dut.announce(0, prefixes, &route);
+        }
+        dut.settle();
+        let own = (Ipv6Prefix::host_addr(1), Some(link_local(1)));
+        for (peer, expected) in [(1, (hop, known)), (2, own)] {
+            let told = dut.peers[peer].told.values();
+            assert!(told.clone().all(|route| (route.next_hop, route.link_local) == expected), "{known:?}");
+            assert_eq!(told.len(), many.len());
+        }
+    }
+}
+
+/// Neighbors without a global address name a link-local one in three ways. All lead to the interface of the session, and nobody on
+/// another link is told the address.
+#[test]
+fn next_hops_that_are_link_local_addresses() {
+    let link_local = |host: u16| Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, host);
+    let (own, hop) = (link_local(1), link_local(9));
+    let forms = [(hop, None), (Ipv6Addr::UNSPECIFIED, Some(hop)), (hop, Some(hop))];
+    for (sender, (global, local)) in [0, 2].into_iter().flat_map(|sender| forms.map(|form| (sender, form))) {
+        let mut dut: Dut<Ipv6Prefix> = Dut::new(&[65002, 65003, LOCAL_AS, LOCAL_AS], 2);
+        (dut.link_local, dut.interface) = (Some(own), InterfaceIndex::new(7));
+        (0..4).for_each(|peer| dut.up(peer));
+        let prefix: Ipv6Prefix = Net::nth(1);
+        let path = if sender == 0 { vec![65002] } else { vec![] };
+        let route = Route { link_local: local, ..Route::new(path, global.into()) };
+        dut.announce(sender, &[prefix], &route);
+        dut.settle();
+        let distance = if sender == 0 { 20 } else { 200 };
+        assert_eq!(dut.rib.get(&prefix), Some(&(hop.into(), 0, distance)), "{route:?}");
+        assert_eq!(dut.rib_interfaces.get(&prefix), Some(&InterfaceIndex::new(7).unwrap()));
+        let expected = Some((Ipv6Prefix::host_addr(1), Some(own)));
+        let told = |peer: usize| dut.peers[peer].told.get(&prefix).map(|r| (r.next_hop, r.link_local));
+        assert_eq!((told(1), told(3)), (expected, expected.filter(|_| sender == 0)), "{route:?}");
+        assert!(dut.speaker.tables().is_resolved());
+        // The router's own address is no next hop, and nothing is left when the route goes.
+        dut.announce(sender, &[prefix], &Route { link_local: None, next_hop: own.into(), ..route });
+        dut.settle();
+        assert_eq!((dut.rib.len(), dut.peers[1].told.len()), (0, 0));
+    }
+}
+
+#[test]
+fn a_link_local_next_hop_of_a_neighbor_on_no_link_is_refused() {
+    let mut dut: Dut<Ipv6Prefix> = Dut::new(&[LOCAL_AS, 65003], 1);
+    (0..2).for_each(|peer| dut.up(peer));
+    let route = Route::new(vec![], Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 9).into());
+    dut.announce(0, &[Net::nth(1)], &route);
+    dut.settle();
+    let view = dut.speaker.neighbor(dut.peers[0].address).unwrap();
+    assert_eq!((view.reader.treated_as_withdraw, dut.rib.len()), (1, 0));
+}
