@@ -207,6 +207,7 @@ impl BgpShell {
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
             Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
+            Output::AllTold => self.rib.look(),
             Output::Event(event) => self.report(&event),
         }
     }
@@ -215,11 +216,7 @@ impl BgpShell {
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
-            PeerEvent::EndOfRib(_) => {
-                debug!(event = event.id(), neighbor = %event.peer, "{event}");
-                self.rib.look();
-            }
-            PeerEvent::Session(_) => debug!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => debug!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Malformed { .. } => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
         }
@@ -433,7 +430,7 @@ impl BgpShell {
 impl Component for BgpShell {
     const CLASS: &'static str = "bgp";
 
-    const STATE: u32 = 2;
+    const STATE: u32 = 3;
 
     type Settings = config::Settings;
 
@@ -454,19 +451,11 @@ impl Component for BgpShell {
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
         self.activate();
-        let looks_later = {
-            let me = Rc::clone(&self);
-            async move {
-                tokio::time::sleep(GRACE).await;
-                me.rib.look();
-            }
-        };
         let tasks = [
             tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again)),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
-            tokio::task::spawn_local(looks_later),
             tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
         ];
         let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();

@@ -63,6 +63,7 @@ fn capability(capability: &Capability) -> String {
         Capability::RouteRefresh => "route-refresh".into(),
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
         Capability::Role(role) => format!("role {role}"),
+        Capability::GracefulRestart { .. } => "graceful-restart".into(),
         Capability::Other { code, .. } => format!("code {code}"),
     }
 }

@@ -12,7 +12,7 @@ use crate::event::{Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
-use crate::session::{self, ConnectionId, State};
+use crate::session::{self, ConnectionId};
 use crate::shard::{Interest, Sent};
 use crate::table::{Order, Spread, Table, Told};
 use crate::wire::notification::cease;
@@ -29,6 +29,10 @@ use sluice_machine::{Machine, Outbox};
 /// How long neighbours have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
 /// the RIB keeps the routes of an earlier life.
 pub const GRACE: Duration = Duration::from_secs(120);
+
+/// For how long control waits, after something that may have ended the wait for neighbors, before it looks whether that has ended: many
+/// neighbors come up together.
+const LOOK_DELAY: Duration = Duration::from_millis(100);
 
 /// What can happen.
 #[derive(Clone, PartialEq, Debug)]
@@ -86,6 +90,8 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_told`] is true from now on.
+    AllTold,
     /// For the log.
     Event(Event),
 }
@@ -99,6 +105,8 @@ pub struct Control {
     spread: Spread,
     pub(super) started: Instant,
     pub(super) all_told: bool,
+    /// When to look next whether all neighbors have announced all their routes; `None` when that was reported.
+    pub(super) look_at: Option<Instant>,
 }
 
 impl Control {
@@ -114,6 +122,7 @@ impl Control {
             spread,
             started: now,
             all_told: false,
+            look_at: Some(now + GRACE),
         }
     }
 
@@ -168,20 +177,37 @@ impl Control {
         }
     }
 
-    /// Whether every neighbour that is wanted has told all its routes since the router started, or the time for that is over. It
-    /// stays so.
+    /// Returns true if every neighbor that is wanted has announced all its routes since the router started, or the time for that is over.
+    /// Stays true.
     pub fn have_all_told(&mut self, now: Instant) -> bool {
-        if !self.all_told {
-            let told = |n: &super::peer::Peer| {
-                let families = n.session.negotiated().map(|n| n.families).unwrap_or_default();
-                let told = (!families.ipv4 || n.end_of_rib[0]) && (!families.ipv6 || n.end_of_rib[1]);
-                !n.config.enabled || (n.session.state() == State::Established && told)
-            };
-            let peers = &self.peers;
-            let all = peers.by_address.values().filter_map(|i| peers.peers[usize::from(i.0)].as_deref());
-            self.all_told = now >= self.started + GRACE || all.into_iter().all(told);
-        }
+        self.all_told = self.all_told || now >= self.all_told_by();
         self.all_told
+    }
+
+    /// When the wait for neighbors ends if nothing more comes of them.
+    fn all_told_by(&self) -> Instant {
+        let latest = self.started + GRACE;
+        let mut by = self.started;
+        for peer in self.peers.configured().filter(|peer| peer.config.enabled) {
+            let Some(told) = peer.announced_all_by() else { return latest };
+            by = by.max(told);
+        }
+        by.min(latest)
+    }
+
+    /// Something came that may end the wait for neighbors.
+    fn look_soon(&mut self, now: Instant) {
+        self.look_at = self.look_at.map(|at| at.min(now + LOOK_DELAY));
+    }
+
+    /// Reports the end of the wait for neighbors, or looks again when it can have come.
+    fn look(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        if self.have_all_told(now) {
+            self.look_at = None;
+            out.push(Output::AllTold);
+        } else {
+            self.look_at = Some(self.all_told_by());
+        }
     }
 
     /// The addresses of the configured neighbours, in order.
@@ -212,8 +238,11 @@ impl Machine for Control {
     type State = SpeakerState;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
-        let peers = &mut self.peers;
         let tables = self.spread.tables();
+        if matches!(input, Input::Configure(_) | Input::Message(..) | Input::Remark(..)) {
+            self.look_soon(now);
+        }
+        let peers = &mut self.peers;
         match input {
             Input::Configure(config) => self.configure(now, config, out),
             Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) => {
@@ -262,11 +291,14 @@ impl Machine for Control {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.peers.next_deadline()
+        [self.peers.next_deadline(), self.look_at].into_iter().flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.peers.on_deadline(now, out);
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look(now, out);
+        }
     }
 
     fn export(&self) -> SpeakerState {

@@ -239,6 +239,8 @@ impl Speaker {
                 }
                 Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
                 Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
+                // The driver asks for [`Speaker::is_converged`].
+                Do::AllTold => {}
                 Do::Event(event) => out.push(Output::Event(event)),
             }
         }

@@ -8,8 +8,14 @@ use crate::session::{ConnectionId, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
 use crate::table::{Life, Spread};
 use crate::writer::{Endpoints, Outlet, Writer};
-use sluice_base::Provenance;
+use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
+
+/// How long a neighbor that is up sends nothing but KEEPALIVEs before it counts as one that has announced all its routes, although it
+/// has sent no End-of-RIB marker. Many speakers send none to a router that does not preserve its forwarding state.
+const QUIET: Duration = Duration::from_secs(3);
+/// The same time for a neighbor that promised End-of-RIB markers: it may defer its first UPDATE until it has heard all its own neighbors.
+const QUIET_IN_SPITE_OF_PROMISE: Duration = Duration::from_secs(30);
 
 /// What carries the routes of a session that is up: for whoever reads and writes its connection.
 #[derive(Debug)]
@@ -28,6 +34,8 @@ pub(super) struct Peer {
     pub life: Option<Life>,
     /// Families that the neighbour has told all its routes of in this session.
     pub end_of_rib: [bool; 2],
+    /// When the last UPDATE of this session came; when the session came up, if none did.
+    pub last_update: Instant,
     /// No longer configured; stays until the tables have forgotten its routes.
     pub retired: bool,
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
@@ -46,6 +54,7 @@ impl Peer {
             session,
             life: None,
             end_of_rib: [false; 2],
+            last_update: Instant::ZERO,
             retired: false,
             connections: SmallVec::new(),
             read: ReaderCounters::default(),
@@ -110,6 +119,16 @@ impl Peer {
             provenance: Provenance::new(source, first),
         };
         Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, outlet))
+    }
+
+    /// When the neighbor counts as one that has announced all its routes, if no UPDATE comes until then: at once after End-of-RIB
+    /// markers of all families, else after a time of silence. `None` while there is no session.
+    pub fn announced_all_by(&self) -> Option<Instant> {
+        let negotiated = self.session.negotiated()?;
+        let families = negotiated.families;
+        let is_ended = (!families.ipv4 || self.end_of_rib[0]) && (!families.ipv6 || self.end_of_rib[1]);
+        let quiet = if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE } else { QUIET };
+        Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
     }
 
     fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<Outlet> {

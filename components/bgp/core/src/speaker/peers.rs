@@ -114,6 +114,7 @@ impl Peers {
         let Some((index, peer)) = self.at(address) else { return };
         if peer.session.established() == Some(connection) {
             peer.read = read;
+            peer.last_update = now;
             self.drive(now, index, session::Input::Received(connection, Received::Update), out);
         }
     }
@@ -144,12 +145,13 @@ impl Peers {
         if let Some(peer) = self.peer_mut(index) {
             peer.session.handle(now, input, &mut session_out);
         }
-        self.session_outputs(index, &mut session_out, out);
+        self.session_outputs(now, index, &mut session_out, out);
         self.session_out = session_out;
     }
 
     pub fn session_outputs(
         &mut self,
+        now: Instant,
         index: PeerIndex,
         session_out: &mut Outbox<session::Output>,
         out: &mut Outbox<Output>,
@@ -170,6 +172,7 @@ impl Peers {
                 }
                 session::Output::Up(connection, negotiated) => {
                     self.life += 1;
+                    peer.last_update = now;
                     let (life, spread, source) = (self.life, self.spread, self.identity.source);
                     let info = peer.info(&negotiated);
                     let Some((link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source)
@@ -274,7 +277,7 @@ impl Peers {
             if let Some(peer) = &mut self.peers[index] {
                 peer.session.on_deadline(now, &mut session_out);
             }
-            self.session_outputs(PeerIndex(index as u16), &mut session_out, out);
+            self.session_outputs(now, PeerIndex(index as u16), &mut session_out, out);
         }
         self.session_out = session_out;
     }
@@ -282,6 +285,11 @@ impl Peers {
     /// The addresses of the configured neighbours, in order.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.by_address.keys().copied()
+    }
+
+    /// The configured neighbors.
+    pub fn configured(&self) -> impl Iterator<Item = &Peer> {
+        self.by_address.values().filter_map(|index| self.peers[usize::from(index.0)].as_deref())
     }
 
     /// A neighbour.

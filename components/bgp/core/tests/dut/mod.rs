@@ -332,6 +332,27 @@ impl<P: Net> Dut<P> {
 
     /// A peer connects and the session comes up.
     pub fn up(&mut self, peer: usize) {
+        self.up_with(peer, &[]);
+    }
+
+    /// Returns true if the router's wait for its peers is over and all is decided.
+    pub fn is_converged(&mut self) -> bool {
+        self.speaker.is_converged(self.now)
+    }
+
+    /// When the next timer fires.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.speaker.next_deadline()
+    }
+
+    /// Fires the timers that are due.
+    pub fn fire(&mut self) {
+        self.speaker.on_deadline(self.now, &mut self.out);
+        self.outputs();
+    }
+
+    /// A peer that offers these capabilities too connects and the session comes up.
+    pub fn up_with(&mut self, peer: usize, more: &[Capability]) {
         self.wait_for(peer, State::Active);
         let connection = ConnectionId { direction: Direction::Incoming, number: self.next_connection };
         self.next_connection += 1;
@@ -341,7 +362,7 @@ impl<P: Net> Dut<P> {
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);
-        let open = Open {
+        let mut open = Open {
             version: 4,
             as_field: asn.to_u16(),
             hold_time: 90,
@@ -352,6 +373,7 @@ impl<P: Net> Dut<P> {
                 Capability::FourOctetAs(asn),
             ],
         };
+        open.capabilities.extend_from_slice(more);
         open.put(&mut octets);
         header::put_keepalive(&mut octets);
         self.say(peer, &octets);

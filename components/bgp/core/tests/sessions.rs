@@ -1,0 +1,114 @@
+//! Rules about sessions of a whole router: scripted neighbors around it, in virtual time.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+#[allow(dead_code)] // each test uses a part of it
+mod dut;
+
+use dut::{Dut, Net, Route};
+use sluice_base::{Duration, Instant, Ipv4Prefix};
+use sluice_bgp::session::State;
+use sluice_bgp::wire::{Capability, header};
+use sluice_bgp::writer::put_end_of_rib;
+
+const MS: Duration = Duration::from_millis(1);
+
+type Router = Dut<Ipv4Prefix>;
+
+fn route(first_as: u32) -> Route {
+    Route {
+        path: vec![first_as],
+        origin: 0,
+        med: None,
+        local_pref: None,
+        next_hop: Ipv4Prefix::host_addr(9),
+        no_export: false,
+        only_to_customer: None,
+    }
+}
+
+/// Fires timers until all neighbors count as having announced everything, and returns how long that took. Neighbors that are up send a
+/// KEEPALIVE each second.
+fn until_converged(router: &mut Router) -> Duration {
+    let begin = router.now;
+    while !router.is_converged() {
+        router.now = router.now + 100 * MS;
+        if router.now.saturating_since(begin).as_millis() % 1000 == 0 {
+            for peer in 0..router.peers.len() {
+                keepalive(router, peer);
+            }
+        }
+        router.fire();
+        router.settle();
+    }
+    router.now.saturating_since(begin)
+}
+
+fn keepalive(router: &mut Router, peer: usize) {
+    if router.peers[peer].connection.is_some() {
+        let mut octets = vec![];
+        header::put_keepalive(&mut octets);
+        router.say(peer, &octets);
+    }
+}
+
+#[test]
+fn a_neighbor_that_is_up_and_quiet_has_announced_everything() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    router.up(0);
+    router.up(1);
+    // The first one still announces when a second has passed.
+    for n in 0..20 {
+        router.now = router.now + 50 * MS;
+        router.announce(0, &[Ipv4Prefix::nth(n)], &route(65002));
+    }
+    assert!(!router.is_converged());
+    let took = until_converged(&mut router);
+    assert!((2900 * MS..4000 * MS).contains(&took), "{took:?}");
+}
+
+#[test]
+fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_does_not() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    let end_of_rib = |router: &mut Router, peer| {
+        let mut octets = vec![];
+        put_end_of_rib(sluice_base::Family::Ipv4, &mut octets);
+        router.say(peer, &octets);
+    };
+    router.up(0);
+    end_of_rib(&mut router, 0);
+    let took = until_converged(&mut router);
+    assert!(took >= Duration::from_secs(100), "the other one may come up yet: {took:?}");
+
+    let mut router = Router::new(&[65002, 65003], 1);
+    for peer in [0, 1] {
+        router.up(peer);
+        end_of_rib(&mut router, peer);
+    }
+    router.settle();
+    assert!(router.is_converged());
+}
+
+#[test]
+fn a_neighbor_that_promises_end_of_rib_is_given_more_time() {
+    let mut router = Router::new(&[65002], 1);
+    let promise = Capability::GracefulRestart { flags: 0, restart_time: 0, families: vec![] };
+    router.up_with(0, &[promise]);
+    let took = until_converged(&mut router);
+    assert!((Duration::from_secs(29)..Duration::from_secs(32)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn the_end_of_the_wait_is_a_deadline_of_its_own() {
+    let mut router = Router::new(&[65002], 1);
+    router.up(0);
+    let mut fired = 0;
+    while !router.is_converged() {
+        let deadline = router.deadline().expect("the wait has an end");
+        assert!(deadline <= Instant::ZERO + Duration::from_secs(4), "{deadline:?}");
+        router.now = router.now.max(deadline);
+        router.fire();
+        fired += 1;
+        assert!(fired < 20, "it does not go round in a circle");
+    }
+    assert_eq!(router.speaker.neighbor(Ipv4Prefix::host_addr(2)).unwrap().state, State::Established);
+}
