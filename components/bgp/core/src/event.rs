@@ -104,6 +104,13 @@ pub enum PeerEvent {
         /// The whole body of the UPDATE.
         update: Vec<u8>,
     },
+    /// It sent so many more UPDATEs that are wrong, which were counted and not reported one by one.
+    MoreMalformed {
+        /// The error, and whether the routes count as withdrawn for it; `None` for errors of several kinds.
+        of: Option<(AttributeError, bool)>,
+        /// How many UPDATEs.
+        count: u64,
+    },
     /// It cannot be had: there are too many.
     TooManyNeighbors,
 }
@@ -116,7 +123,7 @@ impl Event {
             PeerEvent::Down(_) => "bgp.session.down",
             PeerEvent::Session(_) => "bgp.session.state",
             PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
-            PeerEvent::Malformed { .. } => "bgp.update.malformed",
+            PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
         }
     }
@@ -130,12 +137,30 @@ impl fmt::Display for Event {
             PeerEvent::Down(reason) => write!(f, "session is down: {reason}"),
             PeerEvent::Session(event) => event.fmt(f),
             PeerEvent::EndOfRib(family) => write!(f, "End-of-RIB for {family}"),
-            PeerEvent::Malformed { error, withdrawn, update } => {
-                let done = if *withdrawn { "treated as withdrawal" } else { "attribute discarded" };
-                write!(f, "malformed UPDATE, {done}: {error}; message:")?;
-                update.iter().try_for_each(|octet| write!(f, " {octet:02x}"))
+            PeerEvent::Malformed { error, withdrawn, .. } => {
+                write!(f, "malformed UPDATE, {}: {error}", treatment(*withdrawn))
+            }
+            PeerEvent::MoreMalformed { of: Some((error, withdrawn)), count } => {
+                write!(f, "{count} more malformed UPDATEs, {}: {error}", treatment(*withdrawn))
+            }
+            PeerEvent::MoreMalformed { of: None, count } => {
+                write!(f, "{count} more malformed UPDATEs of other kinds")
             }
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
         }
+    }
+}
+
+/// What was done about a malformed UPDATE.
+fn treatment(withdrawn: bool) -> &'static str {
+    if withdrawn { "treated as withdrawal" } else { "attribute discarded" }
+}
+
+/// The octets of a message in hexadecimal, as a line of the log shows them.
+pub struct Hex<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
     }
 }

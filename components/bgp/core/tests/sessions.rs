@@ -6,6 +6,7 @@ mod dut;
 
 use dut::{Dut, Net, Route};
 use sluice_base::{Duration, Instant, Ipv4Prefix};
+use sluice_bgp::event::PeerEvent;
 use sluice_bgp::session::State;
 use sluice_bgp::wire::{Capability, header};
 use sluice_bgp::writer::put_end_of_rib;
@@ -111,4 +112,34 @@ fn the_end_of_the_wait_is_a_deadline_of_its_own() {
         assert!(fired < 20, "it does not go round in a circle");
     }
     assert_eq!(router.speaker.neighbor(Ipv4Prefix::host_addr(2)).unwrap().state, State::Established);
+}
+
+#[test]
+fn a_flood_of_malformed_updates_is_reported_a_few_times() {
+    const FLOOD: u64 = 100_000;
+    let mut router = Router::new(&[65002], 1);
+    router.up(0);
+    let with_local_pref = Route { local_pref: Some(100), ..route(65002) };
+    let mut octets = vec![];
+    for _ in 0..1000 {
+        octets.extend(dut::announcement(&[Ipv4Prefix::nth(1)], &with_local_pref));
+    }
+    for _ in 0..FLOOD / 1000 {
+        router.say(0, &octets);
+    }
+    router.now = router.now + Duration::from_secs(20);
+    keepalive(&mut router, 0);
+    let malformed: Vec<&PeerEvent> =
+        router.events.iter().map(|e| &e.what).filter(|e| is_malformed(e)).collect();
+    let [PeerEvent::Malformed { update, .. }, PeerEvent::MoreMalformed { count, .. }] = malformed[..] else {
+        panic!("{} events", malformed.len());
+    };
+    assert_eq!(*count, FLOOD - 1);
+    assert!(update.len() > 20, "the first one is shown");
+    let view = router.speaker.neighbor(router.peers[0].address).unwrap();
+    assert_eq!(view.reader.attribute_discards, FLOOD);
+}
+
+fn is_malformed(event: &PeerEvent) -> bool {
+    matches!(event, PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. })
 }

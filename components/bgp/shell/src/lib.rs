@@ -32,7 +32,7 @@ use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
 use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
-use sluice_bgp::event::{Event, PeerEvent};
+use sluice_bgp::event::{Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
@@ -216,8 +216,16 @@ impl BgpShell {
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
-            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => debug!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::Malformed { .. } => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => {
+                debug!(event = event.id(), neighbor = %event.peer, "{event}")
+            }
+            PeerEvent::Malformed { update, .. } => {
+                let octets = Hex(update);
+                warn!(event = event.id(), neighbor = %event.peer, %octets, "{event}");
+            }
+            PeerEvent::MoreMalformed { .. } => {
+                warn!(event = event.id(), neighbor = %event.peer, "{event}");
+            }
             PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
         }
     }

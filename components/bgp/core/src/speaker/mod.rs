@@ -176,6 +176,10 @@ impl Speaker {
             self.control(now, input, out);
         }
         self.apply(now, address, connection, out);
+        let counted = self.carriers.get_mut(&(address, connection)).filter(|c| c.intake.counts());
+        for what in counted.map(|c| c.intake.suppressed(now)).unwrap_or_default() {
+            self.control(now, control::Input::Remark(address, what), out);
+        }
         let news = self.carriers.get_mut(&(address, connection)).and_then(|c| c.intake.news());
         if let Some(read) = news {
             self.control(now, control::Input::Heard(address, connection, read), out);

@@ -6,6 +6,7 @@ use sluice_base::{
     Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
     NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
 };
+use sluice_bgp::event::Event;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
 use sluice_bgp::shard::Interest;
@@ -218,6 +219,8 @@ pub struct Dut<P: Net> {
     questions: VecDeque<P::Addr>,
     registered: BTreeSet<P>,
     pub rib_ready: bool,
+    /// What the router reported.
+    pub events: Vec<Event>,
     out: Outbox<Output>,
     next_connection: u32,
 }
@@ -250,6 +253,7 @@ impl<P: Net> Dut<P> {
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
+            events: vec![],
             out: Outbox::new(),
             next_connection: 0,
         };
@@ -311,7 +315,7 @@ impl<P: Net> Dut<P> {
                     self.peers[peer].transmit = true;
                 }
                 Output::RibReady(_) => self.rib_ready = true,
-                Output::Event(_) => {}
+                Output::Event(event) => self.events.push(event),
                 other => panic!("{other:?}"),
             }
         }
