@@ -198,7 +198,7 @@ mod tests {
         assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));
         assert_eq!(impact("graceful-shutdown"), Some(sluice_config::Impact::Refilter));
         assert_eq!(impact("neighbor/next-hop-self"), Some(sluice_config::Impact::Refilter));
-        for bad in ["hold-time 2;", "port 0;", "relationship friend;", "peer-as 0;"] {
+        for bad in ["hold-time 2;", "port 0;", "port 22;", "port 1023;", "relationship friend;", "peer-as 0;"] {
             let text = format!(
                 "protocols {{ bgp {{ local-as 1; router-id 1.1.1.1; neighbor 10.0.0.2 {{ peer-as 2; {bad} }} }} }}"
             );
