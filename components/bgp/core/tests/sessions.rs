@@ -8,6 +8,7 @@ use dut::{Dut, Net, Route};
 use sluice_base::{Duration, Instant, Ipv4Prefix};
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::session::State;
+use sluice_bgp::speaker::control::RefreshRefusal;
 use sluice_bgp::wire::{Capability, header};
 use sluice_bgp::writer::put_end_of_rib;
 
@@ -142,4 +143,17 @@ fn a_flood_of_malformed_updates_is_reported_a_few_times() {
 
 fn is_malformed(event: &PeerEvent) -> bool {
     matches!(event, PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. })
+}
+
+#[test]
+fn a_refresh_is_refused_where_nobody_would_answer_it() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    let refusal = |router: &Router, peer: usize| router.speaker.refresh_refusal(router.peers[peer].address);
+    assert_eq!(refusal(&router, 0), Some(RefreshRefusal::NotEstablished(State::Active)));
+    router.up(0);
+    assert_eq!(refusal(&router, 0), None);
+    router.down(0);
+    assert!(matches!(refusal(&router, 0), Some(RefreshRefusal::NotEstablished(_))));
+    router.up_without_refresh(1);
+    assert_eq!(refusal(&router, 1), Some(RefreshRefusal::NotNegotiated));
 }

@@ -440,6 +440,9 @@ impl pb::Bgp for Served {
         request: pb::RefreshNeighborRequest,
     ) -> Result<pb::RefreshNeighborReply, XrlError> {
         let address = self.known(&request.address)?;
+        if let Some(refusal) = self.with(|control| control.refresh_refusal(address)).flatten() {
+            return Err(XrlError::application(4, format!("neighbor {address} cannot be asked: {refusal}")));
+        }
         self.input(Input::Refresh(address));
         Ok(pb::RefreshNeighborReply {})
     }

@@ -12,7 +12,7 @@ use crate::event::{Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
-use crate::session::{self, ConnectionId};
+use crate::session::{self, ConnectionId, State};
 use crate::shard::{Interest, Sent};
 use crate::table::{Order, Spread, Table, Told};
 use crate::wire::notification::cease;
@@ -21,6 +21,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::IpAddr;
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng};
@@ -94,6 +95,26 @@ pub enum Output {
     AllTold,
     /// For the log.
     Event(Event),
+}
+
+/// Why a neighbor cannot be asked for all its routes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefreshRefusal {
+    /// Its session is in this state and not Established.
+    NotEstablished(State),
+    /// It did not announce the capability.
+    NotNegotiated,
+}
+
+impl fmt::Display for RefreshRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefreshRefusal::NotEstablished(state) => write!(f, "its session is not Established but {state}"),
+            RefreshRefusal::NotNegotiated => {
+                f.write_str("it did not announce that it answers ROUTE-REFRESH; `clear bgp neighbor` has it announce all again")
+            }
+        }
+    }
 }
 
 /// A router's BGP but for its routes.
@@ -224,6 +245,16 @@ impl Control {
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
         Config { neighbors: neighbors.collect(), networks: self.networks.iter().copied().collect() }
+    }
+
+    /// Why a neighbor cannot be asked for its routes (RFC 2918); `None` if it can.
+    pub fn refresh_refusal(&self, address: IpAddr) -> Option<RefreshRefusal> {
+        let session = &self.peers.of(address)?.session;
+        match session.negotiated() {
+            None => Some(RefreshRefusal::NotEstablished(session.state())),
+            Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated),
+            Some(_) => None,
+        }
     }
 
     /// The connection of a neighbour's session, if it is up.

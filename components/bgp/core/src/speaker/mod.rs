@@ -311,6 +311,11 @@ impl Speaker {
         more
     }
 
+    /// Why a neighbor cannot be asked for its routes; `None` if it can.
+    pub fn refresh_refusal(&self, address: IpAddr) -> Option<control::RefreshRefusal> {
+        self.control.refresh_refusal(address)
+    }
+
     /// The tables, to look into.
     pub fn tables(&self) -> Tables<'_> {
         Tables { tables: &self.tables, spread: self.control.spread() }

@@ -357,6 +357,17 @@ impl<P: Net> Dut<P> {
 
     /// A peer that offers these capabilities too connects and the session comes up.
     pub fn up_with(&mut self, peer: usize, more: &[Capability]) {
+        let mut capabilities = vec![Capability::RouteRefresh];
+        capabilities.extend_from_slice(more);
+        self.up_offering(peer, capabilities);
+    }
+
+    /// A peer that does not answer ROUTE-REFRESH connects and the session comes up.
+    pub fn up_without_refresh(&mut self, peer: usize) {
+        self.up_offering(peer, vec![]);
+    }
+
+    fn up_offering(&mut self, peer: usize, more: Vec<Capability>) {
         self.wait_for(peer, State::Active);
         let connection = ConnectionId { direction: Direction::Incoming, number: self.next_connection };
         self.next_connection += 1;
@@ -373,11 +384,10 @@ impl<P: Net> Dut<P> {
             router_id: RouterId(self.peers[peer].router_id),
             capabilities: vec![
                 Capability::unicast(P::AFI),
-                Capability::RouteRefresh,
                 Capability::FourOctetAs(asn),
             ],
         };
-        open.capabilities.extend_from_slice(more);
+        open.capabilities.extend(more);
         open.put(&mut octets);
         header::put_keepalive(&mut octets);
         self.say(peer, &octets);
