@@ -97,7 +97,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
             counts(n, |f| f.prefixes_received),
             counts(n, |f| f.prefixes_sent),
             n.description.clone(),
-            n.last_error.clone(),
+            n.reason.clone(),
         ]);
     }
     out.table(&table, "no neighbors");
@@ -128,7 +128,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
     json!({
         "address": n.address, "peer_as": n.peer_as, "internal": n.internal, "description": n.description,
         "enabled": n.enabled, "state": n.state, "uptime_ms": n.uptime_ms, "router_id": n.router_id,
-        "flaps": n.flaps, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
+        "flaps": n.flaps, "reason": n.reason, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
@@ -162,6 +162,9 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             n.router_id,
             n.hold_time
         ));
+        if !n.reason.is_empty() {
+            out.line(&format!("  not up: {}", n.reason));
+        }
         out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
         for t in &n.timers {
             out.line(&format!("  {} in {}", t.name, output::span(t.expires_in_ms)));

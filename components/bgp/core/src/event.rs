@@ -3,12 +3,13 @@
 use crate::attributes::AttributeError;
 use crate::session::State;
 use crate::wire::Notification;
-use crate::wire::notification::code;
+use crate::wire::notification::{cease, code};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::Family;
+use sluice_base::{Asn, Family};
 
 /// Why a connection or a session ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -22,7 +23,39 @@ pub enum DownReason {
     /// The connection was closed without a word.
     ConnectionLost,
     /// No connection could be made.
-    ConnectionFailed,
+    ConnectionFailed(ConnectError),
+    /// The neighbor's OPEN was refused because the neighbor is of another AS than configured.
+    WrongPeerAs {
+        /// The AS in its OPEN.
+        says: Asn,
+        /// The AS in this router's configuration.
+        configured: Asn,
+    },
+}
+
+/// Why a connection could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ConnectError {
+    /// The neighbor's system refused it: nobody listens there.
+    Refused,
+    /// There is no route to the neighbor, or it is not on its link.
+    Unreachable,
+    /// Nothing came back in time.
+    NoAnswer,
+    /// Anything else, as the system says it; empty if it does not.
+    Other(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Refused => f.write_str("connection refused"),
+            ConnectError::Unreachable => f.write_str("no route to the neighbor, or it is not there"),
+            ConnectError::NoAnswer => f.write_str("no answer to the attempt to connect"),
+            ConnectError::Other(text) if text.is_empty() => f.write_str("connection failed"),
+            ConnectError::Other(text) => write!(f, "connection failed: {text}"),
+        }
+    }
 }
 
 impl DownReason {
@@ -32,8 +65,19 @@ impl DownReason {
         match self {
             DownReason::Sent(n) | DownReason::Received(n) => n.code != code::CEASE,
             DownReason::Stopped | DownReason::ConnectionLost => false,
-            DownReason::ConnectionFailed => true,
+            DownReason::ConnectionFailed(_) | DownReason::WrongPeerAs { .. } => true,
         }
+    }
+
+    /// Returns true if one of two connections was given up for the other (RFC 4271, section 6.8): that says nothing about the session.
+    pub(crate) fn is_collision(&self) -> bool {
+        matches!(self, DownReason::Sent(n) | DownReason::Received(n) if n.code == code::CEASE && n.subcode == cease::COLLISION)
+    }
+
+    /// Returns true if the reason names what must be put right before a session can come up. The end of another connection without
+    /// a reason, which often follows, does not replace it.
+    pub(crate) fn is_telling(&self) -> bool {
+        matches!(self, DownReason::Sent(_) | DownReason::Received(_) | DownReason::WrongPeerAs { .. })
     }
 }
 
@@ -44,7 +88,10 @@ impl fmt::Display for DownReason {
             DownReason::Sent(n) => write!(f, "sent NOTIFICATION: {n}"),
             DownReason::Received(n) => write!(f, "received NOTIFICATION: {n}"),
             DownReason::ConnectionLost => f.write_str("connection lost"),
-            DownReason::ConnectionFailed => f.write_str("connection failed"),
+            DownReason::ConnectionFailed(error) => error.fmt(f),
+            DownReason::WrongPeerAs { says, configured } => {
+                write!(f, "neighbor says AS {says}, configured {configured}")
+            }
         }
     }
 }

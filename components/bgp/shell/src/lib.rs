@@ -32,7 +32,7 @@ use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
 use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
-use sluice_bgp::event::{Event, Hex, PeerEvent};
+use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
@@ -49,6 +49,7 @@ use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
 use sockets::Sockets;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -176,6 +177,20 @@ impl BgpShell {
         self.input(Input::Closed(neighbor, id));
     }
 
+    /// A connection could not be made.
+    fn not_connected(&self, neighbor: IpAddr, id: ConnectionId, error: &io::Error) {
+        if let Some(connection) = self.connections.borrow_mut().remove(&(neighbor, id)) {
+            connection.close();
+        }
+        let why = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::Unreachable,
+            io::ErrorKind::TimedOut => ConnectError::NoAnswer,
+            _ => ConnectError::Other(error.to_string()),
+        };
+        self.input(Input::Failed(neighbor, id, why));
+    }
+
     fn carry_out(self: &Rc<Self>, output: Output) {
         match output {
             Output::Connect(address, id) => self.connect(address, id),
@@ -298,7 +313,7 @@ impl BgpShell {
                 Ok(stream) => me.opened(address, id, stream),
                 Err(error) => {
                     debug!(%address, %error, "no connection");
-                    me.lost(address, id);
+                    me.not_connected(address, id, &error);
                 }
             }
         });

@@ -79,6 +79,7 @@ fn timer(timer: Timer) -> &'static str {
 }
 
 fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
+    let reason = view.reason();
     let negotiated = view.negotiated.map(|n| n.families).unwrap_or_default();
     let (last_error, last_error_ms) = match &view.last_down {
         Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
@@ -123,6 +124,7 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
         attribute_discards: view.reader.attribute_discards,
         loops: view.reader.loops,
         leaks: view.reader.leaks,
+        reason,
     }
 }
 

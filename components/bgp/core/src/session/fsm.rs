@@ -3,7 +3,7 @@
 use super::config::jittered;
 use super::negotiation::{Negotiated, own_open};
 use super::{ConnectionId, Direction, MessageCounters, Output, SessionConfig, states};
-use crate::event::{DownReason, SessionEvent};
+use crate::event::{ConnectError, DownReason, SessionEvent};
 use crate::wire::notification::code;
 use crate::wire::{Notification, Open, header};
 use alloc::vec::Vec;
@@ -74,7 +74,7 @@ pub(super) enum Event {
     /// Events 16 and 17.
     Connected,
     /// Event 18.
-    ConnectionFails,
+    ConnectionFails(ConnectError),
     /// Events 19 and 20.
     Open(Open, Negotiated),
     /// Events 21, 22 and 28.

@@ -18,7 +18,7 @@ pub use fsm::{State, Timer};
 pub use handover::SessionState;
 pub use negotiation::Negotiated;
 
-use crate::event::{DownReason, SessionEvent};
+use crate::event::{ConnectError, DownReason, SessionEvent};
 use crate::wire::notification::{cease, code};
 use crate::wire::{Notification, Open};
 use alloc::string::String;
@@ -53,6 +53,8 @@ pub enum Input {
     Accepted(ConnectionId),
     /// A connection could not be made, or is gone (event 18).
     Closed(ConnectionId),
+    /// A connection that [`Output::Connect`] asked for could not be made, and why (event 18).
+    Failed(ConnectionId, ConnectError),
     /// A message arrived.
     Received(ConnectionId, Received),
     /// UPDATEs were sent, which is as good as a KEEPALIVE.
@@ -217,7 +219,7 @@ impl Session {
             }
         }
         if let Some(reason) = cx.down.take() {
-            self.last_down = Some((now, reason));
+            self.note_down(now, before, reason);
         }
         if self.second.as_ref().is_some_and(|f| f.connection.is_none()) {
             self.second = None;
@@ -304,6 +306,28 @@ impl Session {
         }
     }
 
+    fn closed(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        error: ConnectError,
+        out: &mut Outbox<Output>,
+    ) {
+        if let Some(which) = self.which(connection) {
+            self.step(now, which, Event::ConnectionFails(error), out);
+        }
+    }
+
+    /// Keeps why a connection ended, unless what is known already says more.
+    fn note_down(&mut self, now: Instant, before: State, reason: DownReason) {
+        let known = self.last_down.as_ref().map(|(_, known)| known);
+        let says_nothing = reason == DownReason::ConnectionLost && before != State::Established;
+        if reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling)) {
+            return;
+        }
+        self.last_down = Some((now, reason));
+    }
+
     /// Connection collision (RFC 4271, section 6.8; RFC 6286, section 2.3): whose connection must go, now that an
     /// acceptable OPEN arrived on `which`.
     fn collision_loser(&self, which: Which, open: &Open) -> Option<Which> {
@@ -330,7 +354,14 @@ impl Session {
 
     fn opened(&mut self, now: Instant, which: Which, open: Open, out: &mut Outbox<Output>) {
         let event = match negotiation::negotiate(&self.config, &open) {
-            Err(notification) => Event::Error(notification),
+            Err(notification) => {
+                let (says, configured) = (open.asn(), self.config.peer_as);
+                self.step(now, which, Event::Error(notification), out);
+                if says != configured {
+                    self.last_down = Some((now, DownReason::WrongPeerAs { says, configured }));
+                }
+                return;
+            }
             Ok(negotiated) => match self.collision_loser(which, &open) {
                 Some(loser) if loser == which => Event::CollisionDump,
                 loser => {
@@ -429,10 +460,9 @@ impl Machine for Session {
             },
             Input::Accepted(connection) => self.accepted(now, connection, out),
             Input::Closed(connection) => {
-                if let Some(which) = self.which(connection) {
-                    self.step(now, which, Event::ConnectionFails, out);
-                }
+                self.closed(now, connection, ConnectError::Other(String::new()), out);
             }
+            Input::Failed(connection, error) => self.closed(now, connection, error, out),
             Input::Received(connection, received) => self.received(now, connection, received, out),
             Input::UpdateSent => self.primary.restart_keepalive(now, &mut self.rng),
         }

@@ -443,3 +443,58 @@ fn unknown_fsm_error_subcodes_have_names() {
     let n = Notification::new(code::FSM, fsm_error::ESTABLISHED);
     assert_eq!(n.to_string(), "finite state machine error: unexpected message in Established (5/3)");
 }
+
+/// Why a session is not up, by what happened.
+#[test]
+fn the_reason_says_what_is_wrong() {
+    let reason = |rig: &Rig| rig.session.last_down().map(|(_, reason)| reason.to_string()).unwrap_or_default();
+    let check = |state: State, act: &dyn Fn(&mut Rig), expected: &str| {
+        let mut rig = Rig::in_state(state);
+        act(&mut rig);
+        assert_ne!(rig.session.state(), State::Established, "{expected}");
+        assert_eq!(reason(&rig), expected);
+    };
+    let failed = |error: ConnectError| move |rig: &mut Rig| drop(rig.input(Input::Failed(OUT0, error.clone())));
+    check(State::Connect, &failed(ConnectError::Refused), "connection refused");
+    check(State::Connect, &failed(ConnectError::Unreachable), "no route to the neighbor, or it is not there");
+    check(
+        State::Connect,
+        &|rig| drop(rig.expire(Timer::ConnectRetry)),
+        "no answer to the attempt to connect",
+    );
+    let other_as = SessionConfig::new(Asn(65009), RouterId(20), Asn(65001));
+    check(
+        State::OpenSent,
+        &|rig| drop(rig.received(OUT0, Received::Open(negotiation::own_open(&other_as)))),
+        "neighbor says AS 65009, configured 65002",
+    );
+    let notification = Notification::cease(cease::SHUTDOWN, "moving");
+    check(
+        State::Established,
+        &|rig| drop(rig.received(OUT0, Received::Notification(notification.clone()))),
+        "received NOTIFICATION: cease: administrative shutdown (6/2), \"moving\"",
+    );
+    let mut rig = Rig::in_state(State::Established);
+    while rig.session.state() == State::Established {
+        rig.now = rig.session.next_deadline().expect("a timer");
+        rig.session.on_deadline(rig.now, &mut rig.out);
+    }
+    assert_eq!(reason(&rig), "sent NOTIFICATION: hold timer expired (4/0)");
+}
+
+#[test]
+fn a_connection_lost_without_a_reason_hides_none() {
+    let mut rig = Rig::in_state(State::OpenSent);
+    rig.input(Input::Accepted(IN0));
+    let other_as = SessionConfig::new(Asn(65009), RouterId(20), Asn(65001));
+    rig.received(OUT0, Received::Open(negotiation::own_open(&other_as)));
+    rig.input(Input::Closed(IN0));
+    let known = rig.session.last_down().map(|(_, reason)| reason.clone());
+    assert!(matches!(known, Some(DownReason::WrongPeerAs { .. })), "{known:?}");
+    // Who loses a collision has nothing wrong with it.
+    let mut rig = Rig::in_state(State::OpenSent);
+    rig.input(Input::Accepted(IN0));
+    rig.received(IN0, Received::Open(peer_open(20)));
+    rig.received(OUT0, Received::Open(peer_open(20)));
+    assert_eq!(rig.session.last_down(), None);
+}

@@ -8,7 +8,7 @@ use super::handover::SpeakerState;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
-use crate::event::{Event, PeerEvent};
+use crate::event::{ConnectError, Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
@@ -46,6 +46,8 @@ pub enum Input {
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
     Closed(IpAddr, ConnectionId),
+    /// A connection that was asked for could not be made, and why.
+    Failed(IpAddr, ConnectionId, ConnectError),
     /// A connection's intake took a message for the session.
     Message(IpAddr, ConnectionId, Message),
     /// UPDATEs came; this was read in the session so far.
@@ -276,7 +278,7 @@ impl Machine for Control {
         let peers = &mut self.peers;
         match input {
             Input::Configure(config) => self.configure(now, config, out),
-            Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) => {
+            Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) | Input::Failed(..) => {
                 peers.connection_input(now, input, out);
             }
             Input::Message(address, connection, message) => {

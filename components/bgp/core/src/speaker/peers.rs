@@ -254,14 +254,27 @@ impl Peers {
                 self.drive(now, index, input, out);
             }
             Input::Closed(address, connection) => {
-                if let Some(&index) = self.by_address.get(&address) {
-                    self.drive(now, index, session::Input::Closed(connection), out);
-                    if let Some(peer) = self.peer_mut(index) {
-                        peer.forget(connection);
-                    }
-                }
+                self.closed(now, address, connection, session::Input::Closed(connection), out);
+            }
+            Input::Failed(address, connection, error) => {
+                self.closed(now, address, connection, session::Input::Failed(connection, error), out);
             }
             _ => {}
+        }
+    }
+
+    fn closed(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        connection: ConnectionId,
+        input: session::Input,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(&index) = self.by_address.get(&address) else { return };
+        self.drive(now, index, input, out);
+        if let Some(peer) = self.peer_mut(index) {
+            peer.forget(connection);
         }
     }
 

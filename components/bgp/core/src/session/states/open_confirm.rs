@@ -17,7 +17,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
         Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),
         Event::Expired(Timer::Keepalive) => fsm.send_keepalive(cx),
-        Event::ConnectionFails => {
+        Event::ConnectionFails(_) => {
             fsm.connection = None;
             fsm.fail(DownReason::ConnectionLost, cx);
         }
