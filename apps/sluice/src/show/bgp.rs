@@ -120,6 +120,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
             json!({
                 "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
                 "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
+                "problem": f.problem,
             })
         })
         .collect();
@@ -177,6 +178,9 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
                 f.prefixes_received,
                 f.prefixes_sent
             ));
+            if !f.problem.is_empty() {
+                out.line(&format!("    none are announced: {}", f.problem));
+            }
         }
         for (what, m) in [("received", &n.received), ("sent", &n.sent)] {
             let m = m.unwrap_or_default();

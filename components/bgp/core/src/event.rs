@@ -142,6 +142,8 @@ pub enum PeerEvent {
     Session(SessionEvent),
     /// It has told all its routes of a family (RFC 4724).
     EndOfRib(Family),
+    /// It is told no routes of a family that both sides want: this router has no next hop of its own for them on the session's interface.
+    NoNextHop(Family),
     /// It sent an UPDATE that is wrong, but not so wrong that the session ends (RFC 7606, section 6).
     Malformed {
         /// The worst error.
@@ -170,6 +172,7 @@ impl Event {
             PeerEvent::Down(_) => "bgp.session.down",
             PeerEvent::Session(_) => "bgp.session.state",
             PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
+            PeerEvent::NoNextHop(_) => "bgp.session.no-next-hop",
             PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
         }
@@ -184,6 +187,7 @@ impl fmt::Display for Event {
             PeerEvent::Down(reason) => write!(f, "session is down: {reason}"),
             PeerEvent::Session(event) => event.fmt(f),
             PeerEvent::EndOfRib(family) => write!(f, "End-of-RIB for {family}"),
+            PeerEvent::NoNextHop(family) => write!(f, "no {family} routes are announced: {}", no_next_hop(*family)),
             PeerEvent::Malformed { error, withdrawn, .. } => {
                 write!(f, "malformed UPDATE, {}: {error}", treatment(*withdrawn))
             }
@@ -209,5 +213,13 @@ pub struct Hex<'a>(pub &'a [u8]);
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Why a neighbor is told no routes of a family.
+pub fn no_next_hop(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "this router has no IPv4 address on the session's interface to be the next hop",
+        Family::Ipv6 => "this router has no IPv6 address on the session's interface to be the next hop",
     }
 }

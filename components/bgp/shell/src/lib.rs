@@ -241,6 +241,7 @@ impl BgpShell {
             PeerEvent::MoreMalformed { .. } => {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}");
             }
+            PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
         }
     }

@@ -5,6 +5,7 @@ use crate::table::Letter;
 use crate::{BgpShell, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
+use sluice_bgp::event::no_next_hop;
 use sluice_bgp::session::{MessageCounters, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
 use sluice_bgp::speaker::control::{Control, Input};
@@ -91,6 +92,7 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
         prefixes_received: view.prefixes.received[family as usize].into(),
         prefixes_sent: view.prefixes.sent[family as usize].into(),
         end_of_rib: view.end_of_rib[family as usize],
+        problem: if view.untold.has(family) { no_next_hop(family).into() } else { String::new() },
     });
     let configured = view.config.families;
     pb::Neighbor {

@@ -63,6 +63,12 @@ impl Families {
         Families { ipv4: self.ipv4 && other.ipv4, ipv6: self.ipv6 && other.ipv6 }
     }
 
+    /// The families of this set that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Families) -> Families {
+        Families { ipv4: self.ipv4 && !other.ipv4, ipv6: self.ipv6 && !other.ipv6 }
+    }
+
     /// Whether there is none.
     pub const fn is_empty(self) -> bool {
         !self.ipv4 && !self.ipv6

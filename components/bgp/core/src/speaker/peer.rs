@@ -4,7 +4,7 @@ use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
-use crate::session::{ConnectionId, Negotiated, Session};
+use crate::session::{ConnectionId, Families, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
 use crate::table::{Life, Spread};
 use crate::writer::{Endpoints, Outlet, Writer};
@@ -140,6 +140,12 @@ impl Peer {
     /// How the neighbour is told routes as it is configured now, if its session is up.
     pub fn current_outlet(&self) -> Option<Outlet> {
         self.outlet(self.session.established()?, self.session.negotiated()?)
+    }
+
+    /// Families that both sides want and of which the neighbor is told nothing, as this router has no next hop of its own for them.
+    pub fn untold(&self) -> Families {
+        let agreed = self.session.negotiated().map(|n| n.families).unwrap_or_default();
+        self.current_outlet().map_or(Families::default(), |outlet| agreed.without(outlet.families))
     }
 
     pub fn down(&mut self) -> Option<Life> {

@@ -10,6 +10,7 @@ use crate::session::{self, ConnectionId, Received};
 use crate::shard::{PeerIndex, Sent};
 use crate::table::{Life, Order, Spread};
 use crate::wire::{AFI_IPV4, AFI_IPV6, RouteRefresh, SAFI_UNICAST};
+use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -175,14 +176,25 @@ impl Peers {
                     peer.last_update = now;
                     let (life, spread, source) = (self.life, self.spread, self.identity.source);
                     let info = peer.info(&negotiated);
-                    let Some((link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source)
+                    let Some((mut link, outlet)) =
+                        peer.up(index, life, connection, &negotiated, spread, source)
                     else {
                         continue;
                     };
+                    let untold = negotiated.families.without(outlet.families);
+                    let untold = || Family::ALL.into_iter().filter(move |family| untold.has(*family));
+                    link.writer.sent.updates += untold().count() as u64;
                     out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
                     out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                     out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));
+                    // RFC 4724, section 2: the marker is due also where there is nothing to announce.
+                    for family in untold() {
+                        let mut octets = Vec::new();
+                        put_end_of_rib(family, &mut octets);
+                        out.push(Output::Send(address, connection, octets));
+                        out.push(event(address, PeerEvent::NoNextHop(family)));
+                    }
                 }
                 session::Output::Down(reason) => {
                     if let Some(life) = peer.down() {

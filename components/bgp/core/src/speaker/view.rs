@@ -4,7 +4,7 @@ use super::config::NeighborConfig;
 use super::{Control, Speaker};
 use crate::event::{ConnectError, DownReason};
 use crate::reader::ReaderCounters;
-use crate::session::{MessageCounters, Negotiated, State, Timer};
+use crate::session::{Families, MessageCounters, Negotiated, State, Timer};
 use crate::shard::{PeerIndex, Sent, ShardView};
 use crate::table::{Sharded, Table};
 use crate::wire::Open;
@@ -66,6 +66,8 @@ pub struct NeighborView {
     pub prefixes: PrefixCounts,
     /// Families that it has told all its routes of.
     pub end_of_rib: [bool; 2],
+    /// Families that were agreed on and of which it is told nothing: this router has no next hop of its own for them.
+    pub untold: Families,
 }
 
 /// A neighbour's prefixes, by family: what tables know of it.
@@ -169,6 +171,7 @@ impl Control {
             writer,
             prefixes,
             end_of_rib: peer.end_of_rib,
+            untold: peer.untold(),
         })
     }
 }

@@ -193,6 +193,8 @@ pub struct ScriptedPeer<P> {
     /// What it was told and not taken back.
     pub told: BTreeMap<P, Route>,
     pub end_of_rib: bool,
+    /// Families whose End-of-RIB marker it was sent.
+    pub ended: [bool; 2],
     /// Other messages that it was sent, by type.
     pub messages: Vec<MessageType>,
     pub updates: usize,
@@ -219,6 +221,8 @@ pub struct Dut<P: Net> {
     questions: VecDeque<P::Addr>,
     registered: BTreeSet<P>,
     pub rib_ready: bool,
+    /// Families that peers are configured with.
+    pub families: Families,
     /// What the router reported.
     pub events: Vec<Event>,
     out: Outbox<Output>,
@@ -239,6 +243,7 @@ impl<P: Net> Dut<P> {
             announced: BTreeMap::new(),
             told: BTreeMap::new(),
             end_of_rib: false,
+            ended: [false; 2],
             messages: vec![],
             updates: 0,
             transmit: false,
@@ -253,6 +258,7 @@ impl<P: Net> Dut<P> {
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
+            families: P::families(),
             events: vec![],
             out: Outbox::new(),
             next_connection: 0,
@@ -265,7 +271,7 @@ impl<P: Net> Dut<P> {
     pub fn config(&self) -> Config {
         let neighbor = |p: &ScriptedPeer<P>| NeighborConfig {
             passive: true,
-            families: P::families(),
+            families: self.families,
             relationship: p.relationship,
             ..NeighborConfig::new(p.address, Asn(p.asn))
         };
@@ -556,6 +562,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     nlri(update.nlri, &mut announced);
     let mut last = 0;
     let mut is_marker = update.is_empty();
+    peer.ended[0] |= is_marker;
     for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
         let attribute = attribute.expect("good attributes");
         let number = |v: &[u8]| u32::from_be_bytes(v.try_into().unwrap());
@@ -581,6 +588,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let unreach = MpUnreach::decode(attribute.value, 0).unwrap();
                 is_marker = unreach.withdrawn.is_empty();
+                peer.ended[1] |= is_marker && unreach.afi == AFI_IPV6;
                 nlri(unreach.withdrawn, &mut withdrawn);
                 continue;
             }
