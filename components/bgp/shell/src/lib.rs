@@ -506,6 +506,16 @@ impl Component for BgpShell {
         self.take_over_from(&settings, from).await
     }
 
+    fn degraded(&self) -> String {
+        let problem = |ipv4: bool| {
+            let family = if ipv4 { "IPv4" } else { "IPv6" };
+            let reason = self.listening.problem(ipv4)?;
+            Some(format!("neighbors cannot connect over {family}: {reason}"))
+        };
+        let problems: Vec<String> = [true, false].into_iter().filter_map(problem).collect();
+        problems.join("; ")
+    }
+
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {
         let settings = config::settings(planned.whole())?;
         let mut effects = Vec::new();

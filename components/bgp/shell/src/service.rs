@@ -6,7 +6,7 @@ use crate::{BgpShell, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::event::no_next_hop;
-use sluice_bgp::session::{MessageCounters, Timer};
+use sluice_bgp::session::{MessageCounters, State, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
@@ -79,8 +79,14 @@ fn timer(timer: Timer) -> &'static str {
     }
 }
 
-fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
-    let reason = view.reason();
+/// A neighbor; `closed` is why it cannot connect to this router, if it cannot.
+fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Neighbor {
+    let is_down = view.config.enabled && view.state != State::Established;
+    let reason = match closed.filter(|_| is_down) {
+        Some(closed) if view.config.passive => format!("this router does not listen: {closed}"),
+        Some(closed) => format!("{}; nor does this router listen: {closed}", view.reason()),
+        None => view.reason(),
+    };
     let negotiated = view.negotiated.map(|n| n.families).unwrap_or_default();
     let (last_error, last_error_ms) = match &view.last_down {
         Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
@@ -389,7 +395,8 @@ impl pb::Bgp for Served {
         let now = clock::now();
         let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
             let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
-            self.with(|c| c.neighbor(*address, prefixes)).flatten().map(|view| neighbor(view, now))
+            let view = self.with(|c| c.neighbor(*address, prefixes)).flatten()?;
+            Some(neighbor(view, self.listening.problem(address.is_ipv4()), now))
         });
         Ok(pb::GetNeighborsReply { neighbors: neighbors.collect() })
     }
