@@ -187,7 +187,9 @@ impl fmt::Display for Event {
             PeerEvent::Down(reason) => write!(f, "session is down: {reason}"),
             PeerEvent::Session(event) => event.fmt(f),
             PeerEvent::EndOfRib(family) => write!(f, "End-of-RIB for {family}"),
-            PeerEvent::NoNextHop(family) => write!(f, "no {family} routes are announced: {}", no_next_hop(*family)),
+            PeerEvent::NoNextHop(family) => {
+                write!(f, "no {family} routes are announced: {}", no_next_hop(*family))
+            }
             PeerEvent::Malformed { error, withdrawn, .. } => {
                 write!(f, "malformed UPDATE, {}: {error}", treatment(*withdrawn))
             }

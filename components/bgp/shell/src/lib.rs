@@ -156,9 +156,25 @@ impl BgpShell {
         if let Some((time, sent)) = connection.sent.look(Option::take) {
             core.driver.input_at(time, Input::Sent(address, id, sent));
         }
+        let written = connection.backlog.since().unwrap_or_else(clock::now);
+        core.driver.input_at(written, Input::Written(address, id));
     }
 
-    /// The same of all connections: before a timer fires, and before somebody looks.
+    /// The same of the connections whose timers are due.
+    fn collect_due(&self) {
+        let now = clock::now();
+        let due = self.with(|control| {
+            let due = control.due(now).into_iter();
+            due.filter_map(|address| Some((address, control.established(address)?))).collect::<Vec<Name>>()
+        });
+        for (address, id) in due.unwrap_or_default() {
+            if let Some(connection) = self.connection(address, id) {
+                self.collect((address, id), &connection);
+            }
+        }
+    }
+
+    /// The same of all connections, before somebody looks.
     fn collect_all(&self) {
         let all: Vec<(Name, Rc<Connection>)> =
             self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();

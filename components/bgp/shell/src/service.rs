@@ -76,6 +76,7 @@ fn timer(timer: Timer) -> &'static str {
         Timer::Keepalive => "keepalive",
         Timer::DelayOpen => "delay-open",
         Timer::IdleHold => "idle-hold",
+        Timer::SendHold => "send-hold",
     }
 }
 

@@ -59,6 +59,8 @@ pub enum Input {
     Received(ConnectionId, Received),
     /// UPDATEs were sent, which is as good as a KEEPALIVE.
     UpdateSent,
+    /// The peer took octets on the connection that carries routes, or none wait to be sent there.
+    Written,
 }
 
 /// A message from the peer, as far as the session cares.
@@ -187,9 +189,13 @@ impl Session {
         &self.config
     }
 
-    /// Replaces the configuration; it holds from the next connection on.
-    pub fn configure(&mut self, config: SessionConfig) {
+    /// Replaces the configuration. It holds from the next connection on, SendHoldTime at once.
+    pub fn configure(&mut self, now: Instant, config: SessionConfig) {
+        let is_other = self.config.send_hold_time != config.send_hold_time;
         self.config = config;
+        if is_other && self.established().is_some() {
+            self.primary.restart_send_hold(now, &self.config);
+        }
     }
 
     /// Whether `connection` is one that the session still follows.
@@ -465,6 +471,11 @@ impl Machine for Session {
             Input::Failed(connection, error) => self.closed(now, connection, error, out),
             Input::Received(connection, received) => self.received(now, connection, received, out),
             Input::UpdateSent => self.primary.restart_keepalive(now, &mut self.rng),
+            Input::Written => {
+                if self.established().is_some() {
+                    self.primary.restart_send_hold(now, &self.config);
+                }
+            }
         }
     }
 

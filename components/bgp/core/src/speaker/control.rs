@@ -54,6 +54,8 @@ pub enum Input {
     Heard(IpAddr, ConnectionId, ReaderCounters),
     /// UPDATEs were handed to the connection; this was sent in the session so far.
     Sent(IpAddr, ConnectionId, Sent),
+    /// The neighbor took octets on the connection, or none wait to be sent there.
+    Written(IpAddr, ConnectionId),
     /// An intake found something remarkable.
     Remark(IpAddr, PeerEvent),
     /// The table of this number says something.
@@ -238,6 +240,14 @@ impl Control {
         self.peers.addresses()
     }
 
+    /// Neighbors of whose connections control must know what was read and written before it fires the timers that are due at `now`.
+    pub fn due(&self, now: Instant) -> Vec<IpAddr> {
+        if self.look_at.is_some_and(|at| at <= now) {
+            return self.peers.addresses().collect();
+        }
+        self.peers.due(now).collect()
+    }
+
     /// The configuration of a neighbour.
     pub fn neighbor_config(&self, address: IpAddr) -> Option<&NeighborConfig> {
         self.peers.config(address)
@@ -286,6 +296,7 @@ impl Machine for Control {
             }
             Input::Heard(address, connection, read) => peers.heard(now, address, connection, read, out),
             Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent),
+            Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),
             Input::Told(table, told) => self.told(table, told, out),
             Input::AnswerIpv4(answer) => {

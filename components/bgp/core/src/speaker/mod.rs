@@ -283,6 +283,7 @@ impl Speaker {
         if octets.len() > before {
             let sent = control::Input::Sent(address, connection, writer.sent);
             self.control.handle(now, sent, &mut self.control_out);
+            self.control.handle(now, control::Input::Written(address, connection), &mut self.control_out);
         }
         more
     }
@@ -391,6 +392,13 @@ impl Machine for Speaker {
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        for address in self.control.due(now) {
+            let Some(connection) = self.control.established(address) else { continue };
+            // What was offered and not taken waits.
+            if self.carriers.get(&(address, connection)).is_some_and(|carrier| !carrier.offered) {
+                self.control(now, control::Input::Written(address, connection), out);
+            }
+        }
         let mut control_out = core::mem::take(&mut self.control_out);
         self.control.on_deadline(now, &mut control_out);
         self.carry_out(now, &mut control_out, out);

@@ -77,7 +77,7 @@ impl Peers {
         };
         let what = peer.config.reconfigured(&new, identity.local_as);
         peer.config = new;
-        peer.session.configure(peer.config.session(&identity));
+        peer.session.configure(now, peer.config.session(&identity));
         match what {
             Reconfigured::Kept => {}
             Reconfigured::Reset => {

@@ -30,6 +30,8 @@ pub struct Link {
 pub(super) struct Peer {
     pub config: NeighborConfig,
     pub session: Session,
+    /// The session's next deadline, as it is kept among those of all.
+    pub deadline: Option<Instant>,
     /// The number of the session that is up.
     pub life: Option<Life>,
     /// Families that the neighbour has told all its routes of in this session.
@@ -52,6 +54,7 @@ impl Peer {
         Peer {
             config,
             session,
+            deadline: None,
             life: None,
             end_of_rib: [false; 2],
             last_update: Instant::ZERO,

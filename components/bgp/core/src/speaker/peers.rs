@@ -12,7 +12,7 @@ use crate::table::{Life, Order, Spread};
 use crate::wire::{AFI_IPV4, AFI_IPV6, RouteRefresh, SAFI_UNICAST};
 use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::{Family, Instant, Provenance, Rng};
@@ -30,6 +30,8 @@ pub(super) struct Peers {
     /// Of which numbers how many tables have yet to forget the routes, and of which session.
     leaving: BTreeMap<PeerIndex, (Life, usize)>,
     provenance: Provenance,
+    /// The next deadline of each session that has one, earliest first.
+    deadlines: BTreeSet<(Instant, PeerIndex)>,
     session_out: Outbox<session::Output>,
 }
 
@@ -46,6 +48,7 @@ impl Peers {
             spread,
             life: 0,
             leaving: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
             session_out: Outbox::new(),
         }
     }
@@ -123,12 +126,26 @@ impl Peers {
     /// UPDATEs were handed to the connection; this was sent in the session so far.
     pub fn sent(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, sent: Sent) {
         let mut session_out = core::mem::take(&mut self.session_out);
-        if let Some((_, peer)) = self.at(address)
+        if let Some((index, peer)) = self.at(address)
             && peer.session.established() == Some(connection)
         {
             peer.sent = sent;
             // It restarts a timer, no more.
             peer.session.handle(now, session::Input::UpdateSent, &mut session_out);
+            self.note_deadline(index);
+        }
+        self.session_out = session_out;
+    }
+
+    /// The neighbor took octets on a connection, or none wait to be sent there.
+    pub fn written(&mut self, now: Instant, address: IpAddr, connection: ConnectionId) {
+        let mut session_out = core::mem::take(&mut self.session_out);
+        if let Some((index, peer)) = self.at(address)
+            && peer.session.established() == Some(connection)
+        {
+            // It restarts a timer, no more.
+            peer.session.handle(now, session::Input::Written, &mut session_out);
+            self.note_deadline(index);
         }
         self.session_out = session_out;
     }
@@ -157,6 +174,7 @@ impl Peers {
         session_out: &mut Outbox<session::Output>,
         out: &mut Outbox<Output>,
     ) {
+        self.note_deadline(index);
         for output in session_out.drain() {
             let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
                 return;
@@ -290,19 +308,40 @@ impl Peers {
         }
     }
 
+    /// Keeps a session's next deadline among those of all. To be called whenever the session has done something.
+    pub fn note_deadline(&mut self, index: PeerIndex) {
+        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
+            return;
+        };
+        let next = peer.session.next_deadline();
+        let known = core::mem::replace(&mut peer.deadline, next);
+        if known != next {
+            known.map(|at| self.deadlines.remove(&(at, index)));
+            next.map(|at| self.deadlines.insert((at, index)));
+        }
+    }
+
     /// The next deadline of any session.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.peers.iter().flatten().filter_map(|p| p.session.next_deadline()).min()
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Neighbors whose sessions have a timer that is due.
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
+        let due = self.deadlines.range(..=(now, PeerIndex(u16::MAX)));
+        due.filter_map(|(_, index)| self.peers[usize::from(index.0)].as_ref().map(|p| p.config.address))
     }
 
     /// Fires the sessions' timers that are due.
     pub fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let mut session_out = core::mem::take(&mut self.session_out);
-        for index in 1..self.peers.len() {
-            if let Some(peer) = &mut self.peers[index] {
+        while let Some((at, index)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            if let Some(peer) = self.peer_mut(index) {
                 peer.session.on_deadline(now, &mut session_out);
             }
-            self.session_outputs(now, PeerIndex(index as u16), &mut session_out, out);
+            self.session_outputs(now, index, &mut session_out, out);
         }
         self.session_out = session_out;
     }

@@ -24,6 +24,8 @@ pub mod code {
     pub const CEASE: u8 = 6;
     /// ROUTE-REFRESH Message Error (RFC 7313).
     pub const REFRESH: u8 = 7;
+    /// Send Hold Timer Expired (RFC 9687).
+    pub const SEND_HOLD_TIMER: u8 = 8;
 }
 
 /// Subcodes of OPEN Message Error.
@@ -199,6 +201,7 @@ impl fmt::Display for Notification {
             (code::CEASE, 10) => "cease: BFD down",
             (code::CEASE, _) => "cease",
             (code::REFRESH, _) => "ROUTE-REFRESH message error",
+            (code::SEND_HOLD_TIMER, _) => "send hold timer expired",
             _ => "unknown error",
         };
         write!(f, "{text} ({}/{})", self.code, self.subcode)?;

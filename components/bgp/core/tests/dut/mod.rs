@@ -388,10 +388,7 @@ impl<P: Net> Dut<P> {
             as_field: asn.to_u16(),
             hold_time: 90,
             router_id: RouterId(self.peers[peer].router_id),
-            capabilities: vec![
-                Capability::unicast(P::AFI),
-                Capability::FourOctetAs(asn),
-            ],
+            capabilities: vec![Capability::unicast(P::AFI), Capability::FourOctetAs(asn)],
         };
         open.capabilities.extend(more);
         open.put(&mut octets);

@@ -26,6 +26,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::Notification(n) => fsm.fail(DownReason::Received(n), cx),
         Event::Keepalive => {
             fsm.restart_hold(cx.now);
+            fsm.restart_send_hold(cx.now, cx.config);
             fsm.state = State::Established;
             if let (Some(connection), Some(negotiated)) = (fsm.connection, fsm.negotiated) {
                 cx.out.push(Output::Up(connection, negotiated));
