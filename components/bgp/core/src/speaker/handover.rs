@@ -110,8 +110,11 @@ impl Peers {
             return;
         }
         if self.peers.len() <= place {
+            // Numbers between, which nobody has.
+            self.free.extend((self.peers.len()..place).map(|free| PeerIndex(free as u16)));
             self.peers.resize_with(place + 1, || None);
         }
+        self.free.remove(&index);
         let peer = &mut **self.peers[place].insert(Box::new(peer));
         self.by_address.insert(address, index);
         [peer.read, peer.read_before] = state.read;

@@ -30,6 +30,8 @@ pub(super) struct Peers {
     /// Of which numbers how many tables have yet to forget the routes, and of which session.
     leaving: BTreeMap<PeerIndex, (Life, usize)>,
     provenance: Provenance,
+    /// Numbers of peers that are no longer configured and whose routes all tables have forgotten.
+    pub free: BTreeSet<PeerIndex>,
     /// The next deadline of each session that has one, earliest first.
     deadlines: BTreeSet<(Instant, PeerIndex)>,
     session_out: Outbox<session::Output>,
@@ -48,6 +50,7 @@ impl Peers {
             spread,
             life: 0,
             leaving: BTreeMap::new(),
+            free: BTreeSet::new(),
             deadlines: BTreeSet::new(),
             session_out: Outbox::new(),
         }
@@ -80,7 +83,23 @@ impl Peers {
             *tables -= 1;
             if *tables == 0 {
                 self.leaving.remove(&peer);
+                self.free_if_retired(peer);
             }
+        }
+    }
+
+    /// A peer is no longer configured: its number is free as soon as all tables have forgotten its routes.
+    pub fn retire(&mut self, index: PeerIndex) {
+        if let Some(peer) = self.peer_mut(index) {
+            peer.retired = true;
+        }
+        self.free_if_retired(index);
+    }
+
+    fn free_if_retired(&mut self, index: PeerIndex) {
+        let is_retired = self.peer_mut(index).is_some_and(|peer| peer.retired);
+        if is_retired && self.is_clean(index) {
+            self.free.insert(index);
         }
     }
 
