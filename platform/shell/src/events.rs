@@ -28,6 +28,8 @@ const BURST: u32 = 5;
 const WINDOW: Duration = Duration::from_secs(10);
 /// Different lines that are counted at a time; beyond that lines are written without being counted.
 const COUNTED: usize = 1024;
+/// A field that holds octets from outside. They make no line a new one: else whoever sends them writes as many lines as it likes.
+const OCTETS: &str = "octets";
 /// Events of a reply, at most.
 const PAGE: usize = 1000;
 /// For how long a call may wait.
@@ -273,7 +275,7 @@ where
         event.record(&mut seen);
         let level = event.metadata().level().as_str();
         let reported = self.event(level, &seen);
-        let key = format!("{}{:?}", reported.text, seen.fields);
+        let key = seen.key();
         let (written, suppressed) = self.admit(&key, Instant::now());
         if suppressed > 0 {
             let lines = if suppressed == 1 { "line" } else { "lines" };
@@ -307,6 +309,12 @@ struct Seen {
 }
 
 impl Seen {
+    /// By what lines are counted: two lines with one key are the same line.
+    fn key(&self) -> String {
+        let fields: Vec<_> = self.fields.iter().filter(|(name, _)| name != OCTETS).collect();
+        format!("{} {}{fields:?}", self.id, self.text)
+    }
+
     fn put(&mut self, field: &Field, value: String) {
         match field.name() {
             "message" => self.text = value,
@@ -352,6 +360,23 @@ mod tests {
         assert_eq!(log.admit("y", begin), (true, 0));
         assert_eq!(log.admit("x", begin + WINDOW), (true, 15));
         assert_eq!(log.admit("x", begin + WINDOW), (true, 0));
+    }
+
+    #[test]
+    fn octets_from_outside_make_no_line_a_new_one() {
+        let seen = |neighbor: &str, octets: &str| Seen {
+            id: "bgp.update.malformed".into(),
+            text: "malformed".into(),
+            fields: vec![("neighbor".into(), neighbor.into()), ("octets".into(), octets.into())],
+            hidden: false,
+        };
+        let log = log();
+        let now = Instant::now();
+        let admitted = |neighbor: &str| {
+            (0..1000).filter(|n| log.admit(&seen(neighbor, &n.to_string()).key(), now).0).count()
+        };
+        assert_eq!(admitted("192.0.2.1"), BURST as usize);
+        assert_eq!(admitted("192.0.2.2"), BURST as usize, "another neighbor is another line");
     }
 
     #[test]

@@ -56,6 +56,11 @@ pub trait Component: 'static {
     /// It is registered: whom others address is `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
+    /// What of its work the component cannot do at present, and why, in words for operators; empty if nothing is wrong.
+    fn degraded(&self) -> String {
+        String::new()
+    }
+
     /// The first half of a change of configuration: whether it would take it, and what that would touch. Changes nothing. The
     /// error says what is wrong in it.
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, String>;
@@ -319,6 +324,7 @@ impl<C: Component> pb::Component for Life<C> {
             uptime_ms: u64::try_from(clock::now().saturating_since(self.started).as_millis()).unwrap_or(0),
             memory_bytes: resident_bytes(),
             cpu_ms,
+            degraded: self.component.degraded(),
         })
     }
 

@@ -34,6 +34,9 @@ pub struct SocketRights {
     /// TCP ports to connect to.
     #[serde(default)]
     pub tcp_connect: Vec<u16>,
+    /// The first of further TCP ports to connect to, up to the last.
+    #[serde(default)]
+    pub tcp_connect_from: Option<u16>,
     /// UDP ports to bind.
     #[serde(default)]
     pub udp: Vec<u16>,

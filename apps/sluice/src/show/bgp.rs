@@ -97,7 +97,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
             counts(n, |f| f.prefixes_received),
             counts(n, |f| f.prefixes_sent),
             n.description.clone(),
-            n.last_error.clone(),
+            n.reason.clone(),
         ]);
     }
     out.table(&table, "no neighbors");
@@ -120,6 +120,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
             json!({
                 "family": family(f.family), "negotiated": f.negotiated, "prefixes_received": f.prefixes_received,
                 "prefixes_sent": f.prefixes_sent, "end_of_rib": f.end_of_rib,
+                "problem": f.problem,
             })
         })
         .collect();
@@ -128,7 +129,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
     json!({
         "address": n.address, "peer_as": n.peer_as, "internal": n.internal, "description": n.description,
         "enabled": n.enabled, "state": n.state, "uptime_ms": n.uptime_ms, "router_id": n.router_id,
-        "flaps": n.flaps, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
+        "flaps": n.flaps, "reason": n.reason, "last_error": n.last_error, "last_error_ms": n.last_error_ms, "hold_time": n.hold_time,
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
@@ -162,6 +163,9 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             n.router_id,
             n.hold_time
         ));
+        if !n.reason.is_empty() {
+            out.line(&format!("  not up: {}", n.reason));
+        }
         out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
         for t in &n.timers {
             out.line(&format!("  {} in {}", t.name, output::span(t.expires_in_ms)));
@@ -174,6 +178,9 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
                 f.prefixes_received,
                 f.prefixes_sent
             ));
+            if !f.problem.is_empty() {
+                out.line(&format!("    none are announced: {}", f.problem));
+            }
         }
         for (what, m) in [("received", &n.received), ("sent", &n.sent)] {
             let m = m.unwrap_or_default();

@@ -132,7 +132,9 @@ pub const SPECIAL: &[(&str, Special)] = &[
     ),
     ("protocols/bgp/neighbor/enabled", Special { value: Some("false"), down: &[OUTER4], ..PLAIN }),
     ("protocols/bgp/neighbor/passive", Special { proof: Some(proofs::waits_for_the_neighbor), ..PLAIN }),
+    ("protocols/bgp/neighbor/port", value("1790")),
     ("protocols/bgp/neighbor/hold-time", Special { proof: Some(proofs::hold_time_is_10), ..PLAIN }),
+    ("protocols/bgp/neighbor/send-hold-time", value("600")),
     ("protocols/bgp/neighbor/local-address", value("10.1.0.1")),
     (
         "protocols/bgp/neighbor/password",

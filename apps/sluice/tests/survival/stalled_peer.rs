@@ -1,5 +1,5 @@
 //! A peer that brings its session up and then never reads again: the others do not feel it, it costs no memory, and when it falls
-//! silent too its hold time ends it.
+//! silent too its hold time ends it; if it does not, the send hold time does (RFC 9687).
 
 use crate::feed::{fed, feed_of};
 use crate::router_lab::{RouterLab, SLUICE, possible, share};
@@ -121,6 +121,14 @@ fn a_peer_that_stops_reading() {
     stalled.falls_silent();
     lab.until("its hold time ends it", |l| !l.established(STALLED));
     flap();
+
+    let _stalled = Stalled::established(&lab);
+    flap();
+    let statement = format!("set protocols bgp neighbor {STALLED} send-hold-time 10");
+    assert!(lab.cli(&["configure", &statement, "commit"]).status.success());
+    lab.until("its send hold time ends it although it sends KEEPALIVEs", |l| {
+        l.neighbor(STALLED)["last_error"].as_str().is_some_and(|e| e.contains("send hold timer expired"))
+    });
     for peer in ["10.1.0.2", "10.2.0.2"] {
         assert_eq!(lab.neighbor(peer)["flaps"], 0, "{peer} never felt it");
     }

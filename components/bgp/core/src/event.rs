@@ -3,12 +3,13 @@
 use crate::attributes::AttributeError;
 use crate::session::State;
 use crate::wire::Notification;
-use crate::wire::notification::code;
+use crate::wire::notification::{cease, code};
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::Family;
+use sluice_base::{Asn, Family};
 
 /// Why a connection or a session ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -22,7 +23,39 @@ pub enum DownReason {
     /// The connection was closed without a word.
     ConnectionLost,
     /// No connection could be made.
-    ConnectionFailed,
+    ConnectionFailed(ConnectError),
+    /// The neighbor's OPEN was refused because the neighbor is of another AS than configured.
+    WrongPeerAs {
+        /// The AS in its OPEN.
+        says: Asn,
+        /// The AS in this router's configuration.
+        configured: Asn,
+    },
+}
+
+/// Why a connection could not be made.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ConnectError {
+    /// The neighbor's system refused it: nobody listens there.
+    Refused,
+    /// There is no route to the neighbor, or it is not on its link.
+    Unreachable,
+    /// Nothing came back in time.
+    NoAnswer,
+    /// Anything else, as the system says it; empty if it does not.
+    Other(String),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Refused => f.write_str("connection refused"),
+            ConnectError::Unreachable => f.write_str("no route to the neighbor, or it is not there"),
+            ConnectError::NoAnswer => f.write_str("no answer to the attempt to connect"),
+            ConnectError::Other(text) if text.is_empty() => f.write_str("connection failed"),
+            ConnectError::Other(text) => write!(f, "connection failed: {text}"),
+        }
+    }
 }
 
 impl DownReason {
@@ -32,8 +65,19 @@ impl DownReason {
         match self {
             DownReason::Sent(n) | DownReason::Received(n) => n.code != code::CEASE,
             DownReason::Stopped | DownReason::ConnectionLost => false,
-            DownReason::ConnectionFailed => true,
+            DownReason::ConnectionFailed(_) | DownReason::WrongPeerAs { .. } => true,
         }
+    }
+
+    /// Returns true if one of two connections was given up for the other (RFC 4271, section 6.8): that says nothing about the session.
+    pub(crate) fn is_collision(&self) -> bool {
+        matches!(self, DownReason::Sent(n) | DownReason::Received(n) if n.code == code::CEASE && n.subcode == cease::COLLISION)
+    }
+
+    /// Returns true if the reason names what must be put right before a session can come up. The end of another connection without
+    /// a reason, which often follows, does not replace it.
+    pub(crate) fn is_telling(&self) -> bool {
+        matches!(self, DownReason::Sent(_) | DownReason::Received(_) | DownReason::WrongPeerAs { .. })
     }
 }
 
@@ -44,7 +88,10 @@ impl fmt::Display for DownReason {
             DownReason::Sent(n) => write!(f, "sent NOTIFICATION: {n}"),
             DownReason::Received(n) => write!(f, "received NOTIFICATION: {n}"),
             DownReason::ConnectionLost => f.write_str("connection lost"),
-            DownReason::ConnectionFailed => f.write_str("connection failed"),
+            DownReason::ConnectionFailed(error) => error.fmt(f),
+            DownReason::WrongPeerAs { says, configured } => {
+                write!(f, "neighbor says AS {says}, configured {configured}")
+            }
         }
     }
 }
@@ -95,6 +142,8 @@ pub enum PeerEvent {
     Session(SessionEvent),
     /// It has told all its routes of a family (RFC 4724).
     EndOfRib(Family),
+    /// It is told no routes of a family that both sides want: this router has no next hop of its own for them on the session's interface.
+    NoNextHop(Family),
     /// It sent an UPDATE that is wrong, but not so wrong that the session ends (RFC 7606, section 6).
     Malformed {
         /// The worst error.
@@ -103,6 +152,13 @@ pub enum PeerEvent {
         withdrawn: bool,
         /// The whole body of the UPDATE.
         update: Vec<u8>,
+    },
+    /// It sent so many more UPDATEs that are wrong, which were counted and not reported one by one.
+    MoreMalformed {
+        /// The error, and whether the routes count as withdrawn for it; `None` for errors of several kinds.
+        of: Option<(AttributeError, bool)>,
+        /// How many UPDATEs.
+        count: u64,
     },
     /// It cannot be had: there are too many.
     TooManyNeighbors,
@@ -116,7 +172,8 @@ impl Event {
             PeerEvent::Down(_) => "bgp.session.down",
             PeerEvent::Session(_) => "bgp.session.state",
             PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
-            PeerEvent::Malformed { .. } => "bgp.update.malformed",
+            PeerEvent::NoNextHop(_) => "bgp.session.no-next-hop",
+            PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
         }
     }
@@ -130,12 +187,41 @@ impl fmt::Display for Event {
             PeerEvent::Down(reason) => write!(f, "session is down: {reason}"),
             PeerEvent::Session(event) => event.fmt(f),
             PeerEvent::EndOfRib(family) => write!(f, "End-of-RIB for {family}"),
-            PeerEvent::Malformed { error, withdrawn, update } => {
-                let done = if *withdrawn { "treated as withdrawal" } else { "attribute discarded" };
-                write!(f, "malformed UPDATE, {done}: {error}; message:")?;
-                update.iter().try_for_each(|octet| write!(f, " {octet:02x}"))
+            PeerEvent::NoNextHop(family) => {
+                write!(f, "no {family} routes are announced: {}", no_next_hop(*family))
+            }
+            PeerEvent::Malformed { error, withdrawn, .. } => {
+                write!(f, "malformed UPDATE, {}: {error}", treatment(*withdrawn))
+            }
+            PeerEvent::MoreMalformed { of: Some((error, withdrawn)), count } => {
+                write!(f, "{count} more malformed UPDATEs, {}: {error}", treatment(*withdrawn))
+            }
+            PeerEvent::MoreMalformed { of: None, count } => {
+                write!(f, "{count} more malformed UPDATEs of other kinds")
             }
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
         }
+    }
+}
+
+/// What was done about a malformed UPDATE.
+fn treatment(withdrawn: bool) -> &'static str {
+    if withdrawn { "treated as withdrawal" } else { "attribute discarded" }
+}
+
+/// The octets of a message in hexadecimal, as a line of the log shows them.
+pub struct Hex<'a>(pub &'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+/// Why a neighbor is told no routes of a family.
+pub fn no_next_hop(family: Family) -> &'static str {
+    match family {
+        Family::Ipv4 => "this router has no IPv4 address on the session's interface to be the next hop",
+        Family::Ipv6 => "this router has no IPv6 address on the session's interface to be the next hop",
     }
 }

@@ -4,6 +4,8 @@
 //! which may be on another thread: until the session is up, and after every message for it, whoever feeds the intake waits
 //! for the session's verdict.
 
+mod remarkable;
+
 use crate::event::PeerEvent;
 use crate::reader::{Batches, Framer, Reader, ReaderCounters, Remarks};
 use crate::session::Received;
@@ -12,8 +14,9 @@ use crate::table::Life;
 use crate::wire::notification::{code, open as open_error};
 use crate::wire::{Expected, Frame, MessageType, Notification, Open, RouteRefresh};
 use alloc::vec::Vec;
+use remarkable::Remarkable;
 use serde::{Deserialize, Serialize};
-use sluice_base::{IpPrefix, Provenance};
+use sluice_base::{Instant, IpPrefix, Provenance};
 use smallvec::SmallVec;
 
 /// A prefix that an UPDATE named, for latency profiles: whether it was withdrawn, and the UPDATE's id.
@@ -65,6 +68,8 @@ pub struct Intake {
     /// UPDATEs were read since it was last asked.
     updates: bool,
     traced: Option<Vec<Traced>>,
+    /// What was reported of this session, and counted since.
+    remarkable: Remarkable,
 }
 
 impl Intake {
@@ -108,13 +113,29 @@ impl Intake {
         self.traced.as_mut().map(core::mem::take).unwrap_or_default()
     }
 
+    /// Returns true if remarkable UPDATEs were counted and not reported: [`Intake::suppressed`] reports them when their window is over.
+    #[inline]
+    pub fn counts(&self) -> bool {
+        self.remarkable.counts()
+    }
+
+    /// Reports how many UPDATEs of each kind were counted and not reported, if their window is over at `now`.
+    pub fn suppressed(&mut self, now: Instant) -> Vec<PeerEvent> {
+        self.remarkable.look(now)
+    }
+
+    /// Reports how many UPDATEs of each kind were counted and not reported: the connection is over.
+    pub fn end(&mut self) -> Vec<PeerEvent> {
+        self.remarkable.drain()
+    }
+
     /// Takes messages from `octets` until there is something to say. There is a batch for each table.
     pub fn take(&mut self, octets: &mut &[u8], batches: &mut [Batches]) -> Taken {
         if self.broken {
             *octets = &[];
             return Taken::Nothing;
         }
-        let Intake { framer, reading, broken, updates, traced } = self;
+        let Intake { framer, reading, broken, updates, traced, remarkable } = self;
         loop {
             let frame = match framer.next(octets) {
                 Ok(Some(frame)) => frame,
@@ -137,7 +158,9 @@ impl Intake {
                 Ok(remarks) => remarks,
                 Err(error) => return Taken::Message(Message::Session(Received::Error(error))),
             };
-            if let Some(event) = event(&remarks, frame.body) {
+            if remarks != Remarks::default()
+                && let Some(event) = remarkable.event(&remarks, frame.body)
+            {
                 return Taken::Event(event);
             }
             if batches.iter().any(Batches::is_full) {
@@ -163,15 +186,6 @@ fn update_traced(
         traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
     }
     Ok(read)
-}
-
-/// What people should know of an UPDATE.
-#[inline]
-fn event(remarks: &Remarks, body: &[u8]) -> Option<PeerEvent> {
-    if let Some((error, withdrawn)) = remarks.malformed {
-        return Some(PeerEvent::Malformed { error, withdrawn, update: body.to_vec() });
-    }
-    remarks.end_of_rib.map(PeerEvent::EndOfRib)
 }
 
 /// Reads a message that is for the session; what cannot be read becomes the error to send.

@@ -2,6 +2,7 @@
 //! Adj-RIB-Out are what RFC 4271 says in its simplest words.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
+#[allow(dead_code)] // each test uses a part of it
 mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer};

@@ -39,6 +39,7 @@ struct Neighbor {
     #[serde(default)]
     passive: bool,
     hold_time: Option<u16>,
+    send_hold_time: Option<u16>,
     connect_retry_time: Option<u64>,
     delay_open_time: Option<u64>,
     password: Option<String>,
@@ -124,12 +125,19 @@ fn neighbor(local_as: u32, n: Neighbor) -> Result<NeighborConfig, String> {
     if families.is_empty() {
         return Err(format!("neighbor {address_of}: no family is enabled"));
     }
+    let hold_time = n.hold_time.unwrap_or(default.hold_time);
+    if n.send_hold_time.is_some_and(|time| time != 0 && time <= hold_time) {
+        return Err(format!(
+            "neighbor {address_of}: send-hold-time must be more than hold-time ({hold_time})"
+        ));
+    }
     Ok(NeighborConfig {
         enabled: n.enabled.unwrap_or(true),
         local_address,
         port: n.port.unwrap_or(default.port),
         passive: n.passive,
-        hold_time: n.hold_time.unwrap_or(default.hold_time),
+        hold_time,
+        send_hold_time: n.send_hold_time,
         connect_retry: n.connect_retry_time.map_or(default.connect_retry, Duration::from_secs),
         delay_open: n.delay_open_time.map(Duration::from_secs),
         description: n.description,
@@ -198,7 +206,8 @@ mod tests {
         assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));
         assert_eq!(impact("graceful-shutdown"), Some(sluice_config::Impact::Refilter));
         assert_eq!(impact("neighbor/next-hop-self"), Some(sluice_config::Impact::Refilter));
-        for bad in ["hold-time 2;", "port 0;", "relationship friend;", "peer-as 0;"] {
+        for bad in ["hold-time 2;", "port 0;", "port 22;", "port 1023;", "relationship friend;", "peer-as 0;"]
+        {
             let text = format!(
                 "protocols {{ bgp {{ local-as 1; router-id 1.1.1.1; neighbor 10.0.0.2 {{ peer-as 2; {bad} }} }} }}"
             );
@@ -221,6 +230,7 @@ mod tests {
             serde_json::json!({"local-as": 1, "router-id": "1.1.1.1", "neighbor": [neighbor]})
         };
         check(neighbor(serde_json::json!({"local-address": "::1"})), "other family");
+        check(neighbor(serde_json::json!({"send-hold-time": 90})), "more than hold-time (90)");
         check(neighbor(serde_json::json!({"peer-as": 1, "relationship": "peer"})), "for external neighbors");
         check(neighbor(serde_json::json!({"ipv4-unicast": {"enabled": false}})), "no family");
     }

@@ -1,7 +1,7 @@
 //! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
 use crate::executor::Halt;
-use crate::outgoing::Outgoing;
+use crate::outgoing::{Backlog, Outgoing};
 use crate::pool::Pool;
 use crate::reading::{Name, News, Post, Reader};
 use crate::writing::{Note, Writer};
@@ -72,6 +72,8 @@ pub struct Connection {
     pub heard: Arc<News<ReaderCounters>>,
     /// What was written in the session.
     pub sent: Arc<News<Sent>>,
+    /// Whether the neighbor takes what waits for it.
+    pub backlog: Arc<Backlog>,
 }
 
 impl Connection {
@@ -87,6 +89,7 @@ impl Connection {
             place,
             heard: Arc::default(),
             sent: Arc::default(),
+            backlog: Arc::default(),
         }
     }
 
@@ -99,12 +102,17 @@ impl Connection {
     pub fn start(&self, pool: &Pool, name: Name, stream: TcpStream, post: &Arc<Post>) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let socket = Arc::new(pool.socket(self.place, stream)?);
-        let outgoing = Outgoing::new(post.tables.len(), self.notes.clone(), Arc::clone(&self.sent));
+        let outgoing = self.outgoing(post);
         outgoing.attach(Arc::clone(&socket));
         let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.heard));
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);
         self.run(pool, reader, writer);
         Ok(())
+    }
+
+    fn outgoing(&self, post: &Post) -> Outgoing {
+        let (sent, backlog) = (Arc::clone(&self.sent), Arc::clone(&self.backlog));
+        Outgoing::new(post.tables.len(), self.notes.clone(), sent, backlog)
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
@@ -207,7 +215,7 @@ impl Connection {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let Inherited { stream, link, pending, unsent } = inherited;
         let socket = Arc::new(pool.socket(self.place, stream)?);
-        let outgoing = Outgoing::new(post.tables.len(), self.notes.clone(), Arc::clone(&self.sent));
+        let outgoing = self.outgoing(post);
         outgoing.attach(Arc::clone(&socket));
         outgoing.push(unsent);
         self.note(Note::Open(link.writer, link.reading.life));

@@ -270,7 +270,7 @@ impl BgpShell {
         let Some(core) = self.core() else { return };
         let me = Rc::clone(self);
         let task = tokio::task::spawn_local(async move {
-            core.driver.run_hooked(|| me.collect_all(), || {}).await;
+            core.driver.run_hooked(|| me.collect_due(), || {}).await;
         });
         self.handover.controls(task.abort_handle());
     }

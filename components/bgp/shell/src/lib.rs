@@ -32,7 +32,7 @@ use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
 use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
-use sluice_bgp::event::{Event, PeerEvent};
+use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
@@ -49,6 +49,7 @@ use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
 use sockets::Sockets;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
@@ -155,9 +156,25 @@ impl BgpShell {
         if let Some((time, sent)) = connection.sent.look(Option::take) {
             core.driver.input_at(time, Input::Sent(address, id, sent));
         }
+        let written = connection.backlog.since().unwrap_or_else(clock::now);
+        core.driver.input_at(written, Input::Written(address, id));
     }
 
-    /// The same of all connections: before a timer fires, and before somebody looks.
+    /// The same of the connections whose timers are due.
+    fn collect_due(&self) {
+        let now = clock::now();
+        let due = self.with(|control| {
+            let due = control.due(now).into_iter();
+            due.filter_map(|address| Some((address, control.established(address)?))).collect::<Vec<Name>>()
+        });
+        for (address, id) in due.unwrap_or_default() {
+            if let Some(connection) = self.connection(address, id) {
+                self.collect((address, id), &connection);
+            }
+        }
+    }
+
+    /// The same of all connections, before somebody looks.
     fn collect_all(&self) {
         let all: Vec<(Name, Rc<Connection>)> =
             self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
@@ -174,6 +191,20 @@ impl BgpShell {
             connection.close();
         }
         self.input(Input::Closed(neighbor, id));
+    }
+
+    /// A connection could not be made.
+    fn not_connected(&self, neighbor: IpAddr, id: ConnectionId, error: &io::Error) {
+        if let Some(connection) = self.connections.borrow_mut().remove(&(neighbor, id)) {
+            connection.close();
+        }
+        let why = match error.kind() {
+            io::ErrorKind::ConnectionRefused => ConnectError::Refused,
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => ConnectError::Unreachable,
+            io::ErrorKind::TimedOut => ConnectError::NoAnswer,
+            _ => ConnectError::Other(error.to_string()),
+        };
+        self.input(Input::Failed(neighbor, id, why));
     }
 
     fn carry_out(self: &Rc<Self>, output: Output) {
@@ -207,6 +238,7 @@ impl BgpShell {
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
             Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
+            Output::AllTold => self.rib.look(),
             Output::Event(event) => self.report(&event),
         }
     }
@@ -215,12 +247,17 @@ impl BgpShell {
         match &event.what {
             PeerEvent::Up => info!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Down(reason) => info!(event = event.id(), neighbor = %event.peer, %reason, "{event}"),
-            PeerEvent::EndOfRib(_) => {
-                debug!(event = event.id(), neighbor = %event.peer, "{event}");
-                self.rib.look();
+            PeerEvent::EndOfRib(_) | PeerEvent::Session(_) => {
+                debug!(event = event.id(), neighbor = %event.peer, "{event}")
             }
-            PeerEvent::Session(_) => debug!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::Malformed { .. } => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::Malformed { update, .. } => {
+                let octets = Hex(update);
+                warn!(event = event.id(), neighbor = %event.peer, %octets, "{event}");
+            }
+            PeerEvent::MoreMalformed { .. } => {
+                warn!(event = event.id(), neighbor = %event.peer, "{event}");
+            }
+            PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
         }
     }
@@ -293,7 +330,7 @@ impl BgpShell {
                 Ok(stream) => me.opened(address, id, stream),
                 Err(error) => {
                     debug!(%address, %error, "no connection");
-                    me.lost(address, id);
+                    me.not_connected(address, id, &error);
                 }
             }
         });
@@ -454,19 +491,11 @@ impl Component for BgpShell {
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
         self.activate();
-        let looks_later = {
-            let me = Rc::clone(&self);
-            async move {
-                tokio::time::sleep(GRACE).await;
-                me.rib.look();
-            }
-        };
         let tasks = [
             tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again)),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
-            tokio::task::spawn_local(looks_later),
             tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
         ];
         let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
@@ -491,6 +520,16 @@ impl Component for BgpShell {
         from: &mut Source,
     ) -> Result<(), HandOverError> {
         self.take_over_from(&settings, from).await
+    }
+
+    fn degraded(&self) -> String {
+        let problem = |ipv4: bool| {
+            let family = if ipv4 { "IPv4" } else { "IPv6" };
+            let reason = self.listening.problem(ipv4)?;
+            Some(format!("neighbors cannot connect over {family}: {reason}"))
+        };
+        let problems: Vec<String> = [true, false].into_iter().filter_map(problem).collect();
+        problems.join("; ")
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {

@@ -6,15 +6,22 @@ use serde::{Deserialize, Serialize};
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_shell::{HandOverError, Sink, Source};
 use sluice_xrl::Life;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::io;
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
+use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
+
+/// How long to wait before a listener that could not be opened is tried again; twice as long after each failure.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest such wait.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// What is known of a listener beside its socket.
 #[derive(Clone, Serialize, Deserialize)]
@@ -64,6 +71,12 @@ pub struct Listening {
     listeners: RefCell<[Option<Listener>; 2]>,
     /// The FEA that there is.
     fea: RefCell<Option<(String, u64)>>,
+    /// Why a listener is not open although neighbors want it, IPv4 first.
+    problems: RefCell<[Option<String>; 2]>,
+    /// Attempts in a row that left a listener closed.
+    failures: Cell<u32>,
+    /// The next attempt.
+    retry: Cell<Option<AbortHandle>>,
     /// Changes come one after the other.
     turn: Mutex<()>,
 }
@@ -72,6 +85,51 @@ impl Listening {
     /// This FEA is there from now on: what another one opened is opened anew with the next [`refresh`].
     pub fn fea_is(&self, life: &Life) {
         self.fea.replace(Some((life.instance.clone(), life.incarnation)));
+    }
+
+    /// Why no neighbor of a family can connect; `None` if neighbors can, or if there are none.
+    pub fn problem(&self, ipv4: bool) -> Option<String> {
+        self.problems.borrow()[usize::from(!ipv4)].clone()
+    }
+
+    /// Keeps why a listener is not open and reports each change of that.
+    fn note(&self, ipv4: bool, problem: Option<String>) {
+        let family = if ipv4 { "ipv4" } else { "ipv6" };
+        let before = self.problems.borrow_mut()[usize::from(!ipv4)].clone();
+        match (&before, &problem) {
+            (_, Some(reason)) if before != problem => {
+                warn!(
+                    event = "bgp.listener.failed",
+                    family, reason, "no listener: neighbors cannot connect, this router connects to them"
+                );
+            }
+            (Some(_), None) => info!(event = "bgp.listener.open", family, "the listener is open again"),
+            _ => {}
+        }
+        self.problems.borrow_mut()[usize::from(!ipv4)] = problem;
+    }
+
+    /// Has another attempt made after a while if a listener is not open.
+    fn retry_later(&self, shell: &Rc<BgpShell>) {
+        let is_complete = self.problems.borrow().iter().all(Option::is_none);
+        let next = (!is_complete).then(|| {
+            let failures = self.failures.get();
+            let wait = FIRST_RETRY * (1 << failures.min(5));
+            let shell = Rc::clone(shell);
+            let task = tokio::task::spawn_local(async move {
+                tokio::time::sleep(wait.min(LONGEST_RETRY)).await;
+                // What follows is a change like any other, and is not to be ended by the next.
+                tokio::task::spawn_local(async move { refresh(&shell).await });
+            });
+            self.failures.set(failures.saturating_add(1));
+            task.abort_handle()
+        });
+        if is_complete {
+            self.failures.set(0);
+        }
+        if let Some(before) = self.retry.replace(next) {
+            before.abort();
+        }
     }
 
     /// Nobody is accepted from now on.
@@ -116,16 +174,20 @@ pub async fn refresh(shell: &Rc<BgpShell>) {
             None => None,
         };
         let listener = match kept {
-            Some(listener) => Some(listener),
-            None if any => open(shell, ipv4).await,
-            None => None,
+            Some(listener) => Ok(Some(listener)),
+            None if any => open(shell, ipv4).await.map(Some),
+            None => Ok(None),
         };
+        let listener = listener.map_err(|error| shell.listening.note(ipv4, Some(error.to_string())));
+        let Ok(listener) = listener else { continue };
+        shell.listening.note(ipv4, None);
         if let Some(mut listener) = listener {
             set_passwords(shell, &mut listener.about, passwords).await;
             listener.go(shell);
             shell.listening.listeners.borrow_mut()[place] = Some(listener);
         }
     }
+    shell.listening.retry_later(shell);
 }
 
 /// Gives the successor the listeners. This process keeps them too, for if there is none after all.
@@ -159,17 +221,10 @@ pub async fn take_over(shell: &BgpShell, from: &mut Source) -> Result<(), HandOv
     Ok(())
 }
 
-async fn open(shell: &Rc<BgpShell>, ipv4: bool) -> Option<Listener> {
+async fn open(shell: &Rc<BgpShell>, ipv4: bool) -> io::Result<Listener> {
     let opened_by = shell.listening.fea.borrow().clone();
-    match shell.sockets.listen(ipv4).await {
-        Ok((socket, listener)) => {
-            Some(Listener::new(About { socket, opened_by, passwords: BTreeMap::new() }, listener))
-        }
-        Err(error) => {
-            warn!(%error, "no listener: neighbors cannot connect, this router connects to them");
-            None
-        }
-    }
+    let (socket, listener) = shell.sockets.listen(ipv4).await?;
+    Ok(Listener::new(About { socket, opened_by, passwords: BTreeMap::new() }, listener))
 }
 
 async fn set_passwords(shell: &BgpShell, listener: &mut About, wanted: BTreeMap<IpAddr, String>) {

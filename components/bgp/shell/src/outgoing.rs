@@ -8,12 +8,14 @@ use crate::executor::Socket;
 use crate::reading::News;
 use crate::table::PIECE;
 use crate::writing::Note;
+use sluice_base::Instant;
 use sluice_bgp::shard::Sent;
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_bgp::writer::Writer as Joiner;
 use sluice_shell::clock;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -33,6 +35,29 @@ pub struct Piece {
     pub sent: Sent,
     /// Families of which the table has told all its routes with this.
     pub ended: [bool; 2],
+}
+
+/// Since when the octets that wait for a connection wait, or since when the socket last took some of them. Control looks at it from its
+/// own thread.
+#[derive(Default)]
+pub struct Backlog(AtomicU64);
+
+impl Backlog {
+    /// Octets begin to wait, or some of them were taken and others wait on.
+    fn note(&self) {
+        self.0.store(clock::now().as_nanos().max(1), Ordering::Relaxed);
+    }
+
+    /// Nothing waits.
+    fn clear(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
+    /// Since when the socket has taken nothing although octets wait; `None` if none wait.
+    pub fn since(&self) -> Option<Instant> {
+        let nanos = self.0.load(Ordering::Relaxed);
+        (nanos > 0).then(|| Instant::from_nanos(nanos))
+    }
 }
 
 struct Waiting {
@@ -69,14 +94,20 @@ pub struct Outgoing {
     credits: Vec<Credit<Vec<u8>>>,
     notes: UnboundedSender<Note>,
     sent: Arc<News<Sent>>,
+    backlog: Arc<Backlog>,
 }
 
 impl Outgoing {
     /// The way out of a new connection. `notes` lead to its writer.
-    pub fn new(tables: usize, notes: UnboundedSender<Note>, sent: Arc<News<Sent>>) -> Self {
+    pub fn new(
+        tables: usize,
+        notes: UnboundedSender<Note>,
+        sent: Arc<News<Sent>>,
+        backlog: Arc<Backlog>,
+    ) -> Self {
         let stream = Stream { socket: None, session: None, waiting: VecDeque::new(), written: 0 };
         let credits = (0..tables).map(|_| Credit::new(Vec::new())).collect();
-        Outgoing { stream: Mutex::new(stream), credits, notes, sent }
+        Outgoing { stream: Mutex::new(stream), credits, notes, sent, backlog }
     }
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
@@ -113,7 +144,15 @@ impl Outgoing {
         if octets.is_empty() {
             return;
         }
-        self.lock().waiting.push_back(Waiting { octets, table: None });
+        self.wait(&mut self.lock().waiting, Waiting { octets, table: None });
+    }
+
+    /// Puts octets behind what waits.
+    fn wait(&self, waiting: &mut VecDeque<Waiting>, octets: Waiting) {
+        if waiting.is_empty() {
+            self.backlog.note();
+        }
+        waiting.push_back(octets);
     }
 
     /// Space for a piece of this table, if the connection can take one; otherwise the table is written a letter when it can.
@@ -174,7 +213,7 @@ impl Outgoing {
         } else {
             piece.octets[taken..].to_vec()
         };
-        waiting.push_back(Waiting { octets, table: Some(piece.table) });
+        self.wait(waiting, Waiting { octets, table: Some(piece.table) });
         let _ = self.notes.send(Note::Rest);
         true
     }
@@ -188,7 +227,7 @@ impl Outgoing {
         if piece.octets.is_empty() {
             return self.give_credit(piece.table, piece.octets);
         }
-        stream.waiting.push_back(Waiting { octets: piece.octets, table: Some(piece.table) });
+        self.wait(&mut stream.waiting, Waiting { octets: piece.octets, table: Some(piece.table) });
         false
     }
 
@@ -225,7 +264,12 @@ impl Outgoing {
             count += 1;
         }
         let mut left = match socket.write_vectored(&slices[..count]) {
-            Ok(taken) => taken + *written,
+            Ok(taken) => {
+                if taken > 0 {
+                    self.backlog.note();
+                }
+                taken + *written
+            }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Left::Blocked),
             Err(error) => return Err(error),
         };
@@ -240,7 +284,11 @@ impl Outgoing {
             }
         }
         *written = left;
-        Ok(if waiting.is_empty() { Left::Nothing } else { Left::More })
+        if waiting.is_empty() {
+            self.backlog.clear();
+            return Ok(Left::Nothing);
+        }
+        Ok(Left::More)
     }
 }
 
@@ -264,7 +312,8 @@ mod tests {
         let one = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut other = listener.accept().unwrap().0;
         let (notes, mut heard) = mpsc::unbounded_channel();
-        let outgoing = Outgoing::new(1, notes, Arc::default());
+        let backlog: Arc<Backlog> = Arc::default();
+        let outgoing = Outgoing::new(1, notes, Arc::default(), Arc::clone(&backlog));
         outgoing.attach(Arc::new(Socket::new(&executor, one).unwrap()));
         outgoing.open(Joiner::new(PeerIndex(1), 1));
         let mut expected = Vec::new();
@@ -278,6 +327,9 @@ mod tests {
             send(PIECE + 4_321);
         }
         assert!(matches!(heard.try_recv(), Ok(Note::Rest)));
+        let stuck = backlog.since().unwrap();
+        assert_eq!(outgoing.write(|_| ()).unwrap(), Left::Blocked);
+        assert_eq!(backlog.since(), Some(stuck), "a socket that takes nothing is no progress");
         send(LITTLE);
         let Ok(Note::Piece(piece)) = heard.try_recv() else { panic!("a table writes while something waits") };
         outgoing.put(piece);
@@ -292,6 +344,7 @@ mod tests {
             got.extend_from_slice(&space[..read]);
         }
         assert!(got == expected);
+        assert_eq!(backlog.since(), None, "nothing waits");
         executor.end();
     }
 }

@@ -129,7 +129,12 @@ impl Reader {
         Some(self)
     }
 
-    fn lost(self) -> Option<Reader> {
+    fn lost(mut self) -> Option<Reader> {
+        for what in self.intake.end() {
+            // Nobody reads on: there is nothing to wait for.
+            let (reply, _) = oneshot::channel();
+            let _ = self.post.main.send(ToMain::Remark(self.name.0, what, reply));
+        }
         let _ = self.post.main.send(ToMain::Lost(self.name));
         None
     }
@@ -143,9 +148,7 @@ impl Reader {
                 Taken::Full => self.hand_over().await,
                 Taken::Event(what) => {
                     self.hand_over().await;
-                    let (reply, noted) = oneshot::channel();
-                    let _ = self.post.main.send(ToMain::Remark(self.name.0, what, reply));
-                    noted.await.map_err(|_| Over)?;
+                    self.remark(what).await?;
                 }
                 Taken::Message(message) => {
                     self.hand_over().await;
@@ -160,6 +163,11 @@ impl Reader {
         if tracing {
             self.trace();
         }
+        if self.intake.counts() {
+            for what in self.intake.suppressed(clock::now()) {
+                self.remark(what).await?;
+            }
+        }
         self.hand_over().await;
         // What was read is at hand; counting it can wait.
         self.socket.run_made_ready();
@@ -167,6 +175,13 @@ impl Reader {
             self.heard.change(|heard| *heard = Some((clock::now(), counters)));
         }
         Ok(())
+    }
+
+    /// Reports what is remarkable, and waits until that is noted: of what a neighbor sends, no more waits than is read.
+    async fn remark(&self, what: PeerEvent) -> Result<(), Over> {
+        let (reply, noted) = oneshot::channel();
+        let _ = self.post.main.send(ToMain::Remark(self.name.0, what, reply));
+        noted.await.map_err(|_| Over)
     }
 
     /// Hands what was read to the tables.

@@ -5,7 +5,8 @@ use crate::table::Letter;
 use crate::{BgpShell, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
-use sluice_bgp::session::{MessageCounters, Timer};
+use sluice_bgp::event::no_next_hop;
+use sluice_bgp::session::{MessageCounters, State, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
@@ -63,6 +64,7 @@ fn capability(capability: &Capability) -> String {
         Capability::RouteRefresh => "route-refresh".into(),
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
         Capability::Role(role) => format!("role {role}"),
+        Capability::GracefulRestart { .. } => "graceful-restart".into(),
         Capability::Other { code, .. } => format!("code {code}"),
     }
 }
@@ -74,10 +76,18 @@ fn timer(timer: Timer) -> &'static str {
         Timer::Keepalive => "keepalive",
         Timer::DelayOpen => "delay-open",
         Timer::IdleHold => "idle-hold",
+        Timer::SendHold => "send-hold",
     }
 }
 
-fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
+/// A neighbor; `closed` is why it cannot connect to this router, if it cannot.
+fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Neighbor {
+    let is_down = view.config.enabled && view.state != State::Established;
+    let reason = match closed.filter(|_| is_down) {
+        Some(closed) if view.config.passive => format!("this router does not listen: {closed}"),
+        Some(closed) => format!("{}; nor does this router listen: {closed}", view.reason()),
+        None => view.reason(),
+    };
     let negotiated = view.negotiated.map(|n| n.families).unwrap_or_default();
     let (last_error, last_error_ms) = match &view.last_down {
         Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
@@ -89,6 +99,7 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
         prefixes_received: view.prefixes.received[family as usize].into(),
         prefixes_sent: view.prefixes.sent[family as usize].into(),
         end_of_rib: view.end_of_rib[family as usize],
+        problem: if view.untold.has(family) { no_next_hop(family).into() } else { String::new() },
     });
     let configured = view.config.families;
     pb::Neighbor {
@@ -122,6 +133,7 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
         attribute_discards: view.reader.attribute_discards,
         loops: view.reader.loops,
         leaks: view.reader.leaks,
+        reason,
     }
 }
 
@@ -384,7 +396,8 @@ impl pb::Bgp for Served {
         let now = clock::now();
         let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
             let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
-            self.with(|c| c.neighbor(*address, prefixes)).flatten().map(|view| neighbor(view, now))
+            let view = self.with(|c| c.neighbor(*address, prefixes)).flatten()?;
+            Some(neighbor(view, self.listening.problem(address.is_ipv4()), now))
         });
         Ok(pb::GetNeighborsReply { neighbors: neighbors.collect() })
     }
@@ -439,6 +452,9 @@ impl pb::Bgp for Served {
         request: pb::RefreshNeighborRequest,
     ) -> Result<pb::RefreshNeighborReply, XrlError> {
         let address = self.known(&request.address)?;
+        if let Some(refusal) = self.with(|control| control.refresh_refusal(address)).flatten() {
+            return Err(XrlError::application(4, format!("neighbor {address} cannot be asked: {refusal}")));
+        }
         self.input(Input::Refresh(address));
         Ok(pb::RefreshNeighborReply {})
     }

@@ -25,6 +25,12 @@ fn ttl(neighbor: &NeighborConfig, internal: bool) -> u8 {
     }
 }
 
+/// The least TTL of packets from a neighbor that checks; 0 without a check. Every hop on the way takes one off 255 (RFC 5082).
+fn min_ttl(neighbor: &NeighborConfig) -> u8 {
+    let hops = neighbor.multihop.unwrap_or(1).max(1);
+    if neighbor.ttl_security { u8::MAX - (hops - 1) } else { 0 }
+}
+
 /// The FEA's broker.
 pub struct Sockets {
     client: fea::SocketsClient,
@@ -50,7 +56,7 @@ impl Sockets {
     pub async fn connect(&self, neighbor: &NeighborConfig, internal: bool) -> io::Result<TcpStream> {
         let options = fea::SocketOptions {
             ttl: ttl(neighbor, internal).into(),
-            min_ttl: if neighbor.ttl_security { 255 } else { 0 },
+            min_ttl: min_ttl(neighbor).into(),
             dscp: 48, // CS6, network control (RFC 4594)
             ..fea::SocketOptions::default()
         };
@@ -127,7 +133,24 @@ pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> i
         IpAddr::V6(_) => socket.set_unicast_hops_v6(ttl)?,
     }
     if neighbor.ttl_security {
-        ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), 255)?;
+        ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), min_ttl(neighbor))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_base::Asn;
+
+    #[test]
+    fn ttl_security_counts_hops() {
+        let least = |multihop, ttl_security| {
+            let address = Ipv4Addr::LOCALHOST.into();
+            min_ttl(&NeighborConfig { multihop, ttl_security, ..NeighborConfig::new(address, Asn(1)) })
+        };
+        assert_eq!((least(None, true), least(Some(1), true)), (255, 255));
+        assert_eq!((least(Some(2), true), least(Some(255), true)), (254, 1));
+        assert_eq!((least(None, false), least(Some(2), false)), (0, 0));
+    }
 }

@@ -60,6 +60,65 @@ fn changes_that_nobody_waits_for_are_gathered() {
     });
 }
 
+#[test]
+fn a_listener_that_could_not_be_opened_is_tried_again() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { shell, fea, others, .. } = &surround(dir.path()).await;
+        fea.refuses.set(true);
+        let config = serde_json::json!({
+            "local-as": 65001, "router-id": "10.0.0.1",
+            "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "passive": true}],
+        });
+        configure(shell, config).await.unwrap();
+        let client = bgp::BgpClient::new(others, "bgp");
+        let reason = async || {
+            let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
+            reply.neighbors[0].reason.clone()
+        };
+        let degraded = shell.degraded();
+        assert!(degraded.contains("cannot connect over IPv4") && degraded.contains("in use"), "{degraded}");
+        let why = reason().await;
+        assert!(why.starts_with("this router does not listen") && why.contains("in use"), "{why}");
+        fea.refuses.set(false);
+        until(&fea.changed, || fea.listening.get().is_some()).await;
+        // The status follows when the descriptor was fetched.
+        while !shell.degraded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(reason().await, "the neighbor has not connected yet");
+        Rc::clone(shell).shutdown(false).await;
+    });
+}
+
+#[test]
+fn a_neighbor_that_refuses_is_said_to_refuse() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { shell, others, .. } = &surround(dir.path()).await;
+        // Nobody listens at a port that was somebody's.
+        let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        drop(listener);
+        let config = serde_json::json!({
+            "local-as": 65001, "router-id": "10.0.0.1",
+            "neighbor": [{"address": NEIGHBOR, "peer-as": 65002, "port": port}],
+        });
+        configure(shell, config).await.unwrap();
+        let client = bgp::BgpClient::new(others, "bgp");
+        loop {
+            let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
+            match reply.neighbors[0].reason.as_str() {
+                "connection refused" => break,
+                reason => assert_eq!(reason, ""),
+            }
+        }
+        let refused = client.refresh_neighbor(bgp::RefreshNeighborRequest { address: NEIGHBOR.into() }).await;
+        assert!(refused.unwrap_err().to_string().contains("not Established"));
+        Rc::clone(shell).shutdown(false).await;
+    });
+}
+
 async fn scenario() {
     let dir = tempfile::tempdir().unwrap();
     let Surroundings { shell, fea: fake_fea, rib: fake_rib, others, .. } = &surround(dir.path()).await;

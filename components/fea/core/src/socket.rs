@@ -15,6 +15,8 @@ pub struct SocketRights {
     pub tcp_listen: Vec<u16>,
     /// TCP ports that it may connect to.
     pub tcp_connect: Vec<u16>,
+    /// The first of the TCP ports that it may connect to beside these, up to the last; none if absent.
+    pub tcp_connect_from: Option<u16>,
     /// UDP ports that it may bind.
     pub udp: Vec<u16>,
     /// IP protocols of raw sockets.
@@ -84,7 +86,9 @@ impl SocketPolicy {
         let rights = self.components.get(who).ok_or_else(|| Denied::Unknown(who.into()))?;
         let allowed = match kind {
             SocketKind::TcpListen(port) => rights.tcp_listen.contains(&port),
-            SocketKind::TcpConnect(port) => rights.tcp_connect.contains(&port),
+            SocketKind::TcpConnect(port) => {
+                rights.tcp_connect.contains(&port) || rights.tcp_connect_from.is_some_and(|from| port >= from)
+            }
             SocketKind::Udp(port) => rights.udp.contains(&port),
             SocketKind::Raw(protocol) => rights.raw.contains(&protocol),
         };
@@ -109,8 +113,12 @@ mod tests {
             multicast: ["224.0.0.9".parse().unwrap()].into(),
             ..SocketRights::default()
         };
-        let bgp =
-            SocketRights { tcp_listen: [179].into(), tcp_connect: [179].into(), ..SocketRights::default() };
+        let bgp = SocketRights {
+            tcp_listen: [179].into(),
+            tcp_connect: [179].into(),
+            tcp_connect_from: Some(1024),
+            ..SocketRights::default()
+        };
         let ospf = SocketRights { raw: [89].into(), ..SocketRights::default() };
         let components = [("rip", rip), ("bgp", bgp), ("ospf", ospf)];
         let policy =
@@ -125,6 +133,10 @@ mod tests {
         check("bgp", SocketKind::TcpListen(179), &[], Ok(()));
         check("bgp", SocketKind::TcpConnect(179), &[], Ok(()));
         check("bgp", SocketKind::TcpConnect(22), &[], Err("bgp may not connect to TCP port 22"));
+        check("bgp", SocketKind::TcpConnect(1023), &[], Err("bgp may not connect to TCP port 1023"));
+        check("bgp", SocketKind::TcpConnect(1024), &[], Ok(()));
+        check("bgp", SocketKind::TcpConnect(u16::MAX), &[], Ok(()));
+        check("bgp", SocketKind::TcpListen(1024), &[], Err("bgp may not listen on TCP port 1024"));
         check("bgp", SocketKind::Raw(89), &[], Err("bgp may not open IP protocol 89"));
         check("ospf", SocketKind::Raw(89), &[], Ok(()));
         check("ospf", SocketKind::Raw(89), &["224.0.0.5"], Err("ospf may not join 224.0.0.5"));

@@ -16,6 +16,8 @@ const LONGEST_HOLD: Duration = Duration::from_secs(120);
 /// The longest rest after an end without an error. A peer that is restarted over and over is no reason to be away when it
 /// is back for good; one that does so in a loop changes everybody's routes once a second at most.
 const LONGEST_HOLD_AFTER_CLOSE: Duration = Duration::from_secs(1);
+/// SendHoldTime if nothing is configured and twice the hold time is not more (RFC 9687).
+const SEND_HOLD: Duration = Duration::from_secs(8 * 60);
 
 /// Who made a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
@@ -63,6 +65,12 @@ impl Families {
         Families { ipv4: self.ipv4 && other.ipv4, ipv6: self.ipv6 && other.ipv6 }
     }
 
+    /// The families of this set that are not in `other`.
+    #[must_use]
+    pub const fn without(self, other: Families) -> Families {
+        Families { ipv4: self.ipv4 && !other.ipv4, ipv6: self.ipv6 && !other.ipv6 }
+    }
+
     /// Whether there is none.
     pub const fn is_empty(self) -> bool {
         !self.ipv4 && !self.ipv6
@@ -80,6 +88,9 @@ pub struct SessionConfig {
     pub peer_as: Asn,
     /// Proposed hold time in seconds; 0 for none, never 1 or 2.
     pub hold_time: u16,
+    /// SendHoldTime in seconds (RFC 9687): how long the peer may take nothing of what waits to be sent. 0 for ever; `None` for 8 minutes, or
+    /// twice the hold time if that is more.
+    pub send_hold_time: Option<u16>,
     /// ConnectRetryTime.
     pub connect_retry: Duration,
     /// DelayOpenTime; `None` where DelayOpen is false.
@@ -104,6 +115,7 @@ impl SessionConfig {
             router_id,
             peer_as,
             hold_time: 90,
+            send_hold_time: None,
             connect_retry: Duration::from_secs(30),
             delay_open: None,
             passive: false,
@@ -116,6 +128,17 @@ impl SessionConfig {
     /// Whether the peer is in this router's AS.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
+    }
+
+    /// How long the peer may take nothing, with this negotiated hold time; `None` for ever. More than the hold time, so that a peer
+    /// that is gone is found by its silence.
+    pub(super) fn send_hold(&self, hold_time: u16) -> Option<Duration> {
+        let hold = Duration::from_secs(hold_time.into());
+        match self.send_hold_time {
+            Some(0) => None,
+            Some(seconds) => Some(Duration::from_secs(seconds.into()).max(hold + Duration::from_secs(1))),
+            None => Some(SEND_HOLD.max(hold * 2)),
+        }
     }
 
     /// IdleHoldTime after `failures` in a row.

@@ -3,7 +3,7 @@
 use super::config::jittered;
 use super::negotiation::{Negotiated, own_open};
 use super::{ConnectionId, Direction, MessageCounters, Output, SessionConfig, states};
-use crate::event::{DownReason, SessionEvent};
+use crate::event::{ConnectError, DownReason, SessionEvent};
 use crate::wire::notification::code;
 use crate::wire::{Notification, Open, header};
 use alloc::vec::Vec;
@@ -45,7 +45,7 @@ impl fmt::Display for State {
     }
 }
 
-/// The timers of RFC 4271, sections 8 and 8.1.3.
+/// The timers of RFC 4271, sections 8 and 8.1.3, and of RFC 9687.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timer {
     /// When to try the next connection.
@@ -58,6 +58,8 @@ pub enum Timer {
     DelayOpen,
     /// When to leave Idle.
     IdleHold,
+    /// When the peer has taken nothing for too long (RFC 9687).
+    SendHold,
 }
 
 /// The events of RFC 4271, section 8.1, that change something.
@@ -74,7 +76,7 @@ pub(super) enum Event {
     /// Events 16 and 17.
     Connected,
     /// Event 18.
-    ConnectionFails,
+    ConnectionFails(ConnectError),
     /// Events 19 and 20.
     Open(Open, Negotiated),
     /// Events 21, 22 and 28.
@@ -236,6 +238,14 @@ impl Fsm {
                 let third = Duration::from_secs(seconds.into()) / 3;
                 self.timers.start(now, Timer::Keepalive, jittered(third, rng));
             }
+        }
+    }
+
+    /// The peer took octets, or none wait.
+    pub fn restart_send_hold(&mut self, now: Instant, config: &SessionConfig) {
+        match self.negotiated.and_then(|n| config.send_hold(n.hold_time)) {
+            None => self.timers.stop(Timer::SendHold),
+            Some(time) => self.timers.start(now, Timer::SendHold, time),
         }
     }
 

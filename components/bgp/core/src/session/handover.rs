@@ -88,6 +88,7 @@ impl Session {
                 }
                 // The peer was heard of when its messages were last read; what came since waits to be read.
                 fsm.restart_hold(now);
+                fsm.restart_send_hold(now, &self.config);
                 self.primary = fsm;
             }
             None if state.started => self.handle(now, super::Input::Start, out),

@@ -18,7 +18,7 @@ pub use fsm::{State, Timer};
 pub use handover::SessionState;
 pub use negotiation::Negotiated;
 
-use crate::event::{DownReason, SessionEvent};
+use crate::event::{ConnectError, DownReason, SessionEvent};
 use crate::wire::notification::{cease, code};
 use crate::wire::{Notification, Open};
 use alloc::string::String;
@@ -53,10 +53,14 @@ pub enum Input {
     Accepted(ConnectionId),
     /// A connection could not be made, or is gone (event 18).
     Closed(ConnectionId),
+    /// A connection that [`Output::Connect`] asked for could not be made, and why (event 18).
+    Failed(ConnectionId, ConnectError),
     /// A message arrived.
     Received(ConnectionId, Received),
     /// UPDATEs were sent, which is as good as a KEEPALIVE.
     UpdateSent,
+    /// The peer took octets on the connection that carries routes, or none wait to be sent there.
+    Written,
 }
 
 /// A message from the peer, as far as the session cares.
@@ -185,9 +189,13 @@ impl Session {
         &self.config
     }
 
-    /// Replaces the configuration; it holds from the next connection on.
-    pub fn configure(&mut self, config: SessionConfig) {
+    /// Replaces the configuration. It holds from the next connection on, SendHoldTime at once.
+    pub fn configure(&mut self, now: Instant, config: SessionConfig) {
+        let is_other = self.config.send_hold_time != config.send_hold_time;
         self.config = config;
+        if is_other && self.established().is_some() {
+            self.primary.restart_send_hold(now, &self.config);
+        }
     }
 
     /// Whether `connection` is one that the session still follows.
@@ -217,7 +225,7 @@ impl Session {
             }
         }
         if let Some(reason) = cx.down.take() {
-            self.last_down = Some((now, reason));
+            self.note_down(now, before, reason);
         }
         if self.second.as_ref().is_some_and(|f| f.connection.is_none()) {
             self.second = None;
@@ -304,6 +312,28 @@ impl Session {
         }
     }
 
+    fn closed(
+        &mut self,
+        now: Instant,
+        connection: ConnectionId,
+        error: ConnectError,
+        out: &mut Outbox<Output>,
+    ) {
+        if let Some(which) = self.which(connection) {
+            self.step(now, which, Event::ConnectionFails(error), out);
+        }
+    }
+
+    /// Keeps why a connection ended, unless what is known already says more.
+    fn note_down(&mut self, now: Instant, before: State, reason: DownReason) {
+        let known = self.last_down.as_ref().map(|(_, known)| known);
+        let says_nothing = reason == DownReason::ConnectionLost && before != State::Established;
+        if reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling)) {
+            return;
+        }
+        self.last_down = Some((now, reason));
+    }
+
     /// Connection collision (RFC 4271, section 6.8; RFC 6286, section 2.3): whose connection must go, now that an
     /// acceptable OPEN arrived on `which`.
     fn collision_loser(&self, which: Which, open: &Open) -> Option<Which> {
@@ -330,7 +360,14 @@ impl Session {
 
     fn opened(&mut self, now: Instant, which: Which, open: Open, out: &mut Outbox<Output>) {
         let event = match negotiation::negotiate(&self.config, &open) {
-            Err(notification) => Event::Error(notification),
+            Err(notification) => {
+                let (says, configured) = (open.asn(), self.config.peer_as);
+                self.step(now, which, Event::Error(notification), out);
+                if says != configured {
+                    self.last_down = Some((now, DownReason::WrongPeerAs { says, configured }));
+                }
+                return;
+            }
             Ok(negotiated) => match self.collision_loser(which, &open) {
                 Some(loser) if loser == which => Event::CollisionDump,
                 loser => {
@@ -429,12 +466,16 @@ impl Machine for Session {
             },
             Input::Accepted(connection) => self.accepted(now, connection, out),
             Input::Closed(connection) => {
-                if let Some(which) = self.which(connection) {
-                    self.step(now, which, Event::ConnectionFails, out);
-                }
+                self.closed(now, connection, ConnectError::Other(String::new()), out);
             }
+            Input::Failed(connection, error) => self.closed(now, connection, error, out),
             Input::Received(connection, received) => self.received(now, connection, received, out),
             Input::UpdateSent => self.primary.restart_keepalive(now, &mut self.rng),
+            Input::Written => {
+                if self.established().is_some() {
+                    self.primary.restart_send_hold(now, &self.config);
+                }
+            }
         }
     }
 

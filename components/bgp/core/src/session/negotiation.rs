@@ -23,6 +23,8 @@ pub struct Negotiated {
     pub four_octet_as: bool,
     /// The peer answers ROUTE-REFRESH.
     pub route_refresh: bool,
+    /// The peer offers graceful restart, and so promises End-of-RIB markers (RFC 4724, section 4).
+    pub promises_end_of_rib: bool,
     /// Families that both sides want.
     pub families: Families,
 }
@@ -31,6 +33,8 @@ pub struct Negotiated {
 pub(super) fn own_open(config: &SessionConfig) -> Open {
     let mut capabilities = offered_families(config.families);
     capabilities.extend([Capability::RouteRefresh, Capability::FourOctetAs(config.local_as)]);
+    // RFC 4724, section 4: without families the offer is to send and to use End-of-RIB markers, no more.
+    capabilities.push(Capability::GracefulRestart { flags: 0, restart_time: 0, families: Vec::new() });
     capabilities.extend(config.relationship.map(|r| Capability::Role(r.own_role())));
     Open {
         version: VERSION,
@@ -102,6 +106,10 @@ pub(super) fn negotiate(config: &SessionConfig, open: &Open) -> Result<Negotiate
         hold_time: open.hold_time.min(config.hold_time),
         four_octet_as: open.four_octet_as().is_some(),
         route_refresh: open.capabilities.contains(&Capability::RouteRefresh),
+        promises_end_of_rib: open
+            .capabilities
+            .iter()
+            .any(|c| matches!(c, Capability::GracefulRestart { .. })),
         families,
     })
 }

@@ -443,3 +443,103 @@ fn unknown_fsm_error_subcodes_have_names() {
     let n = Notification::new(code::FSM, fsm_error::ESTABLISHED);
     assert_eq!(n.to_string(), "finite state machine error: unexpected message in Established (5/3)");
 }
+
+/// Why a session is not up, by what happened.
+#[test]
+fn the_reason_says_what_is_wrong() {
+    let reason =
+        |rig: &Rig| rig.session.last_down().map(|(_, reason)| reason.to_string()).unwrap_or_default();
+    let check = |state: State, act: &dyn Fn(&mut Rig), expected: &str| {
+        let mut rig = Rig::in_state(state);
+        act(&mut rig);
+        assert_ne!(rig.session.state(), State::Established, "{expected}");
+        assert_eq!(reason(&rig), expected);
+    };
+    let failed =
+        |error: ConnectError| move |rig: &mut Rig| drop(rig.input(Input::Failed(OUT0, error.clone())));
+    check(State::Connect, &failed(ConnectError::Refused), "connection refused");
+    check(State::Connect, &failed(ConnectError::Unreachable), "no route to the neighbor, or it is not there");
+    check(
+        State::Connect,
+        &|rig| drop(rig.expire(Timer::ConnectRetry)),
+        "no answer to the attempt to connect",
+    );
+    let other_as = SessionConfig::new(Asn(65009), RouterId(20), Asn(65001));
+    check(
+        State::OpenSent,
+        &|rig| drop(rig.received(OUT0, Received::Open(negotiation::own_open(&other_as)))),
+        "neighbor says AS 65009, configured 65002",
+    );
+    let notification = Notification::cease(cease::SHUTDOWN, "moving");
+    check(
+        State::Established,
+        &|rig| drop(rig.received(OUT0, Received::Notification(notification.clone()))),
+        "received NOTIFICATION: cease: administrative shutdown (6/2), \"moving\"",
+    );
+    let mut rig = Rig::in_state(State::Established);
+    while rig.session.state() == State::Established {
+        rig.now = rig.session.next_deadline().expect("a timer");
+        rig.session.on_deadline(rig.now, &mut rig.out);
+    }
+    assert_eq!(reason(&rig), "sent NOTIFICATION: hold timer expired (4/0)");
+}
+
+#[test]
+fn a_connection_lost_without_a_reason_hides_none() {
+    let mut rig = Rig::in_state(State::OpenSent);
+    rig.input(Input::Accepted(IN0));
+    let other_as = SessionConfig::new(Asn(65009), RouterId(20), Asn(65001));
+    rig.received(OUT0, Received::Open(negotiation::own_open(&other_as)));
+    rig.input(Input::Closed(IN0));
+    let known = rig.session.last_down().map(|(_, reason)| reason.clone());
+    assert!(matches!(known, Some(DownReason::WrongPeerAs { .. })), "{known:?}");
+    // Who loses a collision has nothing wrong with it.
+    let mut rig = Rig::in_state(State::OpenSent);
+    rig.input(Input::Accepted(IN0));
+    rig.received(IN0, Received::Open(peer_open(20)));
+    rig.received(OUT0, Received::Open(peer_open(20)));
+    assert_eq!(rig.session.last_down(), None);
+}
+
+/// Fires timers for so long, with a KEEPALIVE of the peer each second; whether the session is still up.
+fn stays_up(rig: &mut Rig, time: Duration, written: impl Fn(&Rig) -> bool) -> bool {
+    let end = rig.now + time;
+    while rig.now < end && rig.session.state() == State::Established {
+        rig.now = rig.now + Duration::from_secs(1);
+        rig.received(OUT0, Received::Keepalive);
+        if written(rig) {
+            rig.input(Input::Written);
+        }
+        rig.session.on_deadline(rig.now, &mut rig.out);
+    }
+    rig.session.state() == State::Established
+}
+
+#[test]
+fn a_peer_that_takes_nothing_loses_its_session() {
+    let mut rig = Rig::in_state(State::Established);
+    assert!(stays_up(&mut rig, Duration::from_secs(10_000), |_| true));
+    assert!(stays_up(&mut rig, Duration::from_secs(479), |_| false), "8 minutes");
+    assert!(!stays_up(&mut rig, Duration::from_secs(2), |_| false));
+    let reason = rig.session.last_down().map(|(_, reason)| reason.to_string()).unwrap_or_default();
+    assert_eq!(reason, "sent NOTIFICATION: send hold timer expired (8/0)");
+    assert!(rig.told().contains("8/0:out0 close:out0 down"));
+}
+
+#[test]
+fn the_send_hold_time_is_more_than_the_hold_time() {
+    let after = |send_hold_time, hold_time| {
+        let config = SessionConfig { send_hold_time, ..config() };
+        config.send_hold(hold_time).map(|time| time.as_secs())
+    };
+    assert_eq!((after(None, 90), after(None, 0), after(None, 300)), (Some(480), Some(480), Some(600)));
+    assert_eq!((after(Some(100), 90), after(Some(100), 200)), (Some(100), Some(201)));
+    assert_eq!(after(Some(0), 90), None);
+    // It holds at once where it is changed.
+    let mut rig = Rig::in_state(State::Established);
+    rig.session.configure(rig.now, SessionConfig { send_hold_time: Some(0), ..config() });
+    assert!(stays_up(&mut rig, Duration::from_secs(10_000), |_| false));
+    rig.session.configure(rig.now, SessionConfig { send_hold_time: Some(100), ..config() });
+    assert!(stays_up(&mut rig, Duration::from_secs(99), |_| false));
+    assert!(!stays_up(&mut rig, Duration::from_secs(2), |_| false));
+}

@@ -39,10 +39,17 @@ struct Member {
     end_of_rib: bool,
 }
 
+/// A block, and how many members have yet to read it. A count, so that nobody looks at all members for it: there may be thousands.
+#[derive(Clone)]
+struct Pending {
+    block: Arc<Block>,
+    unread: usize,
+}
+
 struct Group<P: Unicast> {
     key: GroupKey,
     branch: Branch,
-    blocks: VecDeque<Arc<Block>>,
+    blocks: VecDeque<Pending>,
     /// The number of the first of `blocks`.
     first: u64,
     /// By peer.
@@ -55,12 +62,27 @@ impl<P: Unicast> Group<P> {
         self.first + self.blocks.len() as u64
     }
 
+    /// A member has read the block of this number; returns the last block that all have read by now, if there is one.
+    fn read(&mut self, number: u64) -> Option<Arc<Block>> {
+        if let Some(pending) = self.blocks.get_mut((number - self.first) as usize) {
+            pending.unread -= 1;
+        }
+        self.drop_read_blocks()
+    }
+
+    /// Counts anew who has yet to read each block, where members have left or are others, and drops those that all have read.
+    fn recount(&mut self) {
+        for (number, pending) in (self.first..).zip(&mut self.blocks) {
+            pending.unread = self.members.iter().filter(|m| m.block <= number).count();
+        }
+        self.drop_read_blocks();
+    }
+
     /// Drops blocks that all have read; the last of them is returned.
     fn drop_read_blocks(&mut self) -> Option<Arc<Block>> {
-        let needed = self.members.iter().map(|m| m.block).min().unwrap_or(self.end());
         let mut last = None;
-        while self.first < needed {
-            last = Some(self.blocks.pop_front()?);
+        while self.blocks.front().is_some_and(|pending| pending.unread == 0) {
+            last = self.blocks.pop_front().map(|pending| pending.block);
             self.first += 1;
         }
         last
@@ -167,7 +189,7 @@ impl<P: Unicast> Groups<P> {
         self.place(peer, NO_GROUP);
         if let Some(group) = &mut self.groups[index] {
             group.members.remove(position);
-            group.drop_read_blocks();
+            group.recount();
             if group.members.is_empty() {
                 self.groups[index] = None;
             }
@@ -187,8 +209,8 @@ impl<P: Unicast> Groups<P> {
             members: leaving,
             check: self.checking.then(|| Box::new(CheckStage::late())),
         };
-        own.drop_read_blocks();
-        group.drop_read_blocks();
+        own.recount();
+        group.recount();
         if group.members.is_empty() {
             self.groups[index] = None;
         }
@@ -238,7 +260,7 @@ impl<P: Unicast> Groups<P> {
             let Some((index, position)) = place else { return Filled::Dry };
             let Some(group) = &mut self.groups[index] else { return Filled::Dry };
             let member = &mut group.members[position];
-            if let Some(block) = group.blocks.get((member.block - group.first) as usize) {
+            if let Some(Pending { block, .. }) = group.blocks.get((member.block - group.first) as usize) {
                 while let Some(message) = block.message(member.message) {
                     if out.len() >= limit {
                         return Filled::Full;
@@ -246,9 +268,10 @@ impl<P: Unicast> Groups<P> {
                     block.copy::<P>(message, Source::of(peer), hop, out, sent);
                     member.message += 1;
                 }
+                let number = member.block;
                 member.block += 1;
                 member.message = 0;
-                if let Some(block) = group.drop_read_blocks() {
+                if let Some(block) = group.read(number) {
                     self.keep(block);
                 }
                 continue;
@@ -294,13 +317,15 @@ impl<P: Unicast> Groups<P> {
         if self.items.is_empty() {
             return;
         }
-        let members = &group.members;
-        let is_member = |source: Source| source.peer().is_some_and(|p| members.iter().any(|m| m.peer == p));
+        let (places, number) = (&self.places, index as u32);
+        let is_member =
+            |source: Source| source.peer().is_some_and(|p| places.get(usize::from(p.0)) == Some(&number));
         let mut block = self.spare.take().unwrap_or_default();
         if let Some(block) = Arc::get_mut(&mut block) {
             self.packer.pack(core, &key, &self.items, is_member, block);
         }
-        group.blocks.push_back(block);
+        let unread = group.members.len();
+        group.blocks.push_back(Pending { block, unread });
     }
 
     /// A settled group becomes part of another one that is settled too.

@@ -41,6 +41,9 @@ pub struct NeighborConfig {
     pub passive: bool,
     /// Proposed hold time in seconds; 0 for none, never 1 or 2.
     pub hold_time: u16,
+    /// SendHoldTime in seconds (RFC 9687); see [`SessionConfig`].
+    #[serde(default)]
+    pub send_hold_time: Option<u16>,
     /// ConnectRetryTime.
     pub connect_retry: Duration,
     /// DelayOpenTime.
@@ -78,6 +81,7 @@ impl NeighborConfig {
             port: 179,
             passive: false,
             hold_time: 90,
+            send_hold_time: None,
             connect_retry: Duration::from_secs(30),
             delay_open: None,
             description: String::new(),
@@ -95,6 +99,7 @@ impl NeighborConfig {
     pub(super) fn session(&self, identity: &Identity) -> SessionConfig {
         SessionConfig {
             hold_time: self.hold_time,
+            send_hold_time: self.send_hold_time,
             connect_retry: self.connect_retry,
             delay_open: self.delay_open,
             passive: self.passive,
@@ -110,6 +115,7 @@ impl NeighborConfig {
         let alike = NeighborConfig {
             enabled: other.enabled,
             passive: other.passive,
+            send_hold_time: other.send_hold_time,
             connect_retry: other.connect_retry,
             delay_open: other.delay_open,
             description: other.description.clone(),
@@ -232,6 +238,7 @@ mod tests {
         check_in(Asn(2), |n| n.next_hop_self = true, "0 1 0 0");
         check_in(Asn(2), |n| n.graceful_shutdown = true, "0 1 0 0");
         check(|n| n.hold_time = 9, "1 0 0 0");
+        check(|n| n.send_hold_time = Some(600), "0 0 0 0");
         check(|n| (n.hold_time, n.next_hop_self) = (9, true), "1 0 0 0");
         check(|n| n.enabled = false, "1 0 0 0");
         check(|n| n.address = "10.0.0.2".parse().unwrap(), "0 0 1 1");

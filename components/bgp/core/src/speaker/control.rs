@@ -8,7 +8,7 @@ use super::handover::SpeakerState;
 use super::peer::Link;
 use super::peers::Peers;
 use super::questions::{Questions, Reply};
-use crate::event::{Event, PeerEvent};
+use crate::event::{ConnectError, Event, PeerEvent};
 use crate::hash::HashSeed;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
@@ -21,6 +21,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::fmt;
 use core::net::IpAddr;
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Duration, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, Rng};
@@ -29,6 +30,10 @@ use sluice_machine::{Machine, Outbox};
 /// How long neighbours have to come up and tell all their routes before the RIB hears that what was announced is all: as long as
 /// the RIB keeps the routes of an earlier life.
 pub const GRACE: Duration = Duration::from_secs(120);
+
+/// For how long control waits, after something that may have ended the wait for neighbors, before it looks whether that has ended: many
+/// neighbors come up together.
+const LOOK_DELAY: Duration = Duration::from_millis(100);
 
 /// What can happen.
 #[derive(Clone, PartialEq, Debug)]
@@ -41,12 +46,16 @@ pub enum Input {
     Accepted(IpAddr, ConnectionId, Endpoints),
     /// A connection could not be made or is gone.
     Closed(IpAddr, ConnectionId),
+    /// A connection that was asked for could not be made, and why.
+    Failed(IpAddr, ConnectionId, ConnectError),
     /// A connection's intake took a message for the session.
     Message(IpAddr, ConnectionId, Message),
     /// UPDATEs came; this was read in the session so far.
     Heard(IpAddr, ConnectionId, ReaderCounters),
     /// UPDATEs were handed to the connection; this was sent in the session so far.
     Sent(IpAddr, ConnectionId, Sent),
+    /// The neighbor took octets on the connection, or none wait to be sent there.
+    Written(IpAddr, ConnectionId),
     /// An intake found something remarkable.
     Remark(IpAddr, PeerEvent),
     /// The table of this number says something.
@@ -86,8 +95,30 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_told`] is true from now on.
+    AllTold,
     /// For the log.
     Event(Event),
+}
+
+/// Why a neighbor cannot be asked for all its routes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RefreshRefusal {
+    /// Its session is in this state and not Established.
+    NotEstablished(State),
+    /// It did not announce the capability.
+    NotNegotiated,
+}
+
+impl fmt::Display for RefreshRefusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RefreshRefusal::NotEstablished(state) => write!(f, "its session is not Established but {state}"),
+            RefreshRefusal::NotNegotiated => {
+                f.write_str("it did not announce that it answers ROUTE-REFRESH; `clear bgp neighbor` has it announce all again")
+            }
+        }
+    }
 }
 
 /// A router's BGP but for its routes.
@@ -99,6 +130,8 @@ pub struct Control {
     spread: Spread,
     pub(super) started: Instant,
     pub(super) all_told: bool,
+    /// When to look next whether all neighbors have announced all their routes; `None` when that was reported.
+    pub(super) look_at: Option<Instant>,
 }
 
 impl Control {
@@ -114,6 +147,7 @@ impl Control {
             spread,
             started: now,
             all_told: false,
+            look_at: Some(now + GRACE),
         }
     }
 
@@ -168,25 +202,50 @@ impl Control {
         }
     }
 
-    /// Whether every neighbour that is wanted has told all its routes since the router started, or the time for that is over. It
-    /// stays so.
+    /// Returns true if every neighbor that is wanted has announced all its routes since the router started, or the time for that is over.
+    /// Stays true.
     pub fn have_all_told(&mut self, now: Instant) -> bool {
-        if !self.all_told {
-            let told = |n: &super::peer::Peer| {
-                let families = n.session.negotiated().map(|n| n.families).unwrap_or_default();
-                let told = (!families.ipv4 || n.end_of_rib[0]) && (!families.ipv6 || n.end_of_rib[1]);
-                !n.config.enabled || (n.session.state() == State::Established && told)
-            };
-            let peers = &self.peers;
-            let all = peers.by_address.values().filter_map(|i| peers.peers[usize::from(i.0)].as_deref());
-            self.all_told = now >= self.started + GRACE || all.into_iter().all(told);
-        }
+        self.all_told = self.all_told || now >= self.all_told_by();
         self.all_told
+    }
+
+    /// When the wait for neighbors ends if nothing more comes of them.
+    fn all_told_by(&self) -> Instant {
+        let latest = self.started + GRACE;
+        let mut by = self.started;
+        for peer in self.peers.configured().filter(|peer| peer.config.enabled) {
+            let Some(told) = peer.announced_all_by() else { return latest };
+            by = by.max(told);
+        }
+        by.min(latest)
+    }
+
+    /// Something came that may end the wait for neighbors.
+    fn look_soon(&mut self, now: Instant) {
+        self.look_at = self.look_at.map(|at| at.min(now + LOOK_DELAY));
+    }
+
+    /// Reports the end of the wait for neighbors, or looks again when it can have come.
+    fn look(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        if self.have_all_told(now) {
+            self.look_at = None;
+            out.push(Output::AllTold);
+        } else {
+            self.look_at = Some(self.all_told_by());
+        }
     }
 
     /// The addresses of the configured neighbours, in order.
     pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
         self.peers.addresses()
+    }
+
+    /// Neighbors of whose connections control must know what was read and written before it fires the timers that are due at `now`.
+    pub fn due(&self, now: Instant) -> Vec<IpAddr> {
+        if self.look_at.is_some_and(|at| at <= now) {
+            return self.peers.addresses().collect();
+        }
+        self.peers.due(now).collect()
     }
 
     /// The configuration of a neighbour.
@@ -198,6 +257,16 @@ impl Control {
     pub fn config(&self) -> Config {
         let neighbors = self.peers.addresses().filter_map(|a| self.peers.config(a).cloned());
         Config { neighbors: neighbors.collect(), networks: self.networks.iter().copied().collect() }
+    }
+
+    /// Why a neighbor cannot be asked for its routes (RFC 2918); `None` if it can.
+    pub fn refresh_refusal(&self, address: IpAddr) -> Option<RefreshRefusal> {
+        let session = &self.peers.of(address)?.session;
+        match session.negotiated() {
+            None => Some(RefreshRefusal::NotEstablished(session.state())),
+            Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated),
+            Some(_) => None,
+        }
     }
 
     /// The connection of a neighbour's session, if it is up.
@@ -212,11 +281,14 @@ impl Machine for Control {
     type State = SpeakerState;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
-        let peers = &mut self.peers;
         let tables = self.spread.tables();
+        if matches!(input, Input::Configure(_) | Input::Message(..) | Input::Remark(..)) {
+            self.look_soon(now);
+        }
+        let peers = &mut self.peers;
         match input {
             Input::Configure(config) => self.configure(now, config, out),
-            Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) => {
+            Input::Connected(..) | Input::Accepted(..) | Input::Closed(..) | Input::Failed(..) => {
                 peers.connection_input(now, input, out);
             }
             Input::Message(address, connection, message) => {
@@ -224,6 +296,7 @@ impl Machine for Control {
             }
             Input::Heard(address, connection, read) => peers.heard(now, address, connection, read, out),
             Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent),
+            Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),
             Input::Told(table, told) => self.told(table, told, out),
             Input::AnswerIpv4(answer) => {
@@ -262,11 +335,14 @@ impl Machine for Control {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        self.peers.next_deadline()
+        [self.peers.next_deadline(), self.look_at].into_iter().flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.peers.on_deadline(now, out);
+        if self.look_at.is_some_and(|at| at <= now) {
+            self.look(now, out);
+        }
     }
 
     fn export(&self) -> SpeakerState {

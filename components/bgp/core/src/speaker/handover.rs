@@ -73,6 +73,7 @@ impl Control {
 
     pub(super) fn import_state(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
         (self.started, self.all_told) = (state.started, state.all_told);
+        self.look_at = (!state.all_told).then_some(now);
         self.peers.life = state.life;
         for peer in state.peers {
             let config = state.config.neighbors.iter().find(|n| n.address == peer.address);
@@ -109,8 +110,11 @@ impl Peers {
             return;
         }
         if self.peers.len() <= place {
+            // Numbers between, which nobody has.
+            self.free.extend((self.peers.len()..place).map(|free| PeerIndex(free as u16)));
             self.peers.resize_with(place + 1, || None);
         }
+        self.free.remove(&index);
         let peer = &mut **self.peers[place].insert(Box::new(peer));
         self.by_address.insert(address, index);
         [peer.read, peer.read_before] = state.read;
@@ -121,6 +125,7 @@ impl Peers {
         if let (Some(((connection, negotiated), endpoints)), Some(life)) = (up, state.life) {
             peer.opened(connection, endpoints);
             peer.end_of_rib = state.end_of_rib;
+            peer.last_update = now;
             let info = peer.info(&negotiated);
             let (spread, source) = (self.spread, self.identity.source);
             if let Some((mut link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source) {
@@ -131,21 +136,22 @@ impl Peers {
                 out.push(Output::Up(address, connection, Box::new(link)));
             }
         }
-        self.session_outputs(index, &mut session_out, out);
+        self.session_outputs(now, index, &mut session_out, out);
     }
 
     /// Nothing will be said for a while.
     pub(super) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        self.each_session(out, |session, session_out| session.pause(now, session_out));
+        self.each_session(now, out, |session, session_out| session.pause(now, session_out));
     }
 
     /// What was said meanwhile is read from now on.
     pub(super) fn go_on(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        self.each_session(out, |session, _| session.go_on(now));
+        self.each_session(now, out, |session, _| session.go_on(now));
     }
 
     fn each_session(
         &mut self,
+        now: Instant,
         out: &mut Outbox<Output>,
         act: impl Fn(&mut session::Session, &mut Outbox<session::Output>),
     ) {
@@ -154,7 +160,7 @@ impl Peers {
             if let Some(peer) = &mut self.peers[place] {
                 act(&mut peer.session, &mut session_out);
             }
-            self.session_outputs(PeerIndex(place as u16), &mut session_out, out);
+            self.session_outputs(now, PeerIndex(place as u16), &mut session_out, out);
         }
     }
 }

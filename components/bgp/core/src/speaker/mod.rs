@@ -176,6 +176,10 @@ impl Speaker {
             self.control(now, input, out);
         }
         self.apply(now, address, connection, out);
+        let counted = self.carriers.get_mut(&(address, connection)).filter(|c| c.intake.counts());
+        for what in counted.map(|c| c.intake.suppressed(now)).unwrap_or_default() {
+            self.control(now, control::Input::Remark(address, what), out);
+        }
         let news = self.carriers.get_mut(&(address, connection)).and_then(|c| c.intake.news());
         if let Some(read) = news {
             self.control(now, control::Input::Heard(address, connection, read), out);
@@ -239,6 +243,8 @@ impl Speaker {
                 }
                 Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
                 Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
+                // The driver asks for [`Speaker::is_converged`].
+                Do::AllTold => {}
                 Do::Event(event) => out.push(Output::Event(event)),
             }
         }
@@ -277,6 +283,7 @@ impl Speaker {
         if octets.len() > before {
             let sent = control::Input::Sent(address, connection, writer.sent);
             self.control.handle(now, sent, &mut self.control_out);
+            self.control.handle(now, control::Input::Written(address, connection), &mut self.control_out);
         }
         more
     }
@@ -303,6 +310,11 @@ impl Speaker {
         let more = self.tables.iter().any(Table::has_rib_changes::<P>);
         self.rib_offered[P::FAMILY as usize] = more;
         more
+    }
+
+    /// Why a neighbor cannot be asked for its routes; `None` if it can.
+    pub fn refresh_refusal(&self, address: IpAddr) -> Option<control::RefreshRefusal> {
+        self.control.refresh_refusal(address)
     }
 
     /// The tables, to look into.
@@ -380,6 +392,13 @@ impl Machine for Speaker {
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
+        for address in self.control.due(now) {
+            let Some(connection) = self.control.established(address) else { continue };
+            // What was offered and not taken waits.
+            if self.carriers.get(&(address, connection)).is_some_and(|carrier| !carrier.offered) {
+                self.control(now, control::Input::Written(address, connection), out);
+            }
+        }
         let mut control_out = core::mem::take(&mut self.control_out);
         self.control.on_deadline(now, &mut control_out);
         self.carry_out(now, &mut control_out, out);

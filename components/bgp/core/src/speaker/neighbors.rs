@@ -25,9 +25,7 @@ impl Peers {
         for address in gone {
             if let Some(index) = self.by_address.remove(&address) {
                 self.stop(now, index, cease::DECONFIGURED, out);
-                if let Some(peer) = self.peer_mut(index) {
-                    peer.retired = true;
-                }
+                self.retire(index);
             }
         }
         for neighbor in neighbors {
@@ -40,16 +38,10 @@ impl Peers {
 
     /// A free peer number: one that no shard has routes of any more, or a new one.
     fn free_index(&mut self) -> PeerIndex {
-        let is_free = |(i, p): (usize, &Option<Box<Peer>>)| {
-            let index = PeerIndex(i as u16);
-            i > 0 && self.is_clean(index) && p.as_ref().is_none_or(|p| p.retired)
-        };
-        let free = self.peers.iter().enumerate().position(is_free);
-        let index = free.unwrap_or_else(|| {
+        self.free.pop_first().unwrap_or_else(|| {
             self.peers.push(None);
-            self.peers.len() - 1
-        });
-        PeerIndex(index as u16)
+            PeerIndex((self.peers.len() - 1) as u16)
+        })
     }
 
     /// The most neighbours: the shards number them in 16 bits, and one number is the router's own.
@@ -77,7 +69,8 @@ impl Peers {
         };
         let what = peer.config.reconfigured(&new, identity.local_as);
         peer.config = new;
-        peer.session.configure(peer.config.session(&identity));
+        peer.session.configure(now, peer.config.session(&identity));
+        self.note_deadline(index);
         match what {
             Reconfigured::Kept => {}
             Reconfigured::Reset => {
@@ -85,7 +78,7 @@ impl Peers {
                 self.drive(now, index, input, out);
             }
             Reconfigured::Refiltered => {
-                if let Some(outlet) = peer.current_outlet() {
+                if let Some(outlet) = self.peer_mut(index).and_then(|peer| peer.current_outlet()) {
                     out.push(Output::Order(None, Order::Reopen(index, Box::new(outlet))));
                 }
             }

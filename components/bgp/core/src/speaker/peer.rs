@@ -4,12 +4,18 @@ use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
-use crate::session::{ConnectionId, Negotiated, Session};
+use crate::session::{ConnectionId, Families, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
 use crate::table::{Life, Spread};
 use crate::writer::{Endpoints, Outlet, Writer};
-use sluice_base::Provenance;
+use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
+
+/// How long a neighbor that is up sends nothing but KEEPALIVEs before it counts as one that has announced all its routes, although it
+/// has sent no End-of-RIB marker. Many speakers send none to a router that does not preserve its forwarding state.
+const QUIET: Duration = Duration::from_secs(3);
+/// The same time for a neighbor that promised End-of-RIB markers: it may defer its first UPDATE until it has heard all its own neighbors.
+const QUIET_IN_SPITE_OF_PROMISE: Duration = Duration::from_secs(30);
 
 /// What carries the routes of a session that is up: for whoever reads and writes its connection.
 #[derive(Debug)]
@@ -24,10 +30,14 @@ pub struct Link {
 pub(super) struct Peer {
     pub config: NeighborConfig,
     pub session: Session,
+    /// The session's next deadline, as it is kept among those of all.
+    pub deadline: Option<Instant>,
     /// The number of the session that is up.
     pub life: Option<Life>,
     /// Families that the neighbour has told all its routes of in this session.
     pub end_of_rib: [bool; 2],
+    /// When the last UPDATE of this session came; when the session came up, if none did.
+    pub last_update: Instant,
     /// No longer configured; stays until the tables have forgotten its routes.
     pub retired: bool,
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
@@ -44,8 +54,10 @@ impl Peer {
         Peer {
             config,
             session,
+            deadline: None,
             life: None,
             end_of_rib: [false; 2],
+            last_update: Instant::ZERO,
             retired: false,
             connections: SmallVec::new(),
             read: ReaderCounters::default(),
@@ -115,6 +127,16 @@ impl Peer {
         Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, outlet))
     }
 
+    /// When the neighbor counts as one that has announced all its routes, if no UPDATE comes until then: at once after End-of-RIB
+    /// markers of all families, else after a time of silence. `None` while there is no session.
+    pub fn announced_all_by(&self) -> Option<Instant> {
+        let negotiated = self.session.negotiated()?;
+        let families = negotiated.families;
+        let is_ended = (!families.ipv4 || self.end_of_rib[0]) && (!families.ipv6 || self.end_of_rib[1]);
+        let quiet = if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE } else { QUIET };
+        Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
+    }
+
     fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<Outlet> {
         let endpoints = self.endpoints(id)?;
         let internal = self.session.config().is_internal();
@@ -124,6 +146,12 @@ impl Peer {
     /// How the neighbour is told routes as it is configured now, if its session is up.
     pub fn current_outlet(&self) -> Option<Outlet> {
         self.outlet(self.session.established()?, self.session.negotiated()?)
+    }
+
+    /// Families that both sides want and of which the neighbor is told nothing, as this router has no next hop of its own for them.
+    pub fn untold(&self) -> Families {
+        let agreed = self.session.negotiated().map(|n| n.families).unwrap_or_default();
+        self.current_outlet().map_or(Families::default(), |outlet| agreed.without(outlet.families))
     }
 
     pub fn down(&mut self) -> Option<Life> {

@@ -10,8 +10,9 @@ use crate::session::{self, ConnectionId, Received};
 use crate::shard::{PeerIndex, Sent};
 use crate::table::{Life, Order, Spread};
 use crate::wire::{AFI_IPV4, AFI_IPV6, RouteRefresh, SAFI_UNICAST};
+use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::{Family, Instant, Provenance, Rng};
@@ -29,6 +30,10 @@ pub(super) struct Peers {
     /// Of which numbers how many tables have yet to forget the routes, and of which session.
     leaving: BTreeMap<PeerIndex, (Life, usize)>,
     provenance: Provenance,
+    /// Numbers of peers that are no longer configured and whose routes all tables have forgotten.
+    pub free: BTreeSet<PeerIndex>,
+    /// The next deadline of each session that has one, earliest first.
+    deadlines: BTreeSet<(Instant, PeerIndex)>,
     session_out: Outbox<session::Output>,
 }
 
@@ -45,6 +50,8 @@ impl Peers {
             spread,
             life: 0,
             leaving: BTreeMap::new(),
+            free: BTreeSet::new(),
+            deadlines: BTreeSet::new(),
             session_out: Outbox::new(),
         }
     }
@@ -76,7 +83,23 @@ impl Peers {
             *tables -= 1;
             if *tables == 0 {
                 self.leaving.remove(&peer);
+                self.free_if_retired(peer);
             }
+        }
+    }
+
+    /// A peer is no longer configured: its number is free as soon as all tables have forgotten its routes.
+    pub fn retire(&mut self, index: PeerIndex) {
+        if let Some(peer) = self.peer_mut(index) {
+            peer.retired = true;
+        }
+        self.free_if_retired(index);
+    }
+
+    fn free_if_retired(&mut self, index: PeerIndex) {
+        let is_retired = self.peer_mut(index).is_some_and(|peer| peer.retired);
+        if is_retired && self.is_clean(index) {
+            self.free.insert(index);
         }
     }
 
@@ -114,6 +137,7 @@ impl Peers {
         let Some((index, peer)) = self.at(address) else { return };
         if peer.session.established() == Some(connection) {
             peer.read = read;
+            peer.last_update = now;
             self.drive(now, index, session::Input::Received(connection, Received::Update), out);
         }
     }
@@ -121,12 +145,26 @@ impl Peers {
     /// UPDATEs were handed to the connection; this was sent in the session so far.
     pub fn sent(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, sent: Sent) {
         let mut session_out = core::mem::take(&mut self.session_out);
-        if let Some((_, peer)) = self.at(address)
+        if let Some((index, peer)) = self.at(address)
             && peer.session.established() == Some(connection)
         {
             peer.sent = sent;
             // It restarts a timer, no more.
             peer.session.handle(now, session::Input::UpdateSent, &mut session_out);
+            self.note_deadline(index);
+        }
+        self.session_out = session_out;
+    }
+
+    /// The neighbor took octets on a connection, or none wait to be sent there.
+    pub fn written(&mut self, now: Instant, address: IpAddr, connection: ConnectionId) {
+        let mut session_out = core::mem::take(&mut self.session_out);
+        if let Some((index, peer)) = self.at(address)
+            && peer.session.established() == Some(connection)
+        {
+            // It restarts a timer, no more.
+            peer.session.handle(now, session::Input::Written, &mut session_out);
+            self.note_deadline(index);
         }
         self.session_out = session_out;
     }
@@ -144,16 +182,18 @@ impl Peers {
         if let Some(peer) = self.peer_mut(index) {
             peer.session.handle(now, input, &mut session_out);
         }
-        self.session_outputs(index, &mut session_out, out);
+        self.session_outputs(now, index, &mut session_out, out);
         self.session_out = session_out;
     }
 
     pub fn session_outputs(
         &mut self,
+        now: Instant,
         index: PeerIndex,
         session_out: &mut Outbox<session::Output>,
         out: &mut Outbox<Output>,
     ) {
+        self.note_deadline(index);
         for output in session_out.drain() {
             let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
                 return;
@@ -170,16 +210,28 @@ impl Peers {
                 }
                 session::Output::Up(connection, negotiated) => {
                     self.life += 1;
+                    peer.last_update = now;
                     let (life, spread, source) = (self.life, self.spread, self.identity.source);
                     let info = peer.info(&negotiated);
-                    let Some((link, outlet)) = peer.up(index, life, connection, &negotiated, spread, source)
+                    let Some((mut link, outlet)) =
+                        peer.up(index, life, connection, &negotiated, spread, source)
                     else {
                         continue;
                     };
+                    let untold = negotiated.families.without(outlet.families);
+                    let untold = || Family::ALL.into_iter().filter(move |family| untold.has(*family));
+                    link.writer.sent.updates += untold().count() as u64;
                     out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
                     out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                     out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));
+                    // RFC 4724, section 2: the marker is due also where there is nothing to announce.
+                    for family in untold() {
+                        let mut octets = Vec::new();
+                        put_end_of_rib(family, &mut octets);
+                        out.push(Output::Send(address, connection, octets));
+                        out.push(event(address, PeerEvent::NoNextHop(family)));
+                    }
                 }
                 session::Output::Down(reason) => {
                     if let Some(life) = peer.down() {
@@ -251,30 +303,64 @@ impl Peers {
                 self.drive(now, index, input, out);
             }
             Input::Closed(address, connection) => {
-                if let Some(&index) = self.by_address.get(&address) {
-                    self.drive(now, index, session::Input::Closed(connection), out);
-                    if let Some(peer) = self.peer_mut(index) {
-                        peer.forget(connection);
-                    }
-                }
+                self.closed(now, address, connection, session::Input::Closed(connection), out);
+            }
+            Input::Failed(address, connection, error) => {
+                self.closed(now, address, connection, session::Input::Failed(connection, error), out);
             }
             _ => {}
         }
     }
 
+    fn closed(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        connection: ConnectionId,
+        input: session::Input,
+        out: &mut Outbox<Output>,
+    ) {
+        let Some(&index) = self.by_address.get(&address) else { return };
+        self.drive(now, index, input, out);
+        if let Some(peer) = self.peer_mut(index) {
+            peer.forget(connection);
+        }
+    }
+
+    /// Keeps a session's next deadline among those of all. To be called whenever the session has done something.
+    pub fn note_deadline(&mut self, index: PeerIndex) {
+        let Some(peer) = self.peers.get_mut(usize::from(index.0)).and_then(|p| p.as_deref_mut()) else {
+            return;
+        };
+        let next = peer.session.next_deadline();
+        let known = core::mem::replace(&mut peer.deadline, next);
+        if known != next {
+            known.map(|at| self.deadlines.remove(&(at, index)));
+            next.map(|at| self.deadlines.insert((at, index)));
+        }
+    }
+
     /// The next deadline of any session.
     pub fn next_deadline(&self) -> Option<Instant> {
-        self.peers.iter().flatten().filter_map(|p| p.session.next_deadline()).min()
+        self.deadlines.first().map(|(at, _)| *at)
+    }
+
+    /// Neighbors whose sessions have a timer that is due.
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = IpAddr> {
+        let due = self.deadlines.range(..=(now, PeerIndex(u16::MAX)));
+        due.filter_map(|(_, index)| self.peers[usize::from(index.0)].as_ref().map(|p| p.config.address))
     }
 
     /// Fires the sessions' timers that are due.
     pub fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let mut session_out = core::mem::take(&mut self.session_out);
-        for index in 1..self.peers.len() {
-            if let Some(peer) = &mut self.peers[index] {
+        while let Some((at, index)) = self.deadlines.first().copied()
+            && at <= now
+        {
+            if let Some(peer) = self.peer_mut(index) {
                 peer.session.on_deadline(now, &mut session_out);
             }
-            self.session_outputs(PeerIndex(index as u16), &mut session_out, out);
+            self.session_outputs(now, index, &mut session_out, out);
         }
         self.session_out = session_out;
     }
@@ -282,6 +368,11 @@ impl Peers {
     /// The addresses of the configured neighbours, in order.
     pub fn addresses(&self) -> impl Iterator<Item = IpAddr> {
         self.by_address.keys().copied()
+    }
+
+    /// The configured neighbors.
+    pub fn configured(&self) -> impl Iterator<Item = &Peer> {
+        self.by_address.values().filter_map(|index| self.peers[usize::from(index.0)].as_deref())
     }
 
     /// A neighbour.

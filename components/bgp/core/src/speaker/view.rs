@@ -2,12 +2,14 @@
 
 use super::config::NeighborConfig;
 use super::{Control, Speaker};
-use crate::event::DownReason;
+use crate::event::{ConnectError, DownReason};
 use crate::reader::ReaderCounters;
-use crate::session::{MessageCounters, Negotiated, State, Timer};
+use crate::session::{Families, MessageCounters, Negotiated, State, Timer};
 use crate::shard::{PeerIndex, Sent, ShardView};
 use crate::table::{Sharded, Table};
 use crate::wire::Open;
+use alloc::format;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::{Asn, Family, Instant, Ipv4Prefix, Ipv6Prefix, RouterId};
@@ -64,6 +66,8 @@ pub struct NeighborView {
     pub prefixes: PrefixCounts,
     /// Families that it has told all its routes of.
     pub end_of_rib: [bool; 2],
+    /// Families that were agreed on and of which it is told nothing: this router has no next hop of its own for them.
+    pub untold: Families,
 }
 
 /// A neighbour's prefixes, by family: what tables know of it.
@@ -73,6 +77,28 @@ pub struct PrefixCounts {
     pub received: [u32; 2],
     /// Those that its update group was told.
     pub sent: [u32; 2],
+}
+
+impl NeighborView {
+    /// Why the session is not up, in words; empty if it is, or if the first attempt to connect is under way.
+    pub fn reason(&self) -> String {
+        let hint = match (self.config.password.is_some(), self.config.ttl_security) {
+            (true, true) => " (another password, or ttl-security, looks the same)",
+            (true, false) => " (another password looks the same)",
+            (false, true) => " (ttl-security that does not fit looks the same)",
+            (false, false) => "",
+        };
+        match &self.last_down {
+            _ if self.state == State::Established => String::new(),
+            _ if !self.config.enabled => "not enabled".into(),
+            Some((_, reason @ DownReason::ConnectionFailed(ConnectError::NoAnswer))) => {
+                format!("{reason}{hint}")
+            }
+            Some((_, reason)) => reason.to_string(),
+            None if self.config.passive => format!("the neighbor has not connected yet{hint}"),
+            None => String::new(),
+        }
+    }
 }
 
 impl Table {
@@ -145,6 +171,7 @@ impl Control {
             writer,
             prefixes,
             end_of_rib: peer.end_of_rib,
+            untold: peer.untold(),
         })
     }
 }

@@ -22,6 +22,15 @@ pub enum Capability {
     FourOctetAs(Asn),
     /// What the sender is to the receiver (RFC 9234, section 4.1).
     Role(u8),
+    /// Graceful restart (RFC 4724, section 3). The sender promises End-of-RIB markers, with or without families.
+    GracefulRestart {
+        /// The 4 restart flags.
+        flags: u8,
+        /// How many seconds a restart of the sender may take; without families it means nothing.
+        restart_time: u16,
+        /// Families whose forwarding state the sender can preserve over a restart.
+        families: Vec<RestartFamily>,
+    },
     /// Any other, or a known one with a value that it cannot have: kept as it came.
     Other {
         /// The capability code.
@@ -31,10 +40,26 @@ pub enum Capability {
     },
 }
 
+/// A family in the graceful restart capability.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
+pub struct RestartFamily {
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+    /// The flags of the family.
+    pub flags: u8,
+}
+
 const MULTIPROTOCOL: u8 = 1;
 const ROUTE_REFRESH: u8 = 2;
 const ROLE: u8 = 9;
+const GRACEFUL_RESTART: u8 = 64;
 const FOUR_OCTET_AS: u8 = 65;
+/// The part of the graceful restart capability's first 2 octets that is the restart time.
+const RESTART_TIME: u16 = 0x0fff;
+/// Families that fit in the value of a graceful restart capability.
+const MOST_RESTART_FAMILIES: usize = 63;
 
 impl Capability {
     /// Unicast routes of the family `afi`.
@@ -49,6 +74,7 @@ impl Capability {
             Capability::RouteRefresh => ROUTE_REFRESH,
             Capability::FourOctetAs(_) => FOUR_OCTET_AS,
             Capability::Role(_) => ROLE,
+            Capability::GracefulRestart { .. } => GRACEFUL_RESTART,
             Capability::Other { code, .. } => *code,
         }
     }
@@ -63,6 +89,9 @@ impl Capability {
             }
             (ROUTE_REFRESH, []) => Capability::RouteRefresh,
             (ROLE, &[role]) => Capability::Role(role),
+            (GRACEFUL_RESTART, &[a, b, ref families @ ..]) if families.len() % 4 == 0 => {
+                graceful_restart(u16::from_be_bytes([a, b]), families)
+            }
             (FOUR_OCTET_AS, &[a, b, c, d]) => Capability::FourOctetAs(Asn(u32::from_be_bytes([a, b, c, d]))),
             _ => Capability::Other { code, value: value.to_vec() },
         })
@@ -77,6 +106,16 @@ impl Capability {
             }
             Capability::RouteRefresh => out.extend_from_slice(&[ROUTE_REFRESH, 0]),
             Capability::Role(role) => out.extend_from_slice(&[ROLE, 1, *role]),
+            Capability::GracefulRestart { flags, restart_time, families } => {
+                let families = &families[..families.len().min(MOST_RESTART_FAMILIES)];
+                out.extend_from_slice(&[GRACEFUL_RESTART, 2 + 4 * families.len() as u8]);
+                let first = u16::from(*flags) << 12 | restart_time & RESTART_TIME;
+                out.extend_from_slice(&first.to_be_bytes());
+                for family in families {
+                    let [a, b] = family.afi.to_be_bytes();
+                    out.extend_from_slice(&[a, b, family.safi, family.flags]);
+                }
+            }
             Capability::FourOctetAs(asn) => {
                 out.extend_from_slice(&[FOUR_OCTET_AS, 4]);
                 out.extend_from_slice(&asn.0.to_be_bytes());
@@ -87,5 +126,19 @@ impl Capability {
                 out.extend_from_slice(value);
             }
         }
+    }
+}
+
+/// Reads a graceful restart capability: flags and restart time, then 4 octets a family.
+fn graceful_restart(first: u16, families: &[u8]) -> Capability {
+    let family = |octets: &[u8]| RestartFamily {
+        afi: u16::from_be_bytes([octets[0], octets[1]]),
+        safi: octets[2],
+        flags: octets[3],
+    };
+    Capability::GracefulRestart {
+        flags: (first >> 12) as u8,
+        restart_time: first & RESTART_TIME,
+        families: families.chunks_exact(4).map(family).collect(),
     }
 }

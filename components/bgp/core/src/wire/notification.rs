@@ -22,6 +22,10 @@ pub mod code {
     pub const FSM: u8 = 5;
     /// Cease.
     pub const CEASE: u8 = 6;
+    /// ROUTE-REFRESH Message Error (RFC 7313).
+    pub const REFRESH: u8 = 7;
+    /// Send Hold Timer Expired (RFC 9687).
+    pub const SEND_HOLD_TIMER: u8 = 8;
 }
 
 /// Subcodes of OPEN Message Error.
@@ -171,6 +175,14 @@ impl fmt::Display for Notification {
             (code::OPEN, _) => "OPEN message error",
             (code::UPDATE, update::ATTRIBUTE_LIST) => "UPDATE message error: malformed attribute list",
             (code::UPDATE, update::NETWORK) => "UPDATE message error: invalid network field",
+            (code::UPDATE, 2) => "UPDATE message error: unrecognized well-known attribute",
+            (code::UPDATE, 3) => "UPDATE message error: missing well-known attribute",
+            (code::UPDATE, 4) => "UPDATE message error: attribute flags error",
+            (code::UPDATE, 5) => "UPDATE message error: attribute length error",
+            (code::UPDATE, 6) => "UPDATE message error: invalid ORIGIN attribute",
+            (code::UPDATE, 8) => "UPDATE message error: invalid NEXT_HOP attribute",
+            (code::UPDATE, 9) => "UPDATE message error: optional attribute error",
+            (code::UPDATE, 11) => "UPDATE message error: malformed AS_PATH",
             (code::UPDATE, _) => "UPDATE message error",
             (code::HOLD_TIMER, _) => "hold timer expired",
             (code::FSM, fsm::OPEN_SENT) => "finite state machine error: unexpected message in OpenSent",
@@ -185,7 +197,11 @@ impl fmt::Display for Notification {
             (code::CEASE, cease::CONFIGURATION) => "cease: other configuration change",
             (code::CEASE, cease::COLLISION) => "cease: connection collision resolution",
             (code::CEASE, cease::RESOURCES) => "cease: out of resources",
+            (code::CEASE, 9) => "cease: hard reset",
+            (code::CEASE, 10) => "cease: BFD down",
             (code::CEASE, _) => "cease",
+            (code::REFRESH, _) => "ROUTE-REFRESH message error",
+            (code::SEND_HOLD_TIMER, _) => "send hold timer expired",
             _ => "unknown error",
         };
         write!(f, "{text} ({}/{})", self.code, self.subcode)?;

@@ -119,6 +119,7 @@ impl Open {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::capability::RestartFamily;
     use crate::wire::{AFI_IPV4, AFI_IPV6, header};
     use alloc::vec;
 
@@ -133,6 +134,12 @@ mod tests {
                 Capability::unicast(AFI_IPV6),
                 Capability::RouteRefresh,
                 Capability::FourOctetAs(Asn(70_000)),
+                Capability::GracefulRestart { flags: 0, restart_time: 0, families: vec![] },
+                Capability::GracefulRestart {
+                    flags: 0b1100,
+                    restart_time: 4095,
+                    families: vec![RestartFamily { afi: AFI_IPV6, safi: 1, flags: 0x80 }],
+                },
                 Capability::Other { code: 71, value: vec![1, 2, 3] },
             ],
         }
@@ -171,8 +178,11 @@ mod tests {
 
     #[test]
     fn a_known_capability_with_a_wrong_length_is_kept_as_it_came() {
-        let body = [4, 0, 1, 0, 90, 10, 0, 0, 1, 5, 2, 3, 65, 1, 9];
-        let other = Capability::Other { code: 65, value: vec![9] };
-        assert_eq!(Open::decode(&body).unwrap().capabilities, [other]);
+        for (code, value) in [(65, vec![9]), (64, vec![0]), (64, vec![0, 0, 0, 1, 1])] {
+            let len = value.len() as u8;
+            let mut body = vec![4, 0, 1, 0, 90, 10, 0, 0, 1, 4 + len, 2, 2 + len, code, len];
+            body.extend_from_slice(&value);
+            assert_eq!(Open::decode(&body).unwrap().capabilities, [Capability::Other { code, value }]);
+        }
     }
 }

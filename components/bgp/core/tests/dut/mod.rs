@@ -6,6 +6,7 @@ use sluice_base::{
     Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
     NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
 };
+use sluice_bgp::event::Event;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
 use sluice_bgp::shard::Interest;
@@ -234,6 +235,8 @@ pub struct ScriptedPeer<P> {
     /// What it was told and not taken back.
     pub told: BTreeMap<P, Route>,
     pub end_of_rib: bool,
+    /// Families whose End-of-RIB marker it was sent.
+    pub ended: [bool; 2],
     /// Other messages that it was sent, by type.
     pub messages: Vec<MessageType>,
     pub updates: usize,
@@ -266,6 +269,10 @@ pub struct Dut<P: Net> {
     questions: VecDeque<P::Addr>,
     registered: BTreeSet<P>,
     pub rib_ready: bool,
+    /// Families that peers are configured with.
+    pub families: Families,
+    /// What the router reported.
+    pub events: Vec<Event>,
     out: Outbox<Output>,
     next_connection: u32,
 }
@@ -286,6 +293,7 @@ impl<P: Net> Dut<P> {
             announced: BTreeMap::new(),
             told: BTreeMap::new(),
             end_of_rib: false,
+            ended: [false; 2],
             messages: vec![],
             updates: 0,
             transmit: false,
@@ -303,6 +311,8 @@ impl<P: Net> Dut<P> {
             questions: VecDeque::new(),
             registered: BTreeSet::new(),
             rib_ready: false,
+            families: P::families(),
+            events: vec![],
             out: Outbox::new(),
             next_connection: 0,
         };
@@ -314,7 +324,7 @@ impl<P: Net> Dut<P> {
     pub fn config(&self) -> Config {
         let neighbor = |p: &ScriptedPeer<P>| NeighborConfig {
             passive: true,
-            families: P::families(),
+            families: self.families,
             relationship: p.relationship,
             next_hop_self: p.next_hop_self,
             ..NeighborConfig::new(p.address, Asn(p.asn))
@@ -365,7 +375,7 @@ impl<P: Net> Dut<P> {
                     self.peers[peer].transmit = true;
                 }
                 Output::RibReady(_) => self.rib_ready = true,
-                Output::Event(_) => {}
+                Output::Event(event) => self.events.push(event),
                 other => panic!("{other:?}"),
             }
         }
@@ -386,6 +396,38 @@ impl<P: Net> Dut<P> {
 
     /// A peer connects and the session comes up.
     pub fn up(&mut self, peer: usize) {
+        self.up_with(peer, &[]);
+    }
+
+    /// Returns true if the router's wait for its peers is over and all is decided.
+    pub fn is_converged(&mut self) -> bool {
+        self.speaker.is_converged(self.now)
+    }
+
+    /// When the next timer fires.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.speaker.next_deadline()
+    }
+
+    /// Fires the timers that are due.
+    pub fn fire(&mut self) {
+        self.speaker.on_deadline(self.now, &mut self.out);
+        self.outputs();
+    }
+
+    /// A peer that offers these capabilities too connects and the session comes up.
+    pub fn up_with(&mut self, peer: usize, more: &[Capability]) {
+        let mut capabilities = vec![Capability::RouteRefresh];
+        capabilities.extend_from_slice(more);
+        self.up_offering(peer, capabilities);
+    }
+
+    /// A peer that does not answer ROUTE-REFRESH connects and the session comes up.
+    pub fn up_without_refresh(&mut self, peer: usize) {
+        self.up_offering(peer, vec![]);
+    }
+
+    fn up_offering(&mut self, peer: usize, more: Vec<Capability>) {
         self.wait_for(peer, State::Active);
         let connection = ConnectionId { direction: Direction::Incoming, number: self.next_connection };
         self.next_connection += 1;
@@ -397,17 +439,14 @@ impl<P: Net> Dut<P> {
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);
-        let open = Open {
+        let mut open = Open {
             version: 4,
             as_field: asn.to_u16(),
             hold_time: 90,
             router_id: RouterId(self.peers[peer].router_id),
-            capabilities: vec![
-                Capability::unicast(P::AFI),
-                Capability::RouteRefresh,
-                Capability::FourOctetAs(asn),
-            ],
+            capabilities: vec![Capability::unicast(P::AFI), Capability::FourOctetAs(asn)],
         };
+        open.capabilities.extend(more);
         open.put(&mut octets);
         header::put_keepalive(&mut octets);
         self.say(peer, &octets);
@@ -571,6 +610,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     nlri(update.nlri, &mut announced);
     let mut last = 0;
     let mut is_marker = update.is_empty();
+    peer.ended[0] |= is_marker;
     for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
         let attribute = attribute.expect("good attributes");
         let number = |v: &[u8]| u32::from_be_bytes(v.try_into().unwrap());
@@ -598,6 +638,7 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let unreach = MpUnreach::decode(attribute.value, 0).unwrap();
                 is_marker = unreach.withdrawn.is_empty();
+                peer.ended[1] |= is_marker && unreach.afi == AFI_IPV6;
                 nlri(unreach.withdrawn, &mut withdrawn);
                 continue;
             }

@@ -33,6 +33,8 @@ pub struct FakeFea {
     pub listening: Cell<Option<SocketAddr>>,
     opened: Cell<u64>,
     pub changed: Notify,
+    /// Whether it refuses to open listeners.
+    pub refuses: Cell<bool>,
 }
 
 impl FakeFea {
@@ -80,6 +82,9 @@ impl fea::Sockets for Served<FakeFea> {
         request: fea::OpenTcpListenerRequest,
     ) -> Result<fea::OpenReply, XrlError> {
         assert_eq!(request.port, 179);
+        if self.0.refuses.get() {
+            return Err(XrlError::application(1, "Address already in use (os error 98)"));
+        }
         let listener = std::net::TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         self.0.listening.set(Some(listener.local_addr().unwrap()));
         Ok(self.0.offer(listener.into()))

@@ -4,8 +4,9 @@
 //! refuses the peer's own connection. Sluice goes to Active, as with DelayOpen on: it listens, and tries again when
 //! the ConnectRetryTimer expires.
 
-use crate::event::DownReason;
+use crate::event::{ConnectError, DownReason};
 use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
+use alloc::string::String;
 
 pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'_>) {
     let delaying = fsm.timers.deadline(Timer::DelayOpen).is_some();
@@ -20,6 +21,9 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
             if cx.config.passive {
                 fsm.start_retry(cx);
             } else {
+                if fsm.state == State::Connect && !delaying {
+                    cx.down = Some(DownReason::ConnectionFailed(ConnectError::NoAnswer));
+                }
                 fsm.connect(cx);
             }
         }
@@ -31,11 +35,11 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
             }
             None => fsm.open(cx),
         },
-        Event::ConnectionFails if fsm.state == State::Connect => {
+        Event::ConnectionFails(error) if fsm.state == State::Connect => {
             fsm.connection = None;
             fsm.timers.stop(Timer::DelayOpen);
             fsm.start_retry(cx);
-            cx.down = Some(DownReason::ConnectionFailed);
+            cx.down = Some(DownReason::ConnectionFailed(error));
             fsm.state = State::Active;
         }
         Event::Open(open, negotiated) if delaying => {
@@ -47,7 +51,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         // SendNOTIFICATIONwithoutOPEN is false: the peer is not told.
         Event::Error(n) | Event::AutomaticStop(n) => fsm.fail(DownReason::Sent(n), cx),
         // While DelayOpen holds the OPEN back: a close like any other.
-        Event::ConnectionFails => fsm.fail(DownReason::ConnectionLost, cx),
-        _ => fsm.fail(DownReason::ConnectionFailed, cx),
+        Event::ConnectionFails(_) => fsm.fail(DownReason::ConnectionLost, cx),
+        _ => fsm.fail(DownReason::ConnectionFailed(ConnectError::Other(String::new())), cx),
     }
 }

@@ -16,8 +16,10 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         }
         Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
         Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),
+        // The NOTIFICATION waits behind all that the peer does not take: the driver gives it a moment and then ends the connection.
+        Event::Expired(Timer::SendHold) => fsm.fail_with(Notification::new(code::SEND_HOLD_TIMER, 0), cx),
         Event::Expired(Timer::Keepalive) => fsm.send_keepalive(cx),
-        Event::ConnectionFails => {
+        Event::ConnectionFails(_) => {
             fsm.connection = None;
             fsm.fail(DownReason::ConnectionLost, cx);
         }

@@ -17,7 +17,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
         Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),
         Event::Expired(Timer::Keepalive) => fsm.send_keepalive(cx),
-        Event::ConnectionFails => {
+        Event::ConnectionFails(_) => {
             fsm.connection = None;
             fsm.fail(DownReason::ConnectionLost, cx);
         }
@@ -26,6 +26,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         Event::Notification(n) => fsm.fail(DownReason::Received(n), cx),
         Event::Keepalive => {
             fsm.restart_hold(cx.now);
+            fsm.restart_send_hold(cx.now, cx.config);
             fsm.state = State::Established;
             if let (Some(connection), Some(negotiated)) = (fsm.connection, fsm.negotiated) {
                 cx.out.push(Output::Up(connection, negotiated));

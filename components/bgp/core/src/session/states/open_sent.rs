@@ -16,7 +16,7 @@ pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'
         }
         Event::AutomaticStop(n) | Event::Error(n) => fsm.fail_with(n, cx),
         Event::Expired(Timer::Hold) => fsm.fail_with(Notification::new(code::HOLD_TIMER, 0), cx),
-        Event::ConnectionFails => {
+        Event::ConnectionFails(_) => {
             fsm.connection = None;
             fsm.timers.clear();
             // A connection that the peer made is not retried from this side; one of ours is, later.

@@ -1,0 +1,177 @@
+//! Rules about sessions of a whole router: scripted neighbors around it, in virtual time.
+#![allow(clippy::unwrap_used)] // a test that cannot go on says so
+
+#[allow(dead_code)] // each test uses a part of it
+mod dut;
+
+use dut::{Dut, Net, Route};
+use sluice_base::{Duration, Family, Instant, Ipv4Prefix};
+use sluice_bgp::event::PeerEvent;
+use sluice_bgp::session::{Families, State};
+use sluice_bgp::speaker::control::RefreshRefusal;
+use sluice_bgp::wire::{AFI_IPV6, Capability, header};
+use sluice_bgp::writer::put_end_of_rib;
+
+const MS: Duration = Duration::from_millis(1);
+
+type Router = Dut<Ipv4Prefix>;
+
+fn route(first_as: u32) -> Route {
+    Route {
+        path: vec![first_as],
+        origin: 0,
+        med: None,
+        local_pref: None,
+        next_hop: Ipv4Prefix::host_addr(9),
+        no_export: false,
+        only_to_customer: None,
+    }
+}
+
+/// Fires timers until all neighbors count as having announced everything, and returns how long that took. Neighbors that are up send a
+/// KEEPALIVE each second.
+fn until_converged(router: &mut Router) -> Duration {
+    let begin = router.now;
+    while !router.is_converged() {
+        router.now = router.now + 100 * MS;
+        if router.now.saturating_since(begin).as_millis() % 1000 == 0 {
+            for peer in 0..router.peers.len() {
+                keepalive(router, peer);
+            }
+        }
+        router.fire();
+        router.settle();
+    }
+    router.now.saturating_since(begin)
+}
+
+fn keepalive(router: &mut Router, peer: usize) {
+    if router.peers[peer].connection.is_some() {
+        let mut octets = vec![];
+        header::put_keepalive(&mut octets);
+        router.say(peer, &octets);
+    }
+}
+
+#[test]
+fn a_neighbor_that_is_up_and_quiet_has_announced_everything() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    router.up(0);
+    router.up(1);
+    // The first one still announces when a second has passed.
+    for n in 0..20 {
+        router.now = router.now + 50 * MS;
+        router.announce(0, &[Ipv4Prefix::nth(n)], &route(65002));
+    }
+    assert!(!router.is_converged());
+    let took = until_converged(&mut router);
+    assert!((2900 * MS..4000 * MS).contains(&took), "{took:?}");
+}
+
+#[test]
+fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_does_not() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    let end_of_rib = |router: &mut Router, peer| {
+        let mut octets = vec![];
+        put_end_of_rib(Family::Ipv4, &mut octets);
+        router.say(peer, &octets);
+    };
+    router.up(0);
+    end_of_rib(&mut router, 0);
+    let took = until_converged(&mut router);
+    assert!(took >= Duration::from_secs(100), "the other one may come up yet: {took:?}");
+
+    let mut router = Router::new(&[65002, 65003], 1);
+    for peer in [0, 1] {
+        router.up(peer);
+        end_of_rib(&mut router, peer);
+    }
+    router.settle();
+    assert!(router.is_converged());
+}
+
+#[test]
+fn a_neighbor_that_promises_end_of_rib_is_given_more_time() {
+    let mut router = Router::new(&[65002], 1);
+    let promise = Capability::GracefulRestart { flags: 0, restart_time: 0, families: vec![] };
+    router.up_with(0, &[promise]);
+    let took = until_converged(&mut router);
+    assert!((Duration::from_secs(29)..Duration::from_secs(32)).contains(&took), "{took:?}");
+}
+
+#[test]
+fn the_end_of_the_wait_is_a_deadline_of_its_own() {
+    let mut router = Router::new(&[65002], 1);
+    router.up(0);
+    let mut fired = 0;
+    while !router.is_converged() {
+        let deadline = router.deadline().expect("the wait has an end");
+        assert!(deadline <= Instant::ZERO + Duration::from_secs(4), "{deadline:?}");
+        router.now = router.now.max(deadline);
+        router.fire();
+        fired += 1;
+        assert!(fired < 20, "it does not go round in a circle");
+    }
+    assert_eq!(router.speaker.neighbor(Ipv4Prefix::host_addr(2)).unwrap().state, State::Established);
+}
+
+#[test]
+fn a_flood_of_malformed_updates_is_reported_a_few_times() {
+    const FLOOD: u64 = 100_000;
+    let mut router = Router::new(&[65002], 1);
+    router.up(0);
+    let with_local_pref = Route { local_pref: Some(100), ..route(65002) };
+    let mut octets = vec![];
+    for _ in 0..1000 {
+        octets.extend(dut::announcement(&[Ipv4Prefix::nth(1)], &with_local_pref));
+    }
+    for _ in 0..FLOOD / 1000 {
+        router.say(0, &octets);
+    }
+    router.now = router.now + Duration::from_secs(20);
+    keepalive(&mut router, 0);
+    let malformed: Vec<&PeerEvent> =
+        router.events.iter().map(|e| &e.what).filter(|e| is_malformed(e)).collect();
+    let [PeerEvent::Malformed { update, .. }, PeerEvent::MoreMalformed { count, .. }] = malformed[..] else {
+        panic!("{} events", malformed.len());
+    };
+    assert_eq!(*count, FLOOD - 1);
+    assert!(update.len() > 20, "the first one is shown");
+    let view = router.speaker.neighbor(router.peers[0].address).unwrap();
+    assert_eq!(view.reader.attribute_discards, FLOOD);
+}
+
+fn is_malformed(event: &PeerEvent) -> bool {
+    matches!(event, PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. })
+}
+
+#[test]
+fn a_refresh_is_refused_where_nobody_would_answer_it() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    let refusal = |router: &Router, peer: usize| router.speaker.refresh_refusal(router.peers[peer].address);
+    assert_eq!(refusal(&router, 0), Some(RefreshRefusal::NotEstablished(State::Active)));
+    router.up(0);
+    assert_eq!(refusal(&router, 0), None);
+    router.down(0);
+    assert!(matches!(refusal(&router, 0), Some(RefreshRefusal::NotEstablished(_))));
+    router.up_without_refresh(1);
+    assert_eq!(refusal(&router, 1), Some(RefreshRefusal::NotNegotiated));
+}
+
+#[test]
+fn a_family_without_an_own_next_hop_is_ended_and_reported() {
+    // The endpoints of scripted neighbors are of IPv4 alone.
+    let mut router = Router::new(&[65002], 1);
+    router.families = Families::BOTH;
+    router.configure();
+    router.up_with(0, &[Capability::unicast(AFI_IPV6)]);
+    router.settle();
+    let view = router.speaker.neighbor(router.peers[0].address).unwrap();
+    assert_eq!(view.negotiated.unwrap().families, Families::BOTH);
+    assert_eq!(view.untold, Families { ipv4: false, ipv6: true });
+    assert_eq!(router.peers[0].ended, [true, true], "both families are ended");
+    assert_eq!(view.writer.updates, 2);
+    let reported = router.events.iter().filter(|e| e.what == PeerEvent::NoNextHop(Family::Ipv6)).count();
+    assert_eq!(reported, 1);
+    assert!(!router.events.iter().any(|e| e.what == PeerEvent::NoNextHop(Family::Ipv4)));
+}
