@@ -21,6 +21,9 @@ pub const CORES: &str = "SLUICE_CORES";
 /// The folder for those files, where the kernel leaves it to the process.
 pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
 
+/// Reasons of a degraded component that one reply carries.
+const DEGRADED: usize = 16;
+
 /// What a component's process is started with.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -62,6 +65,12 @@ pub trait Component: 'static {
 
     /// The second half: what was prepared holds from now on.
     async fn apply(self: Rc<Self>, settings: Self::Settings) -> Result<(), String>;
+
+    /// Returns the reasons why the component runs without something that its configuration asks for, a sentence each; none while all is
+    /// well. `sluice status` and the metrics show them.
+    fn degraded(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The process is about to end. With `for_good` the router goes on without it, and what it announced is to go with it; else
     /// it comes back, or the whole router ends, and what it announced stays as it is.
@@ -319,6 +328,7 @@ impl<C: Component> pb::Component for Life<C> {
             uptime_ms: u64::try_from(clock::now().saturating_since(self.started).as_millis()).unwrap_or(0),
             memory_bytes: resident_bytes(),
             cpu_ms,
+            degraded: self.component.degraded().into_iter().take(DEGRADED).collect(),
         })
     }
 
