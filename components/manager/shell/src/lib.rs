@@ -30,7 +30,7 @@ pub use configuration::{Builtin, ConfigSource, Model, StartError};
 pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
-use committing::{Request, UnderWay};
+use committing::{CommitRequest, Source, UnderWay};
 use editing::Editing;
 use processes::Processes;
 use revisions::Revisions;
@@ -393,35 +393,14 @@ impl ManagerShell {
 
     /// Reads the configuration file again; what is wrong in it changes nothing.
     async fn reload(self: Rc<Self>) {
-        let file = &self.options.source.file;
-        let shown = file.display().to_string();
-        // A copy on its way is not what somebody wrote.
-        self.copies.settled().await;
-        let read = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"));
-        let tree = read.and_then(|text| {
-            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.without_line().to_string())?;
-            Ok((text, tree))
-        });
-        let (text, after) = match tree {
-            Ok(read) => read,
-            Err(error) => {
-                return warn!(event = "config.refused", "the configuration stays as it is: {error}");
-            }
-        };
-        let request = Request {
-            after,
-            user: "sluice".into(),
-            comment: "the configuration file was read again".into(),
-            via: Via::File,
-            confirm_within: None,
-            of_file: Some(text),
-            takes_back: None,
-        };
-        match self.commit(request).await {
+        let comment = "the configuration file was read again".into();
+        match self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await {
             Ok(done) => {
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
             }
-            Err(error) => warn!("the configuration stays as it is: {error}"),
+            Err(error) => {
+                warn!(event = "config.refused", "the configuration stays as it is: {error}");
+            }
         }
     }
 
