@@ -183,6 +183,7 @@ fn a_token_serves_once_and_only_who_asked() {
         assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "another's");
         let token = descriptors.offer(me, file()).unwrap();
         assert_eq!(fetch(dir.path(), &token[..15]).await.map_err(refused).unwrap_err(), denied, "too short");
+        fetch(dir.path(), &token).await.unwrap();
         let held = file();
         let token = descriptors.offer(me, Rc::clone(&held)).unwrap();
         descriptors.withdraw(&held);
@@ -190,7 +191,7 @@ fn a_token_serves_once_and_only_who_asked() {
         // Strangers, which are this process without anything to fetch, are in nobody's way however many there are.
         let address = SocketAddrUnix::new(socket_path(dir.path())).unwrap();
         let stranger = || {
-            let flags = SocketFlags::CLOEXEC;
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
             let socket = socket.unwrap();
             rustix::net::connect(&socket, &address).unwrap();
