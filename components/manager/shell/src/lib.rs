@@ -11,12 +11,14 @@ pub mod core_file;
 mod durable;
 mod editing;
 mod handover;
+mod inherited;
 mod lockout;
 mod processes;
 mod restarting;
 mod revisions;
 mod service;
 mod service_manager;
+mod sole;
 mod starting;
 mod starting_again;
 mod state;
@@ -27,6 +29,7 @@ mod upgrade;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use inherited::close_inherited;
 pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
@@ -110,11 +113,17 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     }
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
+    let sole = sole::claim("sluice.router")?;
     let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
     let start = starting::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, serve(options, model, revisions, start))
+    local.block_on(&runtime, async {
+        if let Some(held) = sole {
+            tokio::task::spawn_local(sole::answer(held));
+        }
+        serve(options, model, revisions, start).await
+    })
 }
 
 async fn serve(
