@@ -247,6 +247,7 @@ fn main() -> ExitCode {
 fn run_tool(command: Command) -> ExitCode {
     let (result, json) = match command {
         Command::Start { config, packages_dir, state_dir: chosen, place } => {
+            sluice_manager_shell::close_inherited();
             sluice_shell::start_log("manager");
             let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
             let source = source(config, packages_dir, state_dir);

@@ -5,6 +5,7 @@
 //! (SCM_RIGHTS, unix(7)). A token serves once, for a few seconds, and only the process that asked for it; a connection that is
 //! closed without an answer is a refusal.
 
+use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
@@ -13,7 +14,7 @@ use std::io::{self, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 
@@ -22,6 +23,9 @@ pub const TOKEN: usize = 16;
 
 /// How long the FEA may take; it only has to look the token up.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long to wait before the FEA's socket is tried again.
+const AGAIN: Duration = Duration::from_millis(10);
 
 /// Where the FEA hands descriptors out.
 pub fn socket_path(run_dir: &Path) -> PathBuf {
@@ -32,8 +36,8 @@ pub fn socket_path(run_dir: &Path) -> PathBuf {
 pub async fn fetch(run_dir: &Path, token: &[u8]) -> io::Result<OwnedFd> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-    rustix::net::connect(&socket, &SocketAddrUnix::new(socket_path(run_dir))?)?;
-    rustix::net::send(&socket, token, SendFlags::NOSIGNAL)?;
+    connect(&socket, &SocketAddrUnix::new(socket_path(run_dir))?).await?;
+    rustix::net::send(&socket, token, SendFlags::NOSIGNAL).map_err(refused)?;
     // The event loop's type for Unix sockets; it does not mind that this one keeps messages apart.
     let socket = UnixStream::from_std(socket.into())?;
     let answer = async {
@@ -49,12 +53,23 @@ pub async fn fetch(run_dir: &Path, token: &[u8]) -> io::Result<OwnedFd> {
     tokio::time::timeout(PATIENCE, answer).await.map_err(late)?
 }
 
+/// Connects, and waits while others have filled the queue of the FEA's socket.
+async fn connect(socket: &OwnedFd, address: &SocketAddrUnix) -> io::Result<()> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match rustix::net::connect(socket, address) {
+            Err(Errno::AGAIN) if Instant::now() < until => tokio::time::sleep(AGAIN).await,
+            other => return Ok(other?),
+        }
+    }
+}
+
 fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
     let mut octet = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut data = [IoSliceMut::new(&mut octet)];
-    rustix::net::recvmsg(socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    rustix::net::recvmsg(socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC).map_err(refused)?;
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(mut descriptors) = message
             && let Some(descriptor) = descriptors.next()
@@ -62,5 +77,17 @@ fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
             return Ok(descriptor);
         }
     }
-    Err(io::Error::new(io::ErrorKind::PermissionDenied, "the FEA does not know the token"))
+    Err(unknown())
+}
+
+/// Returns the error of a socket that the FEA closed as that of a token that it does not know.
+fn refused(error: Errno) -> io::Error {
+    match error {
+        Errno::PIPE | Errno::CONNRESET => unknown(),
+        other => other.into(),
+    }
+}
+
+fn unknown() -> io::Error {
+    io::Error::new(io::ErrorKind::PermissionDenied, "the FEA does not know the token")
 }

@@ -21,6 +21,9 @@ pub const CORES: &str = "SLUICE_CORES";
 /// The folder for those files, where the kernel leaves it to the process.
 pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
 
+/// Reasons of a degraded component that one reply carries.
+const DEGRADED: usize = 16;
+
 /// What a component's process is started with.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
@@ -56,17 +59,18 @@ pub trait Component: 'static {
     /// It is registered: whom others address is `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
-    /// What of its work the component cannot do at present, and why, in words for operators; empty if nothing is wrong.
-    fn degraded(&self) -> String {
-        String::new()
-    }
-
     /// The first half of a change of configuration: whether it would take it, and what that would touch. Changes nothing. The
     /// error says what is wrong in it.
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, String>;
 
     /// The second half: what was prepared holds from now on.
     async fn apply(self: Rc<Self>, settings: Self::Settings) -> Result<(), String>;
+
+    /// Returns the reasons why the component runs without something that its configuration asks for, a sentence each; none while all is
+    /// well. `sluice status` and the metrics show them.
+    fn degraded(&self) -> Vec<String> {
+        Vec::new()
+    }
 
     /// The process is about to end. With `for_good` the router goes on without it, and what it announced is to go with it; else
     /// it comes back, or the whole router ends, and what it announced stays as it is.
@@ -324,7 +328,7 @@ impl<C: Component> pb::Component for Life<C> {
             uptime_ms: u64::try_from(clock::now().saturating_since(self.started).as_millis()).unwrap_or(0),
             memory_bytes: resident_bytes(),
             cpu_ms,
-            degraded: self.component.degraded(),
+            degraded: self.component.degraded().into_iter().take(DEGRADED).collect(),
         })
     }
 

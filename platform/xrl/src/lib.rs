@@ -40,6 +40,7 @@ mod error;
 mod family;
 pub mod finder;
 pub mod frame;
+mod guests;
 pub mod idl;
 mod kill;
 mod link;

@@ -72,15 +72,27 @@ fn same(a: &Key, b: &Key) -> bool {
 #[derive(Default)]
 pub(crate) struct Registry {
     methods: RefCell<HashMap<String, Rc<MethodEntry>>>,
-    /// Whether methods need no key: only the Finder's own.
-    open: bool,
-    on_close: Option<Box<dyn Fn(u64)>>,
+    /// The Finder's: its methods need no key.
+    open: Option<Open>,
+}
+
+/// Methods that everybody may call, and the callers that have shown a secret.
+struct Open {
+    is_known: Box<dyn Fn(u64) -> bool>,
+    on_close: Box<dyn Fn(u64)>,
 }
 
 impl Registry {
-    /// A registry of methods that everybody may call, and what to do when a connection ends.
-    pub(crate) fn open(on_close: impl Fn(u64) + 'static) -> Self {
-        Registry { methods: RefCell::default(), open: true, on_close: Some(Box::new(on_close)) }
+    /// Returns a registry of methods that everybody may call. `is_known` says whether the caller of a connection has shown a secret,
+    /// `on_close` is called when a connection ends.
+    pub(crate) fn open(is_known: impl Fn(u64) -> bool + 'static, on_close: impl Fn(u64) + 'static) -> Self {
+        let open = Open { is_known: Box::new(is_known), on_close: Box::new(on_close) };
+        Registry { methods: RefCell::default(), open: Some(open) }
+    }
+
+    /// Returns true if the caller of a connection has shown who it is: the Finder a secret, others a key.
+    pub(crate) fn trusts(&self, connection: u64, has_key: impl Fn() -> bool) -> bool {
+        self.open.as_ref().map_or_else(has_key, |open| (open.is_known)(connection))
     }
 
     pub(crate) fn insert(&self, path: String, entry: Rc<MethodEntry>) {
@@ -107,7 +119,7 @@ impl Registry {
             return Err(XrlError::BadKey);
         };
         let known = entry.keys.borrow().iter().fold(false, |known, k| known | same(k, key));
-        if !self.open && !known {
+        if self.open.is_none() && !known {
             return Err(XrlError::BadKey);
         }
         if !entry.offers(family) {
@@ -122,8 +134,8 @@ impl Registry {
     }
 
     pub(crate) fn connection_closed(&self, connection: u64) {
-        if let Some(on_close) = &self.on_close {
-            on_close(connection);
+        if let Some(open) = &self.open {
+            (open.on_close)(connection);
         }
     }
 }

@@ -421,7 +421,9 @@ impl Inner {
             Family::Unix => {
                 let name: String = random_key()[..4].iter().map(|b| format!("{b:02x}")).collect();
                 let path = self.options.socket_dir.join(format!("{}-{name}.xrl", std::process::id()));
-                let listener = crate::listen::unix(&path).map_err(failed)?;
+                let listener = crate::listen::unix(&path).map_err(|e| {
+                    XrlError::Internal(format!("cannot make the socket {}: {e}", path.display()))
+                })?;
                 self.sockets.borrow_mut().push(path.clone());
                 let task = spawn_local(server::serve(Listener::Unix(listener), Rc::clone(&self.registry)));
                 (path.to_string_lossy().into_owned(), task)

@@ -18,6 +18,7 @@ use tokio::task::{AbortHandle, JoinHandle, spawn_local};
 use tokio::time::Instant;
 
 use crate::frame::{self, Bind, Frame, Kind};
+use crate::guests::{self, Guests, Place};
 use crate::registry::{MethodEntry, Registry};
 use crate::service::{CallContext, PendingReply, put_octets, put_result};
 use crate::stream::{Input, Output, Stream, Turn};
@@ -35,12 +36,23 @@ struct Shared {
     hung_up: Cell<bool>,
 }
 
+/// A caller who has shown neither a secret nor a key.
+struct Guest {
+    _place: Place,
+    /// The end of its time.
+    until: Pin<Box<tokio::time::Sleep>>,
+}
+
 struct ServerConnection {
     stream: Rc<Stream>,
     registry: Rc<Registry>,
     shared: Rc<Shared>,
     input: Input,
     context: CallContext,
+    /// The place among the guests, until the caller has shown a secret or a key.
+    guest: Option<Guest>,
+    /// Octets of replies that may wait for the caller.
+    max_replies: usize,
     greeted: bool,
     closing: bool,
     hangup_watch: Option<AbortHandle>,
@@ -48,8 +60,9 @@ struct ServerConnection {
 }
 
 impl ServerConnection {
-    fn new(stream: Stream, registry: Rc<Registry>, connection: u64) -> Self {
+    fn new(stream: Stream, registry: Rc<Registry>, connection: u64, guests: &Rc<Guests>) -> Self {
         let (pid, uid) = stream.peer();
+        let place = guests.place(uid, connection);
         let family = match stream {
             Stream::Unix(_) => Family::Unix,
             Stream::Tcp(_) => Family::Tcp,
@@ -62,8 +75,10 @@ impl ServerConnection {
                 running: RefCell::default(),
                 hung_up: Cell::new(false),
             }),
-            input: Input::new(),
+            input: Input::small(guests::MAX_OCTETS),
             context: CallContext { connection, pid, uid, family, deadline: None },
+            guest: Some(Guest { _place: place, until: Box::pin(tokio::time::sleep(guests::PATIENCE)) }),
+            max_replies: guests::MAX_OCTETS,
             greeted: false,
             closing: false,
             hangup_watch: None,
@@ -72,7 +87,22 @@ impl ServerConnection {
     }
 
     fn full(&self) -> bool {
-        self.shared.running.borrow().len() >= MAX_RUNNING || self.shared.out.len() >= MAX_REPLIES
+        self.shared.running.borrow().len() >= MAX_RUNNING || self.shared.out.len() >= self.max_replies
+    }
+
+    /// Lets a guest be a caller like others if it has shown a secret or a key by now; returns whether it is still a guest.
+    fn is_guest(&mut self) -> bool {
+        if self.guest.is_none() {
+            return false;
+        }
+        let has_key = || self.bound.iter().flatten().any(Result::is_ok);
+        if !self.registry.trusts(self.context.connection, has_key) {
+            return true;
+        }
+        self.guest = None;
+        self.max_replies = MAX_REPLIES;
+        self.input.widen();
+        false
     }
 
     /// Handles the frames that are there, until a limit is reached; returns whether the turn is over before they are.
@@ -80,19 +110,28 @@ impl ServerConnection {
         while !self.closing && !self.full() {
             let (frame, size) = match frame::decode(self.input.data()) {
                 Ok(Some(found)) => found,
-                Ok(None) => return false,
+                Ok(None) => {
+                    let announced = frame::announced_size(self.input.data());
+                    if announced > guests::MAX_OCTETS && self.is_guest() {
+                        let why = format!("a frame of {announced} octets before a secret or a key");
+                        self.close(&XrlError::Protocol(why));
+                    }
+                    return false;
+                }
                 Err(e) => {
                     self.close(&XrlError::Protocol(e.to_string()));
                     return false;
                 }
             };
             let result = if self.greeted {
-                dispatch(frame, &mut self.bound, &self.registry, &self.shared, self.context)
+                let methods = if self.guest.is_some() { guests::MAX_METHODS } else { frame::MAX_METHODS };
+                dispatch(frame, methods, &mut self.bound, &self.registry, &self.shared, self.context)
             } else {
                 self.greeted = true;
                 greeting(frame)
             };
             self.input.consume(size);
+            self.is_guest();
             match result {
                 Err(e) => self.close(&e),
                 Ok(()) if turn.has_time_after(size) => {}
@@ -103,7 +142,12 @@ impl ServerConnection {
     }
 
     fn close(&mut self, why: &XrlError) {
-        tracing::warn!(connection = self.context.connection, pid = self.context.pid, %why, "XRL connection refused");
+        let (connection, pid) = (self.context.connection, self.context.pid);
+        match self.guest {
+            // Anybody can be refused as often as he likes: that is nothing to fill the log with.
+            Some(_) => tracing::debug!(connection, pid, %why, "XRL connection refused"),
+            None => tracing::warn!(connection, pid, %why, "XRL connection refused"),
+        }
         let mut out = self.shared.out.buf.borrow_mut();
         let start = frame::begin(&mut out, Kind::Close, 0, 0);
         why.encode(&mut out);
@@ -128,6 +172,12 @@ impl ServerConnection {
 
     fn turn(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         self.shared.out.task_runs(cx);
+        if let Some(guest) = &mut self.guest
+            && guest.until.as_mut().poll(cx).is_ready()
+            && self.is_guest()
+        {
+            return Ok(Poll::Ready(()));
+        }
         let mut turn = Turn::begin();
         while turn.goes_on() {
             let is_over = self.process(&mut turn);
@@ -187,6 +237,7 @@ fn greeting(frame: Frame<'_>) -> Result<(), XrlError> {
 /// Handles one frame; an error ends the connection.
 fn dispatch(
     frame: Frame<'_>,
+    methods: u16,
     bound: &mut Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
     registry: &Registry,
     shared: &Rc<Shared>,
@@ -203,12 +254,8 @@ fn dispatch(
             arguments
         }
         Kind::Bind => {
-            if frame.method >= frame::MAX_METHODS {
-                return Err(XrlError::Protocol(format!(
-                    "method number {}; below {}",
-                    frame.method,
-                    frame::MAX_METHODS
-                )));
+            if frame.method >= methods {
+                return Err(XrlError::Protocol(format!("method number {}; below {methods}", frame.method)));
             }
             let bind = Bind::decode(frame.body).map_err(|e| XrlError::Protocol(e.to_string()))?;
             let index = usize::from(frame.method);
@@ -298,13 +345,16 @@ thread_local! {
 /// Accepts connections for as long as the task lives, each served by a task that ends with this one.
 pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
     let mut connections = tokio::task::JoinSet::new();
+    let guests = Rc::new(Guests::default());
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok(stream) => {
                     let id = NEXT_CONNECTION.get();
                     NEXT_CONNECTION.set(id + 1);
-                    connections.spawn_local(ServerConnection::new(stream, Rc::clone(&registry), id));
+                    let (_, uid) = stream.peer();
+                    let connection = ServerConnection::new(stream, Rc::clone(&registry), id, &guests);
+                    guests.enter(uid, id, connections.spawn_local(connection));
                 }
                 Err(e) => {
                     // Out of descriptors, mostly: others are closed meanwhile.

@@ -119,11 +119,23 @@ pub(crate) struct Input {
     buf: Vec<u8>,
     start: usize,
     end: usize,
+    /// Octets that the buffer has at least.
+    room: usize,
 }
 
 impl Input {
     pub(crate) fn new() -> Self {
-        Input { buf: vec![0; INPUT], start: 0, end: 0 }
+        Input { buf: vec![0; INPUT], start: 0, end: 0, room: INPUT }
+    }
+
+    /// Returns a buffer of this size for somebody who has not shown yet that he may say more.
+    pub(crate) fn small(room: usize) -> Self {
+        Input { buf: vec![0; room], start: 0, end: 0, room }
+    }
+
+    /// Gives a small buffer the usual size.
+    pub(crate) fn widen(&mut self) {
+        self.room = INPUT;
     }
 
     pub(crate) fn data(&self) -> &[u8] {
@@ -157,17 +169,27 @@ impl Input {
         if self.start == self.end {
             (self.start, self.end) = (0, 0);
             if self.buf.len() > KEEP {
-                self.buf = vec![0; INPUT];
+                self.buf = vec![0; self.room];
             }
         } else if self.start > 0 {
             // Less than one frame is left over, mostly a few octets.
             self.buf.copy_within(self.start..self.end, 0);
             (self.start, self.end) = (0, self.end - self.start);
         }
-        let wanted = frame::announced_size(self.data()).max(self.end + 1);
-        if self.buf.len() < wanted {
-            self.buf.resize(wanted, 0);
+        if self.buf.len() < self.room {
+            self.buf.resize(self.room, 0);
         }
+        if self.end == self.buf.len() {
+            // The buffer grows with what has come, not with what is announced: the announcement costs its sender four octets.
+            let most = frame::announced_size(self.data()).max(self.end + 1);
+            self.buf.resize(most.min(self.buf.len().saturating_mul(2)), 0);
+        }
+    }
+
+    /// Octets that the buffer takes.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        self.buf.len()
     }
 }
 
@@ -182,7 +204,7 @@ pub(crate) struct Output {
 impl Output {
     pub(crate) fn new() -> Self {
         Output {
-            buf: RefCell::new(Vec::with_capacity(INPUT)),
+            buf: RefCell::default(),
             written: Cell::new(0),
             waker: RefCell::new(None),
             kicked: Cell::new(false),
@@ -251,5 +273,36 @@ impl Output {
             self.written.set(0);
         }
         Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::future::poll_fn;
+    use tokio::io::AsyncWriteExt;
+
+    /// A buffer takes what has come, and at most as much again, whatever length a frame announces.
+    #[tokio::test(flavor = "current_thread")]
+    async fn an_announced_length_takes_no_memory() {
+        let (stream, mut other) = UnixStream::pair().unwrap();
+        let stream = Stream::Unix(stream);
+        let mut input = Input::small(4096);
+        let mut octets = (frame::MAX_LENGTH as u32).to_be_bytes().to_vec();
+        octets.resize(1 << 20, 0);
+        let reader = async {
+            let mut read = 0;
+            while read < octets.len() {
+                read += poll_fn(|cx| match input.fill(&stream, cx).unwrap() {
+                    Some(more) => Poll::Ready(more),
+                    None => Poll::Pending,
+                })
+                .await;
+                assert!(input.size() <= 4096.max(2 * read), "{} octets for {read}", input.size());
+            }
+        };
+        let (written, ()) = tokio::join!(other.write_all(&octets), reader);
+        written.unwrap();
+        assert_eq!(input.data(), octets);
     }
 }

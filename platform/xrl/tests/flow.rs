@@ -254,3 +254,65 @@ fn a_wrong_key_is_refused_for_every_method_and_path() {
         assert!(noter.notes.borrow().is_empty());
     });
 }
+
+#[test]
+fn a_stranger_announces_no_long_frames() {
+    run(async |world| {
+        let (_noter, _handle) = noter(&world.router().await, echo()).await;
+        let (path, key) = resolved(&world, "Note").await;
+        let mut wrong = key;
+        wrong[0] ^= 1;
+        let mut hello = Vec::new();
+        frame::put_hello(&mut hello);
+        let cases = [
+            (world.socket().to_str().unwrap().to_owned(), Vec::new()),
+            (world.socket().to_str().unwrap().to_owned(), hello),
+            (path.clone(), Vec::new()),
+            (path.clone(), hello_and_bind(wrong, "Note")),
+        ];
+        for (path, before) in cases {
+            let mut stream = UnixStream::connect(&path).await.unwrap();
+            stream.write_all(&before).await.unwrap();
+            stream.write_all(&(frame::MAX_LENGTH as u32).to_be_bytes()).await.unwrap();
+            let mut answer = Vec::new();
+            stream.read_to_end(&mut answer).await.unwrap();
+            let (last, _) = frame::decode(&answer).unwrap().unwrap();
+            assert_eq!(last.kind, Kind::Close, "{path}");
+        }
+        // A caller with the key may send what it likes.
+        let mut stream = UnixStream::connect(&path).await.unwrap();
+        let mut out = hello_and_bind(key, "Note");
+        out.extend_from_slice(&call(1, &vec![0; 1 << 20]));
+        stream.write_all(&out).await.unwrap();
+        let mut answer = [0; 5];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer[4], Kind::Error as u8);
+    });
+}
+
+#[test]
+fn a_stranger_who_says_nothing_is_sent_away() {
+    run(async |world| {
+        let router = world.router().await;
+        let (_noter, _handle) = noter(&router, echo()).await;
+        let (path, key) = resolved(&world, "Note").await;
+        let mut known = UnixStream::connect(&path).await.unwrap();
+        known.write_all(&hello_and_bind(key, "Note")).await.unwrap();
+        let mut strangers = Vec::new();
+        for path in [world.socket(), path.into()] {
+            let silent = UnixStream::connect(&path).await.unwrap();
+            let mut polite = UnixStream::connect(&path).await.unwrap();
+            let mut hello = Vec::new();
+            frame::put_hello(&mut hello);
+            polite.write_all(&hello).await.unwrap();
+            strangers.extend([silent, polite]);
+        }
+        for mut stranger in strangers {
+            let mut answer = Vec::new();
+            stranger.read_to_end(&mut answer).await.unwrap();
+        }
+        known.write_all(&call(1, &[])).await.unwrap();
+        assert!(known.read_buf(&mut Vec::new()).await.unwrap() > 0);
+        assert!(EchoClient::new(&router, "echo").note(note(1, 0)).await.is_ok());
+    });
+}

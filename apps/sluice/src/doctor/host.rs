@@ -13,9 +13,20 @@ const CLOCK_FLOOR: u64 = 1_704_067_200;
 /// The bit of CAP_NET_ADMIN (capabilities(7)).
 const CAP_NET_ADMIN: u64 = 1 << 12;
 
+/// The configuration file where no other one is named.
+const CONFIGURATION: &str = "/etc/sluice/sluice.conf";
+
 /// All checks of the host.
 pub fn findings(run_dir: &Path) -> Vec<Finding> {
-    vec![rights(), user(), folder(run_dir), space(run_dir), clock(), kernel()]
+    vec![
+        rights(),
+        user(),
+        folder(run_dir),
+        secrets(Path::new(CONFIGURATION)),
+        space(run_dir),
+        clock(),
+        kernel(),
+    ]
 }
 
 fn rights() -> Finding {
@@ -63,6 +74,26 @@ fn folder(run_dir: &Path) -> Finding {
     }
 }
 
+/// Looks whether others can read the configuration file, which may hold passwords.
+fn secrets(file: &Path) -> Finding {
+    use std::os::unix::fs::PermissionsExt;
+    let shown = file.display();
+    let Ok(about) = std::fs::metadata(file) else {
+        return Finding::ok("secrets", format!("there is no {shown}"));
+    };
+    let mode = about.permissions().mode() & 0o777;
+    match mode & 0o077 {
+        0 => Finding::ok("secrets", format!("only its owner can read {shown}")),
+        _ => Finding::warn(
+            "secrets",
+            format!(
+                "others than its owner can read or write {shown} (mode {mode:04o}), which may hold passwords"
+            ),
+            format!("chmod 600 {shown}"),
+        ),
+    }
+}
+
 fn space(run_dir: &Path) -> Finding {
     let mut worst: Option<(u64, PathBuf)> = None;
     for path in [run_dir, Path::new("/etc"), Path::new("/var/lib")] {
@@ -103,5 +134,26 @@ fn kernel() -> Finding {
         false => {
             Finding::fail("kernel", format!("Linux {release}"), "5.3 or later is needed (next-hop objects)")
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Outcome;
+    use super::*;
+
+    #[test]
+    fn a_configuration_that_others_can_read_is_noticed() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = std::env::temp_dir().join(format!("sluice-doctor-{}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        let file = dir.join("sluice.conf");
+        assert_eq!(secrets(&file).outcome, Outcome::Ok);
+        std::fs::write(&file, "").unwrap();
+        for (mode, outcome) in [(0o600, Outcome::Ok), (0o644, Outcome::Warn), (0o620, Outcome::Warn)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(secrets(&file).outcome, outcome, "{mode:o}");
+        }
+        std::fs::remove_dir_all(&dir).unwrap();
     }
 }

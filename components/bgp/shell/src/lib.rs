@@ -522,14 +522,13 @@ impl Component for BgpShell {
         self.take_over_from(&settings, from).await
     }
 
-    fn degraded(&self) -> String {
+    fn degraded(&self) -> Vec<String> {
         let problem = |ipv4: bool| {
             let family = if ipv4 { "IPv4" } else { "IPv6" };
             let reason = self.listening.problem(ipv4)?;
             Some(format!("neighbors cannot connect over {family}: {reason}"))
         };
-        let problems: Vec<String> = [true, false].into_iter().filter_map(problem).collect();
-        problems.join("; ")
+        [true, false].into_iter().filter_map(problem).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {

@@ -76,7 +76,7 @@ fn a_listener_that_could_not_be_opened_is_tried_again() {
             let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
             reply.neighbors[0].reason.clone()
         };
-        let degraded = shell.degraded();
+        let degraded = shell.degraded().join("; ");
         assert!(degraded.contains("cannot connect over IPv4") && degraded.contains("in use"), "{degraded}");
         let why = reason().await;
         assert!(why.starts_with("this router does not listen") && why.contains("in use"), "{why}");

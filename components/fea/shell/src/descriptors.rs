@@ -26,8 +26,12 @@ pub const LIFETIME: Duration = Duration::from_secs(10);
 /// Descriptors that may wait to be fetched.
 const WAITING: usize = 1024;
 
-/// Connections that may be served at the same time; one takes as long as its client takes to send 16 octets.
+/// Connections of processes with a descriptor to fetch that may be served at the same time; one takes as long as its client takes to
+/// send 16 octets. Other processes are sent away at once.
 const CONNECTIONS: usize = 64;
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 1024;
 
 /// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -62,7 +66,7 @@ impl Descriptors {
         rustix::net::bind(&listener, &SocketAddrUnix::new(&path)?)?;
         // Anybody may connect: what counts is the token, and who has it.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o666))?;
-        rustix::net::listen(&listener, 128)?;
+        rustix::net::listen(&listener, BACKLOG)?;
         let listener = ffi::watch(listener)?;
         let me = Rc::clone(self);
         let task = tokio::task::spawn_local(async move {
@@ -96,6 +100,14 @@ impl Descriptors {
         self.waiting.borrow_mut().retain(|w| !Rc::ptr_eq(&w.descriptor, descriptor));
     }
 
+    /// Returns the process at the other end if a descriptor waits for it. A process is offered a descriptor before it hears the token.
+    fn expected(&self, client: &OwnedFd) -> Option<u32> {
+        let peer = rustix::net::sockopt::socket_peercred(client).ok()?;
+        let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+        let now = Instant::now();
+        self.waiting.borrow().iter().any(|w| w.pid == pid && w.until > now).then_some(pid)
+    }
+
     fn take(&self, token: &[u8], pid: u32) -> Option<Rc<OwnedFd>> {
         let waiting = &mut *self.waiting.borrow_mut();
         let now = Instant::now();
@@ -109,17 +121,20 @@ impl Descriptors {
         loop {
             let mut guard = listener.readable().await?;
             match guard.try_io(|l| rustix::net::accept_with(l.get_ref(), flags).map_err(io::Error::from)) {
-                // Beyond the limit a client is sent away; it may come again.
-                Ok(Ok(client)) if self.connections.get() < CONNECTIONS => {
+                Ok(Ok(client)) => {
+                    let Some(pid) = self.expected(&client) else { continue };
+                    if self.connections.get() >= CONNECTIONS {
+                        continue; // it may come again
+                    }
                     let me = Rc::clone(self);
                     self.connections.set(self.connections.get() + 1);
                     tokio::task::spawn_local(async move {
                         // A client that is too slow, or asks for what is not there, is sent away without a word.
-                        let _ = tokio::time::timeout(PATIENCE, me.answer(client)).await;
+                        let _ = tokio::time::timeout(PATIENCE, me.answer(client, pid)).await;
                         me.connections.set(me.connections.get() - 1);
                     });
                 }
-                Ok(Ok(_)) | Err(_) => {}
+                Err(_) => {}
                 Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Ok(Err(error)) => {
                     warn!(%error, "a client was not accepted");
@@ -129,9 +144,7 @@ impl Descriptors {
         }
     }
 
-    async fn answer(&self, client: OwnedFd) -> io::Result<()> {
-        let peer = rustix::net::sockopt::socket_peercred(&client)?;
-        let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+    async fn answer(&self, client: OwnedFd, pid: u32) -> io::Result<()> {
         let client = ffi::watch(client)?;
         let mut token = [0; TOKEN + 1];
         let length = loop {

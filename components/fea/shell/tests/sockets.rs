@@ -1,11 +1,12 @@
 //! The socket broker: what it opens, and whom it hands it to.
 #![allow(clippy::unwrap_used)]
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use sluice_fea_shell::broker::{Kind, SocketRequest, set_tcp_md5};
 use sluice_fea_shell::descriptors::Descriptors;
 use sluice_fea_shell::relay;
 use sluice_lab::{Lab, LabOptions};
-use sluice_shell::descriptor::fetch;
+use sluice_shell::descriptor::{fetch, socket_path};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -182,9 +183,26 @@ fn a_token_serves_once_and_only_who_asked() {
         assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "another's");
         let token = descriptors.offer(me, file()).unwrap();
         assert_eq!(fetch(dir.path(), &token[..15]).await.map_err(refused).unwrap_err(), denied, "too short");
+        fetch(dir.path(), &token).await.unwrap();
         let held = file();
         let token = descriptors.offer(me, Rc::clone(&held)).unwrap();
         descriptors.withdraw(&held);
         assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "withdrawn");
+        // Strangers, which are this process without anything to fetch, are in nobody's way however many there are.
+        let address = SocketAddrUnix::new(socket_path(dir.path())).unwrap();
+        let stranger = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+            let socket = socket.unwrap();
+            rustix::net::connect(&socket, &address).unwrap();
+            socket
+        };
+        let strangers: Vec<_> = (0..200).map(|_| stranger()).collect();
+        // The socket's queue is one for all: the last stranger is served after the others.
+        let last =
+            tokio::net::UnixStream::from_std(strangers.last().unwrap().try_clone().unwrap().into()).unwrap();
+        last.readable().await.unwrap();
+        let token = descriptors.offer(me, file()).unwrap();
+        fetch(dir.path(), &token).await.unwrap();
     });
 }

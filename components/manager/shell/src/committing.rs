@@ -1,6 +1,7 @@
 //! Commits: what the core says is done to components, and what they answer goes back to it.
 
 use crate::ManagerShell;
+use crate::editing::{CandidateId, EditError};
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
 use crate::storing::ToStore;
 use sluice_config::{Comparison, ConfigError, Impact, Tree};
@@ -24,7 +25,29 @@ const PIECE: usize = 4 << 20;
 /// How long to wait before a rollback that failed is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// A configuration that is to run.
+/// The origin of a configuration to commit. The configuration itself is read only by who has the turn to commit: a commit that
+/// waited for others builds on theirs.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// The candidate of an editor.
+    Editor(u64),
+    /// The configuration file.
+    File,
+    /// The revision that runs again because a newer one was not confirmed in time.
+    Unconfirmed(Unconfirmed),
+}
+
+/// A commit that somebody asks for.
+pub struct CommitRequest {
+    /// The origin of the configuration.
+    pub source: Source,
+    /// The purpose, as the log of revisions shows it.
+    pub comment: String,
+    /// How long it holds unless it is confirmed; for good if absent.
+    pub confirm_within: Option<Duration>,
+}
+
+/// A configuration that is to run. Lives no longer than the turn to commit.
 pub struct Request {
     /// The configuration.
     pub after: Tree,
@@ -38,8 +61,8 @@ pub struct Request {
     pub confirm_within: Option<Duration>,
     /// The configuration file's text, if that is where it comes from.
     pub of_file: Option<String>,
-    /// The revision that it takes back, unless somebody has confirmed that.
-    pub takes_back: Option<u64>,
+    /// The candidate that it is.
+    pub candidate: Option<CandidateId>,
 }
 
 /// What a commit did, or would do.
@@ -85,35 +108,82 @@ struct Shares {
 }
 
 impl ManagerShell {
-    /// What a commit would touch. Changes nothing.
-    pub async fn check(self: &Rc<Self>, after: Tree) -> Result<Done, Refusal> {
+    /// Returns the effects that committing an editor's candidate would have, and its dangers. Changes nothing.
+    pub async fn check_editor(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
         let me = Rc::clone(self);
-        to_the_end(async move { me.check_now(&after).await }).await
+        to_the_end(async move { me.check_now(id).await }).await
     }
 
     /// Makes a configuration what runs, everywhere or nowhere. Once begun it comes to its end, even if whoever asked is gone.
-    pub async fn commit(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
+    pub async fn commit(self: &Rc<Self>, request: CommitRequest) -> Result<Done, EditError> {
         let me = Rc::clone(self);
-        to_the_end(async move { me.commit_now(request).await }).await
+        to_the_end(async move {
+            let _turn = me.turn.lock().await;
+            let request = me.resolve(request).await?;
+            Ok(me.commit_now(request).await?)
+        })
+        .await
     }
 
-    async fn check_now(self: &Rc<Self>, after: &Tree) -> Result<Done, Refusal> {
+    async fn check_now(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
         let _turn = self.turn.lock().await;
         let started = Instant::now();
-        let (comparison, shares) = self.compare(after)?;
-        let mut effects =
-            self.carry_through(shares.plan.clone(), after.clone(), None).await.map_err(Refusal::Failed)?;
+        let (after, ..) = self.to_commit(id)?;
+        let warnings = self.warnings(id, &after);
+        let (comparison, shares) = self.compare(&after)?;
+        let carried = self.carry_through(shares.plan.clone(), after, None).await;
+        let mut effects = carried.map_err(Refusal::Failed)?;
         self.add_own(&shares, &mut effects);
         let revision = self.running.borrow().revision;
-        Ok(Done { revision, effects, changes: comparison.len(), took: started.elapsed() })
+        Ok((Done { revision, effects, changes: comparison.len(), took: started.elapsed() }, warnings))
+    }
+
+    /// Reads the configuration of a commit whose turn it is.
+    async fn resolve(&self, request: CommitRequest) -> Result<Request, EditError> {
+        let CommitRequest { source, comment, confirm_within } = request;
+        let own = |after, via| Request {
+            after,
+            user: "sluice".into(),
+            comment: comment.clone(),
+            via,
+            confirm_within,
+            of_file: None,
+            candidate: None,
+        };
+        match source {
+            Source::Editor(id) => {
+                let (after, candidate, user) = self.to_commit(id)?;
+                let warnings = self.warnings(id, &after);
+                if confirm_within.is_none() && !warnings.is_empty() {
+                    return Err(EditError::NeedsConfirmation(warnings.join("; ")));
+                }
+                Ok(Request { user, candidate: Some(candidate), ..own(after, Via::Commit) })
+            }
+            Source::File => {
+                // A copy that is being written is not somebody's change.
+                self.copies.settled().await;
+                let file = &self.options.source.file;
+                let shown = file.display().to_string();
+                let text = std::fs::read_to_string(file)
+                    .map_err(|e| EditError::Failed(format!("cannot read {shown}: {e}")))?;
+                let after = self.model.schema.read(&shown, &text).map_err(ConfigError::without_line)?;
+                Ok(Request { of_file: Some(text), ..own(after, Via::File) })
+            }
+            Source::Unconfirmed(open) => {
+                if !self.is_unconfirmed(open.revision) {
+                    return Err(EditError::Failed("it was confirmed meanwhile".into()));
+                }
+                let back = open.back_to;
+                let read = self.revisions.borrow().read(back);
+                let (_, text) = read.map_err(|e| EditError::Failed(e.to_string()))?;
+                let after = self.model.schema.read(&format!("revision {back}"), &text);
+                Ok(own(after.map_err(ConfigError::without_line)?, Via::Rollback))
+            }
+        }
     }
 
     async fn commit_now(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
-        let _turn = self.turn.lock().await;
         let started = Instant::now();
-        if request.takes_back.is_some_and(|revision| !self.is_unconfirmed(revision)) {
-            return Err(Refusal::Failed("it was confirmed meanwhile".into()));
-        }
         let (comparison, shares) = self.compare(&request.after)?;
         if comparison.is_empty() || request.confirm_within.is_some() {
             self.store_what_runs().await.map_err(Refusal::Failed)?;
@@ -374,26 +444,12 @@ impl ManagerShell {
 
     async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), String> {
         let back = open.back_to;
-        let (_, text) = self.revisions.borrow().read(back).map_err(|e| e.to_string())?;
-        let after = self
-            .model
-            .schema
-            .read(&format!("revision {back}"), &text)
-            .map_err(|e| e.without_line().to_string())?;
-        let request = Request {
-            after,
-            user: "sluice".into(),
+        let request = CommitRequest {
+            source: Source::Unconfirmed(open),
             comment: format!("not confirmed in time: back to revision {back}"),
-            via: Via::Rollback,
             confirm_within: None,
-            of_file: None,
-            takes_back: Some(open.revision),
         };
         let done = self.commit(request).await.map_err(|e| e.to_string())?;
-        if done.changes == 0 {
-            // What ran before says the same.
-            let _ = self.revisions.borrow().confirm();
-        }
         warn!(
             event = "config.rollback",
             revision = done.revision,
@@ -436,9 +492,11 @@ impl ManagerShell {
 }
 
 /// Goes on even if whoever waits for it is gone: an editor's connection that breaks takes its calls along.
-async fn to_the_end(work: impl Future<Output = Result<Done, Refusal>> + 'static) -> Result<Done, Refusal> {
+async fn to_the_end<T: 'static>(
+    work: impl Future<Output = Result<T, EditError>> + 'static,
+) -> Result<T, EditError> {
     let done = tokio::task::spawn_local(work).await;
-    done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into())))
+    done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
 }
 
 /// A step's name: what is done, and to whom.

@@ -51,13 +51,13 @@ impl Served {
         match which.and_then(|w| w.which) {
             Some(pb::which::Which::Editor(id)) => self.candidate(id).map_err(refusal),
             Some(pb::which::Which::Back(back)) => self.revision_back(back).map_err(refusal),
-            None => Ok(self.running.borrow().tree.clone()),
+            None => Ok(self.running_tree()),
         }
     }
 
     fn revision_back(&self, back: u32) -> Result<Tree, EditError> {
         if back == 0 {
-            return Ok(self.running.borrow().tree.clone());
+            return Ok(self.running_tree());
         }
         let revisions = self.revisions.borrow();
         let numbers = revisions.numbers();
@@ -134,14 +134,14 @@ impl pb::Configuration for Served {
     }
 
     async fn load(&self, _ctx: &CallContext, request: pb::LoadRequest) -> Result<pb::LoadReply, XrlError> {
-        let schema = &self.model.schema;
-        let before = self.candidate(request.editor).map_err(refusal)?;
-        let tree = match request.mode() {
-            pb::LoadMode::Merge => schema.merge(&before, &request.file, &request.text),
-            pb::LoadMode::Replace => schema.read(&request.file, &request.text),
-        };
-        let tree = tree.map_err(|e| refusal(e.into()))?;
-        self.set_candidate(request.editor, tree).map_err(refusal)?;
+        match request.mode() {
+            pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &request.file, &request.text),
+            pb::LoadMode::Replace => match self.model.schema.read(&request.file, &request.text) {
+                Ok(tree) => self.replace_candidate(request.editor, tree),
+                Err(error) => Err(error.into()),
+            },
+        }
+        .map_err(refusal)?;
         Ok(pb::LoadReply {})
     }
 
@@ -206,9 +206,8 @@ impl pb::Configuration for Served {
         _ctx: &CallContext,
         request: pb::RollbackRequest,
     ) -> Result<pb::RollbackReply, XrlError> {
-        self.renew_editor(request.editor).map_err(refusal)?;
         let tree = self.revision_back(request.back).map_err(refusal)?;
-        self.set_candidate(request.editor, tree).map_err(refusal)?;
+        self.replace_candidate(request.editor, tree).map_err(refusal)?;
         Ok(pb::RollbackReply {})
     }
 

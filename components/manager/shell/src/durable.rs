@@ -2,12 +2,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Puts a file of these octets in the place of what is at `path`, or of nothing; what was there stays if that fails. When this returns
-/// the file is on the disk. Keeps the permissions of what was there; else they are `mode`. A link stays a link: what it leads to is
-/// replaced.
+/// the file is on the disk, with the permissions `mode`, whatever those of the file before were. A link stays a link: the file that it
+/// leads to is replaced.
 pub fn replace(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
     replace_if(path, octets, mode, || true).map(drop)
 }
@@ -20,7 +20,6 @@ pub fn replace_if(
     is_wanted: impl FnOnce() -> bool,
 ) -> io::Result<bool> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.into());
-    let mode = fs::metadata(&path).map_or(mode, |there| there.permissions().mode() & 0o7777);
     let mut new = path.clone().into_os_string();
     new.push(".new");
     let new = Path::new(&new);

@@ -11,12 +11,14 @@ pub mod core_file;
 mod durable;
 mod editing;
 mod handover;
+mod inherited;
 mod lockout;
 mod processes;
 mod restarting;
 mod revisions;
 mod service;
 mod service_manager;
+mod sole;
 mod starting;
 mod starting_again;
 mod state;
@@ -27,10 +29,11 @@ mod upgrade;
 mod watching;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use inherited::close_inherited;
 pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
-use committing::{Request, UnderWay};
+use committing::{CommitRequest, Source, UnderWay};
 use editing::Editing;
 use processes::Processes;
 use revisions::Revisions;
@@ -110,11 +113,17 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     }
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
+    let sole = sole::claim("sluice.router")?;
     let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
     let start = starting::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
-    local.block_on(&runtime, serve(options, model, revisions, start))
+    local.block_on(&runtime, async {
+        if let Some(held) = sole {
+            tokio::task::spawn_local(sole::answer(held));
+        }
+        serve(options, model, revisions, start).await
+    })
 }
 
 async fn serve(
@@ -393,35 +402,14 @@ impl ManagerShell {
 
     /// Reads the configuration file again; what is wrong in it changes nothing.
     async fn reload(self: Rc<Self>) {
-        let file = &self.options.source.file;
-        let shown = file.display().to_string();
-        // A copy on its way is not what somebody wrote.
-        self.copies.settled().await;
-        let read = std::fs::read_to_string(file).map_err(|e| format!("cannot read {shown}: {e}"));
-        let tree = read.and_then(|text| {
-            let tree = self.model.schema.read(&shown, &text).map_err(|e| e.without_line().to_string())?;
-            Ok((text, tree))
-        });
-        let (text, after) = match tree {
-            Ok(read) => read,
-            Err(error) => {
-                return warn!(event = "config.refused", "the configuration stays as it is: {error}");
-            }
-        };
-        let request = Request {
-            after,
-            user: "sluice".into(),
-            comment: "the configuration file was read again".into(),
-            via: Via::File,
-            confirm_within: None,
-            of_file: Some(text),
-            takes_back: None,
-        };
-        match self.commit(request).await {
+        let comment = "the configuration file was read again".into();
+        match self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await {
             Ok(done) => {
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
             }
-            Err(error) => warn!("the configuration stays as it is: {error}"),
+            Err(error) => {
+                warn!(event = "config.refused", "the configuration stays as it is: {error}");
+            }
         }
     }
 

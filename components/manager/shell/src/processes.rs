@@ -185,6 +185,8 @@ impl Processes {
             None => Command::new(std::env::current_exe()?),
         };
         command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
+        // Ctrl-C at the terminal of `sluice start` is for the manager, which ends components in their order.
+        command.process_group(0);
         command.env_clear();
         for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "JOURNAL_STREAM", "RUST_BACKTRACE"] {
             if let Some(value) = std::env::var_os(kept) {

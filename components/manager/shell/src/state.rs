@@ -4,7 +4,7 @@ use crate::configuration::StartError;
 use anyhow::{Context, bail};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::wait::{WaitPidFlag, waitpid};
-use nix::unistd::{Group, Pid, User, geteuid};
+use nix::unistd::{Group, Pid, User, getegid, geteuid};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -128,11 +128,14 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     }
 }
 
-/// Lets unprivileged components reach the Finder and make sockets of their own, which only they can remove again.
+/// Lets unprivileged components reach the Finder, and gives them the folder of their sockets. Nobody else can make anything in that folder,
+/// nor see the names in it.
 pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
     fs::set_permissions(finder, fs::Permissions::from_mode(0o666))?;
-    let _ = fs::set_permissions(run_dir.join("xrl"), fs::Permissions::from_mode(0o1777));
-    Ok(())
+    let folder = run_dir.join("xrl");
+    let (uid, gid) = unprivileged().unwrap_or((geteuid().as_raw(), getegid().as_raw()));
+    std::os::unix::fs::chown(&folder, Some(uid), Some(gid))?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o711))
 }
 
 /// The user that unprivileged components run as: `sluice` if it exists, else `nobody`. `None` if this process cannot become

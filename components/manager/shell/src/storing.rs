@@ -49,6 +49,9 @@ impl ManagerShell {
             running.revision = revision;
             running.is_stored = true;
         }
+        if let Some(candidate) = request.candidate {
+            self.editing.committed(candidate, &request.after);
+        }
         self.trouble.take();
         match request.of_file {
             // It is what was written by hand, and stays so.

@@ -53,8 +53,11 @@ impl Finder {
             waiting: RefCell::default(),
             registry: RefCell::default(),
         });
-        let on_close = Rc::downgrade(&state);
-        let registry = Rc::new(Registry::open(move |connection| {
+        let (known, on_close) = (Rc::downgrade(&state), Rc::downgrade(&state));
+        let is_known = move |connection| {
+            known.upgrade().is_some_and(|state| state.core.borrow().check(connection).is_ok())
+        };
+        let registry = Rc::new(Registry::open(is_known, move |connection| {
             if let Some(state) = on_close.upgrade() {
                 state.closed(connection);
             }

@@ -9,6 +9,10 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+/// The largest number of a revision. A file with a larger one in its name was made by nobody who counts, and is ignored: no number would be
+/// left after it.
+pub const LARGEST: u64 = 1 << 48;
+
 /// What keeps a revision from being used.
 #[derive(Debug, thiserror::Error)]
 #[error("revision {number} is damaged ({reason})")]
@@ -42,7 +46,10 @@ impl Folder {
     /// All numbers that are there, the newest first; also of those that are kept only because others stand on them.
     pub fn numbers(&self) -> Vec<u64> {
         let entries = fs::read_dir(self.0.join("revisions")).into_iter().flatten();
-        let mut numbers: Vec<u64> = entries.filter_map(|entry| number_of(&entry.ok()?.path())).collect();
+        let mut numbers: Vec<u64> = entries
+            .filter_map(|entry| number_of(&entry.ok()?.path()))
+            .filter(|number| *number <= LARGEST)
+            .collect();
         numbers.sort_unstable_by(|a, b| b.cmp(a));
         numbers
     }

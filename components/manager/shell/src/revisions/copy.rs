@@ -10,6 +10,9 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Permissions of a file that may hold secrets: for the owner alone.
+const PRIVATE: u32 = 0o600;
+
 /// What the configuration file says, or may say: it is there before the file is written, and alone after that.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Noted {
@@ -62,7 +65,7 @@ impl ConfigurationFile {
         may_be.push(new.clone());
         note(&self.folder, &may_be)?;
         let is_as_it_was = || State::of(&self.path) == state;
-        match durable::replace_if(&self.path, text.as_bytes(), 0o640, is_as_it_was)? {
+        match durable::replace_if(&self.path, text.as_bytes(), PRIVATE, is_as_it_was)? {
             true => note(&self.folder, &[new]).map(|()| Copied::Written),
             false => Ok(Copied::ByHand),
         }
@@ -105,7 +108,7 @@ pub(super) fn noted(folder: &Folder) -> Vec<Noted> {
 
 /// Notes that.
 pub(super) fn note(folder: &Folder, says: &[Noted]) -> io::Result<()> {
-    durable::replace(&file(folder), &serde_json::to_vec(says)?, 0o600)?;
+    durable::replace(&file(folder), &serde_json::to_vec(says)?, PRIVATE)?;
     // A version that does not know steps is not to take an old whole text for what the file was written from.
     durable::remove(&older_file(folder))
 }

@@ -104,6 +104,12 @@ impl Draft {
     /// Writes it; with this it holds. If it has to be confirmed, that is written first, and means nothing without the revision.
     pub fn write(self) -> io::Result<Written> {
         let Draft { folder, mut revision, unconfirmed, tip, steps, whole } = self;
+        if revision.number > chain::LARGEST {
+            return Err(io::Error::other(format!(
+                "revision {} is the last that can be written",
+                chain::LARGEST
+            )));
+        }
         let (text, links, octets, length) = match (steps, tip) {
             (Some(steps), Some(Tip { base, links, steps: before, whole })) => {
                 revision.base = Some(base);
@@ -205,7 +211,7 @@ impl Revisions {
 
     /// A new revision, to be written; with `unconfirmed` it holds until then, and then the other one runs again.
     pub fn draft(&self, new: New<'_>, unconfirmed: Option<(u64, u64)>) -> Draft {
-        let number = self.last + 1;
+        let number = self.last.saturating_add(1);
         let revision = Revision {
             number,
             time_unix_ms: now_unix_ms(),

@@ -255,3 +255,42 @@ fn the_schema_is_written_if_it_is_another() {
     fs::write(&file, "other").unwrap();
     assert!(is_written(&mut revisions, "[]"), "somebody changed it");
 }
+
+#[test]
+fn a_file_with_the_largest_number_is_ignored() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut revisions = open(&dir);
+    revisions.write(new("a;\n"), None).unwrap();
+    let first = std::fs::read_to_string(dir.path().join("revisions/00000001.conf")).unwrap();
+    for number in [u64::MAX, u64::MAX - 1, chain::LARGEST + 1] {
+        let forged = first.replacen("\"number\":1", &format!("\"number\":{number}"), 1);
+        std::fs::write(dir.path().join(format!("revisions/{number:08}.conf")), forged).unwrap();
+    }
+    let mut again = open(&dir);
+    assert_eq!(again.numbers(), [1]);
+    assert_eq!(again.write(new("b;\n"), None).unwrap(), 2);
+    // The last number is used, and none after it.
+    std::fs::rename(
+        dir.path().join("revisions/00000002.conf"),
+        dir.path().join(format!("revisions/{:08}.conf", chain::LARGEST)),
+    )
+    .unwrap();
+    let mut full = open(&dir);
+    assert!(full.write(new("c;\n"), None).unwrap_err().to_string().contains("the last"));
+    assert_eq!(full.numbers(), [chain::LARGEST, 1]);
+}
+
+#[test]
+fn the_configuration_file_is_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let mut revisions = open(&dir);
+    let path = dir.path().join("sluice.conf");
+    let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(revisions.configuration_file(&path).write("a;\n", 1).unwrap(), Copied::Written);
+    assert_eq!(mode(), 0o600);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    revisions.is_copy("a;\n", 1).unwrap();
+    assert_eq!(revisions.configuration_file(&path).write("b;\n", 2).unwrap(), Copied::Written);
+    assert_eq!(mode(), 0o600);
+}

@@ -1,0 +1,113 @@
+//! Connections of callers who have shown neither a secret nor a key yet. A user has only so many of them, and the oldest is closed for
+//! a new one: whoever holds many open is in nobody's way, and a caller who shows its secret at once is let in.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+
+/// Guests of one user at a listener.
+const OF_A_USER: usize = 64;
+/// Guests of all users at a listener.
+const IN_ALL: usize = 1024;
+/// How long a guest may take to show a secret or a key.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+/// Octets of a guest's frames, and of replies that may wait for a guest.
+pub(crate) const MAX_OCTETS: usize = 4096;
+/// Methods that a guest may bind: their numbers are below this.
+pub(crate) const MAX_METHODS: u16 = 256;
+
+/// A user by its number, where the kernel tells it.
+type User = Option<u32>;
+
+/// The guests of one listener.
+#[derive(Default)]
+pub(crate) struct Guests(RefCell<HashMap<User, VecDeque<(u64, AbortHandle)>>>);
+
+/// A place among the guests. Dropping it gives the place up.
+pub(crate) struct Place {
+    guests: Rc<Guests>,
+    user: User,
+    connection: u64,
+}
+
+impl Guests {
+    /// Returns a place for a connection that is about to be served.
+    pub(crate) fn place(self: &Rc<Self>, user: User, connection: u64) -> Place {
+        Place { guests: Rc::clone(self), user, connection }
+    }
+
+    /// Counts a connection that is served now. Ends the oldest guest of the same user if there are too many, or of the user with the
+    /// most. Root's connections are not counted.
+    pub(crate) fn enter(&self, user: User, connection: u64, task: AbortHandle) {
+        if user == Some(0) {
+            return;
+        }
+        let mut guests = self.0.borrow_mut();
+        guests.entry(user).or_default().push_back((connection, task));
+        let of_all: usize = guests.values().map(VecDeque::len).sum();
+        let crowd = match guests.get(&user).is_some_and(|own| own.len() > OF_A_USER) {
+            true => guests.get_mut(&user),
+            false if of_all > IN_ALL => guests.values_mut().max_by_key(|own| own.len()),
+            false => None,
+        };
+        if let Some((_, oldest)) = crowd.and_then(VecDeque::pop_front) {
+            oldest.abort();
+        }
+        guests.retain(|_, own| !own.is_empty());
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut guests = self.guests.0.borrow_mut();
+        if let Some(own) = guests.get_mut(&self.user) {
+            own.retain(|(connection, _)| *connection != self.connection);
+            if own.is_empty() {
+                guests.remove(&self.user);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(guests: &Guests) -> usize {
+        guests.0.borrow().values().map(VecDeque::len).sum()
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn the_oldest_guest_of_a_user_makes_room() {
+        let guests = Rc::new(Guests::default());
+        let mut tasks = Vec::new();
+        let mut places = Vec::new();
+        for connection in 0..=OF_A_USER as u64 {
+            let task = tokio::spawn(std::future::pending::<()>());
+            places.push(guests.place(Some(1), connection));
+            guests.enter(Some(1), connection, task.abort_handle());
+            tasks.push(task);
+        }
+        assert!(tasks.remove(0).await.is_err_and(|end| end.is_cancelled()));
+        assert!(tasks.iter().all(|task| !task.is_finished()));
+        assert_eq!(count(&guests), OF_A_USER);
+        places.clear();
+        assert_eq!(count(&guests), 0);
+    }
+
+    #[tokio::test(flavor = "current_thread")]
+    async fn many_users_have_a_limit_together() {
+        let guests = Rc::new(Guests::default());
+        for connection in 0..3 * IN_ALL as u64 {
+            let task = tokio::spawn(std::future::pending::<()>());
+            guests.enter(Some(1 + (connection % 500) as u32), connection, task.abort_handle());
+        }
+        assert_eq!(count(&guests), IN_ALL);
+        let root = tokio::spawn(std::future::pending::<()>());
+        guests.enter(Some(0), 9999, root.abort_handle());
+        assert_eq!(count(&guests), IN_ALL);
+    }
+}
