@@ -525,6 +525,11 @@ impl<P: Unicast> Shard<P> {
         self.groups.has_output(peer, self.core.queue.end())
     }
 
+    /// Adds all peers for which [`Shard::has_output`] is true to `out`.
+    pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
+        self.groups.with_output(self.core.queue.end(), out);
+    }
+
     /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` are the octets of this router's own next hop
     /// towards the peer: 4 for IPv4, 16 for IPv6, or 32 where the group's key says link-local.
     pub fn fill(
