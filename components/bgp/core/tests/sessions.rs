@@ -5,7 +5,7 @@
 mod dut;
 
 use dut::{Dut, Net, Route};
-use sluice_base::{Duration, Family, Instant, Ipv4Prefix};
+use sluice_base::{Asn, Duration, Family, Instant, Ipv4Prefix};
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::session::{Families, State};
 use sluice_bgp::speaker::control::RefreshRefusal;
@@ -174,4 +174,63 @@ fn a_family_without_an_own_next_hop_is_ended_and_reported() {
     let reported = router.events.iter().filter(|e| e.what == PeerEvent::NoNextHop(Family::Ipv6)).count();
     assert_eq!(reported, 1);
     assert!(!router.events.iter().any(|e| e.what == PeerEvent::NoNextHop(Family::Ipv4)));
+}
+
+#[test]
+fn work_for_one_neighbor_looks_at_no_other() {
+    let mut router = Router::new(&[65002; 210], 1);
+    router.families = Families::BOTH;
+    router.configure();
+    for peer in 0..10 {
+        router.up(peer);
+    }
+    // Neighbors that are told nothing of IPv4: another family was agreed on.
+    for peer in 10..210 {
+        router.up_speaking(peer, vec![Capability::unicast(AFI_IPV6), Capability::FourOctetAs(Asn(65002))]);
+    }
+    router.settle();
+    let with_output = |router: &Router| {
+        let mut peers = vec![];
+        router.speaker.tables().with_output(&mut peers);
+        peers
+    };
+    assert_eq!(with_output(&router), []);
+    router.set_reach(Ipv4Prefix::host_addr(9), Some((0, true)));
+    router.announce(0, &[Ipv4Prefix::nth(1)], &route(65002));
+    while router.answer_one() {}
+    router.slice(1000);
+    let peers = with_output(&router);
+    assert_eq!(peers.len(), 10, "{peers:?}");
+    router.settle();
+    assert_eq!(with_output(&router), []);
+}
+
+#[test]
+fn numbers_of_neighbors_that_are_gone_are_given_to_others() {
+    let mut router = Router::new(&[65002, 65003, 65004], 1);
+    let index =
+        |router: &Router, peer: usize| router.speaker.neighbor(router.peers[peer].address).map(|v| v.index.0);
+    let numbers: Vec<_> = (0..3).map(|peer| index(&router, peer)).collect();
+    assert_eq!(numbers, [Some(1), Some(2), Some(3)]);
+    router.up(1);
+    router.announce(1, &[Ipv4Prefix::nth(1)], &route(65003));
+    router.settle();
+    let all = router.config();
+    let without = |places: &[usize]| {
+        let mut config = all.clone();
+        let mut place = 0;
+        config.neighbors.retain(|_| {
+            place += 1;
+            !places.contains(&(place - 1))
+        });
+        config
+    };
+    // Both go; the number of the one that had routes is not free before its routes are forgotten.
+    router.input(sluice_bgp::speaker::Input::Configure(without(&[0, 1])));
+    router.input(sluice_bgp::speaker::Input::Configure(without(&[0])));
+    assert_eq!(index(&router, 1), Some(1));
+    router.settle();
+    router.input(sluice_bgp::speaker::Input::Configure(all.clone()));
+    assert_eq!(index(&router, 0), Some(2));
+    assert_eq!((index(&router, 1), index(&router, 2)), (Some(1), Some(3)));
 }

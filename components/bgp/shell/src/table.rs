@@ -141,6 +141,8 @@ pub struct Post {
     writers: Vec<(PeerIndex, Arc<Outgoing>)>,
     /// The neighbour that is told first when there is something to tell.
     first: PeerIndex,
+    /// Space for the numbers of neighbors that have to be told something.
+    ready: Vec<PeerIndex>,
     /// Space for the next piece.
     space: Vec<u8>,
     settling: Vec<oneshot::Sender<()>>,
@@ -171,6 +173,7 @@ impl Post {
             main,
             writers: Vec::new(),
             first: PeerIndex::LOCAL,
+            ready: Vec::new(),
             space: Vec::new(),
             settling: Vec::new(),
             busy: false,
@@ -254,7 +257,10 @@ impl Post {
         let (table, number) = (&mut self.table, self.number);
         let (mut own_writes, mut own_pieces) = (OWN_WRITES, OWN_PIECES);
         let mut told = None;
-        for (peer, outgoing) in in_turn(&self.writers, self.first) {
+        table.with_output(&mut self.ready);
+        for peer in in_turn(&self.ready, self.first) {
+            let Ok(place) = self.writers.binary_search_by_key(peer, |(peer, _)| *peer) else { continue };
+            let outgoing = &self.writers[place].1;
             // Once more after a piece: what is left is waited for only if it is asked for.
             while table.has_output(*peer) {
                 let Some(space) = outgoing.take_credit(number) else { break };
@@ -366,8 +372,8 @@ impl Post {
 }
 
 /// All, from this peer on.
-fn in_turn<T>(all: &[(PeerIndex, T)], first: PeerIndex) -> impl Iterator<Item = &(PeerIndex, T)> {
-    let (before, after) = all.split_at(all.partition_point(|(peer, _)| *peer < first));
+fn in_turn(all: &[PeerIndex], first: PeerIndex) -> impl Iterator<Item = &PeerIndex> {
+    let (before, after) = all.split_at(all.partition_point(|peer| *peer < first));
     after.iter().chain(before)
 }
 
@@ -377,8 +383,8 @@ mod tests {
 
     #[test]
     fn everybody_has_a_turn_at_being_the_first() {
-        let all = [2, 5, 9].map(|n| (PeerIndex(n), ()));
-        let order = |first| in_turn(&all, PeerIndex(first)).map(|(peer, ())| peer.0).collect::<Vec<_>>();
+        let all = [2, 5, 9].map(PeerIndex);
+        let order = |first| in_turn(&all, PeerIndex(first)).map(|peer| peer.0).collect::<Vec<_>>();
         assert_eq!(order(0), [2, 5, 9]);
         assert_eq!(order(3), [5, 9, 2]);
         assert_eq!(order(6), [9, 2, 5]);

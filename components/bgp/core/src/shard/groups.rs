@@ -54,6 +54,8 @@ struct Group<P: Unicast> {
     first: u64,
     /// By peer.
     members: Vec<Member>,
+    /// How many members have yet to be told that all routes were told.
+    unended: usize,
     check: Option<Box<CheckStage<Announced<P>>>>,
 }
 
@@ -70,11 +72,12 @@ impl<P: Unicast> Group<P> {
         self.drop_read_blocks()
     }
 
-    /// Counts anew who has yet to read each block, where members have left or are others, and drops those that all have read.
+    /// Counts anew who has yet to read each block and to be told the end, where members have left or are others, and drops those that all have read.
     fn recount(&mut self) {
         for (number, pending) in (self.first..).zip(&mut self.blocks) {
             pending.unread = self.members.iter().filter(|m| m.block <= number).count();
         }
+        self.unended = self.members.iter().filter(|m| !m.end_of_rib).count();
         self.drop_read_blocks();
     }
 
@@ -180,6 +183,7 @@ impl<P: Unicast> Groups<P> {
             blocks: VecDeque::new(),
             first: 0,
             members: Vec::from([Member { peer, block: 0, message: 0, end_of_rib: false }]),
+            unended: 1,
             check,
         });
     }
@@ -207,6 +211,7 @@ impl<P: Unicast> Groups<P> {
             blocks: group.blocks.clone(),
             first: group.first,
             members: leaving,
+            unended: 0,
             check: self.checking.then(|| Box::new(CheckStage::late())),
         };
         own.recount();
@@ -236,6 +241,18 @@ impl<P: Unicast> Groups<P> {
             let member = &group.members[position];
             member.block < group.end() || !group.branch.is_idle(queue_end) || !member.end_of_rib
         })
+    }
+
+    /// Adds all members that have anything to be told to `out`. Groups that rest cost nothing, however many members they have.
+    pub fn with_output(&self, queue_end: u64, out: &mut Vec<PeerIndex>) {
+        for group in self.groups.iter().flatten() {
+            if group.is_settled(queue_end) && group.unended == 0 {
+                continue;
+            }
+            let (end, is_behind) = (group.end(), !group.branch.is_idle(queue_end));
+            let with_output = group.members.iter().filter(|m| is_behind || m.block < end || !m.end_of_rib);
+            out.extend(with_output.map(|m| m.peer));
+        }
     }
 
     /// The prefixes that a member was told and not taken back, and those alone that its group was told.
@@ -277,6 +294,7 @@ impl<P: Unicast> Groups<P> {
                 continue;
             }
             if group.branch.dump.is_none() && !core::mem::replace(&mut member.end_of_rib, true) {
+                group.unended -= 1;
                 return Filled::EndOfRib;
             }
             if group.branch.is_idle(core.queue.end()) {
@@ -346,6 +364,7 @@ impl<P: Unicast> Groups<P> {
             let block = target.end();
             target.members.extend(group.members.into_iter().map(|m| Member { block, message: 0, ..m }));
             target.members.sort_unstable_by_key(|m| m.peer);
+            target.unended += group.unended;
         }
     }
 
@@ -366,6 +385,7 @@ impl<P: Unicast> Groups<P> {
                 self.items.clear();
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
+            group.unended = 0;
             group.members.sort_unstable_by_key(|m| m.peer);
             group.check = self.checking.then(|| Box::new(CheckStage::late()));
             self.add(group);

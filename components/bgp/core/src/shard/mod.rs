@@ -525,6 +525,11 @@ impl<P: Unicast> Shard<P> {
         self.groups.has_output(peer, self.core.queue.end())
     }
 
+    /// Adds all peers for which [`Shard::has_output`] is true to `out`.
+    pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
+        self.groups.with_output(self.core.queue.end(), out);
+    }
+
     /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` says which next hops it is told.
     pub fn fill(
         &mut self,

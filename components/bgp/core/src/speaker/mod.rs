@@ -33,7 +33,7 @@ use crate::event::Event;
 use crate::intake::{Intake, Taken};
 use crate::reader::Batches;
 use crate::session::ConnectionId;
-use crate::shard::Interest;
+use crate::shard::{Interest, PeerIndex};
 use crate::table::{self, Sharded, Table, TablePart, Tables, Told};
 use crate::writer::{Endpoints, Writer};
 use alloc::collections::BTreeMap;
@@ -128,6 +128,8 @@ pub struct Speaker {
     rib_offered: [bool; 2],
     control_out: Outbox<control::Output>,
     told: Outbox<Told>,
+    /// Space for the numbers of neighbors that have to be told something.
+    ready: Vec<PeerIndex>,
 }
 
 impl Speaker {
@@ -149,6 +151,7 @@ impl Speaker {
             rib_offered: [false; 2],
             control_out: Outbox::new(),
             told: Outbox::new(),
+            ready: Vec::new(),
         }
     }
 
@@ -337,13 +340,17 @@ impl Speaker {
 
     /// Says which neighbours can be told something that could not before.
     fn offer(&mut self, out: &mut Outbox<Output>) {
-        for ((address, connection), carrier) in &mut self.carriers {
-            if let Some(writer) = &carrier.writer
-                && !carrier.offered
-                && self.tables.iter().any(|t| t.has_output(writer.peer()))
-            {
-                carrier.offered = true;
-                out.push(Output::Transmit(*address, *connection));
+        for table in &self.tables {
+            table.with_output(&mut self.ready);
+            for peer in &self.ready {
+                let Some(address) = self.control.neighbor_address(*peer) else { continue };
+                let Some(connection) = self.control.established(address) else { continue };
+                if let Some(carrier) = self.carriers.get_mut(&(address, connection))
+                    && carrier.writer.is_some()
+                    && !core::mem::replace(&mut carrier.offered, true)
+                {
+                    out.push(Output::Transmit(address, connection));
+                }
             }
         }
     }

@@ -302,6 +302,15 @@ impl Table {
         })
     }
 
+    /// Puts all peers for which [`Table::has_output`] is true into `out`, in the order of their numbers, and nobody else.
+    pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
+        out.clear();
+        self.ipv4.with_output(out);
+        self.ipv6.with_output(out);
+        out.sort_unstable();
+        out.dedup();
+    }
+
     /// Appends UPDATEs for `peer` to `out` until it is about `end` octets long. Families take turns.
     pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> Portion {
         let mut portion = Portion::default();

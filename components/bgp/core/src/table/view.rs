@@ -58,6 +58,18 @@ impl<'t> Tables<'t> {
         self.tables.iter().map(P::shard)
     }
 
+    /// Puts all peers that have to be told something into `out`.
+    pub fn with_output(self, out: &mut Vec<PeerIndex>) {
+        let mut all = Vec::new();
+        for table in self.tables {
+            table.with_output(out);
+            all.append(out);
+        }
+        all.sort_unstable();
+        all.dedup();
+        *out = all;
+    }
+
     /// Whether every path was decided by the RIB's word on its next hop.
     pub fn is_resolved(self) -> bool {
         self.tables.iter().all(Table::is_resolved)

@@ -428,6 +428,14 @@ impl<P: Net> Dut<P> {
     }
 
     fn up_offering(&mut self, peer: usize, more: Vec<Capability>) {
+        let mut capabilities =
+            vec![Capability::unicast(P::AFI), Capability::FourOctetAs(Asn(self.peers[peer].asn))];
+        capabilities.extend(more);
+        self.up_speaking(peer, capabilities);
+    }
+
+    /// A peer with these capabilities alone connects and the session comes up.
+    pub fn up_speaking(&mut self, peer: usize, capabilities: Vec<Capability>) {
         self.wait_for(peer, State::Active);
         let connection = ConnectionId { direction: Direction::Incoming, number: self.next_connection };
         self.next_connection += 1;
@@ -439,14 +447,13 @@ impl<P: Net> Dut<P> {
         self.input(Input::Accepted(address, connection, endpoints));
         let mut octets = vec![];
         let asn = Asn(self.peers[peer].asn);
-        let mut open = Open {
+        let open = Open {
             version: 4,
             as_field: asn.to_u16(),
             hold_time: 90,
             router_id: RouterId(self.peers[peer].router_id),
-            capabilities: vec![Capability::unicast(P::AFI), Capability::FourOctetAs(asn)],
+            capabilities,
         };
-        open.capabilities.extend(more);
         open.put(&mut octets);
         header::put_keepalive(&mut octets);
         self.say(peer, &octets);
