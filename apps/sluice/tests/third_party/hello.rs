@@ -1,80 +1,23 @@
 //! The example package in Python, dropped in beside a broken one: it is configured, asked, refused, killed and taken out like any component
 //! of ours.
-#![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
-use serde_json::Value;
-use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use crate::router::{Router, SLUICE, copy, has, python, text};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
-use std::time::Duration;
+use std::process::Command;
 
-const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
-
-struct Router {
-    lab: Lab,
-    folder: PathBuf,
-}
-
-impl Router {
-    fn run(&self, words: &[&str]) -> Output {
-        let mut command = self.lab.command("host", SLUICE).unwrap();
-        command.args(words).arg("--run-dir").arg(self.folder.join("run")).output().unwrap()
-    }
-
-    fn ask(&self, words: &[&str]) -> Value {
-        let output = self.run(&[words, &["--json"]].concat());
-        serde_json::from_slice(&output.stdout).unwrap_or_default()
-    }
-
-    fn configure(&self, statements: &[&str]) -> Output {
-        self.run(&[&["configure"], statements].concat())
-    }
-
-    fn process(&self, field: &str) -> Value {
-        let all = self.ask(&["show", "processes"]);
-        let processes = all["processes"].as_array().into_iter().flatten();
-        processes.filter(|p| p["component"] == "hello").map(|p| p[field].clone()).next().unwrap_or_default()
-    }
-
-    fn guests(&self) -> Vec<String> {
-        let reply = self.ask(&["show", "hello", "guests"]);
-        let guests = reply["guests"].as_array().into_iter().flatten();
-        guests.filter_map(|g| g["greeting"].as_str().map(Into::into)).collect()
-    }
-
-    fn until(&self, what: &str, so: impl FnMut() -> bool) {
-        assert!(until(Duration::from_secs(30), so), "never: {what}\n{}", self.lab.log("host", "router"));
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    std::fs::create_dir_all(to).unwrap();
-    for entry in std::fs::read_dir(from).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
-        }
-    }
-}
-
-fn text(output: &Output) -> String {
-    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+fn guests(router: &Router) -> Vec<String> {
+    let reply = router.ask(&["show", "hello", "guests"]);
+    let guests = reply["guests"].as_array().into_iter().flatten();
+    guests.filter_map(|g| g["greeting"].as_str().map(Into::into)).collect()
 }
 
 #[test]
 fn a_component_of_a_third_party_is_one_like_ours() {
-    let name = "a_component_of_a_third_party_is_one_like_ours";
-    if let Err(reason) = available() {
-        return sluice_testkit::skipped(reason);
-    }
-    if Command::new("python3").arg("--version").output().is_err() {
-        return sluice_testkit::skipped("Python is not installed");
+    if !has("python3", "--version") {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
-    // The component runs as another user.
-    std::fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    let python = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/python");
+    let python = python();
     let packages = folder.path().join("packages");
     copy(&python.join("examples/hello"), &packages.join("hello"));
     copy(&python.join("sluice_xrl"), &packages.join("hello/sluice_xrl"));
@@ -90,17 +33,7 @@ fn a_component_of_a_third_party_is_one_like_ours() {
     std::fs::write(uncounted.join("metrics.toml"), "[[metric]]\nname = 'uncounted_x'\ntype = 'guage'\n")
         .unwrap();
     symlink("/nowhere", packages.join("dangling")).unwrap();
-    let configuration = folder.path().join("router.conf");
-    std::fs::write(&configuration, "protocols { static { route 203.0.113.0/24 discard; } }\n").unwrap();
-
-    let topology: Topology = "[nodes.host]\n".parse().unwrap();
-    let lab = Lab::up(&topology, LabOptions::unique("third-party")).unwrap();
-    let mut router = Router { lab, folder: folder.path().into() };
-    let mut start = router.lab.command("host", SLUICE).unwrap();
-    start.arg("start").arg("--config").arg(&configuration).arg("--packages-dir").arg(&packages);
-    start.arg("--run-dir").arg(folder.path().join("run"));
-    router.lab.spawn("host", "router", start).unwrap();
-    router.until("the router is ready", || router.run(&["status"]).status.success());
+    let router = Router::start(folder.path(), "protocols { static { route 203.0.113.0/24 discard; } }\n");
 
     // One is taken, the other refused with the reason, and the router runs.
     let shown = text(&router.run(&["show", "packages"]));
@@ -122,12 +55,12 @@ fn a_component_of_a_third_party_is_one_like_ours() {
         "commit",
     ]);
     assert!(done.status.success(), "{}", text(&done));
-    assert_eq!(router.guests(), ["hi hi, ann"]);
-    let pid = router.process("pid");
+    assert_eq!(guests(&router), ["hi hi, ann"]);
+    let pid = router.process("hello", "pid");
     let done =
         router.configure(&["set protocols hello guest bob", "delete protocols hello greeting", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
-    assert_eq!(router.guests(), ["hello hello, ann", "hello, bob"]);
+    assert_eq!(guests(&router), ["hello hello, ann", "hello, bob"]);
     // Its metrics are there like those of ours; for both of them it is asked once.
     let shown = text(&router.run(&["show", "metrics", "hello"]));
     let expected = "# HELP sluice_hello_guest_asked How often somebody has asked for a guest's greeting, monitoring included.
@@ -147,8 +80,8 @@ sluice_hello_guest_info{greeting=\"hello, bob\",guest=\"bob\"} 1
     assert!(text(&refused).contains("`goodbye` is not a greeting"), "{}", text(&refused));
     let refused = router.configure(&["set protocols hello guest eve times 11", "commit"]);
     assert!(text(&refused).contains("1..9"), "{}", text(&refused));
-    assert_eq!(router.guests(), ["hello hello, ann", "hello, bob"], "what is refused changes nothing");
-    assert_eq!(router.process("pid"), pid, "the process is the same all along");
+    assert_eq!(guests(&router), ["hello hello, ann", "hello, bob"], "what is refused changes nothing");
+    assert_eq!(router.process("hello", "pid"), pid, "the process is the same all along");
 
     // Its command and its guests are completed.
     let words = |line: &str| {
@@ -164,11 +97,14 @@ sluice_hello_guest_info{greeting=\"hello, bob\",guest=\"bob\"} 1
     let number = pid.as_u64().unwrap().to_string();
     assert!(Command::new("kill").args(["-9", &number]).status().unwrap().success());
     router.until("it is another process", || {
-        router.process("pid") != pid && router.process("state") == "running" && router.guests().len() == 2
+        router.process("hello", "pid") != pid
+            && router.process("hello", "state") == "running"
+            && guests(&router).len() == 2
     });
     let done = router.configure(&["delete protocols hello", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
-    router
-        .until("it has ended", || router.process("state") == "stopped" || router.process("state").is_null());
+    router.until("it has ended", || {
+        router.process("hello", "state") == "stopped" || router.process("hello", "state").is_null()
+    });
     assert!(router.run(&["status"]).status.success());
 }

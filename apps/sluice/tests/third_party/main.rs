@@ -1,0 +1,6 @@
+//! Components of third parties: in Python on the client of this project, and in Go on the documents alone.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+mod hello;
+mod origins;
+mod router;

@@ -1,0 +1,110 @@
+//! A router with packages of third parties, and the questions that all tests ask it.
+
+use serde_json::Value;
+use sluice_lab::{Lab, LabOptions, Topology, until};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::Duration;
+
+/// The executable that belongs to this test.
+pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+
+/// A router with packages, alone in a network.
+pub struct Router {
+    pub lab: Lab,
+    pub folder: PathBuf,
+}
+
+impl Router {
+    /// Starts a router with the packages in `folder/packages` and this configuration, and waits until it is ready.
+    pub fn start(folder: &Path, configuration: &str) -> Self {
+        // Components run as another user.
+        std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let file = folder.join("router.conf");
+        std::fs::write(&file, configuration).unwrap();
+        let topology: Topology = "[nodes.host]\n".parse().unwrap();
+        let lab = Lab::up(&topology, LabOptions::unique("third-party")).unwrap();
+        let mut router = Router { lab, folder: folder.into() };
+        let mut start = router.lab.command("host", SLUICE).unwrap();
+        start.arg("start").arg("--config").arg(&file).arg("--packages-dir").arg(folder.join("packages"));
+        start.arg("--run-dir").arg(folder.join("run"));
+        let log = std::fs::File::create(folder.join("log")).unwrap();
+        start.stdout(log.try_clone().unwrap()).stderr(log);
+        router.lab.spawn("host", "router", start).unwrap();
+        router.until("the router is ready", || router.run(&["status"]).status.success());
+        router
+    }
+
+    pub fn run(&self, words: &[&str]) -> Output {
+        let mut command = self.lab.command("host", SLUICE).unwrap();
+        command.args(words).arg("--run-dir").arg(self.folder.join("run")).output().unwrap()
+    }
+
+    pub fn ask(&self, words: &[&str]) -> Value {
+        let output = self.run(&[words, &["--json"]].concat());
+        serde_json::from_slice(&output.stdout).unwrap_or_default()
+    }
+
+    pub fn configure(&self, statements: &[&str]) -> Output {
+        self.run(&[&["configure"], statements].concat())
+    }
+
+    /// What the router and its components have written.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// A field of a component's process.
+    pub fn process(&self, component: &str, field: &str) -> Value {
+        let all = self.ask(&["show", "processes"]);
+        let processes = all["processes"].as_array().into_iter().flatten();
+        processes.filter(|p| p["component"] == component).map(|p| p[field].clone()).next().unwrap_or_default()
+    }
+
+    /// The routes in the kernel that Sluice wrote.
+    pub fn kernel(&self) -> Vec<String> {
+        let text = self.lab.exec("host", "ip", ["route", "show", "proto", "83"]).unwrap();
+        text.lines().filter_map(|l| l.split(' ').find(|w| w.contains('/'))).map(Into::into).collect()
+    }
+
+    pub fn until(&self, what: &str, so: impl FnMut() -> bool) {
+        assert!(until(Duration::from_secs(30), so), "never: {what}\n{}", self.log());
+    }
+}
+
+pub fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            std::fs::copy(&path, to.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+}
+
+pub fn text(output: &Output) -> String {
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+/// Returns the folder of the Python client.
+pub fn python() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/python")
+}
+
+/// Puts a package of this folder's into `packages`, under another name if one is given.
+pub fn install(packages: &Path, name: &str) {
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages").join(name), &packages.join(name));
+}
+
+/// Returns true if `program` can be run; records a skipped test if not.
+pub fn has(program: &str, argument: &str) -> bool {
+    if let Err(reason) = sluice_lab::available() {
+        sluice_testkit::skipped(reason);
+        return false;
+    }
+    let found = Command::new(program).arg(argument).output().is_ok();
+    if !found {
+        sluice_testkit::skipped(format_args!("{program} is not installed"));
+    }
+    found
+}
