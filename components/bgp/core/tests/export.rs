@@ -6,6 +6,7 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, Route};
 use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::attributes::canonical;
 use sluice_bgp::wire::attribute::code;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -159,4 +160,42 @@ fn a_link_local_next_hop_of_a_neighbor_on_no_link_is_refused() {
     dut.settle();
     let view = dut.speaker.neighbor(dut.peers[0].address).unwrap();
     assert_eq!((view.reader.treated_as_withdraw, dut.rib.len()), (1, 0));
+}
+
+/// An operator who asks what a neighbor was told sees what went over the wire.
+fn advertised_routes_are_as_sent<P: Net>() {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004, LOCAL_AS], 2);
+    dut.peers[1].on_subnet = true;
+    let hop = P::host_addr(9);
+    dut.set_reach(hop, Some((0, true)));
+    (0..4).for_each(|peer| dut.up(peer));
+    let bandwidth = (0xc0, code::EXTENDED_COMMUNITIES, vec![0x40, 4, 0xfd, 0xe9, 0, 0, 0, 1]);
+    let route = Route { med: Some(7), others: vec![bandwidth], ..Route::new(vec![65002], hop) };
+    let (prefix, other) = (P::nth(1), P::nth(2));
+    dut.announce(0, &[prefix], &route);
+    dut.announce(1, &[other], &Route::new(vec![65003], hop));
+    dut.settle();
+    for peer in 1..4 {
+        let told = &dut.peers[peer].told[&prefix];
+        let view = dut.speaker.neighbor(dut.peers[peer].address).unwrap();
+        let tables = dut.speaker.tables();
+        let shown = tables.advertised_route(view.index, prefix).unwrap();
+        let [path] = &shown.paths[..] else { panic!("{shown:?}") };
+        assert_eq!(path.next_hop.address, told.next_hop);
+        assert_eq!((path.view.med, path.lost), (told.med, None));
+        let found = |code| canonical::find(&path.attributes, code).map(<[u8]>::to_vec);
+        let asns: Vec<u8> = told.path.iter().flat_map(|asn| asn.to_be_bytes()).collect();
+        assert_eq!(found(code::AS_PATH).unwrap()[2..], asns);
+        assert_eq!(found(code::LOCAL_PREF), told.local_pref.map(|pref| pref.to_be_bytes().to_vec()));
+        let others: Vec<Vec<u8>> = told.others.iter().map(|(_, _, value)| value.clone()).collect();
+        assert_eq!(found(code::EXTENDED_COMMUNITIES).into_iter().collect::<Vec<_>>(), others);
+        // What comes from it is not told to it.
+        assert_eq!(tables.advertised_route(view.index, other).is_some(), peer != 1);
+    }
+}
+
+#[test]
+fn advertised_routes_are_shown_as_they_are_sent() {
+    advertised_routes_are_as_sent::<Ipv4Prefix>();
+    advertised_routes_are_as_sent::<Ipv6Prefix>();
 }

@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::entry::{Path, PeerIndex};
+use super::pack::NextHopsFor;
 use crate::attributes::{Reach, canonical};
 use crate::graceful_shutdown;
 use crate::relationship::Relationship;
@@ -138,6 +139,14 @@ impl Exported {
         }
         if !key.four_octet_as {
             self.put_as4(as4_aggregator);
+        }
+    }
+
+    /// The octets of the next hop that a member of the group is told.
+    pub fn next_hop_towards<'a, P: Unicast>(&'a self, hops: &NextHopsFor<'a, P>) -> &'a [u8] {
+        match self.is_own && !(self.is_third_party && hops.keeps(&self.next_hop)) {
+            true => hops.own,
+            false => &self.next_hop,
         }
     }
 

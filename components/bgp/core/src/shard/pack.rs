@@ -82,7 +82,7 @@ pub struct NextHopsFor<'a, P> {
 impl<P: Unicast> NextHopsFor<'_, P> {
     /// Returns true if the member reaches this next hop itself, and is not the next hop.
     #[inline]
-    fn keeps(&self, octets: &[u8]) -> bool {
+    pub(super) fn keeps(&self, octets: &[u8]) -> bool {
         self.shared.is_some_and(|(subnet, member)| {
             let hop = P::from_octets(&octets[..usize::from(P::WIDTH / 8)], P::WIDTH);
             hop.is_some_and(|hop| subnet.covers(hop) && hop != member)

@@ -10,11 +10,10 @@ use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
+use sluice_bgp::table::Sharded;
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{
-    AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Unicast, Update, header,
-};
+use sluice_bgp::wire::{AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Update, header};
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,7 +24,7 @@ pub const LOCAL_AS: u32 = 65001;
 pub const OWN_ID: u32 = 1;
 
 /// A family to test with: every test runs with both.
-pub trait Net: Unicast {
+pub trait Net: Sharded {
     /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
     /// tables.
     fn nth(n: u32) -> Self;
