@@ -106,6 +106,8 @@ pub enum PeerEvent {
     },
     /// It cannot be had: there are too many.
     TooManyNeighbors,
+    /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
+    TooLarge,
 }
 
 impl Event {
@@ -118,6 +120,7 @@ impl Event {
             PeerEvent::EndOfRib(_) => "bgp.session.end-of-rib",
             PeerEvent::Malformed { .. } => "bgp.update.malformed",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
+            PeerEvent::TooLarge => "bgp.route.too-large",
         }
     }
 }
@@ -136,6 +139,9 @@ impl fmt::Display for Event {
                 update.iter().try_for_each(|octet| write!(f, " {octet:02x}"))
             }
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
+            PeerEvent::TooLarge => f.write_str(
+                "a route is not announced: too large for a message; `show bgp neighbor` counts the others",
+            ),
         }
     }
 }

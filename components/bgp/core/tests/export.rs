@@ -7,6 +7,7 @@ mod dut;
 use dut::{Dut, LOCAL_AS, Net, Route};
 use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
+use sluice_bgp::event::PeerEvent;
 use sluice_bgp::wire::attribute::code;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -198,4 +199,78 @@ fn advertised_routes_are_as_sent<P: Net>() {
 fn advertised_routes_are_shown_as_they_are_sent() {
     advertised_routes_are_as_sent::<Ipv4Prefix>();
     advertised_routes_are_as_sent::<Ipv6Prefix>();
+}
+
+/// An attribute that nobody knows, of so many octets, in a route of an external neighbor.
+fn large<P: Net>(octets: usize, path: Vec<u32>, hop: u8) -> Route {
+    Route { others: vec![(0xd0, 99, vec![7; octets])], ..Route::new(path, P::host_addr(hop)) }
+}
+
+/// What fits in a message is announced, to the octet; what does not is counted, and reported once a session.
+fn routes_are_announced_as_long_as_they_fit<P: Net>() {
+    // Outside the path has a number more than here: 4 octets, or 2.
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004], 1);
+    dut.peers[2].four_octet_as = false;
+    dut.set_reach(P::host_addr(2), Some((0, true)));
+    (0..3).for_each(|peer| dut.up(peer));
+    let prefix = P::nth(1);
+    let longest = |dut: &Dut<P>, octets: usize| {
+        let told = |peer: usize| dut.peers[peer].told.contains_key(&prefix);
+        [1, 2].map(|peer| if told(peer) { octets } else { 0 })
+    };
+    let mut most = [0; 2];
+    let mut refused = [0; 2];
+    // As long as the neighbor itself can announce it.
+    let end = if P::WIDTH == 32 { 4_046 } else { 4_026 };
+    for octets in (2_500..3_960).step_by(100).chain(3_960..end) {
+        dut.announce(0, &[prefix], &large::<P>(octets, vec![65002], 2));
+        dut.settle();
+        for (n, told) in longest(&dut, octets).into_iter().enumerate() {
+            assert!(
+                told == 0 || most[n] + 1 == told || told % 100 == 0 || told == 3_960,
+                "{told} after {most:?}"
+            );
+            most[n] = most[n].max(told);
+            refused[n] += u64::from(told == 0);
+        }
+    }
+    // Header and lengths, ORIGIN, AS_PATH, next hop, the attribute's own header, and the longest prefix of the family.
+    let rest = |width: usize| {
+        let hop = if P::WIDTH == 32 { 7 + 5 } else { 9 + 16 + 17 };
+        23 + 4 + (5 + 2 * width) + hop + 4
+    };
+    assert_eq!(most, [4_096 - rest(4), 4_096 - rest(2)]);
+    dut.withdraw(0, &[prefix]);
+    dut.settle();
+    for (peer, refused) in [(1, refused[0]), (2, refused[1])] {
+        let address = dut.peers[peer].address;
+        assert!(refused > 0);
+        assert_eq!(dut.speaker.neighbor(address).unwrap().writer.too_large, refused, "{address}");
+        let reported = dut.events.iter().filter(|e| e.peer == address && e.what == PeerEvent::TooLarge);
+        assert_eq!(reported.count(), 1);
+    }
+    let sender = dut.speaker.neighbor(dut.peers[0].address).unwrap();
+    assert_eq!(sender.writer.too_large, 0, "its own route is not told to it anyway");
+}
+
+#[test]
+fn a_route_is_announced_as_long_as_it_fits_in_a_message() {
+    routes_are_announced_as_long_as_they_fit::<Ipv4Prefix>();
+    routes_are_announced_as_long_as_they_fit::<Ipv6Prefix>();
+}
+
+/// An AS path of large numbers takes half as much again for a neighbor of 2-octet numbers, and other attributes do not.
+#[test]
+fn what_an_old_neighbor_is_told_of_a_long_path() {
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
+    dut.peers[1].four_octet_as = false;
+    dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
+    (0..2).for_each(|peer| dut.up(peer));
+    let mut path = vec![100_000; 250];
+    path[0] = 65002;
+    for (octets, is_told) in [(1_000, true), (2_500, true), (2_700, false)] {
+        dut.announce(0, &[Net::nth(1)], &large::<Ipv4Prefix>(octets, path.clone(), 2));
+        dut.settle();
+        assert_eq!(dut.peers[1].told.len(), usize::from(is_told), "{octets}");
+    }
 }

@@ -221,7 +221,9 @@ impl BgpShell {
             }
             PeerEvent::Session(_) => debug!(event = event.id(), neighbor = %event.peer, "{event}"),
             PeerEvent::Malformed { .. } => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::TooManyNeighbors | PeerEvent::TooLarge => {
+                warn!(event = event.id(), neighbor = %event.peer, "{event}");
+            }
         }
     }
 

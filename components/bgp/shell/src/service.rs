@@ -122,6 +122,7 @@ fn neighbor(view: NeighborView, now: Instant) -> pb::Neighbor {
         attribute_discards: view.reader.attribute_discards,
         loops: view.reader.loops,
         leaks: view.reader.leaks,
+        too_large: view.writer.too_large,
     }
 }
 
