@@ -14,9 +14,9 @@ pub struct Mutation {
 }
 
 macro_rules! mutations {
-    ($($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
-        /// All bugs, file by file.
-        pub const MUTATIONS: &[Mutation] = &[$($(Mutation {
+    ($(#[$doc:meta])* $list:ident; $($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
+        $(#[$doc])*
+        pub const $list: &[Mutation] = &[$($(Mutation {
             name: $name,
             file: concat!("components/bgp/core/src/", $file),
             find: $find,
@@ -26,6 +26,8 @@ macro_rules! mutations {
 }
 
 mutations! {
+    /// Bugs that networks of whole routers show, file by file.
+    MUTATIONS;
     "shard/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
         "decision-path-length-skipped": "keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);" => "";
@@ -40,8 +42,6 @@ mutations! {
         "decision-cost-skipped": "keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);" => "";
         "decision-cost-inverted": "|c| c.cost)" => "|c| Reverse(c.cost))";
         "decision-router-id-inverted": "|c| view(c).compared_id(info(c).router_id))" => "|c| Reverse(view(c).compared_id(info(c).router_id)))";
-        "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
-        "decision-cluster-list-skipped": "keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
         "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
         "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
         "decision-unreachable-used": "Resolution::Unreachable => Err(Lost::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
@@ -78,19 +78,13 @@ mutations! {
     }
     "shard/pack.rs" {
         "pack-sender-is-told-its-own": "match (message.source == member, message.kind) {" => "match (false, message.kind) {";
-        "pack-third-party-next-hop-of-itself": "subnet.covers(hop) && hop != member" => "subnet.covers(hop)";
-        "pack-third-party-next-hop-elsewhere": "subnet.covers(hop) && " => "";
-        "pack-third-party-next-hop-lost": "if !(message.is_third_party && hop.keeps(field)) {" => "if true {";
         "pack-replaced-is-not-withdrawn": "source != Source::NONE && item.before != Source::NONE && item.before" => "false && item.before";
     }
     "shard/export.rs" {
         "export-internal-is-reflected": "!(self.internal && from_inside) && " => "(!from_inside || from_inside) && ";
         "export-next-hop-not-rewritten": "self.is_own = !key.internal || originated" => "self.is_own = originated";
-        "export-link-local-next-hop-inside": " || is_of_a_link;" => ";";
-        "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
         "export-own-next-hop-inside": "(key.next_hop_self && !from_inside)" => "!from_inside";
         "export-med-goes-on": "code::MULTI_EXIT_DISC if !key.internal && !originated => {}" => "";
-        "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";
         "export-no-export-ignored": "set.view.reach >= reach" => "(set.view.reach >= reach || true)";
         "export-local-pref-inside-lost": "&local_pref.to_be_bytes()" => "&0u32.to_be_bytes()";
         "export-customers-routes-unmarked": "key.relationship.is_some_and(Relationship::marks_sent)" => "false";
@@ -98,7 +92,6 @@ mutations! {
     }
     "shard/rib.rs" {
         "rib-hears-of-own-networks": "path.peer != PeerIndex::LOCAL" => "path.peer != PeerIndex::LOCAL || true";
-        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
         "rib-distance-swapped": "if internal { Distance::IBGP }" => "if !internal { Distance::IBGP }";
     }
     "shard/resolver.rs" {
@@ -113,30 +106,12 @@ mutations! {
         "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;" => "";
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
-    "wire/multiprotocol.rs" {
-        "reader-unspecified-and-link-local-next-hop": "address.is_unspecified() || address.is_unicast_link_local()" => "address.is_unicast_link_local()";
-        "reader-link-local-next-hop-without-interface": "interface: interface.filter(|_| self.is_link_local())" => "interface: interface.filter(|_| false)";
-    }
-    "wire/as_path.rs" {
-        "reader-keeps-confederations": "let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);" => "let as4 = || Segments::as4(as4_path, 0).flatten();";
-    }
-    "attributes/rules.rs" {
-        "reader-reset-by-flags-of-routes": "MP_REACH_NLRI NON_TRANSITIVE, flags Withdraw," => "MP_REACH_NLRI NON_TRANSITIVE, flags Reset,";
-        "reader-accepts-tlvs-that-do-not-fit": "is_good = element(&mut c).is_some();" => "is_good = element(&mut c).is_some() || c.is_empty();";
-        "reader-accepts-sub-tlvs-that-do-not-fit": "(tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())" => "(tunnel.is_empty() || !tunnel.is_empty()).then_some(())";
-    }
     "attributes/scan.rs" {
         "reader-accepts-loops": "_ if self.path.has_loop || self.is_reflected_back => Verdict::Loop," => "_ if self.is_reflected_back => Verdict::Loop,";
-        "reader-accepts-reflected-back": "|| self.is_reflected_back => Verdict::Loop" => "=> Verdict::Loop";
         "reader-accepts-leaks": "_ if self.is_leak => Verdict::Leak," => "";
         "reader-ignores-missing-attributes": "self.check_mandatory(update, rules);" => "";
     }
-    "wire/nlri.rs" {
-        "reader-accepts-loopback-prefixes": "matches!(addr.octets()[0], 0 | 127)" => "addr.octets()[0] == 0";
-        "reader-accepts-prefixes-of-no-host": "matches!(addr.octets()[0], 0 | 127)" => "addr.octets()[0] == 127";
-    }
     "attributes/canonical.rs" {
-        "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
         "canonical-relationship-unmarked": "put_only_to_customer(asn, out);\n        }" => "}";
         "canonical-local-pref-ignored": "(code::LOCAL_PREF, &[a, b, c, d]) => view.local_pref = u32::from_be_bytes([a, b, c, d])," => "";
     }
@@ -153,5 +128,57 @@ mutations! {
     }
     "session/negotiation.rs" {
         "session-longer-hold-time": "open.hold_time.min(config.hold_time)" => "open.hold_time.max(config.hold_time)";
+    }
+}
+
+mutations! {
+    /// Bugs in rules for what no router of a simulated network says: reflected routes, rare attributes, shared subnets, links without
+    /// global addresses, long attributes. BGP's own tests show them.
+    RULE_MUTATIONS;
+    "shard/decision.rs" {
+        "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
+        "decision-cluster-list-skipped": "keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
+    }
+    "shard/groups.rs" {
+        "groups-large-routes-uncounted": "block.count_too_large(Source::of(peer), sent);" => "";
+    }
+    "shard/pack.rs" {
+        "pack-third-party-next-hop-of-itself": "subnet.covers(hop) && hop != member" => "subnet.covers(hop)";
+        "pack-third-party-next-hop-elsewhere": "subnet.covers(hop) && " => "";
+        "pack-third-party-next-hop-lost": "if !(message.is_third_party && hop.keeps(field)) {" => "if true {";
+    }
+    "shard/export.rs" {
+        "export-link-local-next-hop-inside": " || is_of_a_link;" => ";";
+        "export-third-party-of-internal": "self.is_third_party = !key.internal && !originated && !from_inside;" => "self.is_third_party = !key.internal && !originated;";
+        "export-non-transitive-communities-leave": "community[0] & NON_TRANSITIVE == 0" => "community[0] & NON_TRANSITIVE == 0 || true";
+        "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, path)" => "most <= SURELY_FITS";
+    }
+    "shard/rib.rs" {
+        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
+    }
+    "shard/view.rs" {
+        "view-advertised-as-received": "exported.make(&self.core, best, &key);" => "exported.make(&self.core, best, &GroupKey { internal: true, ..key });";
+    }
+    "wire/multiprotocol.rs" {
+        "reader-unspecified-and-link-local-next-hop": "address.is_unspecified() || address.is_unicast_link_local()" => "address.is_unicast_link_local()";
+        "reader-link-local-next-hop-without-interface": "interface: interface.filter(|_| self.is_link_local())" => "interface: interface.filter(|_| false)";
+    }
+    "wire/as_path.rs" {
+        "reader-keeps-confederations": "let as4 = || Segments::as4(as4_path, 0).flatten().filter(|s| s.kind <= AS_SEQUENCE);" => "let as4 = || Segments::as4(as4_path, 0).flatten();";
+    }
+    "wire/nlri.rs" {
+        "reader-accepts-loopback-prefixes": "matches!(addr.octets()[0], 0 | 127)" => "addr.octets()[0] == 0";
+        "reader-accepts-prefixes-of-no-host": "matches!(addr.octets()[0], 0 | 127)" => "addr.octets()[0] == 127";
+    }
+    "attributes/rules.rs" {
+        "reader-reset-by-flags-of-routes": "MP_REACH_NLRI NON_TRANSITIVE, flags Withdraw," => "MP_REACH_NLRI NON_TRANSITIVE, flags Reset,";
+        "reader-accepts-tlvs-that-do-not-fit": "is_good = element(&mut c).is_some();" => "is_good = element(&mut c).is_some() || c.is_empty();";
+        "reader-accepts-sub-tlvs-that-do-not-fit": "(tunnel.is_empty() || is_filled_by(tunnel, sub_tlv)).then_some(())" => "(tunnel.is_empty() || !tunnel.is_empty()).then_some(())";
+    }
+    "attributes/scan.rs" {
+        "reader-accepts-reflected-back": "|| self.is_reflected_back => Verdict::Loop" => "=> Verdict::Loop";
+    }
+    "attributes/canonical.rs" {
+        "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
     }
 }

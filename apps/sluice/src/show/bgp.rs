@@ -133,6 +133,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
         "capabilities": n.capabilities, "timers": timers, "received": messages(n.received.as_ref()),
         "sent": messages(n.sent.as_ref()), "families": families, "treated_as_withdraw": n.treated_as_withdraw,
         "attribute_discards": n.attribute_discards, "loops": n.loops, "leaks": n.leaks,
+        "too_large": n.too_large,
     })
 }
 
@@ -197,6 +198,10 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             counted(n.leaks, "leak", "leaks"),
             counted(n.flaps, "time", "times")
         ));
+        if n.too_large > 0 {
+            let routes = counted(n.too_large, "route", "routes");
+            out.line(&format!("  {routes} not sent: too large for a message"));
+        }
         if !n.last_error.is_empty() {
             out.line(&format!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error));
         }

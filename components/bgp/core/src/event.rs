@@ -162,6 +162,8 @@ pub enum PeerEvent {
     },
     /// It cannot be had: there are too many.
     TooManyNeighbors,
+    /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
+    TooLarge,
 }
 
 impl Event {
@@ -175,6 +177,7 @@ impl Event {
             PeerEvent::NoNextHop(_) => "bgp.session.no-next-hop",
             PeerEvent::Malformed { .. } | PeerEvent::MoreMalformed { .. } => "bgp.update.malformed",
             PeerEvent::TooManyNeighbors => "bgp.neighbor.refused",
+            PeerEvent::TooLarge => "bgp.route.too-large",
         }
     }
 }
@@ -200,6 +203,9 @@ impl fmt::Display for Event {
                 write!(f, "{count} more malformed UPDATEs of other kinds")
             }
             PeerEvent::TooManyNeighbors => f.write_str("too many neighbors"),
+            PeerEvent::TooLarge => f.write_str(
+                "a route is not announced: too large for a message; `show bgp neighbor` counts the others",
+            ),
         }
     }
 }

@@ -6,6 +6,8 @@ mod dut;
 
 use dut::{Dut, LOCAL_AS, Net, Route};
 use sluice_base::{InterfaceIndex, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::attributes::canonical;
+use sluice_bgp::event::PeerEvent;
 use sluice_bgp::wire::attribute::code;
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -159,4 +161,116 @@ fn a_link_local_next_hop_of_a_neighbor_on_no_link_is_refused() {
     dut.settle();
     let view = dut.speaker.neighbor(dut.peers[0].address).unwrap();
     assert_eq!((view.reader.treated_as_withdraw, dut.rib.len()), (1, 0));
+}
+
+/// An operator who asks what a neighbor was told sees what went over the wire.
+fn advertised_routes_are_as_sent<P: Net>() {
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004, LOCAL_AS], 2);
+    dut.peers[1].on_subnet = true;
+    let hop = P::host_addr(9);
+    dut.set_reach(hop, Some((0, true)));
+    (0..4).for_each(|peer| dut.up(peer));
+    let bandwidth = (0xc0, code::EXTENDED_COMMUNITIES, vec![0x40, 4, 0xfd, 0xe9, 0, 0, 0, 1]);
+    let route = Route { med: Some(7), others: vec![bandwidth], ..Route::new(vec![65002], hop) };
+    let (prefix, other) = (P::nth(1), P::nth(2));
+    dut.announce(0, &[prefix], &route);
+    dut.announce(1, &[other], &Route::new(vec![65003], hop));
+    dut.settle();
+    for peer in 1..4 {
+        let told = &dut.peers[peer].told[&prefix];
+        let view = dut.speaker.neighbor(dut.peers[peer].address).unwrap();
+        let tables = dut.speaker.tables();
+        let shown = tables.advertised_route(view.index, prefix).unwrap();
+        let [path] = &shown.paths[..] else { panic!("{shown:?}") };
+        assert_eq!(path.next_hop.address, told.next_hop);
+        assert_eq!((path.view.med, path.lost), (told.med, None));
+        let found = |code| canonical::find(&path.attributes, code).map(<[u8]>::to_vec);
+        let asns: Vec<u8> = told.path.iter().flat_map(|asn| asn.to_be_bytes()).collect();
+        assert_eq!(found(code::AS_PATH).unwrap()[2..], asns);
+        assert_eq!(found(code::LOCAL_PREF), told.local_pref.map(|pref| pref.to_be_bytes().to_vec()));
+        let others: Vec<Vec<u8>> = told.others.iter().map(|(_, _, value)| value.clone()).collect();
+        assert_eq!(found(code::EXTENDED_COMMUNITIES).into_iter().collect::<Vec<_>>(), others);
+        // What comes from it is not told to it.
+        assert_eq!(tables.advertised_route(view.index, other).is_some(), peer != 1);
+    }
+}
+
+#[test]
+fn advertised_routes_are_shown_as_they_are_sent() {
+    advertised_routes_are_as_sent::<Ipv4Prefix>();
+    advertised_routes_are_as_sent::<Ipv6Prefix>();
+}
+
+/// An attribute that nobody knows, of so many octets, in a route of an external neighbor.
+fn large<P: Net>(octets: usize, path: Vec<u32>, hop: u8) -> Route {
+    Route { others: vec![(0xd0, 99, vec![7; octets])], ..Route::new(path, P::host_addr(hop)) }
+}
+
+/// What fits in a message is announced, to the octet; what does not is counted, and reported once a session.
+fn routes_are_announced_as_long_as_they_fit<P: Net>() {
+    // Outside the path has a number more than here: 4 octets, or 2.
+    let mut dut: Dut<P> = Dut::new(&[65002, 65003, 65004], 1);
+    dut.peers[2].four_octet_as = false;
+    dut.set_reach(P::host_addr(2), Some((0, true)));
+    (0..3).for_each(|peer| dut.up(peer));
+    let prefix = P::nth(1);
+    let longest = |dut: &Dut<P>, octets: usize| {
+        let told = |peer: usize| dut.peers[peer].told.contains_key(&prefix);
+        [1, 2].map(|peer| if told(peer) { octets } else { 0 })
+    };
+    let mut most = [0; 2];
+    let mut refused = [0; 2];
+    // As long as the neighbor itself can announce it.
+    let end = if P::WIDTH == 32 { 4_046 } else { 4_026 };
+    for octets in (2_500..3_960).step_by(100).chain(3_960..end) {
+        dut.announce(0, &[prefix], &large::<P>(octets, vec![65002], 2));
+        dut.settle();
+        for (n, told) in longest(&dut, octets).into_iter().enumerate() {
+            assert!(
+                told == 0 || most[n] + 1 == told || told % 100 == 0 || told == 3_960,
+                "{told} after {most:?}"
+            );
+            most[n] = most[n].max(told);
+            refused[n] += u64::from(told == 0);
+        }
+    }
+    // Header and lengths, ORIGIN, AS_PATH, next hop, the attribute's own header, and the longest prefix of the family.
+    let rest = |width: usize| {
+        let hop = if P::WIDTH == 32 { 7 + 5 } else { 9 + 16 + 17 };
+        23 + 4 + (5 + 2 * width) + hop + 4
+    };
+    assert_eq!(most, [4_096 - rest(4), 4_096 - rest(2)]);
+    dut.withdraw(0, &[prefix]);
+    dut.settle();
+    for (peer, refused) in [(1, refused[0]), (2, refused[1])] {
+        let address = dut.peers[peer].address;
+        assert!(refused > 0);
+        assert_eq!(dut.speaker.neighbor(address).unwrap().writer.too_large, refused, "{address}");
+        let reported = dut.events.iter().filter(|e| e.peer == address && e.what == PeerEvent::TooLarge);
+        assert_eq!(reported.count(), 1);
+    }
+    let sender = dut.speaker.neighbor(dut.peers[0].address).unwrap();
+    assert_eq!(sender.writer.too_large, 0, "its own route is not told to it anyway");
+}
+
+#[test]
+fn a_route_is_announced_as_long_as_it_fits_in_a_message() {
+    routes_are_announced_as_long_as_they_fit::<Ipv4Prefix>();
+    routes_are_announced_as_long_as_they_fit::<Ipv6Prefix>();
+}
+
+/// An AS path of large numbers takes half as much again for a neighbor of 2-octet numbers, and other attributes do not.
+#[test]
+fn what_an_old_neighbor_is_told_of_a_long_path() {
+    let mut dut: Dut<Ipv4Prefix> = Dut::new(&[65002, 65003], 1);
+    dut.peers[1].four_octet_as = false;
+    dut.set_reach(Ipv4Prefix::host_addr(2), Some((0, true)));
+    (0..2).for_each(|peer| dut.up(peer));
+    let mut path = vec![100_000; 250];
+    path[0] = 65002;
+    for (octets, is_told) in [(1_000, true), (2_500, true), (2_700, false)] {
+        dut.announce(0, &[Net::nth(1)], &large::<Ipv4Prefix>(octets, path.clone(), 2));
+        dut.settle();
+        assert_eq!(dut.peers[1].told.len(), usize::from(is_told), "{octets}");
+    }
 }

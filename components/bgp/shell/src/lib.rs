@@ -258,7 +258,9 @@ impl BgpShell {
                 warn!(event = event.id(), neighbor = %event.peer, "{event}");
             }
             PeerEvent::NoNextHop(_) => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
-            PeerEvent::TooManyNeighbors => warn!(event = event.id(), neighbor = %event.peer, "{event}"),
+            PeerEvent::TooManyNeighbors | PeerEvent::TooLarge => {
+                warn!(event = event.id(), neighbor = %event.peer, "{event}")
+            }
         }
     }
 

@@ -134,6 +134,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         loops: view.reader.loops,
         leaks: view.reader.leaks,
         reason,
+        too_large: view.writer.too_large,
     }
 }
 
@@ -150,7 +151,8 @@ fn as_path(value: &[u8]) -> String {
     words.join(" ")
 }
 
-fn path(view: PathView, control: &Control) -> pb::Path {
+/// A path as a message; `is_sent` if its attributes are those that a neighbor is told.
+fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
     let (resolution, interior_cost) = resolution(view.resolution);
     let mut path = pb::Path {
         neighbor: control.neighbor_address(view.peer).map_or(String::new(), |a| a.to_string()),
@@ -162,14 +164,15 @@ fn path(view: PathView, control: &Control) -> pb::Path {
         interior_cost,
         origin: view.view.origin.to_string(),
         med: view.view.med,
-        local_pref: view.view.local_pref,
+        local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
         ..pb::Path::default()
     };
     for attribute in canonical::attributes(&view.attributes) {
         let value = attribute.value;
         let half = |octets: &[u8]| octets.iter().fold(0u32, |n, octet| n << 8 | u32::from(*octet));
         match attribute.code {
-            code::ORIGIN | code::MULTI_EXIT_DISC | code::LOCAL_PREF => {}
+            code::ORIGIN | code::MULTI_EXIT_DISC => {}
+            code::LOCAL_PREF => path.local_pref = Some(view.view.local_pref),
             code::AS_PATH => path.as_path = as_path(value),
             code::COMMUNITIES => {
                 let text = |c: &[u8]| format!("{}:{}", half(&c[..2]), half(&c[2..]));
@@ -207,13 +210,16 @@ struct Wanted {
 }
 
 impl Wanted {
-    /// What of a table's route is wanted.
-    fn route<P: Sharded>(&self, table: &Table, mut route: RouteView<P>) -> Option<RouteView<P>> {
+    /// The wanted part of a table's route: as it is sent, if it is asked for what a neighbor is told.
+    fn route<P: Sharded>(&self, table: &Table, route: RouteView<P>) -> Option<RouteView<P>> {
+        let mut route = match self.advertised_to {
+            Some(peer) => table.advertised_route(peer, route.prefix)?,
+            None => route,
+        };
         if let Some(peer) = self.received_from {
             route.paths.retain(|p| p.peer == peer);
         }
-        let told = self.advertised_to.is_none_or(|peer| P::shard(table).is_advertised(peer, route.prefix));
-        (told && !route.paths.is_empty()).then_some(route)
+        (!route.paths.is_empty()).then_some(route)
     }
 }
 
@@ -244,8 +250,10 @@ impl BgpShell {
         }
     }
 
-    fn route<P: Sharded>(&self, route: RouteView<P>) -> pb::Route {
-        let paths = |control: &mut Control| route.paths.into_iter().map(|p| path(p, control)).collect();
+    fn route<P: Sharded>(&self, route: RouteView<P>, wanted: Wanted) -> pb::Route {
+        let is_sent = wanted.advertised_to.is_some();
+        let paths =
+            |control: &mut Control| route.paths.into_iter().map(|p| path(p, is_sent, control)).collect();
         pb::Route { net: Some(convert::net(route.prefix)), paths: self.with(paths).unwrap_or_default() }
     }
 
@@ -256,7 +264,7 @@ impl BgpShell {
     ) -> Result<pb::GetRoutesReply, XrlError> {
         let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
         let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
-            routes: route.map(|r| self.route(r)).into_iter().collect(),
+            routes: route.map(|r| self.route(r, wanted)).into_iter().collect(),
             next_page: 0,
         };
         let of = move |table: &Table, prefix| {
@@ -295,7 +303,7 @@ impl BgpShell {
             None => 0,
         };
         Ok(pb::GetRoutesReply {
-            routes: routes.into_iter().map(|r| self.route(r)).collect(),
+            routes: routes.into_iter().map(|r| self.route(r, wanted)).collect(),
             next_page: next,
         })
     }

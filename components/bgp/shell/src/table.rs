@@ -6,7 +6,7 @@ use crate::outgoing::{LITTLE, Outgoing, Piece};
 use crate::reading::ToMain;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::reader::Batches;
-use sluice_bgp::shard::PeerIndex;
+use sluice_bgp::shard::{PeerIndex, Sent};
 use sluice_bgp::table::{Life, Order, Sharded, Table, Told};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
@@ -273,7 +273,7 @@ impl Post {
                 // What is filled in ends with the message that reaches the limit.
                 piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
                 piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
-                if piece.octets.is_empty() && piece.ended == [false; 2] {
+                if piece.octets.is_empty() && piece.ended == [false; 2] && piece.sent == Sent::default() {
                     self.space = piece.octets;
                     outgoing.give_credit(number, Vec::new());
                     break;

@@ -1,8 +1,8 @@
 //! Interfaces, and the routes that they are themselves: the connected origin.
 
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::net::IpAddr;
+use core::net::{IpAddr, Ipv4Addr};
 use sluice_base::{Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
 
 /// The interfaces as the forwarding engine told them.
@@ -34,9 +34,21 @@ impl Interfaces {
         self.known.get(&index).is_some_and(|i| i.running)
     }
 
-    /// Whether an address is the router's own, so that nothing is forwarded to it.
-    pub fn is_own(&self, addr: IpAddr) -> bool {
-        self.known.values().any(|i| i.running && i.addresses.iter().any(|a| a.addr == addr))
+    /// Returns the addresses on links that cannot be gateways (RFC 4271, section 6.3): the router's own, and those that stand for all hosts
+    /// of an IPv4 subnet, its first and its last one.
+    pub fn no_gateways(&self) -> BTreeSet<IpAddr> {
+        let running = self.known.values().filter(|i| i.running);
+        let mut found = BTreeSet::new();
+        for address in running.flat_map(|i| &i.addresses) {
+            found.insert(address.addr);
+            // A subnet of two addresses has no others than its hosts' (RFC 3021).
+            if let (IpAddr::V4(host), 0..=30) = (address.peer.unwrap_or(address.addr), address.prefix_len) {
+                let hosts = u32::MAX >> address.prefix_len;
+                found.insert(Ipv4Addr::from_bits(host.to_bits() & !hosts).into());
+                found.insert(Ipv4Addr::from_bits(host.to_bits() | hosts).into());
+            }
+        }
+        found
     }
 
     /// The subnets of all running interfaces, each once. Link-local subnets are on every link and lead nowhere by themselves.

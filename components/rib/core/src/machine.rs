@@ -123,6 +123,7 @@ impl Rib {
     fn table_mut(&mut self, id: TableId) -> &mut Table {
         self.tables.entry(id).or_insert_with(|| {
             let mut table = Table::new(id, self.seed);
+            table.set_no_gateways(self.interfaces.no_gateways());
             table.set_engine(self.has_engine);
             table
         })

@@ -47,7 +47,8 @@ impl Gateways {
     }
 }
 
-fn bounds(prefix: IpPrefix) -> (IpAddr, IpAddr) {
+/// Returns the first and the last address of a prefix.
+pub(crate) fn bounds(prefix: IpPrefix) -> (IpAddr, IpAddr) {
     match prefix {
         IpPrefix::V4(p) => {
             let (bits, len) = p.to_parts();
@@ -84,7 +85,7 @@ impl Walk<'_> {
         if !self.depends.contains(&gateway) {
             self.depends.push(gateway);
         }
-        if self.path.len() == MAX_DEPTH || self.interfaces.is_own(gateway) {
+        if self.path.len() == MAX_DEPTH || self.table.is_no_gateway(gateway) {
             return;
         }
         self.path.push(gateway);

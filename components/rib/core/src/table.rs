@@ -8,15 +8,17 @@ use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::machine::OriginSettings;
 use crate::origin::{Origin, OriginId};
-use crate::resolve::Gateways;
+use crate::resolve::{Gateways, bounds};
 use crate::set::{SetId, Sets};
-use alloc::collections::BTreeMap;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Duration, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Provenance,
-    RouteAction, RouteBatch, RouteSet, TableId, Tag,
+    Distance, Duration, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix,
+    Provenance, RouteAction, RouteBatch, RouteSet, TableId, Tag,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
@@ -37,6 +39,9 @@ pub struct Table {
     pub v6: FamilyRib<Ipv6Prefix>,
     pub(crate) gateways: Gateways,
     connected: BTreeMap<IpPrefix, Vec<sluice_base::InterfaceIndex>>,
+    /// Addresses on links that cannot be gateways ([`Interfaces::no_gateways`]): neither does a route resolve through one, nor is
+    /// there an answer that calls one reachable.
+    no_gateways: BTreeSet<IpAddr>,
 }
 
 /// A key of one of a table's families.
@@ -84,6 +89,7 @@ impl Table {
             v6: FamilyRib::default(),
             gateways: Gateways::default(),
             connected: BTreeMap::new(),
+            no_gateways: BTreeSet::new(),
         }
     }
 
@@ -172,6 +178,41 @@ impl Table {
         self.settle_or_report(interfaces, provenance, events);
     }
 
+    /// Takes over which addresses cannot be gateways, and drops the answers that this touches.
+    pub(crate) fn set_no_gateways(&mut self, now: BTreeSet<IpAddr>) {
+        for addr in now.symmetric_difference(&self.no_gateways) {
+            match *addr {
+                IpAddr::V4(a) => {
+                    let host = Ipv4Prefix::host(V4Addr(a));
+                    self.v4.interests_internal.invalidate(host, &mut self.v4.told);
+                }
+                IpAddr::V6(a) => {
+                    let host = Ipv6Prefix::host(V6Addr(a));
+                    self.v6.interests_internal.invalidate(host, &mut self.v6.told);
+                }
+            }
+        }
+        self.no_gateways = now;
+    }
+
+    /// Returns true if no packet can be sent through `addr`, although it is on a link.
+    pub(crate) fn is_no_gateway(&self, addr: IpAddr) -> bool {
+        self.no_gateways.contains(&addr)
+    }
+
+    /// The largest part of `range` around `addr` that has no other address which cannot be a gateway.
+    fn without_no_gateways<P: RibKey>(&self, mut range: P, addr: P::Addr) -> P {
+        let (first, last) = bounds(range.into());
+        let others = self.no_gateways.range(first..=last).filter_map(|other| P::Addr::try_from(*other).ok());
+        for other in others.filter(|other| *other != addr) {
+            while range.contains(other) {
+                let Some(half) = range.child(P::host(addr).bit(range.len())) else { break };
+                range = half;
+            }
+        }
+        range
+    }
+
     /// Brings the connected origin in line with the interfaces, and resolves anew what may lead elsewhere now.
     pub(crate) fn interfaces_changed(
         &mut self,
@@ -186,6 +227,7 @@ impl Table {
             grace: Duration::ZERO,
         };
         let Some(origin) = self.origin_id(CONNECTED).or_else(|| self.register(&settings)) else { return };
+        self.set_no_gateways(interfaces.no_gateways());
         let now = interfaces.connected();
         let before = core::mem::replace(&mut self.connected, now.clone());
         let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
@@ -268,8 +310,17 @@ impl Table {
                 best
             }
         };
+        let resolves = scope == Scope::Internal;
+        let best = best.filter(|_| !(resolves && self.is_no_gateway(addr.into())));
         let within = best.map_or(P::default_route(), |(p, _)| p);
-        let valid = family.interests_in(scope).narrow(family.largest_enclosing(within, addr, scope), addr);
+        let mut range = family.largest_enclosing(within, addr, scope);
+        if resolves {
+            range = match self.is_no_gateway(addr.into()) {
+                true => P::host(addr),
+                false => self.without_no_gateways(range, addr),
+            };
+        }
+        let valid = family.interests_in(scope).narrow(range, addr);
         let group = best.map(|(_, path)| self.shared.sets.slot(path.set).group);
         let route = best.map(|(prefix, path)| ResolvingRoute {
             prefix,

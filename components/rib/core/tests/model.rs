@@ -77,14 +77,20 @@ fn prefix(n: u8) -> Ipv4Prefix {
     Ipv4Prefix::new(V4Addr(Ipv4Addr::new(20, n / 8, (n % 8) * 16, 0)), len).unwrap()
 }
 
-/// Gateways on either link, and behind some of the prefixes.
+const GATEWAYS: u8 = 8;
+/// So many of them are on links.
+const NEAR_GATEWAYS: u8 = 5;
+
+/// Gateways on either link, some of which are none, and behind some of the prefixes.
 fn gateway(n: u8) -> Ipv4Addr {
-    match n % 6 {
+    match n % GATEWAYS {
         0 => Ipv4Addr::new(10, 0, 0, 2),
         1 => Ipv4Addr::new(10, 0, 1, 2),
         2 => Ipv4Addr::new(10, 0, 0, 1),
-        3 => Ipv4Addr::new(20, 0, 16, 1),
-        4 => Ipv4Addr::new(20, 1, 32, 1),
+        3 => Ipv4Addr::new(10, 0, 1, 255),
+        4 => Ipv4Addr::new(10, 0, 0, 0),
+        5 => Ipv4Addr::new(20, 0, 16, 1),
+        6 => Ipv4Addr::new(20, 1, 32, 1),
         _ => Ipv4Addr::new(20, 2, 64, 1),
     }
 }
@@ -104,9 +110,9 @@ impl Model {
             .then(|| u32::from(o[2]) + 1)
     }
 
-    fn is_own(&self, addr: Ipv4Addr) -> bool {
-        let o = addr.octets();
-        o[0] == 10 && o[3] == 1 && o[2] < 2 && !self.down[usize::from(o[2]) + 1]
+    /// Whether it is the router's own address, or one of all hosts of a subnet.
+    fn is_no_gateway(&self, addr: Ipv4Addr) -> bool {
+        matches!(addr.octets()[3], 0 | 1 | 255) && self.connected(addr).is_some()
     }
 
     fn best(&self, internal_only: bool, prefix: Ipv4Prefix) -> Option<(usize, Ipv4Addr)> {
@@ -119,7 +125,7 @@ impl Model {
     }
 
     fn resolve(&self, gw: Ipv4Addr, path: &mut Vec<Ipv4Addr>) -> Option<String> {
-        if self.is_own(gw) {
+        if self.is_no_gateway(gw) {
             return None;
         }
         if let Some(index) = self.connected(gw) {
@@ -197,7 +203,7 @@ proptest! {
         // acyclic cases only, so internal origins then keep to the links.
         let allowed = |origin: usize, n: u8| match behind_links && ORIGINS[origin].2 {
             true => gateway(n),
-            false => gateway(n % 3),
+            false => gateway(n % NEAR_GATEWAYS),
         };
         let subscriber = is_heard.then(|| b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, Vec::new()));
         let mut heard = BTreeMap::new();
@@ -252,8 +258,13 @@ proptest! {
                 }
                 Op::EngineBusy(busy) => b.engine_busy(busy),
                 Op::Ask { addr } => {
-                    let a = gateway(addr);
+                    let a = if addr < 128 { gateway(addr) } else { Ipv4Addr::new(10, 0, addr % 2, addr) };
                     let answer = b.rib.interest_v4(TableId::MAIN, WatcherId(1), V4Addr(a), Scope::Internal);
+                    let is_near = m.connected(a).is_some();
+                    prop_assert_eq!(is_near && answer.route.is_none(), m.is_no_gateway(a));
+                    let others = (0..=255).flat_map(|n| [Ipv4Addr::new(10, 0, 0, n), Ipv4Addr::new(10, 0, 1, n)]);
+                    let answered = others.filter(|other| *other != a && answer.valid.contains(V4Addr(*other)));
+                    prop_assert_eq!(answered.filter(|other| m.is_no_gateway(*other)).count(), 0);
                     answers.insert(answer.valid.to_string(), (a, format!("{:?}", answer.route)));
                 }
             }

@@ -2,6 +2,7 @@
 
 use super::Core;
 use super::entry::{Path, PeerIndex};
+use super::pack::{NextHopsFor, announcement_overhead};
 use crate::attributes::{Reach, canonical};
 use crate::graceful_shutdown;
 use crate::relationship::Relationship;
@@ -30,25 +31,45 @@ pub struct GroupKey {
     pub graceful_shutdown: bool,
 }
 
-/// Attributes that take more than this are not announced on: with what is added, a prefix might not fit in the message
-/// (RFC 4271, section 9.2).
-const LONGEST_SET: usize = MAX_MESSAGE_LEN - 200;
+/// Octets of stored attributes that fit in a message with a prefix, whatever the export rules add to them (RFC 4271, section 9.2).
+const SURELY_FITS: usize = MAX_MESSAGE_LEN - 200;
 
 impl GroupKey {
-    /// Whether a group of this key may be told `path`.
+    /// Returns true if a group of this key is told `path`.
     #[inline(always)]
     pub(super) fn exports<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+        self.may_export(core, path) && self.fits(core, path)
+    }
+
+    /// Returns true if the rules allow a group of this key to be told `path`.
+    #[inline(always)]
+    pub(super) fn may_export<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
         let set = &core.sets[path.set];
-        // An old speaker's AS_PATH and AS4_PATH take half as much again as AS_PATH alone.
-        let len = if self.four_octet_as { set.stored.len() } else { set.stored.len() * 3 / 2 };
         let reach = match self.relationship {
             _ if self.internal => Reach::OwnAs,
             // RFC 9234, section 5, egress 2; a neighbour without a relationship is told as if there were no marks.
             None | Some(Relationship::Customer) => Reach::Customers,
             Some(Relationship::Peer | Relationship::Provider) => Reach::Everybody,
         };
-        !(self.internal && from_inside) && set.view.reach >= reach && len <= LONGEST_SET
+        !(self.internal && from_inside) && set.view.reach >= reach
+    }
+
+    /// Returns true if `path` fits in a message, with a prefix of any length.
+    #[inline(always)]
+    pub(super) fn fits<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+        let len = core.sets[path.set].stored.len();
+        // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
+        let most = if self.four_octet_as { len } else { len * 3 / 2 };
+        most <= SURELY_FITS || self.fits_exactly(core, path)
+    }
+
+    #[cold]
+    fn fits_exactly<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+        let mut exported = Exported::default();
+        exported.make(core, path, self);
+        let prefix = 1 + usize::from(P::WIDTH / 8);
+        announcement_overhead::<P>(&exported) + exported.attributes.len() + prefix <= MAX_MESSAGE_LEN
     }
 }
 
@@ -138,6 +159,14 @@ impl Exported {
         }
         if !key.four_octet_as {
             self.put_as4(as4_aggregator);
+        }
+    }
+
+    /// The octets of the next hop that a member of the group is told.
+    pub fn next_hop_towards<'a, P: Unicast>(&'a self, hops: &NextHopsFor<'a, P>) -> &'a [u8] {
+        match self.is_own && !(self.is_third_party && hops.keeps(&self.next_hop)) {
+            true => hops.own,
+            false => &self.next_hop,
         }
     }
 

@@ -8,7 +8,7 @@
 
 use super::Core;
 use super::branch::{Branch, Item, Source};
-use super::entry::PeerIndex;
+use super::entry::{Path, PeerIndex};
 use super::export::GroupKey;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
 use super::rules::{Announced, Truth};
@@ -17,6 +17,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
 use alloc::vec::Vec;
+use core::cell::RefCell;
 use sluice_base::Provenance;
 use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation};
 
@@ -286,6 +287,7 @@ impl<P: Unicast> Groups<P> {
                     member.message += 1;
                 }
                 let number = member.block;
+                block.count_too_large(Source::of(peer), sent);
                 member.block += 1;
                 member.message = 0;
                 if let Some(block) = group.read(number) {
@@ -328,11 +330,21 @@ impl<P: Unicast> Groups<P> {
         let Some(group) = &mut self.groups[index] else { return };
         self.items.clear();
         let key = group.key;
-        group.branch.gather(core, BLOCK_CHANGES, |path| key.exports(core, path), &mut self.items);
+        let too_large = RefCell::new(Vec::new());
+        let exports = |path: &Path| {
+            let may_export = key.may_export(core, path);
+            let fits = !may_export || key.fits(core, path);
+            if !fits {
+                too_large.borrow_mut().push(Source::of(path.peer));
+            }
+            may_export && fits
+        };
+        group.branch.gather(core, BLOCK_CHANGES, exports, &mut self.items);
+        let too_large = too_large.into_inner();
         if let Some(check) = &mut group.check {
             run_check(check, core, key, &self.items);
         }
-        if self.items.is_empty() {
+        if self.items.is_empty() && too_large.is_empty() {
             return;
         }
         let (places, number) = (&self.places, index as u32);
@@ -341,6 +353,7 @@ impl<P: Unicast> Groups<P> {
         let mut block = self.spare.take().unwrap_or_default();
         if let Some(block) = Arc::get_mut(&mut block) {
             self.packer.pack(core, &key, &self.items, is_member, block);
+            block.too_large = too_large;
         }
         let unread = group.members.len();
         group.blocks.push_back(Pending { block, unread });

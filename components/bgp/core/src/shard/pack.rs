@@ -48,6 +48,8 @@ pub(super) struct Message {
 pub(super) struct Block {
     octets: Vec<u8>,
     messages: Vec<Message>,
+    /// The sources of routes that do not fit in a message, and are in none.
+    pub too_large: Vec<Source>,
 }
 
 /// What copying a message to a member told it.
@@ -59,6 +61,8 @@ pub struct Sent {
     pub announced: u64,
     /// Prefixes withdrawn.
     pub withdrawn: u64,
+    /// Routes not announced because they do not fit in a message.
+    pub too_large: u64,
 }
 
 impl core::ops::AddAssign for Sent {
@@ -66,6 +70,7 @@ impl core::ops::AddAssign for Sent {
         self.updates += more.updates;
         self.announced += more.announced;
         self.withdrawn += more.withdrawn;
+        self.too_large += more.too_large;
     }
 }
 
@@ -82,7 +87,7 @@ pub struct NextHopsFor<'a, P> {
 impl<P: Unicast> NextHopsFor<'_, P> {
     /// Returns true if the member reaches this next hop itself, and is not the next hop.
     #[inline]
-    fn keeps(&self, octets: &[u8]) -> bool {
+    pub(super) fn keeps(&self, octets: &[u8]) -> bool {
         self.shared.is_some_and(|(subnet, member)| {
             let hop = P::from_octets(&octets[..usize::from(P::WIDTH / 8)], P::WIDTH);
             hop.is_some_and(|hop| subnet.covers(hop) && hop != member)
@@ -115,6 +120,12 @@ impl Block {
 
     pub fn message(&self, index: usize) -> Option<&Message> {
         self.messages.get(index)
+    }
+
+    /// Counts the routes that `member` is not told because they do not fit in a message.
+    #[inline(always)]
+    pub fn count_too_large(&self, member: Source, sent: &mut Sent) {
+        sent.too_large += self.too_large.iter().filter(|source| **source != member).count() as u64;
     }
 
     /// Appends a message as `member` is to see it, with the next hop that it is told.
@@ -184,6 +195,11 @@ fn put_withdrawal<P: Unicast>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)
 /// Octets of a withdrawal besides its prefixes.
 const fn withdrawal_overhead<P: Unicast>() -> usize {
     if P::AFI == AFI_IPV4 { 23 } else { 30 }
+}
+
+/// Octets of an announcement besides its prefixes and [`Exported::attributes`].
+pub(super) fn announcement_overhead<P: Unicast>(exported: &Exported) -> usize {
+    23 + if P::AFI == AFI_IPV4 { 0 } else { 9 + exported.next_hop.len() }
 }
 
 fn put_len(out: &mut [u8], at: usize, len: usize) {

@@ -1,9 +1,11 @@
 //! What an operator sees of a shard, in pages that stall nobody.
 
 use super::entry::PeerIndex;
-use super::{GroupKey, Lost, Resolution, Shard};
-use crate::attributes::View;
+use super::export::Exported;
+use super::{GroupKey, Lost, NextHopsFor, Resolution, Shard};
+use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::wire::Unicast;
+use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 
@@ -22,7 +24,8 @@ pub struct PathView {
     pub resolution: Resolution,
     /// What the decision compares.
     pub view: View,
-    /// All attributes, canonical: for [`crate::attributes::canonical::attributes`].
+    /// All attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without
+    /// the next hop.
     pub attributes: Vec<u8>,
 }
 
@@ -124,6 +127,35 @@ impl<P: Unicast> Shard<P> {
         self.route_at(id)
     }
 
+    /// Returns a prefix with its best path as `peer` is told it, `hops` being the next hops towards the peer: the attributes and the
+    /// next hop are those that the export rules make, with AS numbers of four octets. `None` if the peer is not told the prefix.
+    pub fn advertised_route(
+        &self,
+        peer: PeerIndex,
+        prefix: P,
+        hops: &NextHopsFor<'_, P>,
+    ) -> Option<RouteView<P>> {
+        let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
+        let (key, _) = self.groups.told(peer)?;
+        let key = GroupKey { four_octet_as: true, ..key };
+        let best = self.core.entries.best(id).filter(|path| key.exports(&self.core, path))?;
+        let mut exported = Exported::default();
+        exported.make(&self.core, best, &key);
+        let next_hop = NextHop::decode(P::AFI, exported.next_hop_towards(hops), 0).ok()?;
+        let mut path = self.route_at(id)?.paths.into_iter().find(|path| path.peer == best.peer)?;
+        path.attributes.clear();
+        let sent = canonical::attributes(&exported.attributes).filter(|a| a.code != code::NEXT_HOP);
+        sent.for_each(|attribute| attribute.put(&mut path.attributes));
+        let number = |code| {
+            let value = canonical::find(&path.attributes, code).and_then(|value| value.first_chunk::<4>());
+            value.map(|octets| u32::from_be_bytes(*octets))
+        };
+        path.view.med = number(code::MULTI_EXIT_DISC);
+        path.view.local_pref = number(code::LOCAL_PREF).unwrap_or(DEFAULT_LOCAL_PREF);
+        path.next_hop = next_hop;
+        Some(RouteView { prefix, paths: Vec::from([path]) })
+    }
+
     fn route_at(&self, id: u32) -> Option<RouteView<P>> {
         let paths = self.core.entries.paths(id);
         if paths.is_empty() {
@@ -178,7 +210,7 @@ impl<P: Unicast> Shard<P> {
         (routes, (stop < end).then_some(stop))
     }
 
-    /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out. The attributes follow from the best path.
+    /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
         let Some(id) = self.core.find(prefix) else { return false };
         let source = self.groups.told(peer).and_then(|(_, branch)| branch.told(id).peer());

@@ -295,7 +295,7 @@ impl Machine for Control {
                 peers.message(now, address, connection, message, out)
             }
             Input::Heard(address, connection, read) => peers.heard(now, address, connection, read, out),
-            Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent),
+            Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent, out),
             Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),
             Input::Told(table, told) => self.told(table, told, out),

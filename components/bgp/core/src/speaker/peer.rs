@@ -186,6 +186,7 @@ impl Peer {
             updates: before.updates + now.updates,
             announced: before.announced + now.announced,
             withdrawn: before.withdrawn + now.withdrawn,
+            too_large: before.too_large + now.too_large,
         }
     }
 }

@@ -142,15 +142,28 @@ impl Peers {
         }
     }
 
-    /// UPDATEs were handed to the connection; this was sent in the session so far.
-    pub fn sent(&mut self, now: Instant, address: IpAddr, connection: ConnectionId, sent: Sent) {
+    /// UPDATEs were handed to the connection, or could not be made; this was sent in the session so far.
+    pub fn sent(
+        &mut self,
+        now: Instant,
+        address: IpAddr,
+        connection: ConnectionId,
+        sent: Sent,
+        out: &mut Outbox<Output>,
+    ) {
         let mut session_out = core::mem::take(&mut self.session_out);
         if let Some((index, peer)) = self.at(address)
             && peer.session.established() == Some(connection)
         {
-            peer.sent = sent;
-            // It restarts a timer, no more.
-            peer.session.handle(now, session::Input::UpdateSent, &mut session_out);
+            let before = core::mem::replace(&mut peer.sent, sent);
+            // The first of a session is reported, the others are counted.
+            if before.too_large == 0 && sent.too_large > 0 {
+                out.push(event(address, PeerEvent::TooLarge));
+            }
+            if sent.updates != before.updates {
+                // It restarts a timer, no more.
+                peer.session.handle(now, session::Input::UpdateSent, &mut session_out);
+            }
             self.note_deadline(index);
         }
         self.session_out = session_out;

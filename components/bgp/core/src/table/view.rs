@@ -40,6 +40,12 @@ impl Table {
         all.add(P::shard(self).next_hops().map(|(hop, resolution, paths)| (*hop, (resolution, paths))));
     }
 
+    /// A prefix with its best path as `peer` is told it; see [`crate::shard::Shard::advertised_route`].
+    pub fn advertised_route<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
+        let outlet = self.peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_ref()?;
+        P::shard(self).advertised_route(peer, prefix, &outlet.next_hops())
+    }
+
     /// Whether every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
     pub fn is_resolved(&self) -> bool {
         self.ipv4.is_resolved() && self.ipv6.is_resolved()
@@ -120,6 +126,11 @@ impl<'t> Tables<'t> {
     /// All routes of a family, table by table.
     pub fn routes<P: Sharded>(self) -> impl Iterator<Item = RouteView<P>> {
         self.shards::<P>().flat_map(|shard| shard.routes(0, usize::MAX, |_| true).0)
+    }
+
+    /// A prefix with its best path as `peer` is told it; `None` if the peer is not told the prefix.
+    pub fn advertised_route<P: Sharded>(self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
+        self.tables[self.spread.table(prefix)].advertised_route(peer, prefix)
     }
 
     /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out.

@@ -1,5 +1,10 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
+mod route;
+
+pub use route::Route;
+use route::{announcement, withdrawal};
+
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
@@ -11,11 +16,10 @@ use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
-use sluice_bgp::wire::attribute::{Attributes, code, put_header};
+use sluice_bgp::table::Sharded;
+use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{
-    AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Unicast, Update, header,
-};
+use sluice_bgp::wire::{Capability, MessageType, Nlri, Open, Update, header};
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -26,7 +30,7 @@ pub const LOCAL_AS: u32 = 65001;
 pub const OWN_ID: u32 = 1;
 
 /// A family to test with: every test runs with both.
-pub trait Net: Unicast {
+pub trait Net: Sharded {
     /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
     /// tables.
     fn nth(n: u32) -> Self;
@@ -93,138 +97,14 @@ impl Net for Ipv6Prefix {
     }
 }
 
-/// A route as a test says it, or as a peer was told it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Route {
-    pub path: Vec<u32>,
-    pub origin: u8,
-    pub med: Option<u32>,
-    pub local_pref: Option<u32>,
-    pub next_hop: IpAddr,
-    /// The link-local address that comes with the next hop of an IPv6 route.
-    pub link_local: Option<Ipv6Addr>,
-    pub no_export: bool,
-    pub only_to_customer: Option<u32>,
-    /// ORIGINATOR_ID and CLUSTER_LIST of a route that was reflected.
-    pub reflected: Option<(u32, Vec<u32>)>,
-    /// Attributes that have no field here: flags, code and value.
-    pub others: Vec<(u8, u8, Vec<u8>)>,
-}
-
-impl Route {
-    /// A route of origin IGP without optional attributes.
-    pub fn new(path: Vec<u32>, next_hop: IpAddr) -> Self {
-        Route {
-            path,
-            origin: 0,
-            med: None,
-            local_pref: None,
-            next_hop,
-            link_local: None,
-            no_export: false,
-            only_to_customer: None,
-            reflected: None,
-            others: vec![],
-        }
-    }
-
-    fn attributes(&self) -> Vec<u8> {
-        let mut out = vec![];
-        let mut put = |flags, code, value: &[u8]| {
-            put_header(&mut out, flags, code, value.len());
-            out.extend_from_slice(value);
-        };
-        put(0x40, code::ORIGIN, &[self.origin]);
-        let mut path = vec![];
-        if !self.path.is_empty() {
-            path = vec![2, self.path.len() as u8];
-            path.extend(self.path.iter().flat_map(|n| n.to_be_bytes()));
-        }
-        put(0x40, code::AS_PATH, &path);
-        if let IpAddr::V4(hop) = self.next_hop {
-            put(0x40, code::NEXT_HOP, &hop.octets());
-        }
-        if let Some(med) = self.med {
-            put(0x80, code::MULTI_EXIT_DISC, &med.to_be_bytes());
-        }
-        if let Some(pref) = self.local_pref {
-            put(0x40, code::LOCAL_PREF, &pref.to_be_bytes());
-        }
-        if self.no_export {
-            put(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 0x01]);
-        }
-        if let Some((originator, clusters)) = &self.reflected {
-            put(0x80, code::ORIGINATOR_ID, &originator.to_be_bytes());
-            let list: Vec<u8> = clusters.iter().flat_map(|id| id.to_be_bytes()).collect();
-            put(0x80, code::CLUSTER_LIST, &list);
-        }
-        if let Some(asn) = self.only_to_customer {
-            put(0xc0, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes());
-        }
-        for (flags, code, value) in &self.others {
-            put(*flags, *code, value);
-        }
-        out
-    }
-}
-
-/// A whole UPDATE.
-pub fn update(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
-    let mut out = vec![];
-    let at = header::start(&mut out, MessageType::Update);
-    write(&mut out);
-    header::finish(&mut out, at);
-    out
-}
-
-pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
-    update(|out| {
-        let mut nlri = vec![];
-        prefixes.iter().for_each(|p| p.put(&mut nlri));
-        let mut attributes = vec![];
-        if let IpAddr::V6(hop) = route.next_hop {
-            let mut hop = hop.octets().to_vec();
-            hop.extend(route.link_local.iter().flat_map(Ipv6Addr::octets));
-            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 5 + hop.len() + nlri.len());
-            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, hop.len() as u8]);
-            attributes.extend(hop);
-            attributes.push(0);
-            attributes.append(&mut nlri);
-        }
-        attributes.extend(route.attributes());
-        out.extend_from_slice(&[0, 0]);
-        out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
-        out.extend(attributes);
-        out.extend(nlri);
-    })
-}
-
-pub fn withdrawal<P: Net>(prefixes: &[P]) -> Vec<u8> {
-    update(|out| {
-        let mut nlri = vec![];
-        prefixes.iter().for_each(|p| p.put(&mut nlri));
-        if P::AFI == AFI_IPV6 {
-            let mut attributes = vec![];
-            put_header(&mut attributes, 0x80, code::MP_UNREACH_NLRI, 3 + nlri.len());
-            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST]);
-            attributes.extend(nlri);
-            out.extend_from_slice(&[0, 0]);
-            out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
-            out.extend(attributes);
-        } else {
-            out.extend_from_slice(&(nlri.len() as u16).to_be_bytes());
-            out.extend(nlri);
-            out.extend_from_slice(&[0, 0]);
-        }
-    })
-}
-
 pub struct ScriptedPeer<P> {
     pub address: IpAddr,
     pub asn: u32,
     pub router_id: u32,
     /// Whether it is on the router's subnet ([`Net::subnet`]).
     pub on_subnet: bool,
+    /// Whether it speaks RFC 6793.
+    pub four_octet_as: bool,
     /// Whether it is told the router as the next hop of everything.
     pub next_hop_self: bool,
     /// What it is to the router, as that is told.
@@ -262,6 +142,8 @@ pub struct Dut<P: Net> {
     pub link_local: Option<Ipv6Addr>,
     /// The interface to these links.
     pub interface: Option<InterfaceIndex>,
+    /// What was reported.
+    pub events: Vec<Event>,
     /// What the RIB was told: next hop, metric, distance.
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
     /// The interfaces of next hops that the RIB was told with one.
@@ -287,6 +169,7 @@ impl<P: Net> Dut<P> {
             asn: *asn,
             router_id: n as u32 + 2,
             on_subnet: false,
+            four_octet_as: true,
             next_hop_self: false,
             relationship: None,
             connection: None,
@@ -306,6 +189,7 @@ impl<P: Net> Dut<P> {
             networks: BTreeSet::new(),
             link_local: None,
             interface: None,
+            events: vec![],
             rib: BTreeMap::new(),
             rib_interfaces: BTreeMap::new(),
             questions: VecDeque::new(),
@@ -428,8 +312,10 @@ impl<P: Net> Dut<P> {
     }
 
     fn up_offering(&mut self, peer: usize, more: Vec<Capability>) {
-        let mut capabilities =
-            vec![Capability::unicast(P::AFI), Capability::FourOctetAs(Asn(self.peers[peer].asn))];
+        let mut capabilities = vec![Capability::unicast(P::AFI)];
+        if self.peers[peer].four_octet_as {
+            capabilities.push(Capability::FourOctetAs(Asn(self.peers[peer].asn)));
+        }
         capabilities.extend(more);
         self.up_speaking(peer, capabilities);
     }
@@ -620,12 +506,13 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
     peer.ended[0] |= is_marker;
     for (position, attribute) in Attributes::new(update.attributes, 0).enumerate() {
         let attribute = attribute.expect("good attributes");
-        let number = |v: &[u8]| u32::from_be_bytes(v.try_into().unwrap());
+        let number = |v: &[u8]| v.iter().fold(0, |n, octet| n << 8 | u32::from(*octet));
+        let width = if peer.four_octet_as { 4 } else { 2 };
         match attribute.code {
             code::ORIGIN => route.origin = attribute.value[0],
             code::AS_PATH => {
                 let asns = attribute.value.get(2..).unwrap_or_default();
-                route.path = asns.chunks(4).map(number).collect();
+                route.path = asns.chunks(width).map(number).collect();
             }
             code::NEXT_HOP => route.next_hop = <[u8; 4]>::try_from(attribute.value).unwrap().into(),
             code::MULTI_EXIT_DISC => route.med = Some(number(attribute.value)),
@@ -651,8 +538,11 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             }
             code => route.others.push((attribute.flags.0, code, attribute.value.to_vec())),
         }
-        assert!(attribute.code > last, "attributes in order");
-        last = attribute.code;
+        // Those that a neighbor does not read come behind all others.
+        if !matches!(attribute.code, code::AS4_PATH | code::AS4_AGGREGATOR) {
+            assert!(attribute.code > last, "attributes in order");
+            last = attribute.code;
+        }
     }
     peer.end_of_rib |= is_marker;
     for prefix in withdrawn {

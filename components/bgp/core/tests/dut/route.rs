@@ -1,0 +1,132 @@
+//! Routes as peers say them, and the UPDATEs that carry them.
+
+use super::Net;
+use sluice_bgp::wire::attribute::{code, put_header};
+use sluice_bgp::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
+use std::net::{IpAddr, Ipv6Addr};
+
+/// A route as a test says it, or as a peer was told it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Route {
+    pub path: Vec<u32>,
+    pub origin: u8,
+    pub med: Option<u32>,
+    pub local_pref: Option<u32>,
+    pub next_hop: IpAddr,
+    /// The link-local address that comes with the next hop of an IPv6 route.
+    pub link_local: Option<Ipv6Addr>,
+    pub no_export: bool,
+    pub only_to_customer: Option<u32>,
+    /// ORIGINATOR_ID and CLUSTER_LIST of a route that was reflected.
+    pub reflected: Option<(u32, Vec<u32>)>,
+    /// Attributes that have no field here: flags, code and value.
+    pub others: Vec<(u8, u8, Vec<u8>)>,
+}
+
+impl Route {
+    /// A route of origin IGP without optional attributes.
+    pub fn new(path: Vec<u32>, next_hop: IpAddr) -> Self {
+        Route {
+            path,
+            origin: 0,
+            med: None,
+            local_pref: None,
+            next_hop,
+            link_local: None,
+            no_export: false,
+            only_to_customer: None,
+            reflected: None,
+            others: vec![],
+        }
+    }
+
+    fn attributes(&self) -> Vec<u8> {
+        let mut out = vec![];
+        let mut put = |flags, code, value: &[u8]| {
+            put_header(&mut out, flags, code, value.len());
+            out.extend_from_slice(value);
+        };
+        put(0x40, code::ORIGIN, &[self.origin]);
+        let mut path = vec![];
+        if !self.path.is_empty() {
+            path = vec![2, self.path.len() as u8];
+            path.extend(self.path.iter().flat_map(|n| n.to_be_bytes()));
+        }
+        put(0x40, code::AS_PATH, &path);
+        if let IpAddr::V4(hop) = self.next_hop {
+            put(0x40, code::NEXT_HOP, &hop.octets());
+        }
+        if let Some(med) = self.med {
+            put(0x80, code::MULTI_EXIT_DISC, &med.to_be_bytes());
+        }
+        if let Some(pref) = self.local_pref {
+            put(0x40, code::LOCAL_PREF, &pref.to_be_bytes());
+        }
+        if self.no_export {
+            put(0xc0, code::COMMUNITIES, &[0xff, 0xff, 0xff, 0x01]);
+        }
+        if let Some((originator, clusters)) = &self.reflected {
+            put(0x80, code::ORIGINATOR_ID, &originator.to_be_bytes());
+            let list: Vec<u8> = clusters.iter().flat_map(|id| id.to_be_bytes()).collect();
+            put(0x80, code::CLUSTER_LIST, &list);
+        }
+        if let Some(asn) = self.only_to_customer {
+            put(0xc0, code::ONLY_TO_CUSTOMER, &asn.to_be_bytes());
+        }
+        for (flags, code, value) in &self.others {
+            put(*flags, *code, value);
+        }
+        out
+    }
+}
+
+/// A whole UPDATE.
+pub fn update(write: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = vec![];
+    let at = header::start(&mut out, MessageType::Update);
+    write(&mut out);
+    header::finish(&mut out, at);
+    out
+}
+
+pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
+    update(|out| {
+        let mut nlri = vec![];
+        prefixes.iter().for_each(|p| p.put(&mut nlri));
+        let mut attributes = vec![];
+        if let IpAddr::V6(hop) = route.next_hop {
+            let mut hop = hop.octets().to_vec();
+            hop.extend(route.link_local.iter().flat_map(Ipv6Addr::octets));
+            put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 5 + hop.len() + nlri.len());
+            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, hop.len() as u8]);
+            attributes.extend(hop);
+            attributes.push(0);
+            attributes.append(&mut nlri);
+        }
+        attributes.extend(route.attributes());
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
+        out.extend(attributes);
+        out.extend(nlri);
+    })
+}
+
+pub fn withdrawal<P: Net>(prefixes: &[P]) -> Vec<u8> {
+    update(|out| {
+        let mut nlri = vec![];
+        prefixes.iter().for_each(|p| p.put(&mut nlri));
+        if P::AFI == AFI_IPV6 {
+            let mut attributes = vec![];
+            put_header(&mut attributes, 0x80, code::MP_UNREACH_NLRI, 3 + nlri.len());
+            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST]);
+            attributes.extend(nlri);
+            out.extend_from_slice(&[0, 0]);
+            out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
+            out.extend(attributes);
+        } else {
+            out.extend_from_slice(&(nlri.len() as u16).to_be_bytes());
+            out.extend(nlri);
+            out.extend_from_slice(&[0, 0]);
+        }
+    })
+}
