@@ -14,9 +14,9 @@ pub struct Mutation {
 }
 
 macro_rules! mutations {
-    ($($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
-        /// All bugs, file by file.
-        pub const MUTATIONS: &[Mutation] = &[$($(Mutation {
+    ($(#[$about:meta])* $list:ident: $($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
+        $(#[$about])*
+        pub const $list: &[Mutation] = &[$($(Mutation {
             name: $name,
             file: concat!("components/bgp/core/src/", $file),
             find: $find,
@@ -26,6 +26,8 @@ macro_rules! mutations {
 }
 
 mutations! {
+    /// Bugs that whole networks show, file by file.
+    MUTATIONS:
     "shard/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
         "decision-path-length-skipped": "keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);" => "";
@@ -126,5 +128,48 @@ mutations! {
     }
     "session/negotiation.rs" {
         "session-longer-hold-time": "open.hold_time.min(config.hold_time)" => "open.hold_time.max(config.hold_time)";
+    }
+}
+
+mutations! {
+    /// Bugs that no network of the simulator can show: its neighbors are well-behaved, and nobody reads what a router reports.
+    RULES:
+    "speaker/peer.rs" {
+        "quiet-neighbor-is-waited-for": "if is_ended { Instant::ZERO } else { self.last_update + quiet }" => "if is_ended { Instant::ZERO } else { return None }";
+        "quiet-promise-forgotten": "if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE }" => "if false { QUIET_IN_SPITE_OF_PROMISE }";
+    }
+    "speaker/peers.rs" {
+        "quiet-although-updates-come": "peer.read = read;\n            peer.last_update = now;" => "peer.read = read;";
+        "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
+        "untold-family-ended-wrong": "put_end_of_rib(family, &mut octets);" => "put_end_of_rib(Family::Ipv4, &mut octets);";
+        "untold-family-not-reported": "out.push(event(address, PeerEvent::NoNextHop(family)));" => "";
+    }
+    "speaker/control.rs" {
+        "wait-is-not-looked-at": "self.look_at = Some(self.all_told_by());" => "self.look_at = None;";
+        "refresh-without-capability": "Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated)," => "";
+    }
+    "intake/remarkable.rs" {
+        "malformed-reported-each-time": "kind.suppressed += 1;\n            return false;" => "return true;";
+        "malformed-number-lost": "others > 0" => "false";
+        "end-of-rib-reported-each-time": "!core::mem::replace(&mut self.ended[family as usize], true)" => "!core::mem::replace(&mut self.ended[family as usize], false)";
+    }
+    "session/states/established.rs" {
+        "session-stalled-peer-stays": "Event::Expired(Timer::SendHold) => fsm.fail_with(Notification::new(code::SEND_HOLD_TIMER, 0), cx)," => "Event::Expired(Timer::SendHold) => {}";
+    }
+    "session/states/connecting.rs" {
+        "reason-no-answer-unsaid": "cx.down = Some(DownReason::ConnectionFailed(ConnectError::NoAnswer));" => "";
+        "reason-of-failure-unsaid": "cx.down = Some(DownReason::ConnectionFailed(error));" => "cx.down = Some(DownReason::ConnectionFailed(ConnectError::Other(alloc::format!(\"{error:?}\"))));";
+    }
+    "session/mod.rs" {
+        "session-progress-ignored": "Input::Written => {\n                if self.established().is_some() {" => "Input::Written => {\n                if false {";
+        "reason-hidden-by-a-lost-connection": "reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling))" => "reason.is_collision()";
+        "reason-wrong-as-unsaid": "if says != configured {" => "if says == configured {";
+    }
+    "session/config.rs" {
+        "send-hold-below-hold": ".max(hold + Duration::from_secs(1))" => "";
+    }
+    "shard/groups.rs" {
+        "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";
+        "groups-rest-with-a-newcomer": "group.is_settled(queue_end) && group.unended == 0" => "group.is_settled(queue_end)";
     }
 }

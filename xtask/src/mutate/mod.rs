@@ -10,7 +10,7 @@ mod run;
 use anyhow::{Context, Result, bail};
 use bench_report::{Bar, Report, table};
 use clap::{Args, ValueEnum};
-use list::{MUTATIONS, Mutation};
+use list::{MUTATIONS, Mutation, RULES};
 use run::{Outcome, Workshop};
 use serde_json::json;
 use std::path::Path;
@@ -27,7 +27,7 @@ const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 enum Judge {
     /// A fault campaign over small networks of whole routers.
     Campaign,
-    /// BGP's own tests: random lives against a model, and scenarios.
+    /// BGP's own tests: random lives against a model, scenarios, and the rules of sessions.
     Model,
 }
 
@@ -49,8 +49,29 @@ impl Judge {
                 "--seeds",
                 "500",
             ],
-            Judge::Model => &["test", "-q", "-p", "sluice-bgp", "--test", "model", "--test", "scenarios"],
+            Judge::Model => &[
+                "test",
+                "-q",
+                "-p",
+                "sluice-bgp",
+                "--lib",
+                "--test",
+                "model",
+                "--test",
+                "scenarios",
+                "--test",
+                "sessions",
+            ],
         }
+    }
+
+    /// The bugs that it can see.
+    fn bugs(self) -> impl Iterator<Item = &'static Mutation> {
+        let rules: &[Mutation] = match self {
+            Judge::Campaign => &[],
+            Judge::Model => RULES,
+        };
+        MUTATIONS.iter().chain(rules)
     }
 }
 
@@ -79,7 +100,7 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     let wanted = |m: &&Mutation| {
         options.only.is_empty() || options.only.iter().any(|part| m.name.contains(part.as_str()))
     };
-    let mutations: Vec<&Mutation> = MUTATIONS.iter().filter(wanted).collect();
+    let mutations: Vec<&Mutation> = options.judge.bugs().filter(wanted).collect();
     if options.list {
         mutations.iter().for_each(|m| println!("{:<36} {}", m.name, m.file));
         return Ok(ExitCode::SUCCESS);
@@ -139,7 +160,7 @@ mod tests {
     fn every_mutation_finds_its_place_once() {
         let mut names = std::collections::BTreeSet::new();
         let mut wrong = Vec::new();
-        for mutation in MUTATIONS {
+        for mutation in Judge::Model.bugs() {
             assert!(names.insert(mutation.name), "{} comes twice", mutation.name);
             assert_ne!(mutation.find, mutation.replace, "{}", mutation.name);
             let text = std::fs::read_to_string(crate::root().join(mutation.file)).unwrap_or_default();

@@ -1,10 +1,13 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
+mod net;
+
+pub use net::Net;
+
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
-    NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
+    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Metric, NextHop as BaseHop, RouteAction,
+    RouteBatch, RouterId,
 };
 use sluice_bgp::event::Event;
 use sluice_bgp::relationship::Relationship;
@@ -13,79 +16,13 @@ use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{
-    AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Unicast, Update, header,
-};
+use sluice_bgp::wire::{AFI_IPV6, Capability, MessageType, Nlri, Open, SAFI_UNICAST, Update, header};
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 pub const LOCAL_AS: u32 = 65001;
-
-/// A family to test with: every test runs with both.
-pub trait Net: Unicast {
-    /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
-    /// tables.
-    fn nth(n: u32) -> Self;
-    /// Address `host` of the test's own network.
-    fn host_addr(host: u8) -> IpAddr;
-    fn families() -> Families;
-    fn answer(answer: InterestAnswer<Self>) -> Input;
-    fn interest(output: &Output) -> Option<Interest<Self>>;
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool;
-}
-
-impl Net for Ipv4Prefix {
-    fn nth(n: u32) -> Self {
-        Self::from_parts(0x1400_0000 + ((n & 15) << 22) + ((n >> 4) << 8), 24).unwrap()
-    }
-    fn host_addr(host: u8) -> IpAddr {
-        IpAddr::from([10, 0, 0, host])
-    }
-    fn families() -> Families {
-        Families { ipv4: true, ipv6: false }
-    }
-    fn answer(answer: InterestAnswer<Self>) -> Input {
-        Input::AnswerIpv4(answer)
-    }
-    fn interest(output: &Output) -> Option<Interest<Self>> {
-        match output {
-            Output::InterestIpv4(i) => Some(*i),
-            _ => None,
-        }
-    }
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
-        speaker.rib_batch_ipv4(limit, batch)
-    }
-}
-
-impl Net for Ipv6Prefix {
-    fn nth(n: u32) -> Self {
-        Self::from_parts((0x2a00 << 112) + (u128::from(n & 15) << 98) + (u128::from(n >> 4) << 80), 48)
-            .unwrap()
-    }
-    fn host_addr(host: u8) -> IpAddr {
-        let mut octets = [0; 16];
-        (octets[0], octets[1], octets[15]) = (0x20, 0x01, host);
-        IpAddr::from(octets)
-    }
-    fn families() -> Families {
-        Families { ipv4: false, ipv6: true }
-    }
-    fn answer(answer: InterestAnswer<Self>) -> Input {
-        Input::AnswerIpv6(answer)
-    }
-    fn interest(output: &Output) -> Option<Interest<Self>> {
-        match output {
-            Output::InterestIpv6(i) => Some(*i),
-            _ => None,
-        }
-    }
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
-        speaker.rib_batch_ipv6(limit, batch)
-    }
-}
 
 /// A route as a test says it, or as a peer was told it.
 #[derive(Clone, PartialEq, Eq, Debug)]
