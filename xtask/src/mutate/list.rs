@@ -132,8 +132,8 @@ mutations! {
 }
 
 mutations! {
-    /// Bugs in rules for what no router of a simulated network says: reflected routes, rare attributes, shared subnets, links without
-    /// global addresses, long attributes. BGP's own tests show them.
+    /// Bugs in rules for what no simulated network shows: reflected routes, rare attributes, shared subnets, links without global
+    /// addresses, long attributes, neighbors that misbehave, what is reported. BGP's own tests show them.
     RULE_MUTATIONS;
     "shard/decision.rs" {
         "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
@@ -180,5 +180,43 @@ mutations! {
     }
     "attributes/canonical.rs" {
         "canonical-large-communities-twice": "kept.push(community);\n        }" => "}\n        kept.push(community);";
+    }
+    "speaker/peer.rs" {
+        "quiet-neighbor-is-waited-for": "if is_ended { Instant::ZERO } else { self.last_update + quiet }" => "if is_ended { Instant::ZERO } else { return None }";
+        "quiet-promise-forgotten": "if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE }" => "if false { QUIET_IN_SPITE_OF_PROMISE }";
+    }
+    "speaker/peers.rs" {
+        "quiet-although-updates-come": "peer.read = read;\n            peer.last_update = now;" => "peer.read = read;";
+        "number-given-too-early": "if is_retired && self.is_clean(index) {" => "if is_retired {";
+        "untold-family-ended-wrong": "put_end_of_rib(family, &mut octets);" => "put_end_of_rib(Family::Ipv4, &mut octets);";
+        "untold-family-not-reported": "out.push(event(address, PeerEvent::NoNextHop(family)));" => "";
+    }
+    "speaker/control.rs" {
+        "wait-is-not-looked-at": "self.look_at = Some(self.all_told_by());" => "self.look_at = None;";
+        "refresh-without-capability": "Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated)," => "";
+    }
+    "intake/remarkable.rs" {
+        "malformed-reported-each-time": "kind.suppressed += 1;\n            return false;" => "return true;";
+        "malformed-number-lost": "others > 0" => "false";
+        "end-of-rib-reported-each-time": "!core::mem::replace(&mut self.ended[family as usize], true)" => "!core::mem::replace(&mut self.ended[family as usize], false)";
+    }
+    "session/states/established.rs" {
+        "session-stalled-peer-stays": "Event::Expired(Timer::SendHold) => fsm.fail_with(Notification::new(code::SEND_HOLD_TIMER, 0), cx)," => "Event::Expired(Timer::SendHold) => {}";
+    }
+    "session/states/connecting.rs" {
+        "reason-no-answer-unsaid": "cx.down = Some(DownReason::ConnectionFailed(ConnectError::NoAnswer));" => "";
+        "reason-of-failure-unsaid": "cx.down = Some(DownReason::ConnectionFailed(error));" => "cx.down = Some(DownReason::ConnectionFailed(ConnectError::Other(alloc::format!(\"{error:?}\"))));";
+    }
+    "session/mod.rs" {
+        "session-progress-ignored": "Input::Written => {\n                if self.established().is_some() {" => "Input::Written => {\n                if false {";
+        "reason-hidden-by-a-lost-connection": "reason.is_collision() || (says_nothing && known.is_some_and(DownReason::is_telling))" => "reason.is_collision()";
+        "reason-wrong-as-unsaid": "if says != configured {" => "if says == configured {";
+    }
+    "session/config.rs" {
+        "send-hold-below-hold": ".max(hold + Duration::from_secs(1))" => "";
+    }
+    "shard/groups.rs" {
+        "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";
+        "groups-rest-with-a-newcomer": "group.is_settled(queue_end) && group.unended == 0" => "group.is_settled(queue_end)";
     }
 }

@@ -61,6 +61,8 @@ impl Judge {
                 "export",
                 "--test",
                 "scenarios",
+                "--test",
+                "sessions",
             ],
         }
     }

@@ -39,7 +39,7 @@ protocols bgp {
     router-id 10.0.0.1;
     neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; }
     neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; }
-    neighbor 10.3.0.2 { peer-as 64503; passive; }
+    neighbor 10.3.0.2 { peer-as 64503; passive; hold-time 9; }
 }
 '''
 [[links]]

@@ -17,15 +17,7 @@ const MS: Duration = Duration::from_millis(1);
 type Router = Dut<Ipv4Prefix>;
 
 fn route(first_as: u32) -> Route {
-    Route {
-        path: vec![first_as],
-        origin: 0,
-        med: None,
-        local_pref: None,
-        next_hop: Ipv4Prefix::host_addr(9),
-        no_export: false,
-        only_to_customer: None,
-    }
+    Route::new(vec![first_as], Ipv4Prefix::host_addr(9))
 }
 
 /// Fires timers until all neighbors count as having announced everything, and returns how long that took. Neighbors that are up send a
@@ -34,7 +26,7 @@ fn until_converged(router: &mut Router) -> Duration {
     let begin = router.now;
     while !router.is_converged() {
         router.now = router.now + 100 * MS;
-        if router.now.saturating_since(begin).as_millis() % 1000 == 0 {
+        if router.now.saturating_since(begin).as_millis().is_multiple_of(1000) {
             for peer in 0..router.peers.len() {
                 keepalive(router, peer);
             }
@@ -225,12 +217,18 @@ fn numbers_of_neighbors_that_are_gone_are_given_to_others() {
         });
         config
     };
-    // Both go; the number of the one that had routes is not free before its routes are forgotten.
-    router.input(sluice_bgp::speaker::Input::Configure(without(&[0, 1])));
-    router.input(sluice_bgp::speaker::Input::Configure(without(&[0])));
-    assert_eq!(index(&router, 1), Some(1));
+    let configure = |router: &mut Router, places: &[usize]| {
+        router.input(sluice_bgp::speaker::Input::Configure(without(places)));
+    };
+    // The number of one that had routes is not free before these are forgotten.
+    configure(&mut router, &[1]);
+    configure(&mut router, &[]);
+    assert_eq!(index(&router, 1), Some(4));
     router.settle();
-    router.input(sluice_bgp::speaker::Input::Configure(all.clone()));
-    assert_eq!(index(&router, 0), Some(2));
-    assert_eq!((index(&router, 1), index(&router, 2)), (Some(1), Some(3)));
+    configure(&mut router, &[0]);
+    configure(&mut router, &[]);
+    assert_eq!(index(&router, 0), Some(1), "the lowest");
+    configure(&mut router, &[1]);
+    configure(&mut router, &[]);
+    assert_eq!((index(&router, 1), index(&router, 2)), (Some(2), Some(3)));
 }

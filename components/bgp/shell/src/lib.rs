@@ -14,6 +14,7 @@ mod handover;
 mod interfaces;
 mod latest;
 mod listening;
+mod notices;
 mod outgoing;
 mod pool;
 mod reading;
@@ -31,7 +32,7 @@ use listening::Listening;
 use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
 use rib::{Question, RibSide};
-use sluice_base::{Distance, InterfaceEvent, IpPrefix, TableId};
+use sluice_base::{Distance, Duration, TableId};
 use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
@@ -44,8 +45,8 @@ use sluice_shell::{
     RunOptions, Sink, Source, clock,
 };
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
-use sluice_xrl::idl::rib::v1::{self as pb, interest_holder_service, origin_owner_service};
-use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
+use sluice_xrl::idl::rib::v1::{interest_holder_service, origin_owner_service};
+use sluice_xrl::{LifeEvent, Service};
 use sockets::Sockets;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -63,6 +64,9 @@ use writing::Note;
 
 /// The most tables: with more, what one UPDATE announces would be scattered for no gain.
 const MOST_TABLES: u16 = 16;
+
+/// How far ahead of its timers control is told what connections read and wrote.
+const AHEAD: Duration = Duration::from_millis(100);
 
 /// The process of BGP.
 pub struct BgpShell {
@@ -160,11 +164,11 @@ impl BgpShell {
         core.driver.input_at(written, Input::Written(address, id));
     }
 
-    /// The same of the connections whose timers are due.
+    /// The same of the connections whose timers are due, or will be when this is done.
     fn collect_due(&self) {
-        let now = clock::now();
+        let soon = clock::now() + AHEAD;
         let due = self.with(|control| {
-            let due = control.due(now).into_iter();
+            let due = control.due(soon).into_iter();
             due.filter_map(|address| Some((address, control.established(address)?))).collect::<Vec<Name>>()
         });
         for (address, id) in due.unwrap_or_default() {
@@ -303,8 +307,10 @@ impl BgpShell {
         }
     }
 
-    /// Whether every neighbour has told all its routes, or the time for that is over.
+    /// Returns true if every neighbor has announced all its routes, or the time for that is over.
     fn have_all_told(&self) -> bool {
+        // One whose UPDATEs control has not heard of would count as quiet.
+        self.collect_all();
         self.with(|control| control.have_all_told(clock::now())).unwrap_or(false)
     }
 
@@ -588,49 +594,5 @@ impl std::ops::Deref for Served {
 
     fn deref(&self) -> &Rc<BgpShell> {
         &self.0
-    }
-}
-
-impl fea::InterfaceObserver for Served {
-    async fn interface_changed(
-        &self,
-        _ctx: &CallContext,
-        request: fea::InterfaceChangedRequest,
-    ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in request.events {
-            let event = InterfaceEvent::try_from(&event)
-                .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
-            self.interfaces.borrow_mut().change(event);
-        }
-        Ok(fea::InterfaceChangedReply {})
-    }
-}
-
-impl pb::InterestHolder for Served {
-    async fn interest_invalid(
-        &self,
-        _ctx: &CallContext,
-        request: pb::InterestInvalidRequest,
-    ) -> Result<pb::InterestInvalidReply, XrlError> {
-        for net in &request.valid {
-            let prefix = IpPrefix::try_from(net)?;
-            self.rib.take_back(prefix);
-            self.input(Input::Invalid(prefix));
-        }
-        Ok(pb::InterestInvalidReply {})
-    }
-}
-
-impl pb::OriginOwner for Served {
-    async fn routes_rejected(
-        &self,
-        _ctx: &CallContext,
-        request: pb::RoutesRejectedRequest,
-    ) -> Result<pb::RoutesRejectedReply, XrlError> {
-        if let Some(route) = request.routes.first() {
-            let count = request.routes.len();
-            warn!(reason = route.reason, count, "routes refused by the forwarding engine");
-        }
-        Ok(pb::RoutesRejectedReply {})
     }
 }

@@ -1,25 +1,25 @@
 //! A router under test with scripted peers around it, all in virtual time: peers speak octets, the RIB is a table.
 
+mod net;
 mod route;
 
-pub use route::Route;
-use route::{announcement, withdrawal};
+pub use net::Net;
+use route::withdrawal;
+pub use route::{Route, announcement};
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
-    NextHop as BaseHop, RouteAction, RouteBatch, RouterId,
+    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Metric, NextHop as BaseHop, RouteAction,
+    RouteBatch, RouterId,
 };
 use sluice_bgp::event::Event;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
-use sluice_bgp::table::Sharded;
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{Capability, MessageType, Nlri, Open, Update, header};
+use sluice_bgp::wire::{AFI_IPV6, Capability, MessageType, Nlri, Open, Update, header};
 use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -28,74 +28,6 @@ use std::net::{IpAddr, Ipv6Addr};
 pub const LOCAL_AS: u32 = 65001;
 /// The BGP Identifier of the router under test.
 pub const OWN_ID: u32 = 1;
-
-/// A family to test with: every test runs with both.
-pub trait Net: Sharded {
-    /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
-    /// tables.
-    fn nth(n: u32) -> Self;
-    /// Address `host` of the test's own network.
-    fn host_addr(host: u8) -> IpAddr;
-    /// The subnet of the hosts 0 to 15, which the router under test may share with peers.
-    fn subnet() -> IpPrefix {
-        IpPrefix::new(Self::host_addr(0), Self::WIDTH - 4).unwrap()
-    }
-    fn families() -> Families;
-    fn answer(answer: InterestAnswer<Self>) -> Input;
-    fn interest(output: &Output) -> Option<Interest<Self>>;
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool;
-}
-
-impl Net for Ipv4Prefix {
-    fn nth(n: u32) -> Self {
-        Self::from_parts(0x1400_0000 + ((n & 15) << 22) + ((n >> 4) << 8), 24).unwrap()
-    }
-    fn host_addr(host: u8) -> IpAddr {
-        IpAddr::from([10, 0, 0, host])
-    }
-    fn families() -> Families {
-        Families { ipv4: true, ipv6: false }
-    }
-    fn answer(answer: InterestAnswer<Self>) -> Input {
-        Input::AnswerIpv4(answer)
-    }
-    fn interest(output: &Output) -> Option<Interest<Self>> {
-        match output {
-            Output::InterestIpv4(i) => Some(*i),
-            _ => None,
-        }
-    }
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
-        speaker.rib_batch_ipv4(limit, batch)
-    }
-}
-
-impl Net for Ipv6Prefix {
-    fn nth(n: u32) -> Self {
-        Self::from_parts((0x2a00 << 112) + (u128::from(n & 15) << 98) + (u128::from(n >> 4) << 80), 48)
-            .unwrap()
-    }
-    fn host_addr(host: u8) -> IpAddr {
-        let mut octets = [0; 16];
-        (octets[0], octets[1], octets[15]) = (0x20, 0x01, host);
-        IpAddr::from(octets)
-    }
-    fn families() -> Families {
-        Families { ipv4: false, ipv6: true }
-    }
-    fn answer(answer: InterestAnswer<Self>) -> Input {
-        Input::AnswerIpv6(answer)
-    }
-    fn interest(output: &Output) -> Option<Interest<Self>> {
-        match output {
-            Output::InterestIpv6(i) => Some(*i),
-            _ => None,
-        }
-    }
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
-        speaker.rib_batch_ipv6(limit, batch)
-    }
-}
 
 pub struct ScriptedPeer<P> {
     pub address: IpAddr,
@@ -153,8 +85,6 @@ pub struct Dut<P: Net> {
     pub rib_ready: bool,
     /// Families that peers are configured with.
     pub families: Families,
-    /// What the router reported.
-    pub events: Vec<Event>,
     out: Outbox<Output>,
     next_connection: u32,
 }
@@ -196,7 +126,6 @@ impl<P: Net> Dut<P> {
             registered: BTreeSet::new(),
             rib_ready: false,
             families: P::families(),
-            events: vec![],
             out: Outbox::new(),
             next_connection: 0,
         };

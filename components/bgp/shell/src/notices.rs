@@ -1,0 +1,52 @@
+//! What the FEA and the RIB report to BGP: interfaces, answers that hold no longer, routes that could not be installed.
+
+use crate::{Input, Served};
+use sluice_base::{InterfaceEvent, IpPrefix};
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::idl::rib::v1 as pb;
+use sluice_xrl::{CallContext, XrlError};
+use tracing::warn;
+
+impl fea::InterfaceObserver for Served {
+    async fn interface_changed(
+        &self,
+        _ctx: &CallContext,
+        request: fea::InterfaceChangedRequest,
+    ) -> Result<fea::InterfaceChangedReply, XrlError> {
+        for event in request.events {
+            let event = InterfaceEvent::try_from(&event)
+                .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
+            self.interfaces.borrow_mut().change(event);
+        }
+        Ok(fea::InterfaceChangedReply {})
+    }
+}
+
+impl pb::InterestHolder for Served {
+    async fn interest_invalid(
+        &self,
+        _ctx: &CallContext,
+        request: pb::InterestInvalidRequest,
+    ) -> Result<pb::InterestInvalidReply, XrlError> {
+        for net in &request.valid {
+            let prefix = IpPrefix::try_from(net)?;
+            self.rib.take_back(prefix);
+            self.input(Input::Invalid(prefix));
+        }
+        Ok(pb::InterestInvalidReply {})
+    }
+}
+
+impl pb::OriginOwner for Served {
+    async fn routes_rejected(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RoutesRejectedRequest,
+    ) -> Result<pb::RoutesRejectedReply, XrlError> {
+        if let Some(route) = request.routes.first() {
+            let count = request.routes.len();
+            warn!(reason = route.reason, count, "routes refused by the forwarding engine");
+        }
+        Ok(pb::RoutesRejectedReply {})
+    }
+}
