@@ -48,7 +48,7 @@ mod yang;
 
 pub use bind::HIDDEN;
 pub use compare::Comparison;
-pub use error::{ConfigError, Place, SchemaError, nearest};
+pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
 pub use schema::{Module, Schema};
