@@ -57,6 +57,22 @@ protocols {
 }
 
 #[test]
+fn set_statements_read_the_same() {
+    let schema = schema();
+    let braces =
+        "protocols { example { local-as 65001; passive; group [ b a ]; neighbor 10.0.0.9 { discard; } } }";
+    let tree = schema.read("a", braces).unwrap();
+    let lines = schema.set_lines(&tree, &[], Secrets::Shown).unwrap().join("\n");
+    assert_eq!(schema.read("b", &lines).unwrap(), tree, "{lines}");
+    assert_eq!(schema.merge(&Tree::empty(), "b", &lines).unwrap(), tree);
+    let wrong = schema.read("b", &format!("{lines}\nset protocols exmple x")).unwrap_err();
+    assert!(
+        first_line(&wrong).contains("unknown statement `exmple`")
+            && wrong.place.line as usize == lines.lines().count() + 1
+    );
+}
+
+#[test]
 fn refusals_say_where_and_what() {
     let schema = schema();
     let check = |text: &str, expected: &str| {
