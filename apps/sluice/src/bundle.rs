@@ -138,7 +138,7 @@ pub async fn run(session: &Session, values: &Values, out: &mut Output) -> Result
     let name = name();
     let file = values.text("into").map_or_else(|| PathBuf::from(format!("{name}.tar.gz")), PathBuf::from);
     let mut entries: Vec<(String, String)> = Vec::new();
-    let findings = doctor::value(&doctor::findings(session));
+    let findings = doctor::value(&doctor::findings(session).await);
     entries.push(("doctor.json".into(), format!("{findings:#}\n")));
     for (command, file) in SHOWN {
         // The connection is refused at once where no router runs.

@@ -26,14 +26,14 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,
-        "status" => status::run(session, out).await?,
+        "status" => return status::run(session, out).await,
         "configure" => return one_shot::configure(session, values, out).await,
         "commit" => return one_shot::commit(session, values, out).await,
         "rollback" => return one_shot::rollback(session, values, out).await,
         "drain" => drain::run(session, true, values, out).await?,
         "undrain" => drain::run(session, false, values, out).await?,
         "compare" => return one_shot::compare_with_running(session, values, out).await,
-        "doctor" => return doctor::run(session, out),
+        "doctor" => return doctor::run(session, out).await,
         "support-bundle" => bundle::run(session, values, out).await?,
         id => {
             let known = session.packages().await;

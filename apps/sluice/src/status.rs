@@ -6,8 +6,12 @@ use crate::session::Session;
 use serde_json::json;
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// Succeeds if every component that is wanted runs. (`stopped` is one that has ended because it is configured no more.)
-pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
+/// The exit status of a router that runs without something that is configured.
+pub const DEGRADED: u8 = 8;
+
+/// Succeeds if every component that is wanted runs, with everything that is configured. (`stopped` is one that has ended because it is
+/// configured no more.)
+pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     let router = session.router().await?;
     let client = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
     let reply = client.get_processes(pb::GetProcessesRequest {}).await?;
@@ -19,21 +23,32 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let configuration = pb::ConfigurationClient::new(&router, "manager").with_deadline(session.flags.timeout);
     let trouble = configuration.get_revisions(pb::GetRevisionsRequest {}).await?.trouble;
     let drained = drain::is_drained(session).await?;
+    let degraded = degraded(&reply.processes);
     match out.is_json() {
         true => out.json(&json!({
             "ready": true, "uptime_ms": reply.uptime_ms, "drained": drained, "trouble": trouble,
+            "degraded": degraded.iter()
+                .map(|(component, reason)| json!({ "component": component, "reason": reason }))
+                .collect::<Vec<_>>(),
         })),
         false => {
-            out.line(&format!("running for {}", output::span(reply.uptime_ms)));
+            let state = if degraded.is_empty() { "running" } else { "degraded: running" };
+            out.line(&format!("{state} for {}", output::span(reply.uptime_ms)));
             if drained {
                 out.line(drain::DRAINED);
             }
-            if !trouble.is_empty() {
-                out.line(&format!("not with what is configured: {trouble}"));
+            for (component, reason) in &degraded {
+                out.line(&format!("{component}: {reason}"));
             }
         }
     }
-    Ok(())
+    Ok(if degraded.is_empty() { 0 } else { DEGRADED })
+}
+
+/// Returns the components that run without something that is configured, with their reasons.
+pub fn degraded(processes: &[pb::Process]) -> Vec<(&str, &str)> {
+    let those = processes.iter().filter(|p| !p.degraded.is_empty());
+    those.map(|p| (p.component.as_str(), p.degraded.as_str())).collect()
 }
 
 /// What keeps a component from doing its work, and what helps.

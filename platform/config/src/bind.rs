@@ -1,7 +1,7 @@
 //! Statements to a tree: every word finds its definition, every error its place.
 
 use crate::entries::{Entries, Key, SEPARATOR};
-use crate::error::{ConfigError, Place, nearest};
+use crate::error::{ConfigError, ConfigErrors, Place, nearest, translated};
 use crate::index::{Def, Id, Kind, ROOT};
 use crate::schema::Schema;
 use crate::text::{self, Statement, Word};
@@ -21,14 +21,34 @@ pub(crate) struct Binder<'a> {
     pub replaces: bool,
     /// The names and keys from the top to where we are.
     pub trail: Vec<Arc<str>>,
+    /// Errors before the one that ends it.
+    errors: Vec<ConfigError>,
+    /// The number of the error that ends it.
+    most: usize,
     /// A data path whose place is sought, and the nearest that was found so far with the number of words that agree.
     sought: Option<(Vec<Arc<str>>, usize, Place)>,
 }
 
 impl Schema {
-    /// Reads and validates a configuration text; `file` is the name used in errors.
+    /// Reads and validates a configuration text; `file` is the name used in errors. The error is the first one.
     pub fn read(&self, file: &str, text: &str) -> Result<Tree, ConfigError> {
         let tree = self.bind(&Tree::empty(), file, text, false)?;
+        self.check(None, &tree).map_err(|fault| self.placed(file, text, fault))?;
+        Ok(tree)
+    }
+
+    /// Reads and validates a configuration text, and goes on after an error to find the others.
+    pub fn read_all(&self, file: &str, text: &str) -> Result<Tree, ConfigErrors> {
+        let statements = text::parse(file, text)?;
+        let mut tree = Tree::empty();
+        let mut binder = Binder::new(self, file, text);
+        binder.most = ConfigErrors::MOST;
+        let last = binder.block(&statements, ROOT, Arc::make_mut(&mut tree.root)).err();
+        let mut errors = binder.errors;
+        errors.extend(last);
+        if !errors.is_empty() {
+            return Err(ConfigErrors::new(errors));
+        }
         self.check(None, &tree).map_err(|fault| self.placed(file, text, fault))?;
         Ok(tree)
     }
@@ -50,14 +70,7 @@ impl Schema {
 
     /// A fault of a tree that was read from `text`, at its place.
     fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
-        let mut place = Place { line: 1, column: 1, length: 1 };
-        if let Ok(statements) = text::parse(file, text) {
-            let mut binder = Binder::new(self, file, text);
-            binder.sought = Some((fault.path, 0, place));
-            let bound = binder.block(&statements, ROOT, &mut Block::default());
-            debug_assert!(bound.is_ok(), "it was bound before");
-            place = binder.sought.map_or(place, |(_, _, place)| place);
-        }
+        let place = Binder::new(self, file, text).place_of(fault.path);
         let error = ConfigError::new(file, text, place, fault.message);
         match fault.expected {
             Some(expected) => error.expecting(expected),
@@ -88,7 +101,16 @@ struct Said<'s> {
 
 impl<'a> Binder<'a> {
     pub fn new(schema: &'a Schema, file: &'a str, text: &'a str) -> Self {
-        Binder { schema, file, text, replaces: false, trail: Vec::new(), sought: None }
+        Binder {
+            schema,
+            file,
+            text,
+            replaces: false,
+            trail: Vec::new(),
+            errors: Vec::new(),
+            most: 1,
+            sought: None,
+        }
     }
 
     pub fn error(&self, place: Place, message: impl Into<String>) -> ConfigError {
@@ -96,8 +118,15 @@ impl<'a> Binder<'a> {
     }
 
     fn block(&mut self, statements: &[Statement], def: Id, block: &mut Block) -> Result<(), ConfigError> {
+        let depth = self.trail.len();
         for statement in statements {
-            self.statement(&statement.words, statement.block.as_deref(), def, block)?;
+            if let Err(error) = self.statement(&statement.words, statement.block.as_deref(), def, block) {
+                if self.errors.len() + 1 >= self.most {
+                    return Err(error);
+                }
+                self.errors.push(error);
+                self.trail.truncate(depth);
+            }
         }
         Ok(())
     }
@@ -153,6 +182,14 @@ impl<'a> Binder<'a> {
         let inside = Said { rest: &said.rest[leaves.len()..], ..said };
         let item = block.item(&def.name, || Item::List(Entries::new(def.is_listed())));
         let Item::List(entries) = item else { return Ok(()) };
+        if !self.replaces
+            && self.sought.is_none()
+            && said.inner.is_some()
+            && inside.rest.is_empty()
+            && entries.get(&key).is_some()
+        {
+            return Err(self.twice(said.name, "has a block"));
+        }
         let make = || {
             let mut block = Block::default();
             for (name, leaf) in def.keys().iter().zip(leaves) {
@@ -190,8 +227,30 @@ impl<'a> Binder<'a> {
             }
             return Ok(());
         }
+        if !self.replaces && self.sought.is_none() && block.leaf(&def.name).is_some() {
+            return Err(self.twice(name, "is set"));
+        }
         block.put(&def.name, Item::Leaf(leaf));
         Ok(())
+    }
+
+    /// The error of a statement that the text has before too: in one text the last one would win in silence.
+    fn twice(&self, name: &Word, verb: &str) -> ConfigError {
+        let path = self.trail.join(" ");
+        let first = self.place_of(self.trail.clone());
+        self.error(name.place, format!("`{path}` {verb} twice, first in line {}", first.line))
+            .expecting("one of them")
+    }
+
+    /// Returns the place where the text speaks of a path first.
+    fn place_of(&self, path: Vec<Arc<str>>) -> Place {
+        let start = Place { line: 1, column: 1, length: 1 };
+        let Ok(statements) = text::parse(self.file, self.text) else { return start };
+        let mut binder = Binder::new(self.schema, self.file, self.text);
+        binder.sought = Some((path, 0, start));
+        // It was bound before, up to the place after this one at least.
+        let _ = binder.block(&statements, ROOT, &mut Block::default());
+        binder.sought.map_or(start, |(_, _, place)| place)
     }
 
     fn values(&mut self, said: Said<'_>, id: Id, block: &mut Block) -> Result<(), ConfigError> {
@@ -280,13 +339,10 @@ impl<'a> Binder<'a> {
         match self.schema.yang.canonical(id, &word.text) {
             Ok((text, form)) => Ok(Leaf { text: text.into(), form }),
             Err(reason) => {
-                // A pattern tells people less than the name of the type does.
-                let is_dark =
-                    reason.contains("Unsatisfied pattern") || reason.contains("no matching subtype");
-                let words = match reason.lines().next() {
+                let words = match translated(reason.lines().next().unwrap_or_default()) {
                     _ if def.is_secret => ": it does not fit".into(),
-                    Some(reason) if !is_dark => format!(": {reason}"),
-                    _ => String::new(),
+                    Some(reason) => format!(": {reason}"),
+                    None => String::new(),
                 };
                 let shown = if def.is_secret { HIDDEN } else { &word.text };
                 let mut wrong = self.error(word.place, format!("`{shown}` is not valid here{words}"));

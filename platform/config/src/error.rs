@@ -43,7 +43,12 @@ impl ConfigError {
             message: message.into(),
             expected: None,
             hint: None,
-            source_line: text.lines().nth(index).unwrap_or_default().into(),
+            source_line: text
+                .lines()
+                .nth(index)
+                .filter(|line| line.len() <= LONGEST_LINE)
+                .unwrap_or_default()
+                .into(),
         }
     }
 
@@ -63,30 +68,141 @@ impl ConfigError {
     }
 }
 
+/// Octets of the longest line that an error repeats.
+const LONGEST_LINE: usize = 400;
+/// Characters of the longest part of an error's text that is shown whole.
+const LONGEST_PART: usize = 1000;
+
+/// A text from outside, as a terminal may be given it: characters that control it, or that change the order or the look of others, are
+/// escaped, and a long text is cut.
+struct Shown<'t>(&'t str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, c) in self.0.chars().enumerate() {
+            if number == LONGEST_PART {
+                return write!(f, "... (cut)");
+            }
+            match c {
+                '\t' => write!(f, "\t")?,
+                c if is_harmful(c) => write!(f, "{}", c.escape_unicode())?,
+                c => write!(f, "{c}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true for controls of terminals, and for characters without a look of their own that reorder, hide or join others (Unicode
+/// category Cf, and the separators of lines and paragraphs).
+fn is_harmful(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}')
+}
+
 impl fmt::Display for ConfigError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Place { line, column, length } = self.place;
-        write!(f, "{}:{line}:{column}: {}", self.file, self.message)?;
+        write!(f, "{}:{line}:{column}: {}", Shown(&self.file), Shown(&self.message))?;
         if let Some(expected) = &self.expected {
-            write!(f, "; expected {expected}")?;
+            write!(f, "; expected {}", Shown(expected))?;
         }
         if let Some(hint) = &self.hint {
-            write!(f, "; {hint}")?;
+            write!(f, "; {}", Shown(hint))?;
         }
         if !self.source_line.is_empty() {
-            let before: String = self
-                .source_line
+            let shown: String =
+                self.source_line.chars().map(|c| if is_harmful(c) && c != '\t' { '?' } else { c }).collect();
+            let before: String = shown
                 .chars()
                 .take(column.saturating_sub(1) as usize)
                 .map(|c| if c == '\t' { '\t' } else { ' ' })
                 .collect();
-            write!(f, "\n  {}\n  {before}{}", self.source_line, "^".repeat(length.max(1) as usize))?;
+            let length = (length.max(1) as usize).min(LONGEST_LINE);
+            write!(f, "\n  {shown}\n  {before}{}", "^".repeat(length))?;
         }
         Ok(())
     }
 }
 
 impl std::error::Error for ConfigError {}
+
+/// All that is wrong with a text, in its order: at least one error, and [`ConfigErrors::MOST`] at most.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigErrors(Vec<ConfigError>);
+
+impl ConfigErrors {
+    /// Errors of one text that are looked for.
+    pub const MOST: usize = 20;
+
+    pub(crate) fn new(errors: Vec<ConfigError>) -> Self {
+        ConfigErrors(errors)
+    }
+
+    /// The errors.
+    pub fn all(&self) -> &[ConfigError] {
+        &self.0
+    }
+
+    /// Returns the errors without the lines of the text, for a log.
+    pub fn without_lines(self) -> Self {
+        ConfigErrors(self.0.into_iter().map(ConfigError::without_line).collect())
+    }
+}
+
+impl From<ConfigError> for ConfigErrors {
+    fn from(error: ConfigError) -> Self {
+        ConfigErrors(vec![error])
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (number, error) in self.0.iter().enumerate() {
+            let between = if number == 0 { "" } else { "\n" };
+            write!(f, "{between}{error}")?;
+        }
+        if self.0.len() == Self::MOST {
+            write!(f, "\nthere may be more errors: these are the first {}", Self::MOST)?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
+
+/// Returns a reason of libyang's in the house's words; nothing where the values that are expected say it.
+pub(crate) fn translated(reason: &str) -> Option<String> {
+    let quoted = |text: &str| text.split('"').nth(1).map(str::to_owned);
+    let last_quoted = |text: &str| text.rsplit('"').nth(1).map(str::to_owned);
+    let begins = |words: &[&str]| words.iter().any(|word| reason.starts_with(word));
+    if reason.is_empty() || reason.contains("no matching subtype") || begins(&["Unsatisfied pattern"]) {
+        return None;
+    }
+    if begins(&["Unsatisfied range"]) || reason.contains("min/max bounds") {
+        return Some("it is out of range".into());
+    }
+    if begins(&["Unsatisfied length"]) {
+        return Some("it is too short or too long".into());
+    }
+    if begins(&["Invalid leafref value"]) {
+        let value = quoted(reason)?;
+        return Some(format!("there is no `{value}` that it could refer to"));
+    }
+    if begins(&["Invalid", "Failed to convert"]) && reason.contains(" value ") {
+        return None;
+    }
+    if begins(&["Must condition", "When condition"]) {
+        let condition = last_quoted(reason)?;
+        return Some(format!("it does not fit to the rest: the schema wants `{condition}`"));
+    }
+    if begins(&["Unique data leaf"]) {
+        let leaf = quoted(reason)?;
+        return Some(format!("two entries have the same `{leaf}`, which is to be another in each"));
+    }
+    Some(reason.to_owned())
+}
 
 /// Why there is no schema.
 #[derive(Debug, Error)]
@@ -145,4 +261,22 @@ fn distance(a: &str, b: &str) -> usize {
         }
     }
     rows[a.len()][b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_repeated_is_harmless_and_short() {
+        let text = format!("a \u{1b}[2J\u{202e}b;\n{};\n", "x".repeat(20 << 20));
+        let place = |line, length| Place { line, column: 1, length };
+        let error = ConfigError::new("f\u{7}", &text, place(1, 3), "`\u{1b}[2J\u{202e}b\u{200b}` is unknown");
+        let said = error.to_string();
+        assert_eq!(said, "f\\u{7}:1:1: `\\u{1b}[2J\\u{202e}b\\u{200b}` is unknown\n  a ?[2J?b;\n  ^^^");
+        let word = "x".repeat(20 << 20);
+        let long =
+            ConfigError::new("f", &text, place(2, 20 << 20), format!("`{word}` is unknown")).to_string();
+        assert!(long.len() < 2000 && long.contains("(cut)"), "{} octets", long.len());
+    }
 }

@@ -26,6 +26,7 @@
 
 mod bind;
 mod change;
+mod comments;
 mod compare;
 mod edit;
 mod entries;
@@ -47,8 +48,9 @@ mod write;
 mod yang;
 
 pub use bind::HIDDEN;
+pub use comments::carry as carry_comments;
 pub use compare::Comparison;
-pub use error::{ConfigError, Place, SchemaError, nearest};
+pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
 pub use schema::{Module, Schema};

@@ -58,7 +58,7 @@ impl Lexer<'_> {
         Place { line: self.line, column: self.column, length: 1 }
     }
 
-    fn error(&self, place: Place, message: &str) -> ConfigError {
+    fn error(&self, place: Place, message: impl Into<String>) -> ConfigError {
         ConfigError::new(self.file, self.text, place, message)
     }
 
@@ -156,11 +156,61 @@ impl Lexer<'_> {
     }
 }
 
-/// Parses a whole text. `file` is the name used in errors.
+/// Parses a whole text, in braces or as `set` statements, a line each. `file` is the name used in errors.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
     let lexer = || Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
     refuse_controls(lexer())?;
-    block(&mut lexer(), None, 0)
+    match lexer().next()? {
+        Some((Token::Word(first), _)) if first == SET => set_lines(&mut lexer()),
+        _ => block(&mut lexer(), None, 0),
+    }
+}
+
+/// The word that begins a statement outside of braces.
+const SET: &str = "set";
+
+/// `set` statements up to the end of the text. Each ends with its line, or with a semicolon.
+fn set_lines(lexer: &mut Lexer<'_>) -> Result<Vec<Statement>, ConfigError> {
+    let mut statements = Vec::new();
+    let mut words: Vec<Word> = Vec::new();
+    let mut list: Option<Place> = None;
+    let mut line = 0;
+    loop {
+        let next = lexer.next()?;
+        let is_ended = next.as_ref().is_none_or(|(token, place)| *token == Token::End || place.line > line);
+        match (is_ended, list) {
+            (true, Some(opened)) => return Err(lexer.error(opened, "this list never ends").expecting("`]`")),
+            (true, None) if !words.is_empty() => statements.push(set(lexer, std::mem::take(&mut words))?),
+            _ => {}
+        }
+        let Some((token, place)) = next else { return Ok(statements) };
+        line = lexer.line;
+        match token {
+            Token::Word(text) => words.push(Word { text, place }),
+            Token::End => {}
+            Token::ListOpen if list.is_none() && words.len() > 1 => list = Some(place),
+            Token::ListClose if list.is_some() => list = None,
+            Token::ListOpen | Token::ListClose => {
+                return Err(lexer.error(place, "a bracket does not belong here"));
+            }
+            Token::Open | Token::Close => {
+                let wrong = lexer.error(place, "a text of `set` statements has no blocks");
+                return Err(wrong.expecting("`set` statements only, or none of them"));
+            }
+        }
+    }
+}
+
+/// Takes the first word off a `set` statement.
+fn set(lexer: &Lexer<'_>, mut words: Vec<Word>) -> Result<Statement, ConfigError> {
+    let verb = words.remove(0);
+    match verb.text.as_str() {
+        SET if words.is_empty() => Err(lexer.error(verb.place, "`set` needs a path")),
+        SET => Ok(Statement { words, block: None }),
+        other => Err(lexer
+            .error(verb.place, format!("`{other}` does not belong into a text of `set` statements"))
+            .expecting("`set` before each statement")),
+    }
 }
 
 /// The words of a single statement; a semicolon after it is no part of it.
@@ -210,7 +260,7 @@ fn refuse_controls(mut lexer: Lexer<'_>) -> Result<(), ConfigError> {
     let mut place = lexer.place();
     while let Some(c) = lexer.bump() {
         if c < ' ' && !matches!(c, '\t' | '\n' | '\r') {
-            return Err(lexer.error(place, &format!("a configuration cannot hold the character {c:?}")));
+            return Err(lexer.error(place, format!("a configuration cannot hold the character {c:?}")));
         }
         place = lexer.place();
     }
@@ -311,7 +361,28 @@ mod tests {
         check(&"a{".repeat(40), "f:1:66: blocks nest too deep");
     }
 
+    #[test]
+    fn statements_in_lines() {
+        check("# x\nset a b\nset c \"d\ne\" [ f g ]\n\nset h; set i", "a b;c d\ne f g;h;i;");
+        check(
+            "set a b\nc d",
+            "f:2:1: `c` does not belong into a text of `set` statements; expected `set` before each statement",
+        );
+        check("set a\nset", "f:2:1: `set` needs a path");
+        check("set a [ b\nset c", "f:1:7: this list never ends; expected `]`");
+        check(
+            "set a {\n",
+            "f:1:7: a text of `set` statements has no blocks; expected `set` statements only, or none of them",
+        );
+        check("set a ]", "f:1:7: a bracket does not belong here");
+    }
+
     proptest! {
+        #[test]
+        fn any_lines_are_parsed_or_refused(text in "(set [a-c{};\\[\\]\"# \n]{0,20}\n){0,4}") {
+            let _ = parse("f", &text);
+        }
+
         #[test]
         fn any_text_is_parsed_or_refused(text in "[a-c{};\\[\\]\"/*# \n\\\\]{0,60}") {
             let _ = parse("f", &text);

@@ -2,7 +2,7 @@
 
 use crate::bind::join_key;
 use crate::entries::Entries;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, translated};
 use crate::index::{Id, Kind, ROOT};
 use crate::schema::Schema;
 use crate::text::{self, Statement, Word};
@@ -183,7 +183,8 @@ impl Check<'_> {
     fn value(&mut self, before: Option<&Node>, id: Id, text: &str) {
         let def = &self.new.index[id];
         if let Err(reason) = self.new.yang.canonical(id, text) {
-            let reason = if def.is_secret { def.expects.clone() } else { reason };
+            let in_words = || translated(&reason).filter(|_| !def.is_secret);
+            let reason = in_words().unwrap_or_else(|| format!("it has to be {}", def.expects));
             self.note(What::Refused { reason });
         }
         if let Some(before) = before.and_then(value_of).map(|value| value.impact)

@@ -6,7 +6,7 @@
 
 use crate::bind::Fault;
 use crate::entries::Entries;
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, Place, translated};
 use crate::index::{Case, Id, Index, Kind, ROOT};
 use crate::schema::{Schema, words_of};
 use crate::tree::{Block, Form, Item, Leaf, Tree};
@@ -54,7 +54,7 @@ impl Schema {
         DataTree::parse_string(self.yang.context(), text, DataFormat::JSON, DataParserFlags::STRICT, flags)
             .map_err(|error| Fault {
                 path: data_path(error.path.as_deref().unwrap_or_default()),
-                message: words_of(&error),
+                message: in_words(&words_of(&error)),
                 expected: None,
             })
     }
@@ -113,6 +113,11 @@ impl Schema {
             }
         }
     }
+}
+
+/// Returns a fault of libyang's in the house's words.
+fn in_words(reason: &str) -> String {
+    translated(reason).unwrap_or_else(|| "the value is not valid here".into())
 }
 
 /// The names and keys of one of libyang's data paths, such as `/m:a/b[k='1']/c`.

@@ -5,7 +5,7 @@
 mod world;
 
 use serde_json::json;
-use sluice_config::{HIDDEN, Impact, Module, Schema, Secrets, Tree};
+use sluice_config::{ConfigErrors, HIDDEN, Impact, Module, Schema, Secrets, Tree};
 use world::{EXAMPLE, path};
 
 fn schema() -> Schema {
@@ -57,6 +57,22 @@ protocols {
 }
 
 #[test]
+fn set_statements_read_the_same() {
+    let schema = schema();
+    let braces =
+        "protocols { example { local-as 65001; passive; group [ b a ]; neighbor 10.0.0.9 { discard; } } }";
+    let tree = schema.read("a", braces).unwrap();
+    let lines = schema.set_lines(&tree, &[], Secrets::Shown).unwrap().join("\n");
+    assert_eq!(schema.read("b", &lines).unwrap(), tree, "{lines}");
+    assert_eq!(schema.merge(&Tree::empty(), "b", &lines).unwrap(), tree);
+    let wrong = schema.read("b", &format!("{lines}\nset protocols exmple x")).unwrap_err();
+    assert!(
+        first_line(&wrong).contains("unknown statement `exmple`")
+            && wrong.place.line as usize == lines.lines().count() + 1
+    );
+}
+
+#[test]
 fn refusals_say_where_and_what() {
     let schema = schema();
     let check = |text: &str, expected: &str| {
@@ -97,7 +113,7 @@ fn refusals_say_where_and_what() {
     );
     check(
         "protocols example { local-as 1; mode quick; }",
-        "r.conf:1:38: `quick` is not valid here: Invalid enumeration value \"quick\"; expected one of fast, slow",
+        "r.conf:1:38: `quick` is not valid here; expected one of fast, slow",
     );
     check(
         "protocols example { local-as 1; group [ a b c d ]; }",
@@ -190,7 +206,7 @@ fn statements_change_a_tree() {
     check("set protocols example passive; set", "statement:1:32: there is more than one statement");
     check(
         "set protocols example local-as x",
-        "statement:1:32: `x` is not valid here: Invalid type uint32 value \"x\"; expected a value of type uint32, 1..4294967294",
+        "statement:1:32: `x` is not valid here; expected a value of type uint32, 1..4294967294",
     );
     check(
         "set protocols example secret \"<hidden>\"",
@@ -301,4 +317,92 @@ fn a_leaf_without_an_impact_class_is_refused() {
     let text = "module bad { yang-version 1.1; namespace \"urn:bad\"; prefix b; leaf a { type string; } }";
     let error = Schema::of(&[Module { name: "bad", text }]).err().unwrap();
     assert!(error.to_string().contains("a has no sluice:impact"), "{error}");
+}
+
+#[test]
+fn what_a_text_says_twice_is_refused_with_both_lines() {
+    let schema = schema();
+    let check = |text: &str, expected: &str| {
+        let got = schema.read("r.conf", text).map(drop).map_err(first_line);
+        assert_eq!(got, if expected.is_empty() { Ok(()) } else { Err(expected.to_owned()) }, "{text}");
+    };
+    check(
+        "protocols { example {\n local-as 1;\n passive;\n local-as 2;\n} }",
+        "r.conf:4:2: `protocols example local-as` is set twice, first in line 2; expected one of them",
+    );
+    check(
+        "protocols { example {\n local-as 1;\n neighbor a {\n via x; }\n neighbor b { via y; }\n neighbor a { discard; } } }",
+        "r.conf:6:2: `protocols example neighbor a` has a block twice, first in line 3; expected one of them",
+    );
+    check(
+        "protocols example local-as 1;\nprotocols example neighbor a via x;\nprotocols example neighbor a timers hold 9;",
+        "",
+    );
+    check("protocols { example { local-as 1; } } protocols { example { group [ a b ]; group c; } }", "");
+    let base = schema.read("r.conf", "protocols example local-as 1;").unwrap();
+    assert!(schema.merge(&base, "r.conf", "protocols example local-as 2;").is_ok());
+}
+
+#[test]
+fn all_errors_of_a_text_are_found() {
+    let schema = schema();
+    let text = "protocols {\n example {\n  local-as x;\n  pasive;\n  neighbor a { viaa y;\n timers hold 70000; }\n  mode slow;\n }\n}\nsytem;";
+    let errors = schema.read_all("r.conf", text).unwrap_err();
+    let lines: Vec<String> = errors.all().iter().map(first_line).collect();
+    let begins = [
+        "r.conf:3:12: `x` is not",
+        "r.conf:4:3: unknown",
+        "r.conf:5:16: unknown",
+        "r.conf:6:14: `70000` is not",
+        "r.conf:10:1: unknown",
+    ];
+    assert_eq!(lines.len(), begins.len(), "{lines:#?}");
+    assert!(lines.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{lines:#?}");
+    let many = "frob;\n".repeat(1000);
+    let errors = schema.read_all("r.conf", &many).unwrap_err();
+    assert_eq!(errors.all().len(), ConfigErrors::MOST);
+    assert!(errors.to_string().contains("there may be more"));
+    assert!(schema.read_all("r.conf", "protocols example local-as 1;").is_ok());
+}
+
+#[test]
+fn interfaces_have_addresses_and_names_that_can_be() {
+    let fea = Module { name: "sluice-fea", text: include_str!("../../../components/fea/fea.yang") };
+    let schema = Schema::of(&[fea]).unwrap();
+    let takes = |text: &str| schema.read("r.conf", text).is_ok();
+    let address = |text: &str| takes(&format!("interfaces interface eth0 address {text};"));
+    for good in [
+        "10.0.0.1/24",
+        "0.0.0.0/0",
+        "255.255.255.255/32",
+        "2001:db8::1/64",
+        "::/0",
+        "::ffff:192.0.2.1/128",
+        "fe80::1/10",
+        "1:2:3:4:5:6:7:8/128",
+    ] {
+        assert!(address(good), "{good}");
+    }
+    for bad in [
+        "10.0.0.256/24",
+        "10.0.0/24",
+        "10.0.0.1/33",
+        "10.0.0.1",
+        "10.0.0.01/24",
+        "::1/129",
+        "1::2::3/64",
+        "1:2:3:4:5:6:7/64",
+        ":/1",
+        "fe80::1%eth0/64",
+        "10.0.0.1/",
+        "2001:db8::g/64",
+        "10.0.0.1/024",
+    ] {
+        assert!(!address(bad), "{bad}");
+    }
+    let name = |text: &str| takes(&format!("interfaces interface \"{text}\" enabled true;"));
+    assert!(["eth0", "br-lan", "eth0.100", "\u{fc}ber", "..."].into_iter().all(name));
+    assert!(!["a/b", "a:1", "a b", ".", "..", "", "a\u{202e}b", "sixteencharacters"].into_iter().any(name));
+    assert!(!takes("system host-name \"a\u{202e}b\";") && !takes("system host-name \"a\u{200b}b\";"));
+    assert!(takes("system host-name \"r\u{f6}uter 1\";"));
 }

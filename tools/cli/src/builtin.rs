@@ -240,7 +240,7 @@ pub fn operational() -> Grammar {
             "Has traffic go another way before maintenance (BGP graceful shutdown); sessions stay up",
         )),
         commented(command("undrain", "Takes `drain` back")),
-        command("status", "Succeeds if the router runs and all its components are ready"),
+        command("status", "Succeeds if the router runs, all its components are ready, and nothing is missing"),
         command("doctor", "Looks whether this host can run a router, and what stands in the way"),
         command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")
             .choice_of("into", Kind::File, None, "the file; sluice-support-TIME.tar.gz if absent"),

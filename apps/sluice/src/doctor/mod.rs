@@ -3,6 +3,7 @@
 mod host;
 mod network;
 mod others;
+mod router;
 
 use crate::output::{Failure, Output, Paint};
 use crate::session::Session;
@@ -63,9 +64,10 @@ impl Finding {
 }
 
 /// Makes all checks. They change nothing.
-pub fn findings(session: &Session) -> Vec<Finding> {
+pub async fn findings(session: &Session) -> Vec<Finding> {
     let run_dir = &session.flags.run_dir;
     let mut all = host::findings(run_dir);
+    all.push(router::finding(session).await);
     all.extend(network::findings());
     all.extend(others::findings());
     all
@@ -81,8 +83,8 @@ pub fn value(findings: &[Finding]) -> Value {
 }
 
 /// Prints all findings; the status says whether one of them keeps a router from running.
-pub fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
-    let findings = findings(session);
+pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
+    let findings = findings(session).await;
     if out.is_json() {
         out.json(&value(&findings));
     } else {

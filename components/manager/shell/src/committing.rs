@@ -2,6 +2,7 @@
 
 use crate::ManagerShell;
 use crate::editing::{CandidateId, EditError};
+use crate::lockout;
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
 use crate::storing::ToStore;
 use sluice_config::{Comparison, ConfigError, Impact, Tree};
@@ -33,6 +34,8 @@ pub enum Source {
     Editor(u64),
     /// The configuration file.
     File,
+    /// A revision.
+    Revision(u64),
     /// The revision that runs again because a newer one was not confirmed in time.
     Unconfirmed(Unconfirmed),
 }
@@ -129,17 +132,47 @@ impl ManagerShell {
         let _turn = self.turn.lock().await;
         let started = Instant::now();
         let (after, ..) = self.to_commit(id)?;
-        let warnings = self.warnings(id, &after);
-        let (comparison, shares) = self.compare(&after)?;
-        let carried = self.carry_through(shares.plan.clone(), after, None).await;
+        let (changes, effects) = self.effects(&after).await?;
+        let warnings = self.warnings(id, &after, Some(&effects)).await?;
+        let revision = self.running.borrow().revision;
+        Ok((Done { revision, effects, changes, took: started.elapsed() }, warnings))
+    }
+
+    /// Returns how many statements a commit would change, and its effects. Changes nothing.
+    async fn effects(
+        self: &Rc<Self>,
+        after: &Tree,
+    ) -> Result<(usize, BTreeMap<String, Vec<Effect>>), Refusal> {
+        let (comparison, shares) = self.compare(after)?;
+        let carried = self.carry_through(shares.plan.clone(), after.clone(), None).await;
         let mut effects = carried.map_err(Refusal::Failed)?;
         self.add_own(&shares, &mut effects);
-        let revision = self.running.borrow().revision;
-        Ok((Done { revision, effects, changes: comparison.len(), took: started.elapsed() }, warnings))
+        Ok((comparison.len(), effects))
+    }
+
+    /// Returns the dangers of a change for the connection of the editor. Where a protocol brought the route to the operator the effects
+    /// count, and are asked for if they are not `known`.
+    async fn warnings(
+        self: &Rc<Self>,
+        id: u64,
+        after: &Tree,
+        known: Option<&BTreeMap<String, Vec<Effect>>>,
+    ) -> Result<Vec<String>, Refusal> {
+        let Some(connection) = self.connection(id) else { return Ok(Vec::new()) };
+        let (schema, before) = (&self.model.schema, self.running_tree());
+        let mut found = lockout::warnings(schema, &before, after, &connection);
+        if connection.is_by_protocol(schema, &before) {
+            let asked = match known {
+                Some(_) => BTreeMap::new(),
+                None => self.effects(after).await?.1,
+            };
+            found.extend(lockout::of_effects(schema, &before, known.unwrap_or(&asked), &connection));
+        }
+        Ok(found)
     }
 
     /// Reads the configuration of a commit whose turn it is.
-    async fn resolve(&self, request: CommitRequest) -> Result<Request, EditError> {
+    async fn resolve(self: &Rc<Self>, request: CommitRequest) -> Result<Request, EditError> {
         let CommitRequest { source, comment, confirm_within } = request;
         let own = |after, via| Request {
             after,
@@ -153,9 +186,11 @@ impl ManagerShell {
         match source {
             Source::Editor(id) => {
                 let (after, candidate, user) = self.to_commit(id)?;
-                let warnings = self.warnings(id, &after);
-                if confirm_within.is_none() && !warnings.is_empty() {
-                    return Err(EditError::NeedsConfirmation(warnings.join("; ")));
+                if confirm_within.is_none() {
+                    let warnings = self.warnings(id, &after, None).await?;
+                    if !warnings.is_empty() {
+                        return Err(EditError::NeedsConfirmation(warnings.join("; ")));
+                    }
                 }
                 Ok(Request { user, candidate: Some(candidate), ..own(after, Via::Commit) })
             }
@@ -166,14 +201,14 @@ impl ManagerShell {
                 let shown = file.display().to_string();
                 let text = std::fs::read_to_string(file)
                     .map_err(|e| EditError::Failed(format!("cannot read {shown}: {e}")))?;
-                let after = self.model.schema.read(&shown, &text).map_err(ConfigError::without_line)?;
+                let read = self.model.schema.read_all(&shown, &text);
+                let after = read.map_err(|errors| EditError::Failed(errors.without_lines().to_string()))?;
                 Ok(Request { of_file: Some(text), ..own(after, Via::File) })
             }
-            Source::Unconfirmed(open) => {
-                if !self.is_unconfirmed(open.revision) {
-                    return Err(EditError::Failed("it was confirmed meanwhile".into()));
-                }
-                let back = open.back_to;
+            Source::Unconfirmed(open) if !self.is_unconfirmed(open.revision) => {
+                Err(EditError::Failed("it was confirmed meanwhile".into()))
+            }
+            Source::Unconfirmed(Unconfirmed { back_to: back, .. }) | Source::Revision(back) => {
                 let read = self.revisions.borrow().read(back);
                 let (_, text) = read.map_err(|e| EditError::Failed(e.to_string()))?;
                 let after = self.model.schema.read(&format!("revision {back}"), &text);
@@ -190,6 +225,7 @@ impl ManagerShell {
         }
         if comparison.is_empty() {
             self.confirm();
+            self.degraded.refused.take();
             let revision = self.running.borrow().revision;
             self.note_file(&request, revision).await;
             return Ok(Done { revision, effects: BTreeMap::new(), changes: 0, took: started.elapsed() });

@@ -3,7 +3,7 @@
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::json;
 use sluice_config::package::{self, Package, Refused};
-use sluice_config::{ConfigError, Schema, SchemaError, Tree};
+use sluice_config::{ConfigErrors, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
 use sluice_shell::part::{Change, Edit};
 use sluice_shell::rights::Rights;
@@ -56,7 +56,7 @@ pub enum StartError {
     },
     /// The configuration is not valid.
     #[error("{0}")]
-    Config(Box<ConfigError>),
+    Config(Box<ConfigErrors>),
     /// The schema is not valid.
     #[error("{0}")]
     Schema(#[from] SchemaError),

@@ -227,7 +227,7 @@ impl pb::Configuration for Served {
             unconfirmed: unconfirmed == Some(revision.number),
             via: revision.via.name().into(),
         });
-        let trouble = self.trouble.borrow().clone().unwrap_or_default();
+        let trouble = self.degraded.trouble.borrow().clone().unwrap_or_default();
         let running = self.running.borrow().revision;
         Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running })
     }

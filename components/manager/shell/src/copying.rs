@@ -24,6 +24,11 @@ struct Copy {
 }
 
 impl Copies {
+    /// Returns true while one is on its way.
+    pub fn is_writing(&self) -> bool {
+        self.is_writing.get()
+    }
+
     /// Waits until none is on its way.
     pub async fn settled(&self) {
         loop {

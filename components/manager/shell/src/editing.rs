@@ -2,7 +2,7 @@
 
 use crate::ManagerShell;
 use crate::committing::{CommitRequest, Done, Refusal, Source};
-use crate::lockout;
+use crate::lockout::Connection;
 use sluice_config::{ConfigError, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_shell::clock;
@@ -316,11 +316,10 @@ impl ManagerShell {
         Ok((after, candidate, user))
     }
 
-    /// Returns the dangers of a change for the operator's own connection.
-    pub fn warnings(&self, id: u64, after: &Tree) -> Vec<String> {
+    /// Returns the connection of an editor who came over the network, with its way as the kernel has it now.
+    pub fn connection(&self, id: u64) -> Option<Connection> {
         let connections = self.editing.connections.borrow();
-        let connection = connections.get(&id).map(String::as_str).unwrap_or_default();
-        lockout::warnings(&self.model.schema, &self.running_tree(), after, connection)
+        Some(Connection::of(connections.get(&id)?)?.looked_up())
     }
 
     /// Commits an editor's candidate.

@@ -8,6 +8,7 @@ mod configuration;
 mod configuration_service;
 mod copying;
 pub mod core_file;
+mod degraded;
 mod durable;
 mod editing;
 mod handover;
@@ -27,6 +28,7 @@ mod storing;
 mod succeeding;
 mod upgrade;
 mod watching;
+mod way;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError};
 pub use inherited::close_inherited;
@@ -76,8 +78,7 @@ pub struct ManagerShell {
     model: Model,
     running: RefCell<Running>,
     revisions: RefCell<Revisions>,
-    /// Why what runs is not what the configuration file said at the start, if it is not.
-    trouble: RefCell<Option<String>>,
+    degraded: degraded::Degraded,
     copies: copying::Copies,
     editing: Editing,
     /// Commits come one after the other.
@@ -177,7 +178,7 @@ async fn serve(
                 is_stored: start.is_stored,
             }),
             copies: copying::Copies::default(),
-            trouble: RefCell::new(start.trouble),
+            degraded: degraded::Degraded::at_start(start.trouble, start.before),
             revisions: RefCell::new(revisions),
             turn: tokio::sync::Mutex::new(()),
             under_way: RefCell::new(None),
@@ -371,10 +372,16 @@ impl ManagerShell {
         match self.configure_whole(&class).await {
             Ok(()) => {
                 self.driver.input(Input::Configured(class.clone()));
+                if self.driver.with(|manager| manager.is_ready()) {
+                    self.degraded.back.take();
+                }
                 self.tell_commit(commit::Input::Ready(class));
             }
             Err(error) => {
                 warn!(event = "config.part-refused", class, %error, "does not take its configuration");
+                if let XrlError::Application { message, .. } = &error {
+                    self.go_back(&class, message);
+                }
                 self.driver.input(Input::ConfigureFailed(class, error.to_string()));
             }
         }
@@ -409,6 +416,7 @@ impl ManagerShell {
             }
             Err(error) => {
                 warn!(event = "config.refused", "the configuration stays as it is: {error}");
+                self.degraded.refused.replace(Some(format!("the configuration file was not taken: {error}")));
             }
         }
     }
@@ -475,7 +483,7 @@ fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
     let path = source.file.display().to_string();
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    model.schema.read(&path, &text).map(|_| ()).map_err(|e| StartError::Config(Box::new(e)))
+    model.schema.read_all(&path, &text).map(|_| ()).map_err(|e| StartError::Config(Box::new(e)))
 }
 
 /// The folder of a run-time folder's secret for the CLI.

@@ -1,19 +1,52 @@
 //! Changes that could cut off the operator who makes them.
 
+use crate::way::{self, Way};
 use sluice_config::{Schema, Tree};
+use sluice_xrl::idl::common::v1::{Effect, EffectKind};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// What a change would take away that the operator's own connection needs; `connection` is SSH_CONNECTION as sshd sets it: the client's
-/// address and port, this host's address and port. Nothing for one who is on the host itself.
-pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &str) -> Vec<String> {
-    let mut words = connection.split_whitespace();
-    let address = |word: Option<&str>| word.and_then(|w| w.split('%').next()?.parse::<IpAddr>().ok());
-    let client = address(words.next());
-    let (Some(client), Some(server)) = (client, address(words.nth(1))) else { return Vec::new() };
+/// The operator's own connection: its ends, and the way between them as the kernel has it.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Connection {
+    client: IpAddr,
+    server: IpAddr,
+    /// The interface of the host that has the server's address.
+    interface: Option<String>,
+    /// The way to the client.
+    way: Option<Way>,
+}
+
+impl Connection {
+    /// Reads SSH_CONNECTION as sshd sets it: the client's address and port, this host's address and port. `None` for an operator on the
+    /// host itself.
+    pub fn of(text: &str) -> Option<Self> {
+        let mut words = text.split_whitespace();
+        let address = |word: Option<&str>| word.and_then(|w| w.split('%').next()?.parse::<IpAddr>().ok());
+        let client = address(words.next())?.to_canonical();
+        let server = address(words.nth(1))?.to_canonical();
+        Some(Connection { client, server, interface: None, way: None })
+    }
+
+    /// Looks in the kernel for the way of the connection.
+    pub fn looked_up(self) -> Self {
+        Connection { interface: way::interface_of(self.server), way: way::to(self.client), ..self }
+    }
+
+    /// Returns true if a protocol brought the route to the client: it may go with a session.
+    pub fn is_by_protocol(&self, schema: &Schema, running: &Tree) -> bool {
+        let is_static = |way: &Way| routes(schema, running).iter().any(|route| route.network == way.prefix);
+        self.way.as_ref().is_some_and(|way| way.is_ours && !is_static(way))
+    }
+}
+
+/// Returns what a change would take away that the operator's own connection needs.
+pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Connection) -> Vec<String> {
+    let client = connection.client;
     let touched = schema.compare(before, after);
     let mut found = Vec::new();
     if touched.paths().any(|path| path[0] == "interfaces") {
-        of_interfaces(schema, before, after, server, &mut found);
+        of_interfaces(schema, before, after, connection, &mut found);
     }
     // What is said elsewhere, or of other destinations, leaves the way to the client as it is.
     let is_on_the_way = |path: Vec<&str>| {
@@ -21,33 +54,108 @@ pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &str) 
             && path.get(3).and_then(|key| prefix(key)).is_none_or(|network| covers(network, client))
     };
     if touched.paths().any(is_on_the_way) {
-        of_routes(schema, before, after, client, &mut found);
+        of_routes(schema, before, after, connection, &mut found);
     }
     found
 }
 
-fn of_interfaces(schema: &Schema, before: &Tree, after: &Tree, server: IpAddr, found: &mut Vec<String>) {
+/// Returns what the effects of a change take away from a connection whose route a protocol brought: the session that carries it.
+pub fn of_effects(
+    schema: &Schema,
+    before: &Tree,
+    effects: &BTreeMap<String, Vec<Effect>>,
+    connection: &Connection,
+) -> Vec<String> {
+    let Some(way) = connection.way.as_ref().filter(|_| connection.is_by_protocol(schema, before)) else {
+        return Vec::new();
+    };
+    let gateway = way.gateway.map(|gateway| gateway.to_string());
+    let neighbors = neighbors(schema, before);
+    // A next hop that is no neighbor was told by one of them; which one is not known here.
+    let by_gateway = gateway.as_ref().filter(|gateway| neighbors.contains(gateway));
+    let is_meant = |subject: &String| by_gateway.is_none_or(|gateway| gateway == subject);
+    let mut found = Vec::new();
+    for (class, effect) in effects.iter().flat_map(|(class, all)| all.iter().map(move |e| (class, e))) {
+        let ends = match effect.kind() {
+            EffectKind::SessionReset => effect.subjects.iter().any(is_meant),
+            EffectKind::Stopped => effect.subjects.iter().any(|s| s == class || is_meant(s)),
+            EffectKind::ProcessRestart => true,
+            _ => false,
+        };
+        if ends && !matches!(class.as_str(), "fea" | "rib" | "static") {
+            found.push(format!(
+                "your address {} is reached by the route {}/{} of {class}, whose session ({}) this interrupts",
+                connection.client,
+                way.prefix.0,
+                way.prefix.1,
+                effect.subjects.join(", ")
+            ));
+        }
+    }
+    found
+}
+
+fn neighbors(schema: &Schema, tree: &Tree) -> Vec<String> {
+    let path = ["protocols".into(), "bgp".into()];
+    let part = schema.json(tree, &path, sluice_config::Secrets::Hidden).unwrap_or_default();
+    let all = part["neighbor"].as_array().into_iter().flatten();
+    all.filter_map(|neighbor| neighbor["address"].as_str().map(Into::into)).collect()
+}
+
+fn of_interfaces(
+    schema: &Schema,
+    before: &Tree,
+    after: &Tree,
+    connection: &Connection,
+    found: &mut Vec<String>,
+) {
+    let server = connection.server;
     let interfaces = (interfaces(schema, before), interfaces(schema, after));
-    for interface in &interfaces.0 {
-        let Some(own) = interface.addresses.iter().find(|(address, _)| *address == server) else { continue };
-        let name = &interface.name;
-        let stays = interfaces.1.iter().find(|other| other.name == *name);
-        if !interfaces.1.iter().any(|other| other.addresses.iter().any(|(address, _)| *address == server)) {
-            found.push(format!("you are connected to {}/{} of {name}, which this removes", own.0, own.1));
-        } else if interface.enabled && stays.is_some_and(|stays| !stays.enabled) {
+    let has = |interface: &Interface| interface.addresses.iter().any(|(address, _)| *address == server);
+    for interface in interfaces.0.iter().filter(|interface| has(interface)) {
+        let own = interface.addresses.iter().find(|(address, _)| *address == server);
+        if let Some((address, length)) = own
+            && !interfaces.1.iter().any(has)
+        {
+            found.push(format!(
+                "you are connected to {address}/{length} of {}, which this removes",
+                interface.name
+            ));
+        }
+    }
+    // Those that the kernel uses, and the one that the configuration gives the address to.
+    let of_way = connection.way.as_ref().map(|way| &way.interface);
+    let configured = interfaces.0.iter().filter(|interface| has(interface)).map(|interface| &interface.name);
+    let mut needed: Vec<&String> = configured.chain(&connection.interface).chain(of_way).collect();
+    needed.sort();
+    needed.dedup();
+    for name in needed {
+        let is_down = |all: &[Interface]| all.iter().any(|other| other.name == *name && !other.enabled);
+        if is_down(&interfaces.1) && !is_down(&interfaces.0) {
             found.push(format!("you are connected through {name}, which this takes down"));
         }
     }
 }
 
-fn of_routes(schema: &Schema, before: &Tree, after: &Tree, client: IpAddr, found: &mut Vec<String>) {
+fn of_routes(schema: &Schema, before: &Tree, after: &Tree, connection: &Connection, found: &mut Vec<String>) {
+    let client = connection.client;
     let routes = (routes(schema, before), routes(schema, after));
-    if let Some(way) = covering(&routes.0, client)
-        && covering(&routes.1, client) != Some(way)
+    let (was, is) = (covering(&routes.0, client), covering(&routes.1, client));
+    if let Some(way) = was
+        && is != Some(way)
     {
         found.push(format!(
             "your address {client} is reached by the static route {}, which this changes",
             way.prefix
+        ));
+    } else if let (Some(new), Some(way)) = (is, &connection.way)
+        && was != is
+        && new.network.1 >= way.prefix.1
+    {
+        let (network, length) = way.prefix;
+        found.push(format!(
+            "your address {client} is reached by the route {network}/{length}, in whose place this puts the static route {}",
+            new.prefix
         ));
     }
 }
@@ -133,9 +241,10 @@ mod tests {
         let schema = Schema::of(&MODULES).unwrap();
         let before = schema.read("before", BEFORE).unwrap();
         let after = schema.edit(&before, statement).unwrap();
-        let found = warnings(&schema, &before, &after, "10.1.2.3 50000 192.0.2.1 22");
+        let connection = Connection::of("10.1.2.3 50000 192.0.2.1 22").unwrap();
+        let found = warnings(&schema, &before, &after, &connection);
         assert_eq!(found.join("; "), expected, "{statement}");
-        assert!(warnings(&schema, &before, &after, "").is_empty());
+        assert!(Connection::of("").is_none() && Connection::of("10.1.2.3 50000").is_none());
     }
 
     #[test]
@@ -162,5 +271,53 @@ mod tests {
         check("set protocols static route 10.0.0.0/8 next-hop 192.0.2.8", &way("10.0.0.0/8"));
         check("delete protocols static", &way("10.0.0.0/8"));
         check("delete protocols", &way("10.0.0.0/8"));
+    }
+
+    /// The same with what the kernel says: the host gave the address, and routes that are not in the configuration lead to the client.
+    #[test]
+    fn what_the_kernel_says_is_known() {
+        let schema = Schema::of(&MODULES).unwrap();
+        let before =
+            schema.read("before", "interfaces { interface eth1 mtu 1400; } protocols { static; }").unwrap();
+        let way = Way {
+            interface: "eth1".into(),
+            gateway: Some("192.0.2.9".parse().unwrap()),
+            prefix: ("10.0.0.0".parse().unwrap(), 8),
+            is_ours: false,
+        };
+        let connection = Connection {
+            interface: Some("eth0".into()),
+            way: Some(way.clone()),
+            ..Connection::of("10.1.2.3 50000 192.0.2.1 22").unwrap()
+        };
+        let check = |statement: &str, expected: &str| {
+            let after = schema.edit(&before, statement).unwrap();
+            assert_eq!(warnings(&schema, &before, &after, &connection).join("; "), expected, "{statement}");
+        };
+        check(
+            "set interfaces interface eth0 enabled false",
+            "you are connected through eth0, which this takes down",
+        );
+        check(
+            "set interfaces interface eth1 enabled false",
+            "you are connected through eth1, which this takes down",
+        );
+        check("set interfaces interface eth2 enabled false", "");
+        check("set interfaces interface eth0 enabled true", "");
+        check("set protocols static route 0.0.0.0/0 discard", "");
+        let says = "your address 10.1.2.3 is reached by the route 10.0.0.0/8, in whose place this puts the static route 10.1.0.0/16";
+        check("set protocols static route 10.1.0.0/16 discard", says);
+        check("set protocols static route 10.2.0.0/16 discard", "");
+
+        // A route of BGP goes with the session that carries it.
+        let reset = |subject: &str| {
+            let effect = Effect { kind: EffectKind::SessionReset.into(), subjects: vec![subject.into()] };
+            BTreeMap::from([("bgp".to_string(), vec![effect])])
+        };
+        let by_bgp = Connection { way: Some(Way { is_ours: true, ..way }), ..connection.clone() };
+        assert!(of_effects(&schema, &before, &reset("192.0.2.9"), &connection).is_empty());
+        let said = of_effects(&schema, &before, &reset("192.0.2.9"), &by_bgp);
+        assert!(said.len() == 1 && said[0].contains("10.0.0.0/8 of bgp"), "{said:?}");
+        assert!(of_effects(&schema, &before, &BTreeMap::new(), &by_bgp).is_empty());
     }
 }

@@ -42,6 +42,7 @@ impl pb::Manager for Served {
             cpu_ms: own.cpu_ms,
             uid: own.uid,
             last_exit: String::new(),
+            degraded: self.own_degraded(),
         }];
         self.driver.with(|manager| {
             // Who has ended and is not wanted any more is none of the router's processes.
@@ -58,6 +59,7 @@ impl pb::Manager for Served {
                     cpu_ms: usage.cpu_ms,
                     uid: usage.uid,
                     last_exit: c.last_exit.clone(),
+                    degraded: self.degraded.of_component(&c.spec.class),
                 });
             }
         });

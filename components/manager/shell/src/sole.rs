@@ -57,8 +57,8 @@ pub fn claim(base: &str) -> anyhow::Result<Option<UnixListener>> {
         match holder(&address)? {
             Holder::Nobody => drop(free.get_or_insert(address)),
             Holder::Router(pid) => bail!(
-                "a router runs already in this network namespace (process {pid}), and two would delete each other's routes; stop it first \
-                 (`sluice stop` with its --run-dir), or start this one in a network namespace of its own (`ip netns exec`)"
+                "a router runs already in this network namespace (process {pid}), and two would delete each other's routes; stop it \
+                 first, or start this one in a network namespace of its own (`ip netns exec`)"
             ),
             Holder::Stranger => {}
         }

@@ -17,6 +17,8 @@ pub struct Start {
     pub is_behind: bool,
     /// Why it is not the one that the file says, if it is not.
     pub trouble: Option<String>,
+    /// The revision that ran before somebody wrote the file that this start takes.
+    pub before: Option<u64>,
 }
 
 /// Chooses. Fails only where there is nothing valid at all.
@@ -41,10 +43,10 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
                 _ => start,
             }
         }
-        (Ok(text), newest) => match (model.schema.read(&path, &text), newest) {
+        (Ok(text), newest) => match (model.schema.read_all(&path, &text), newest) {
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
-                start.in_trouble(format!("the configuration file is not valid: {}", error.without_line()))
+                start.in_trouble(format!("the configuration file is not valid: {}", error.without_lines()))
             }
             (Err(error), None) => return Err(StartError::Config(Box::new(error))),
         },
@@ -59,9 +61,14 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
     {
         let comment = "not confirmed in time";
         start = match write(revisions, model, &tree, comment, Via::Rollback) {
-            Ok(revision) => {
-                Start { revision, tree, is_stored: true, is_behind: false, trouble: start.trouble }
-            }
+            Ok(revision) => Start {
+                revision,
+                tree,
+                is_stored: true,
+                is_behind: false,
+                trouble: start.trouble,
+                before: None,
+            },
             Err(trouble) => Start { tree, is_stored: false, ..start }.in_trouble(trouble),
         };
         warn!(
@@ -106,7 +113,14 @@ fn newest(model: &Model, revisions: &mut Revisions) -> Option<Start> {
         }) {
             Ok(tree) => {
                 let trouble = (!trouble.is_empty()).then(|| trouble.join("; "));
-                return Some(Start { tree, revision: number, is_stored: true, is_behind: false, trouble });
+                return Some(Start {
+                    tree,
+                    revision: number,
+                    is_stored: true,
+                    is_behind: false,
+                    trouble,
+                    before: None,
+                });
             }
             Err(reason) => trouble.push(reason),
         }
@@ -127,8 +141,9 @@ fn of_file(tree: Tree, text: &str, newest: Option<Start>, revisions: &mut Revisi
         None => "the configuration file, at the first start",
         Some(_) => "the configuration file was changed by hand",
     };
-    let revision = newest.map_or(0, |start| start.revision);
-    stored_from(tree, text, comment, revision, revisions, model)
+    let before = newest.map(|start| start.revision);
+    let start = stored_from(tree, text, comment, before.unwrap_or(0), revisions, model);
+    Start { before: before.filter(|_| start.is_stored), ..start }
 }
 
 /// The newest revision cannot be used, but the file is its copy: that is a revision of its own, and everybody is told.
@@ -160,12 +175,19 @@ fn stored_from(
     match write(revisions, model, &tree, comment, Via::File) {
         Ok(revision) => {
             let _ = revisions.is_copy(text, revision);
-            Start { tree, revision, is_stored: true, is_behind: false, trouble: None }
+            Start { tree, revision, is_stored: true, is_behind: false, trouble: None, before: None }
         }
         // A router without space for what was committed is better than none: the file says the same at the next start.
         Err(trouble) => {
             revisions.has_read(text);
-            Start { tree, revision: older, is_stored: false, is_behind: false, trouble: Some(trouble) }
+            Start {
+                tree,
+                revision: older,
+                is_stored: false,
+                is_behind: false,
+                trouble: Some(trouble),
+                before: None,
+            }
         }
     }
 }

@@ -133,10 +133,10 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
 pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
     fs::set_permissions(finder, fs::Permissions::from_mode(0o666))?;
     let folder = run_dir.join("xrl");
-    // The group is this process's own: the FEA has its user, but not the right to write to every folder.
-    let uid = unprivileged().map_or_else(|| geteuid().as_raw(), |(uid, _)| uid);
-    std::os::unix::fs::chown(&folder, Some(uid), Some(getegid().as_raw()))?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o771))
+    // By their group: the FEA has this process's user, without the right to write where another owner does not let it.
+    let gid = unprivileged().map_or_else(|| getegid().as_raw(), |(_, gid)| gid);
+    std::os::unix::fs::chown(&folder, Some(geteuid().as_raw()), Some(gid))?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o1771))
 }
 
 /// The user that unprivileged components run as: `sluice` if it exists, else `nobody`. `None` if this process cannot become

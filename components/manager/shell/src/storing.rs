@@ -52,7 +52,7 @@ impl ManagerShell {
         if let Some(candidate) = request.candidate {
             self.editing.committed(candidate, &request.after);
         }
-        self.trouble.take();
+        self.degraded.committed();
         match request.of_file {
             // It is what was written by hand, and stays so.
             Some(_) => self.note_file(request, revision).await,
@@ -98,7 +98,7 @@ impl ManagerShell {
         let mut running = self.running.borrow_mut();
         running.revision = revision;
         running.is_stored = true;
-        self.trouble.take();
+        self.degraded.trouble.take();
         Ok(())
     }
 

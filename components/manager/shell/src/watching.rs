@@ -39,6 +39,7 @@ pub async fn watch(me: Rc<ManagerShell>) {
     times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         times.tick().await;
+        me.degraded.forget_all_but(|class| me.phase(class) == Some(Phase::Ready));
         let classes = me.driver.with(|manager| {
             let ready = manager.components().filter(|c| c.phase == Phase::Ready);
             ready.map(|c| c.spec.class.clone()).collect::<Vec<_>>()
@@ -59,7 +60,11 @@ pub async fn watch(me: Rc<ManagerShell>) {
 async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, limits: Limits, class: &str) {
     let pid = me.processes.pid(class);
     let client = common::ComponentClient::new(&me.router, class).with_deadline(limits.every);
-    let answered = client.get_status(common::GetStatusRequest {}).await.is_ok();
+    let answer = client.get_status(common::GetStatusRequest {}).await;
+    let answered = answer.is_ok();
+    if let Ok(status) = answer {
+        me.degraded.reported(class, status.degraded);
+    }
     if me.processes.pid(class) != pid || me.phase(class) != Some(Phase::Ready) {
         return watchdog.borrow_mut().forget(class); // another life
     }

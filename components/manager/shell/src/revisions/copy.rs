@@ -5,6 +5,7 @@ use super::chain::Folder;
 use super::line::hash;
 use crate::durable;
 use serde::{Deserialize, Serialize};
+use sluice_config::carry_comments;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -41,15 +42,18 @@ pub struct ConfigurationFile {
 }
 
 impl ConfigurationFile {
-    /// Makes it a copy of a revision.
+    /// Makes it a copy of a revision. Comments of statements that stay are kept.
     pub fn write(&self, text: &str, revision: u64) -> io::Result<Copied> {
-        let new = Noted { sha256: hash(text.as_bytes()), revision: Some(revision) };
         let state = State::of(&self.path);
-        let there = match fs::read(&self.path) {
-            Ok(octets) => Some(hash(&octets)),
+        let old = match fs::read(&self.path) {
+            Ok(octets) => Some(octets),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
+        let comments = old.as_deref().and_then(|octets| str::from_utf8(octets).ok()).unwrap_or_default();
+        let text = carry_comments(comments, text);
+        let there = old.map(|octets| hash(&octets));
+        let new = Noted { sha256: hash(text.as_bytes()), revision: Some(revision) };
         let mut may_be = Vec::new();
         if let Some(sha256) = there {
             if sha256 == new.sha256 {

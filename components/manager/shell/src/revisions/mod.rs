@@ -71,6 +71,19 @@ pub struct Revisions {
     read: Option<String>,
     /// The file of the schema, as it was when it was this executable's.
     schema_file: Option<State>,
+    /// The configuration file as it was looked at last, and what it said.
+    looked_at: Option<(State, FileSays)>,
+}
+
+/// The content of the configuration file, compared with revisions.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum FileSays {
+    /// The text of a revision, as far as that is known.
+    Revision(Option<u64>),
+    /// Something that somebody wrote and that was not read.
+    Else,
+    /// Nothing: it cannot be read, for this reason.
+    Nothing(String),
 }
 
 /// The revision that was written last, or that the router started with.
@@ -164,6 +177,7 @@ impl Revisions {
             tip: None,
             read: None,
             schema_file: None,
+            looked_at: None,
         }
     }
 
@@ -264,6 +278,7 @@ impl Revisions {
     /// Notes that this is what the configuration file says, and that it was read, and is what `revision` says. This process knows it
     /// even if that fails.
     pub fn is_copy(&mut self, text: &str, revision: u64) -> io::Result<()> {
+        self.looked_at = None;
         let sha256 = hash(text.as_bytes());
         self.read = Some(sha256.clone());
         copy::note(&self.folder, &[Noted { sha256, revision: Some(revision) }])
@@ -271,6 +286,7 @@ impl Revisions {
 
     /// The same for this process only, where no revision says it.
     pub fn has_read(&mut self, text: &str) {
+        self.looked_at = None;
         self.read = Some(hash(text.as_bytes()));
     }
 
@@ -291,6 +307,31 @@ impl Revisions {
     /// The configuration file was written: it is not any more as it was read.
     pub fn is_copied(&mut self) {
         self.read = None;
+        self.looked_at = None;
+    }
+
+    /// Notes that the configuration file is nobody's copy: the next start reads it again, and no commit is written over it.
+    pub fn disown_file(&mut self) -> io::Result<()> {
+        self.read = None;
+        self.looked_at = None;
+        copy::note(&self.folder, &[])
+    }
+
+    /// Returns what the configuration file says. A file that did not change since is not read again.
+    pub fn file_says(&mut self, path: &Path) -> FileSays {
+        let state = State::of(path);
+        if let Some((known, says)) = &self.looked_at
+            && *known == state
+        {
+            return says.clone();
+        }
+        let says = match fs::read_to_string(path) {
+            Err(error) => FileSays::Nothing(error.to_string()),
+            Ok(text) if self.is_as_written(&text) => FileSays::Revision(self.copy_of(&text)),
+            Ok(_) => FileSays::Else,
+        };
+        self.looked_at = Some((state, says.clone()));
+        says
     }
 
     fn newest(&self) -> Option<Revision> {

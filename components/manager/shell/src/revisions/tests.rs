@@ -294,3 +294,22 @@ fn the_configuration_file_is_for_its_owner_alone() {
     assert_eq!(revisions.configuration_file(&path).write("b;\n", 2).unwrap(), Copied::Written);
     assert_eq!(mode(), 0o600);
 }
+
+#[test]
+fn comments_outlive_a_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut revisions = open(&dir);
+    let path = dir.path().join("sluice.conf");
+    let by_hand = "# of a\na 1;\nb 2; # of b\n";
+    std::fs::write(&path, by_hand).unwrap();
+    revisions.is_copy(by_hand, 1).unwrap();
+    assert_eq!(revisions.configuration_file(&path).write("a 3;\nc 4;\n", 2).unwrap(), Copied::Written);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, "# of a\na 3;\nc 4;\n");
+    assert_eq!(
+        (revisions.copy_of(&text), revisions.file_says(&path)),
+        (Some(2), FileSays::Revision(Some(2)))
+    );
+    std::fs::write(&path, by_hand.replace('1', "5")).unwrap();
+    assert_eq!(revisions.file_says(&path), FileSays::Else);
+}

@@ -1,0 +1,101 @@
+//! The manager on a host of its own: commits that overlap, strangers, starts that cannot go on, and what `sluice status` says of it.
+#![allow(clippy::unwrap_used)] // a test stops where a value is missing
+
+#[path = "../own_host/mod.rs"]
+mod own_host;
+
+mod commits;
+mod degraded;
+mod life;
+mod lockout;
+mod strangers;
+
+use own_host::{Host, possible};
+use serde_json::Value;
+use std::time::Duration;
+
+/// The configuration file.
+const FILE: &str = "/etc/sluice/sluice.conf";
+
+/// How long is waited for what should come.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A host with a router in the usual places.
+struct Router(Host);
+
+impl Router {
+    /// Starts one with this configuration; `None` where there are no hosts for tests.
+    fn up(test: &str, configuration: &str) -> Option<Self> {
+        if let Err(reason) = possible(&["ip", "setpriv"]) {
+            println!("skipped: {test}: {reason}");
+            return None;
+        }
+        let mut router = Router(Host::new());
+        router.0.write(FILE, configuration).unwrap();
+        router.start("");
+        Some(router)
+    }
+
+    /// Starts the router, by a command line that ends with `words`, and waits until it runs.
+    fn start(&mut self, words: &str) {
+        let log = self.0.start(&format!("exec sluice start {words}")).unwrap();
+        let runs = self.waits(|router| matches!(router.status(), 0 | 8));
+        assert!(runs, "{}", std::fs::read_to_string(log).unwrap_or_default());
+    }
+
+    /// Asks until it is so, or there is no patience left; returns whether it is.
+    fn waits(&mut self, mut so: impl FnMut(&mut Self) -> bool) -> bool {
+        let until = std::time::Instant::now() + PATIENCE;
+        while std::time::Instant::now() < until {
+            if so(self) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        false
+    }
+
+    fn shell(&mut self, text: &str) -> (String, i32) {
+        self.0.shell(text).unwrap()
+    }
+
+    /// Runs a command that has to succeed, and returns what it printed.
+    #[track_caller]
+    fn run(&mut self, text: &str) -> String {
+        let (said, status) = self.shell(text);
+        assert_eq!(status, 0, "{text}: {said}");
+        said
+    }
+
+    /// Ends the router, and waits until it has ended.
+    fn stop(&mut self) {
+        let manager = self.pid("manager");
+        self.run(&format!("kill {manager}"));
+        assert!(self.waits(|router| router.shell("pidof sluice").1 != 0));
+    }
+
+    fn status(&mut self) -> i32 {
+        self.shell("sluice status").1
+    }
+
+    fn json(&mut self, text: &str) -> Value {
+        let (said, _) = self.shell(&format!("{text} --json"));
+        serde_json::from_str(&said).unwrap_or_default()
+    }
+
+    /// The reasons why the router is degraded.
+    fn degraded(&mut self) -> String {
+        self.json("sluice status")["degraded"].to_string()
+    }
+
+    fn pid(&mut self, component: &str) -> u64 {
+        let all = self.json("sluice show processes");
+        let mut processes = all["processes"].as_array().into_iter().flatten();
+        processes.find(|p| p["component"] == component).and_then(|p| p["pid"].as_u64()).unwrap_or(0)
+    }
+
+    /// The prefixes that the kernel has from the router.
+    fn kernel(&mut self) -> String {
+        self.run("ip route show proto 83")
+    }
+}
