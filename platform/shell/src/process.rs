@@ -56,7 +56,7 @@ pub trait Component: 'static {
     /// It is registered: whom others address is `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
-    /// What of its work the component cannot do at present, and why, in words for operators; empty if nothing is wrong.
+    /// Returns in words for operators which part of its work the component cannot do at present, and the reason; empty if nothing is wrong.
     fn degraded(&self) -> String {
         String::new()
     }

@@ -160,7 +160,7 @@ pub struct Dut<P: Net> {
     pub rib_ready: bool,
     /// Families that peers are configured with.
     pub families: Families,
-    /// What the router reported.
+    /// The router's events.
     pub events: Vec<Event>,
     out: Outbox<Output>,
     next_connection: u32,
@@ -287,7 +287,7 @@ impl<P: Net> Dut<P> {
         self.speaker.is_converged(self.now)
     }
 
-    /// When the next timer fires.
+    /// Returns the time at which the next timer fires.
     pub fn deadline(&self) -> Option<Instant> {
         self.speaker.next_deadline()
     }
