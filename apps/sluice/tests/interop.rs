@@ -116,13 +116,18 @@ const LIARS: [&str; 4] = ["10.3.0.2", "2001:db8:3::2", "10.4.0.2", "2001:db8:4::
 
 /// Neighbours by address: the session's state.
 fn states(lab: &Lab) -> BTreeMap<String, String> {
+    neighbors(lab, "state")
+}
+
+/// Neighbors by address: a field of each.
+fn neighbors(lab: &Lab, field: &str) -> BTreeMap<String, String> {
     let run_dir = lab.dir("sluice").join("run").display().to_string();
     let words = ["show", "bgp", "neighbor", "--json", "--run-dir", &run_dir];
     let output = Command::new(SLUICE).args(words).output().unwrap();
     let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let all = answer["neighbors"].as_array().cloned().unwrap_or_default();
-    all.iter().map(|n| (text(&n["address"]), text(&n["state"]))).collect()
+    all.iter().map(|n| (text(&n["address"]), text(&n[field]))).collect()
 }
 
 /// What Sluice's kernel has counted under a name.
@@ -174,4 +179,13 @@ fn passwords_and_ttl_security_with_bird_and_frr() {
         assert_ne!(states.get(liar).map(String::as_str), Some("Established"), "{liar}");
     }
     assert!(HONEST.iter().all(|a| states[*a] == "Established"), "{states:?}");
+    // Nobody says that a password is wrong: the connection finds no answer, which is what the router can say.
+    let says = |address: &str, reason: &str| {
+        until(&lab, reason, || neighbors(&lab, "reason").get(address).is_some_and(|r| r == reason));
+    };
+    says("10.3.0.2", "no answer to the attempt to connect (another password looks the same)");
+    says(
+        "10.4.0.2",
+        "connected, but the neighbor has not answered yet (ttl-security that does not fit looks the same)",
+    );
 }

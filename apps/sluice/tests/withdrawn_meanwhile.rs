@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a withdrawn route may stay in the kernel once the session is up again. The wait for a quiet neighbor is 3 s.
+/// The longest time that a withdrawn route may stay in the kernel once the session is up again. The wait for a quiet neighbor is 3 s.
 const BOUND: Duration = Duration::from_secs(5);
 
 /// A kind of neighbor, at 10.1.0.2.
@@ -176,7 +176,7 @@ fn check(neighbor: &Neighbor) {
     println!("{name}: gone {took:?} after the session was seen to be up");
 }
 
-/// Whether the neighbor's daemon can run here; says so if not.
+/// Returns true if the neighbor's daemon can run here; prints the reason if not.
 fn possible(neighbor: &Neighbor) -> bool {
     let name = neighbor.daemon;
     if let Err(reason) = available() {

@@ -33,7 +33,7 @@ pub enum DownReason {
     },
 }
 
-/// Why a connection could not be made.
+/// The cause of a connection that could not be made.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ConnectError {
     /// The neighbor's system refused it: nobody listens there.
@@ -142,7 +142,8 @@ pub enum PeerEvent {
     Session(SessionEvent),
     /// It has told all its routes of a family (RFC 4724).
     EndOfRib(Family),
-    /// It is told no routes of a family that both sides want: this router has no next hop of its own for them on the session's interface.
+    /// No routes of a family that both sides want are announced to the neighbor: this router has no next hop of its own for them on the
+    /// session's interface.
     NoNextHop(Family),
     /// It sent an UPDATE that is wrong, but not so wrong that the session ends (RFC 7606, section 6).
     Malformed {
@@ -153,11 +154,11 @@ pub enum PeerEvent {
         /// The whole body of the UPDATE.
         update: Vec<u8>,
     },
-    /// It sent so many more UPDATEs that are wrong, which were counted and not reported one by one.
+    /// Further UPDATEs of the neighbor were wrong; these were counted and not reported one by one.
     MoreMalformed {
         /// The error, and whether the routes count as withdrawn for it; `None` for errors of several kinds.
         of: Option<(AttributeError, bool)>,
-        /// How many UPDATEs.
+        /// The number of UPDATEs.
         count: u64,
     },
     /// It cannot be had: there are too many.
@@ -210,7 +211,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// What was done about a malformed UPDATE.
+/// Describes the treatment of a malformed UPDATE.
 fn treatment(withdrawn: bool) -> &'static str {
     if withdrawn { "treated as withdrawal" } else { "attribute discarded" }
 }
@@ -224,7 +225,7 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-/// Why a neighbor is told no routes of a family.
+/// Explains in words that no routes of a family are announced.
 pub fn no_next_hop(family: Family) -> &'static str {
     match family {
         Family::Ipv4 => "this router has no IPv4 address on the session's interface to be the next hop",

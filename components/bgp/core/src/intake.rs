@@ -68,7 +68,7 @@ pub struct Intake {
     /// UPDATEs were read since it was last asked.
     updates: bool,
     traced: Option<Vec<Traced>>,
-    /// What was reported of this session, and counted since.
+    /// Remarkable UPDATEs of this session: reported, or counted.
     remarkable: Remarkable,
 }
 

@@ -72,7 +72,7 @@ pub struct Connection {
     pub heard: Arc<News<ReaderCounters>>,
     /// What was written in the session.
     pub sent: Arc<News<Sent>>,
-    /// Whether the neighbor takes what waits for it.
+    /// The octets that wait for the neighbor, by age.
     pub backlog: Arc<Backlog>,
 }
 

@@ -65,7 +65,7 @@ use writing::Note;
 /// The most tables: with more, what one UPDATE announces would be scattered for no gain.
 const MOST_TABLES: u16 = 16;
 
-/// How far ahead of its timers control is told what connections read and wrote.
+/// The time by which control learns ahead of its timers what connections read and wrote.
 const AHEAD: Duration = Duration::from_millis(100);
 
 /// The process of BGP.
@@ -164,7 +164,7 @@ impl BgpShell {
         core.driver.input_at(written, Input::Written(address, id));
     }
 
-    /// The same of the connections whose timers are due, or will be when this is done.
+    /// Does so for the connections whose timers are due or soon will be: before a timer fires.
     fn collect_due(&self) {
         let soon = clock::now() + AHEAD;
         let due = self.with(|control| {
@@ -178,7 +178,7 @@ impl BgpShell {
         }
     }
 
-    /// The same of all connections, before somebody looks.
+    /// Does so for all connections: before somebody looks.
     fn collect_all(&self) {
         let all: Vec<(Name, Rc<Connection>)> =
             self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();

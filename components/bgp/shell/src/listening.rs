@@ -18,7 +18,7 @@ use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tracing::{debug, info, warn};
 
-/// How long to wait before a listener that could not be opened is tried again; twice as long after each failure.
+/// The wait before the first new attempt to open a listener; doubled after each failure.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
@@ -71,7 +71,7 @@ pub struct Listening {
     listeners: RefCell<[Option<Listener>; 2]>,
     /// The FEA that there is.
     fea: RefCell<Option<(String, u64)>>,
-    /// Why a listener is not open although neighbors want it, IPv4 first.
+    /// The reasons for which listeners are closed that neighbors need, IPv4 first.
     problems: RefCell<[Option<String>; 2]>,
     /// Attempts in a row that left a listener closed.
     failures: Cell<u32>,
@@ -87,7 +87,7 @@ impl Listening {
         self.fea.replace(Some((life.instance.clone(), life.incarnation)));
     }
 
-    /// Why no neighbor of a family can connect; `None` if neighbors can, or if there are none.
+    /// Returns the reason for which no neighbor of a family can connect; `None` if neighbors can, or if there are none.
     pub fn problem(&self, ipv4: bool) -> Option<String> {
         self.problems.borrow()[usize::from(!ipv4)].clone()
     }

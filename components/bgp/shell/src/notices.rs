@@ -1,4 +1,4 @@
-//! What the FEA and the RIB report to BGP: interfaces, answers that hold no longer, routes that could not be installed.
+//! Reports of the FEA and the RIB to BGP: interfaces, answers that hold no longer, routes that could not be installed.
 
 use crate::{Input, Served};
 use sluice_base::{InterfaceEvent, IpPrefix};

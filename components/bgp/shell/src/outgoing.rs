@@ -37,8 +37,8 @@ pub struct Piece {
     pub ended: [bool; 2],
 }
 
-/// Since when the octets that wait for a connection wait, or since when the socket last took some of them. Control looks at it from its
-/// own thread.
+/// The age of the octets that wait for a connection: the time since they began to wait, or since the socket last took some of them. Control
+/// reads it from its own thread.
 #[derive(Default)]
 pub struct Backlog(AtomicU64);
 
@@ -53,7 +53,7 @@ impl Backlog {
         self.0.store(0, Ordering::Relaxed);
     }
 
-    /// Since when the socket has taken nothing although octets wait; `None` if none wait.
+    /// Returns the beginning of the time in which octets waited and the socket took none; `None` if none wait.
     pub fn since(&self) -> Option<Instant> {
         let nanos = self.0.load(Ordering::Relaxed);
         (nanos > 0).then(|| Instant::from_nanos(nanos))

@@ -26,7 +26,7 @@ pub(super) struct Remarkable {
     kinds: Vec<Counted>,
     /// UPDATEs of kinds that are not told apart.
     others: u64,
-    /// When the window began, if it has.
+    /// The beginning of the window; `None` if none is open.
     since: Option<Instant>,
     /// Families whose End-of-RIB marker was reported.
     ended: [bool; 2],

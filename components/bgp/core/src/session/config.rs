@@ -130,8 +130,8 @@ impl SessionConfig {
         self.local_as == self.peer_as
     }
 
-    /// How long the peer may take nothing, with this negotiated hold time; `None` for ever. More than the hold time, so that a peer
-    /// that is gone is found by its silence.
+    /// Returns the SendHoldTime that goes with a negotiated hold time; `None` for ever. The SendHoldTime is more than the hold time, so that
+    /// the silence of a peer that is gone is found first.
     pub(super) fn send_hold(&self, hold_time: u16) -> Option<Duration> {
         let hold = Duration::from_secs(hold_time.into());
         match self.send_hold_time {

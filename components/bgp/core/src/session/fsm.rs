@@ -58,7 +58,7 @@ pub enum Timer {
     DelayOpen,
     /// When to leave Idle.
     IdleHold,
-    /// When the peer has taken nothing for too long (RFC 9687).
+    /// The end of the time for which the peer may take nothing (RFC 9687).
     SendHold,
 }
 

@@ -444,7 +444,6 @@ fn unknown_fsm_error_subcodes_have_names() {
     assert_eq!(n.to_string(), "finite state machine error: unexpected message in Established (5/3)");
 }
 
-/// Why a session is not up, by what happened.
 #[test]
 fn the_reason_says_what_is_wrong() {
     let reason =

@@ -55,7 +55,7 @@ struct Group<P: Unicast> {
     first: u64,
     /// By peer.
     members: Vec<Member>,
-    /// How many members have yet to be told that all routes were told.
+    /// The number of members that were not sent End-of-RIB yet.
     unended: usize,
     check: Option<Box<CheckStage<Announced<P>>>>,
 }

@@ -101,12 +101,12 @@ pub enum Output {
     Event(Event),
 }
 
-/// Why a neighbor cannot be asked for all its routes.
+/// The obstacle to asking a neighbor for all its routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RefreshRefusal {
-    /// Its session is in this state and not Established.
+    /// The neighbor's session is in this state and not Established.
     NotEstablished(State),
-    /// It did not announce the capability.
+    /// The neighbor did not announce the capability.
     NotNegotiated,
 }
 
@@ -130,7 +130,7 @@ pub struct Control {
     spread: Spread,
     pub(super) started: Instant,
     pub(super) all_told: bool,
-    /// When to look next whether all neighbors have announced all their routes; `None` when that was reported.
+    /// The next time to check whether all neighbors have announced all their routes; `None` when that was reported.
     pub(super) look_at: Option<Instant>,
 }
 
@@ -209,7 +209,7 @@ impl Control {
         self.all_told
     }
 
-    /// When the wait for neighbors ends if nothing more comes of them.
+    /// Returns the end of the wait for neighbors, provided that no neighbor sends anything more.
     fn all_told_by(&self) -> Instant {
         let latest = self.started + GRACE;
         let mut by = self.started;
@@ -220,7 +220,7 @@ impl Control {
         by.min(latest)
     }
 
-    /// Something came that may end the wait for neighbors.
+    /// Brings the next check of the wait for neighbors forward: something came that may end that wait.
     fn look_soon(&mut self, now: Instant) {
         self.look_at = self.look_at.map(|at| at.min(now + LOOK_DELAY));
     }
@@ -259,7 +259,7 @@ impl Control {
         Config { neighbors: neighbors.collect(), networks: self.networks.iter().copied().collect() }
     }
 
-    /// Why a neighbor cannot be asked for its routes (RFC 2918); `None` if it can.
+    /// Returns the obstacle to asking a neighbor for its routes (RFC 2918); `None` if there is none.
     pub fn refresh_refusal(&self, address: IpAddr) -> Option<RefreshRefusal> {
         let session = &self.peers.of(address)?.session;
         match session.negotiated() {

@@ -315,7 +315,7 @@ impl Speaker {
         more
     }
 
-    /// Why a neighbor cannot be asked for its routes; `None` if it can.
+    /// Returns the obstacle to asking a neighbor for its routes; `None` if there is none.
     pub fn refresh_refusal(&self, address: IpAddr) -> Option<control::RefreshRefusal> {
         self.control.refresh_refusal(address)
     }

@@ -11,10 +11,11 @@ use crate::writer::{Endpoints, Outlet, Writer};
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
 
-/// How long a neighbor that is up sends nothing but KEEPALIVEs before it counts as one that has announced all its routes, although it
+/// The time of silence but for KEEPALIVEs after which a neighbor that is up counts as one that has announced all its routes, although it
 /// has sent no End-of-RIB marker. Many speakers send none to a router that does not preserve its forwarding state.
 const QUIET: Duration = Duration::from_secs(3);
-/// The same time for a neighbor that promised End-of-RIB markers: it may defer its first UPDATE until it has heard all its own neighbors.
+/// The longer time for a neighbor that promised End-of-RIB markers: such a neighbor may defer its first UPDATE until it has heard all
+/// neighbors of its own.
 const QUIET_IN_SPITE_OF_PROMISE: Duration = Duration::from_secs(30);
 
 /// What carries the routes of a session that is up: for whoever reads and writes its connection.
@@ -36,7 +37,7 @@ pub(super) struct Peer {
     pub life: Option<Life>,
     /// Families that the neighbour has told all its routes of in this session.
     pub end_of_rib: [bool; 2],
-    /// When the last UPDATE of this session came; when the session came up, if none did.
+    /// The arrival of this session's last UPDATE; the session's beginning if no UPDATE arrived.
     pub last_update: Instant,
     /// No longer configured; stays until the tables have forgotten its routes.
     pub retired: bool,

@@ -88,7 +88,7 @@ impl Peers {
         }
     }
 
-    /// A peer is no longer configured: its number is free as soon as all tables have forgotten its routes.
+    /// Marks a peer as no longer configured: its number is free as soon as all tables have forgotten its routes.
     pub fn retire(&mut self, index: PeerIndex) {
         if let Some(peer) = self.peer_mut(index) {
             peer.retired = true;

@@ -80,7 +80,7 @@ pub struct PrefixCounts {
 }
 
 impl NeighborView {
-    /// Why the session is not up, in words; empty if it is, or if the first attempt to connect is under way.
+    /// Returns the reason, in words, for a session that is not up; empty for one that is, and during the first attempt to connect.
     pub fn reason(&self) -> String {
         let hint = match (self.config.password.is_some(), self.config.ttl_security) {
             (true, true) => " (another password, or ttl-security, looks the same)",
@@ -95,6 +95,9 @@ impl NeighborView {
                 format!("{reason}{hint}")
             }
             Some((_, reason)) => reason.to_string(),
+            None if matches!(self.state, State::OpenSent | State::OpenConfirm) => {
+                format!("connected, but the neighbor has not answered yet{hint}")
+            }
             None if self.config.passive => format!("the neighbor has not connected yet{hint}"),
             None => String::new(),
         }

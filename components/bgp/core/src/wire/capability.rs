@@ -26,7 +26,7 @@ pub enum Capability {
     GracefulRestart {
         /// The 4 restart flags.
         flags: u8,
-        /// How many seconds a restart of the sender may take; without families it means nothing.
+        /// The seconds that a restart of the sender may take; meaningless without families.
         restart_time: u16,
         /// Families whose forwarding state the sender can preserve over a restart.
         families: Vec<RestartFamily>,

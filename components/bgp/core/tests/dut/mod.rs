@@ -217,7 +217,7 @@ impl<P: Net> Dut<P> {
         self.speaker.is_converged(self.now)
     }
 
-    /// When the next timer fires.
+    /// Returns the time at which the next timer fires.
     pub fn deadline(&self) -> Option<Instant> {
         self.speaker.next_deadline()
     }

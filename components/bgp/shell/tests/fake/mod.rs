@@ -33,7 +33,7 @@ pub struct FakeFea {
     pub listening: Cell<Option<SocketAddr>>,
     opened: Cell<u64>,
     pub changed: Notify,
-    /// Whether it refuses to open listeners.
+    /// Refuse to open listeners.
     pub refuses: Cell<bool>,
 }
 
