@@ -209,11 +209,13 @@ fn hop() -> impl Strategy<Value = u8> {
 
 fn ops() -> impl Strategy<Value = Vec<Op>> {
     let peer = 0..PEERS.len();
+    let path = prop::collection::vec(prop_oneof![9 => 64600u32..64604, 1 => Just(LOCAL_AS)], 0..3);
     let route = (
-        prop::collection::vec(prop_oneof![9 => 64600u32..64604, 1 => Just(LOCAL_AS)], 0..3),
-        0u8..3,
-        prop::option::of(0u32..3),
-        99u32..102,
+        // Most are alike in what is compared first, so that it comes to what is compared last.
+        prop_oneof![2 => Just(vec![64600]), 1 => path],
+        prop_oneof![3 => Just(0), 1 => 0u8..3],
+        prop::option::weighted(0.3, 0u32..3),
+        prop_oneof![3 => Just(100), 1 => 99u32..102],
         hop(),
         prop::bool::weighted(0.1),
         prop::option::weighted(0.2, 65002u32..65004),
@@ -408,6 +410,37 @@ fn a_peer_that_flaps_ipv6() {
 
 fn plain<P: Net>(path: Vec<u32>, hop: u8) -> Route {
     Route::new(path, P::host_addr(hop))
+}
+
+/// Two reflectors announce a prefix; which route is used is a matter of its originator, then of its way through clusters.
+fn reflected_routes<P: Net>() {
+    let mut dut: Dut<P> = Dut::new(&[LOCAL_AS, LOCAL_AS, 65002], 1);
+    let hops = [20, 21].map(P::host_addr);
+    hops.iter().for_each(|hop| dut.set_reach(*hop, Some((1, true))));
+    (0..3).for_each(|peer| dut.up(peer));
+    let mut check = |reflected: [(u32, &[u32]); 2], expected: Option<usize>| {
+        for (peer, (originator, clusters)) in reflected.into_iter().enumerate() {
+            let reflected = Some((originator, clusters.to_vec()));
+            dut.announce(peer, &[P::nth(0)], &Route { reflected, ..Route::new(vec![64600], hops[peer]) });
+        }
+        dut.settle();
+        compare(&dut, 1);
+        assert_eq!(dut.rib.get(&P::nth(0)).map(|(hop, ..)| *hop), expected.map(|peer| hops[peer]));
+    };
+    check([(9, &[7]), (8, &[7, 6, 5])], Some(1));
+    check([(8, &[7]), (9, &[7])], Some(0));
+    check([(9, &[7, 6, 5]), (9, &[8, 4])], Some(1));
+    check([(9, &[8, 6]), (9, &[7, 4])], Some(0));
+    // What comes back to its originator or its cluster is not used.
+    check([(OWN_ID, &[7]), (9, &[7])], Some(1));
+    check([(8, &[7]), (9, &[7, OWN_ID])], Some(0));
+    check([(OWN_ID, &[7]), (9, &[OWN_ID])], None);
+}
+
+#[test]
+fn reflected_routes_are_compared_by_originator_and_clusters() {
+    reflected_routes::<Ipv4Prefix>();
+    reflected_routes::<Ipv6Prefix>();
 }
 
 /// Who comes late hears all of a table that is told in many portions.
