@@ -2,7 +2,7 @@
 
 use crate::output::{Failure, Output};
 use crate::session::Session;
-use crate::show::{bgp, configuration, interfaces, metrics, platform, routes, targets};
+use crate::show::{bgp, bgp_routes, configuration, interfaces, metrics, platform, routes, targets};
 use crate::{bundle, doctor, drain, monitor, one_shot, packages, status};
 use sluice_cli::Read;
 
@@ -15,9 +15,26 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         "show summary" => routes::summary(session, out).await?,
         "show bgp summary" => bgp::summary(session, out).await?,
         "show bgp neighbor" => {
-            bgp::neighbors(session, values.text("address").unwrap_or_default().into(), out).await?;
+            let address = values.text("address").unwrap_or_default();
+            let has = |words: [&str; 2]| words.iter().any(|word| values.has(word));
+            let received = has(["received", "received-routes"]);
+            let advertised = has(["advertised", "advertised-routes"]);
+            match (received || advertised, address) {
+                (true, "") => {
+                    return Err(Failure::usage(
+                        "whose routes: `show bgp neighbor ADDRESS received|advertised`",
+                    ));
+                }
+                (true, address) => {
+                    let args = bgp_routes::RoutesArgs::of_neighbor(values, address, received);
+                    bgp_routes::routes(session, args, out).await?;
+                }
+                (false, address) => bgp::neighbors(session, address.into(), out).await?,
+            }
         }
-        "show bgp routes" => bgp::routes(session, bgp::RoutesArgs::from_values(values), out).await?,
+        "show bgp routes" => {
+            bgp_routes::routes(session, bgp_routes::RoutesArgs::from_values(values), out).await?;
+        }
         "show targets" => targets::show(session, out).await?,
         "show configuration" => configuration::show(session, values, out).await?,
         "show revisions" => platform::revisions(session, out).await?,

@@ -113,14 +113,26 @@ fn show_routes() -> Command {
 }
 
 fn show_bgp_routes() -> Command {
-    command("show bgp routes", "BGP's own routes, the best first, and why the others are not")
-        .argument("place", Kind::Place, false, "a prefix, or an address (its longest match)")
-        .flag("longer", None, "the prefix and all inside it")
-        .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
-        .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
-        .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
-        .choice_of("limit", Kind::Number, None, "at most this many prefixes")
-        .also("route")
+    command(
+        "show bgp routes",
+        "BGP's own routes by prefix, the best path first; one prefix with all attributes",
+    )
+    .argument("place", Kind::Place, false, "a prefix, or an address (its longest match)")
+    .flag("longer", None, "the prefix and all inside it")
+    .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
+    .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
+    .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
+    .choice_of("limit", Kind::Number, None, "at most this many prefixes")
+    .flag("detail", None, "all attributes, and why a path is not the best")
+    .choice_of("community", Kind::Text, None, "only paths with it: 65000:1, 65000:1:2, no-export, ...")
+    .choice_of(
+        "as-path",
+        Kind::Text,
+        None,
+        "only paths that match a regular expression; `_` is the border of a number",
+    )
+    .choice_of("origin-as", Kind::Number, None, "only paths that end in this AS")
+    .also("route")
 }
 
 fn monitor() -> Command {
@@ -165,6 +177,11 @@ fn shows() -> Vec<Command> {
     let neighbor = command("show bgp neighbor", "All that is known of one neighbor, or of all")
         .argument("address", Kind::Addr, false, "its address")
         .live(neighbors())
+        .flag("received", None, "the routes that it has announced")
+        .flag("advertised", None, "the routes that it was told, with the attributes as sent")
+        .flag("received-routes", None, "the same as `received`")
+        .flag("advertised-routes", None, "the same as `advertised`")
+        .flag("detail", None, "with `received` or `advertised`: all attributes")
         .also("neighbors");
     let interfaces = command("show interfaces", "Interfaces and their addresses");
     let configuration = part_of(command("show configuration", "What runs, or a revision, or a part of it"))
@@ -240,7 +257,10 @@ pub fn operational() -> Grammar {
             "Has traffic go another way before maintenance (BGP graceful shutdown); sessions stay up",
         )),
         commented(command("undrain", "Takes `drain` back")),
-        command("status", "Succeeds if the router runs, all its components are ready, and nothing is missing"),
+        command(
+            "status",
+            "Succeeds if the router runs, all its components are ready, and nothing is missing",
+        ),
         command("doctor", "Looks whether this host can run a router, and what stands in the way"),
         command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")
             .choice_of("into", Kind::File, None, "the file; sluice-support-TIME.tar.gz if absent"),

@@ -1,38 +1,12 @@
-//! `sluice show bgp`: sessions, neighbours, routes.
+//! `sluice show bgp`: sessions and neighbors.
 
 use crate::idl::bgp::v1 as pb;
 use crate::output::{self, Failure, Output, Table, counted};
 use crate::session::Session;
 use serde_json::{Value, json};
-use sluice_base::IpPrefix;
-use sluice_cli::Values;
 use sluice_xrl::idl::common::v1 as common;
 
-/// What of BGP's routes is wanted.
-pub struct RoutesArgs {
-    place: Option<String>,
-    longer: bool,
-    received_from: Option<String>,
-    advertised_to: Option<String>,
-    v6: bool,
-    limit: Option<u64>,
-}
-
-impl RoutesArgs {
-    /// From a command line.
-    pub fn from_values(values: &Values) -> Self {
-        RoutesArgs {
-            place: values.text("place").map(String::from),
-            longer: values.has("longer"),
-            received_from: values.text("received-from").map(String::from),
-            advertised_to: values.text("advertised-to").map(String::from),
-            v6: values.has("v6"),
-            limit: values.number("limit"),
-        }
-    }
-}
-
-async fn client(session: &Session) -> Result<pb::BgpClient, Failure> {
+pub(super) async fn client(session: &Session) -> Result<pb::BgpClient, Failure> {
     Ok(pb::BgpClient::new(&session.router().await?, "bgp").with_deadline(session.flags.timeout))
 }
 
@@ -206,80 +180,5 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             out.line(&format!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error));
         }
     }
-    Ok(())
-}
-
-fn path_json(p: &pb::Path) -> Value {
-    json!({
-        "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
-        "resolution": p.resolution, "interior_cost": p.interior_cost, "as_path": p.as_path, "origin": p.origin,
-        "med": p.med, "local_pref": p.local_pref, "communities": p.communities,
-        "large_communities": p.large_communities, "extended_communities": p.extended_communities,
-        "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator,
-    })
-}
-
-fn lines(route: &pb::Route) -> String {
-    let mut text = String::new();
-    for p in &route.paths {
-        let mark = if p.best { "*" } else { " " };
-        let from = if p.neighbor.is_empty() { "this router" } else { &p.neighbor };
-        let why = if p.reason.is_empty() { String::new() } else { format!("  ({})", p.reason) };
-        text.push_str(&format!(
-            "{mark} {:<24} from {from:<16} via {:<16} path {} {}{why}\n",
-            output::net(route.net.as_ref()),
-            p.next_hop,
-            p.as_path,
-            p.origin
-        ));
-    }
-    text
-}
-
-/// Routes, in pages.
-pub async fn routes(session: &Session, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
-    let client = client(session).await?;
-    let (net, kind) = match &args.place {
-        None => (None, pb::Match::Exact),
-        Some(text) => match (text.parse::<std::net::IpAddr>(), text.parse::<IpPrefix>()) {
-            (Ok(addr), _) => {
-                let width = if addr.is_ipv4() { 32 } else { 128 };
-                (IpPrefix::new(addr, width), pb::Match::Longest)
-            }
-            (_, Ok(prefix)) => (Some(prefix), if args.longer { pb::Match::Longer } else { pb::Match::Exact }),
-            (_, Err(e)) => {
-                return Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}")));
-            }
-        },
-    };
-    let wanted = if args.v6 { common::Family::Ipv6 } else { common::Family::Ipv4 };
-    let mut left = args.limit.unwrap_or(u64::MAX);
-    let mut page = 0;
-    out.begin_list("routes", "");
-    while left > 0 {
-        let request = pb::GetRoutesRequest {
-            family: wanted.into(),
-            net: net.map(Into::into),
-            r#match: kind.into(),
-            received_from: args.received_from.clone().unwrap_or_default(),
-            advertised_to: args.advertised_to.clone().unwrap_or_default(),
-            page,
-            limit: u32::try_from(left).unwrap_or(u32::MAX).min(1000),
-        };
-        let reply = client.get_routes(request).await?;
-        for route in &reply.routes {
-            let value = || {
-                let paths: Vec<_> = route.paths.iter().map(path_json).collect();
-                json!({ "prefix": output::net(route.net.as_ref()), "paths": paths })
-            };
-            out.element(|| lines(route).trim_end().to_string(), value);
-        }
-        left = left.saturating_sub(reply.routes.len() as u64);
-        page = reply.next_page;
-        if page == 0 || !out.page_done() {
-            break;
-        }
-    }
-    out.end_list("no routes");
     Ok(())
 }

@@ -2,6 +2,7 @@
 //! component; here is the rest.
 
 pub mod bgp;
+pub mod bgp_routes;
 pub mod configuration;
 pub mod interfaces;
 pub mod metrics;

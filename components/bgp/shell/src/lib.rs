@@ -19,6 +19,7 @@ mod outgoing;
 mod pool;
 mod reading;
 mod rib;
+mod routes;
 mod service;
 mod sockets;
 mod table;
@@ -79,6 +80,7 @@ pub struct BgpShell {
     rib: RibSide,
     sockets: Sockets,
     listening: Listening,
+    listings: routes::Listings,
     connections: RefCell<BTreeMap<Name, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<Interfaces>,
@@ -123,6 +125,7 @@ impl BgpShell {
             rib: RibSide::new(&frame),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
+            listings: routes::Listings::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
             interfaces: RefCell::default(),

@@ -7,7 +7,7 @@ use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::event::no_next_hop;
 use sluice_bgp::session::{MessageCounters, State, Timer};
-use sluice_bgp::shard::{PathView, PeerIndex, Resolution, RouteView};
+use sluice_bgp::shard::{PathView, PeerIndex, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
 use sluice_bgp::speaker::{NeighborView, PrefixCounts};
 use sluice_bgp::table::{NextHops, Order, Sharded, Table};
@@ -19,14 +19,11 @@ use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::{CallContext, XrlError, convert};
 use std::net::IpAddr;
 
-/// The largest page of routes.
-const MAX_PAGE: usize = 10_000;
-
-fn address(text: &str) -> Result<IpAddr, XrlError> {
+pub(crate) fn address(text: &str) -> Result<IpAddr, XrlError> {
     text.parse().map_err(|_| XrlError::BadArguments(format!("address: `{text}` is none")))
 }
 
-fn not_configured() -> XrlError {
+pub(crate) fn not_configured() -> XrlError {
     XrlError::application(2, "BGP is not configured")
 }
 
@@ -138,7 +135,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
     }
 }
 
-fn as_path(value: &[u8]) -> String {
+pub(crate) fn as_path(value: &[u8]) -> String {
     let mut words = Vec::new();
     for segment in Segments::canonical(value).flatten() {
         let numbers: Vec<String> = segment.asns().map(|asn| asn.to_string()).collect();
@@ -152,7 +149,7 @@ fn as_path(value: &[u8]) -> String {
 }
 
 /// A path as a message; `is_sent` if its attributes are those that a neighbor is told.
-fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
+pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
     let (resolution, interior_cost) = resolution(view.resolution);
     let mut path = pb::Path {
         neighbor: control.neighbor_address(view.peer).map_or(String::new(), |a| a.to_string()),
@@ -201,31 +198,9 @@ fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
     path
 }
 
-/// What of the routes somebody wants.
-#[derive(Clone, Copy)]
-struct Wanted {
-    received_from: Option<PeerIndex>,
-    advertised_to: Option<PeerIndex>,
-    limit: usize,
-}
-
-impl Wanted {
-    /// The wanted part of a table's route: as it is sent, if it is asked for what a neighbor is told.
-    fn route<P: Sharded>(&self, table: &Table, route: RouteView<P>) -> Option<RouteView<P>> {
-        let mut route = match self.advertised_to {
-            Some(peer) => table.advertised_route(peer, route.prefix)?,
-            None => route,
-        };
-        if let Some(peer) = self.received_from {
-            route.paths.retain(|p| p.peer == peer);
-        }
-        (!route.paths.is_empty()).then_some(route)
-    }
-}
-
 impl BgpShell {
     /// Asks every table.
-    async fn ask_all<R: Send + 'static>(
+    pub(crate) async fn ask_all<R: Send + 'static>(
         &self,
         look: impl Fn(&mut Table) -> R + Clone + Send + 'static,
     ) -> Result<Vec<R>, XrlError> {
@@ -238,7 +213,7 @@ impl BgpShell {
     }
 
     /// Asks the table of this number, if there is one.
-    async fn ask<R: Send + 'static>(
+    pub(crate) async fn ask<R: Send + 'static>(
         &self,
         number: usize,
         look: impl FnOnce(&mut Table) -> R + Send + 'static,
@@ -248,64 +223,6 @@ impl BgpShell {
             Some(address) => Ok(address.ask(look).await),
             None => Ok(None),
         }
-    }
-
-    fn route<P: Sharded>(&self, route: RouteView<P>, wanted: Wanted) -> pb::Route {
-        let is_sent = wanted.advertised_to.is_some();
-        let paths =
-            |control: &mut Control| route.paths.into_iter().map(|p| path(p, is_sent, control)).collect();
-        pb::Route { net: Some(convert::net(route.prefix)), paths: self.with(paths).unwrap_or_default() }
-    }
-
-    async fn page<P: Sharded>(
-        &self,
-        request: &pb::GetRoutesRequest,
-        wanted: Wanted,
-    ) -> Result<pb::GetRoutesReply, XrlError> {
-        let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
-        let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
-            routes: route.map(|r| self.route(r, wanted)).into_iter().collect(),
-            next_page: 0,
-        };
-        let of = move |table: &Table, prefix| {
-            P::shard(table).route(prefix).and_then(|route| wanted.route(table, route))
-        };
-        let inside = match (net, request.r#match()) {
-            (Some(prefix), pb::Match::Exact) => {
-                let spread = self.with(|control| control.spread()).ok_or_else(not_configured)?;
-                let route = self.ask(spread.table(prefix), move |table| of(table, prefix)).await?;
-                return Ok(one(route.flatten()));
-            }
-            (Some(prefix), pb::Match::Longest) => {
-                // A hash table has no order: the covering prefixes are tried, longest first.
-                let longest = move |table: &mut Table| {
-                    let route = |len| P::shard(table).route(prefix.truncate(len));
-                    let found = (0..=prefix.len()).rev().find_map(route)?;
-                    Some((found.prefix.len(), wanted.route(table, found)))
-                };
-                let found = self.ask_all(longest).await?.into_iter().flatten().max_by_key(|(len, _)| *len);
-                return Ok(one(found.and_then(|(_, route)| route)));
-            }
-            (net, _) => net.unwrap_or(P::default_route()),
-        };
-        // A page is of one table: its number is in the upper half, the place in it in the lower.
-        let (number, place) = ((request.page >> 32) as usize, request.page as u32);
-        let page = self.ask(number, move |table| {
-            let (routes, next) = P::shard(table).routes(place, wanted.limit, |prefix| inside.covers(prefix));
-            let routes: Vec<_> = routes.into_iter().filter_map(|r| wanted.route(table, r)).collect();
-            (routes, next)
-        });
-        let (routes, next) = page.await?.unwrap_or_default();
-        let tables = self.core().map_or(0, |core| core.post.tables.len());
-        let next = match next {
-            Some(place) => (number as u64) << 32 | u64::from(place),
-            None if number + 1 < tables => (number as u64 + 1) << 32,
-            None => 0,
-        };
-        Ok(pb::GetRoutesReply {
-            routes: routes.into_iter().map(|r| self.route(r, wanted)).collect(),
-            next_page: next,
-        })
     }
 
     async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
@@ -349,7 +266,7 @@ impl BgpShell {
 
 impl BgpShell {
     /// An address that is a neighbour's.
-    fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
+    pub(crate) fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
         let address = address(text)?;
         let known = self.with(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;
         if known { Ok(address) } else { Err(unknown(address)) }
@@ -415,22 +332,13 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         request: pb::GetRoutesRequest,
     ) -> Result<pb::GetRoutesReply, XrlError> {
-        let index = |text: &str| match text {
-            "" => Ok(None),
-            text => self.known(text).map(|a| self.with(|c| c.neighbor_index(a)).flatten()),
-        };
-        let wanted = Wanted {
-            received_from: index(&request.received_from)?,
-            advertised_to: index(&request.advertised_to)?,
-            limit: if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) },
-        };
         let family = match &request.net {
             Some(net) => IpPrefix::try_from(net)?.family(),
             None => convert::family(request.family)?,
         };
         match family {
-            Family::Ipv4 => self.page::<Ipv4Prefix>(&request, wanted).await,
-            Family::Ipv6 => self.page::<Ipv6Prefix>(&request, wanted).await,
+            Family::Ipv4 => self.routes::<Ipv4Prefix>(&request).await,
+            Family::Ipv6 => self.routes::<Ipv6Prefix>(&request).await,
         }
     }
 

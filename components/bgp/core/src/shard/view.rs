@@ -210,6 +210,30 @@ impl<P: Unicast> Shard<P> {
         (routes, (stop < end).then_some(stop))
     }
 
+    /// Looks at up to `places` places from `from` on and adds the prefixes that have a path and that `wanted` accepts to `found`.
+    /// `wanted` is given a prefix and, of each path, its neighbor, and the number and the canonical octets of its attribute set.
+    /// Returns the place to go on from; `None` at the end. Places are not in the order of prefixes.
+    pub fn list(
+        &self,
+        from: u32,
+        places: u32,
+        mut wanted: impl FnMut(P, &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>) -> bool,
+        found: &mut Vec<P>,
+    ) -> Option<u32> {
+        let end = self.core.entries.end();
+        let stop = end.min(from.saturating_add(places));
+        for id in from..stop {
+            let paths = self.core.entries.paths(id);
+            let prefix = self.core.entries[id].prefix;
+            let octets = |set| self.core.sets.octets(&self.core.sets[set]);
+            let mut attributes = paths.iter().map(|path| (path.peer, path.set.0, octets(path.set)));
+            if !paths.is_empty() && wanted(prefix, &mut attributes) {
+                found.push(prefix);
+            }
+        }
+        (stop < end).then_some(stop)
+    }
+
     /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
         let Some(id) = self.core.find(prefix) else { return false };

@@ -1,0 +1,212 @@
+//! `sluice show bgp routes`: BGP's routes, a line for each path or with all attributes.
+
+use super::bgp::client;
+use crate::idl::bgp::v1 as pb;
+use crate::output::{self, Failure, Output};
+use crate::session::Session;
+use serde_json::{Value, json};
+use sluice_base::IpPrefix;
+use sluice_cli::Values;
+use sluice_xrl::idl::common::v1 as common;
+
+/// Routes of a page: few in the first, so that its first line comes at once.
+const FIRST_PAGE: u32 = 100;
+const PAGE: u32 = 1000;
+
+/// The part of BGP's routes that is wanted, and how it is shown.
+pub struct RoutesArgs {
+    place: Option<String>,
+    longer: bool,
+    detail: bool,
+    v6: bool,
+    limit: Option<u64>,
+    request: pb::GetRoutesRequest,
+}
+
+impl RoutesArgs {
+    /// Reads the arguments of a command line.
+    pub fn from_values(values: &Values) -> Self {
+        let text = |name| values.text(name).map(String::from).unwrap_or_default();
+        RoutesArgs {
+            place: values.text("place").map(String::from),
+            longer: values.has("longer"),
+            detail: values.has("detail"),
+            v6: values.has("v6"),
+            limit: values.number("limit"),
+            request: pb::GetRoutesRequest {
+                received_from: text("received-from"),
+                advertised_to: text("advertised-to"),
+                communities: values.text("community").map(String::from).into_iter().collect(),
+                as_path: text("as-path"),
+                origin_as: values.number("origin-as").map(|n| u32::try_from(n).unwrap_or(u32::MAX)),
+                ..pb::GetRoutesRequest::default()
+            },
+        }
+    }
+
+    /// Asks for the routes that a neighbor has announced (`received`), or was told.
+    pub fn of_neighbor(values: &Values, address: &str, received: bool) -> Self {
+        let mut args = Self::from_values(values);
+        let of = address.to_string();
+        match received {
+            true => args.request.received_from = of,
+            false => args.request.advertised_to = of,
+        }
+        args.v6 = address.contains(':');
+        args
+    }
+}
+
+fn path_json(p: &pb::Path) -> Value {
+    json!({
+        "neighbor": p.neighbor, "best": p.best, "reason": p.reason, "stale": p.stale, "next_hop": p.next_hop,
+        "resolution": p.resolution, "interior_cost": p.interior_cost, "as_path": p.as_path, "origin": p.origin,
+        "med": p.med, "local_pref": p.local_pref, "communities": p.communities,
+        "large_communities": p.large_communities, "extended_communities": p.extended_communities,
+        "atomic_aggregate": p.atomic_aggregate, "aggregator": p.aggregator,
+    })
+}
+
+/// How wide the columns of addresses are, by the family.
+fn widths(v6: bool) -> (usize, usize) {
+    if v6 { (32, 26) } else { (18, 15) }
+}
+
+fn heading(v6: bool) -> String {
+    let (net, hop) = widths(v6);
+    format!(
+        "*: best, s: stale, !: next hop not reachable\n  {:<net$} {:<hop$} {:>5} {:>10} AS path and origin (i, e, ?)\n",
+        "prefix", "next hop", "pref", "MED"
+    )
+}
+
+/// The paths of a route, a line each; the prefix stands in the first.
+fn lines(route: &pb::Route, v6: bool) -> String {
+    let (width, hop) = widths(v6);
+    let mut net = output::net(route.net.as_ref());
+    let mut text = String::new();
+    for p in &route.paths {
+        let mark = match (p.stale, p.best, p.resolution.as_str()) {
+            (true, ..) => 's',
+            (_, true, _) => '*',
+            (_, _, "unreachable") => '!',
+            _ => ' ',
+        };
+        let number = |n: Option<u32>| n.map_or_else(|| "-".to_string(), |n| n.to_string());
+        let origin = match p.origin.as_str() {
+            "igp" => "i",
+            "egp" => "e",
+            _ => "?",
+        };
+        let as_path = if p.as_path.is_empty() { String::new() } else { format!("{} ", p.as_path) };
+        text.push_str(&format!(
+            "{mark} {net:<width$} {:<hop$} {:>5} {:>10} {as_path}{origin}\n",
+            p.next_hop,
+            number(p.local_pref),
+            number(p.med),
+        ));
+        net.clear();
+    }
+    text
+}
+
+/// All that is known of a route, in several lines.
+fn detail(route: &pb::Route) -> String {
+    let mut text = format!("{}\n", output::net(route.net.as_ref()));
+    for p in &route.paths {
+        let from = if p.neighbor.is_empty() { "this router" } else { &p.neighbor };
+        let standing = match (p.best, p.reason.is_empty()) {
+            (true, _) => "best".to_string(),
+            (false, true) => "not the best".to_string(),
+            (false, false) => format!("not the best: {}", p.reason),
+        };
+        let stale = if p.stale { ", stale" } else { "" };
+        text.push_str(&format!("  from {from} ({standing}{stale})\n"));
+        text.push_str(&format!(
+            "    next hop {} ({}, interior cost {})\n",
+            p.next_hop, p.resolution, p.interior_cost
+        ));
+        let as_path = if p.as_path.is_empty() { "empty" } else { &p.as_path };
+        text.push_str(&format!("    AS path {as_path}, origin {}", p.origin));
+        for (name, number) in [("local preference", p.local_pref), ("MED", p.med)] {
+            if let Some(number) = number {
+                text.push_str(&format!(", {name} {number}"));
+            }
+        }
+        text.push('\n');
+        let lists = [
+            ("communities", &p.communities),
+            ("large communities", &p.large_communities),
+            ("extended communities", &p.extended_communities),
+        ];
+        for (name, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            text.push_str(&format!("    {name} {}\n", list.join(" ")));
+        }
+        if !p.aggregator.is_empty() {
+            let atomic = if p.atomic_aggregate { ", atomic" } else { "" };
+            text.push_str(&format!("    aggregated by AS {}{atomic}\n", p.aggregator));
+        }
+        for other in &p.others {
+            let octets: String = other.value.iter().map(|octet| format!("{octet:02x}")).collect();
+            text.push_str(&format!("    attribute {} (flags {:#04x}): {octets}\n", other.code, other.flags));
+        }
+    }
+    text
+}
+
+/// Prints routes in the order of their prefixes, page by page.
+pub async fn routes(session: &Session, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
+    let client = client(session).await?;
+    let (net, kind) = match &args.place {
+        None => (None, pb::Match::Exact),
+        Some(text) => match (text.parse::<std::net::IpAddr>(), text.parse::<IpPrefix>()) {
+            (Ok(addr), _) => {
+                let width = if addr.is_ipv4() { 32 } else { 128 };
+                (IpPrefix::new(addr, width), pb::Match::Longest)
+            }
+            (_, Ok(prefix)) => (Some(prefix), if args.longer { pb::Match::Longer } else { pb::Match::Exact }),
+            (_, Err(e)) => {
+                return Err(Failure::failed(format!("`{text}` is neither an address nor a prefix: {e}")));
+            }
+        },
+    };
+    let v6 = net.map_or(args.v6, |net| net.addr().is_ipv6());
+    // One route that is asked for by name is shown in full.
+    let in_full = args.detail || (net.is_some() && kind != pb::Match::Longer);
+    let mut request = pb::GetRoutesRequest {
+        family: if v6 { common::Family::Ipv6 } else { common::Family::Ipv4 }.into(),
+        net: net.map(Into::into),
+        r#match: kind.into(),
+        limit: FIRST_PAGE,
+        ..args.request
+    };
+    let mut left = args.limit.unwrap_or(u64::MAX);
+    let mut is_first = true;
+    while left > 0 {
+        request.limit = request.limit.min(u32::try_from(left).unwrap_or(u32::MAX));
+        let reply = client.get_routes(request.clone()).await?;
+        if is_first {
+            let heading = if in_full || reply.routes.is_empty() { String::new() } else { heading(v6) };
+            out.begin_list("routes", &heading);
+            is_first = false;
+        }
+        for route in &reply.routes {
+            let value = || {
+                let paths: Vec<_> = route.paths.iter().map(path_json).collect();
+                json!({ "prefix": output::net(route.net.as_ref()), "paths": paths })
+            };
+            let text = || if in_full { detail(route) } else { lines(route, v6) };
+            out.element(|| text().trim_end().to_string(), value);
+        }
+        left = left.saturating_sub(reply.routes.len() as u64);
+        (request.page, request.limit) = (reply.next_page, PAGE);
+        if reply.next_page == 0 || !out.page_done() {
+            break;
+        }
+    }
+    if is_first {
+        out.begin_list("routes", "");
+    }
+    out.end_list("no routes");
+    Ok(())
+}
