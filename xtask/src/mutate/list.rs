@@ -217,6 +217,6 @@ mutations! {
     }
     "shard/groups.rs" {
         "groups-drop-unread-blocks": "pending.unread == 0" => "pending.unread <= 1";
-        "groups-rest-with-a-newcomer": "group.is_settled(queue_end) && group.unended == 0" => "group.is_settled(queue_end)";
+        "groups-rest-although-behind": "group.members.iter().filter(|m| is_behind || m.block < end)" => "group.members.iter().filter(|m| m.block < end)";
     }
 }

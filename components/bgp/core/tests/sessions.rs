@@ -232,3 +232,25 @@ fn numbers_of_neighbors_that_are_gone_are_given_to_others() {
     configure(&mut router, &[]);
     assert_eq!((index(&router, 1), index(&router, 2)), (Some(2), Some(3)));
 }
+
+#[test]
+fn a_neighbor_that_is_owed_anything_is_listed_until_it_has_it() {
+    let mut router = Router::new(&[65002, 65003], 1);
+    router.set_reach(Ipv4Prefix::host_addr(9), Some((0, true)));
+    router.up(0);
+    for n in 0..100 {
+        router.announce(0, &[Ipv4Prefix::nth(n)], &Route { med: Some(n), ..route(65002) });
+    }
+    router.settle();
+    router.up(1);
+    let mut steps = 0;
+    while !router.peers[1].end_of_rib {
+        let mut listed = vec![];
+        router.speaker.tables().with_output(&mut listed);
+        assert_eq!(listed.len(), 1, "after {steps} steps");
+        router.transmit(1, 1);
+        steps += 1;
+    }
+    assert!(steps > 50, "a message at a time: {steps}");
+    assert_eq!(router.peers[1].told.len(), 100);
+}

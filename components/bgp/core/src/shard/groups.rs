@@ -55,8 +55,6 @@ struct Group<P: Unicast> {
     first: u64,
     /// By peer.
     members: Vec<Member>,
-    /// The number of members that were not sent End-of-RIB yet.
-    unended: usize,
     check: Option<Box<CheckStage<Announced<P>>>>,
 }
 
@@ -73,12 +71,11 @@ impl<P: Unicast> Group<P> {
         self.drop_read_blocks()
     }
 
-    /// Counts anew who has yet to read each block and to be told the end, where members have left or are others, and drops those that all have read.
+    /// Counts anew who has yet to read each block, where members have left or are others, and drops those that all have read.
     fn recount(&mut self) {
         for (number, pending) in (self.first..).zip(&mut self.blocks) {
             pending.unread = self.members.iter().filter(|m| m.block <= number).count();
         }
-        self.unended = self.members.iter().filter(|m| !m.end_of_rib).count();
         self.drop_read_blocks();
     }
 
@@ -184,7 +181,6 @@ impl<P: Unicast> Groups<P> {
             blocks: VecDeque::new(),
             first: 0,
             members: Vec::from([Member { peer, block: 0, message: 0, end_of_rib: false }]),
-            unended: 1,
             check,
         });
     }
@@ -212,7 +208,6 @@ impl<P: Unicast> Groups<P> {
             blocks: group.blocks.clone(),
             first: group.first,
             members: leaving,
-            unended: 0,
             check: self.checking.then(|| Box::new(CheckStage::late())),
         };
         own.recount();
@@ -247,11 +242,12 @@ impl<P: Unicast> Groups<P> {
     /// Adds all members that have anything to be told to `out`. Groups that rest cost nothing, however many members they have.
     pub fn with_output(&self, queue_end: u64, out: &mut Vec<PeerIndex>) {
         for group in self.groups.iter().flatten() {
-            if group.is_settled(queue_end) && group.unended == 0 {
+            // A newcomer is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
+            if group.is_settled(queue_end) {
                 continue;
             }
             let (end, is_behind) = (group.end(), !group.branch.is_idle(queue_end));
-            let with_output = group.members.iter().filter(|m| is_behind || m.block < end || !m.end_of_rib);
+            let with_output = group.members.iter().filter(|m| is_behind || m.block < end);
             out.extend(with_output.map(|m| m.peer));
         }
     }
@@ -296,7 +292,6 @@ impl<P: Unicast> Groups<P> {
                 continue;
             }
             if group.branch.dump.is_none() && !core::mem::replace(&mut member.end_of_rib, true) {
-                group.unended -= 1;
                 return Filled::EndOfRib;
             }
             if group.branch.is_idle(core.queue.end()) {
@@ -377,7 +372,6 @@ impl<P: Unicast> Groups<P> {
             let block = target.end();
             target.members.extend(group.members.into_iter().map(|m| Member { block, message: 0, ..m }));
             target.members.sort_unstable_by_key(|m| m.peer);
-            target.unended += group.unended;
         }
     }
 
@@ -398,7 +392,6 @@ impl<P: Unicast> Groups<P> {
                 self.items.clear();
             }
             group.members.iter_mut().for_each(|m| m.end_of_rib = true);
-            group.unended = 0;
             group.members.sort_unstable_by_key(|m| m.peer);
             group.check = self.checking.then(|| Box::new(CheckStage::late()));
             self.add(group);
