@@ -139,7 +139,7 @@ fn other(name: &str, leaf: &Value, base: Option<&str>) -> String {
         return leaf.words.iter().map(|(word, _)| word.clone()).find(|word| word != now).unwrap();
     }
     match leaf.type_name.as_str() {
-        "string" => "something-else".into(),
+        "string" | "line" => "something-else".into(),
         number if number.contains("int") || number.contains("port") => match now
             .map(|now| now.parse::<u64>().unwrap())
         {
