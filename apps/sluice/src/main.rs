@@ -18,6 +18,7 @@ mod monitor;
 mod monitor_routes;
 mod one_shot;
 mod output;
+mod package_check;
 mod packages;
 mod profile;
 mod refusal;
@@ -99,6 +100,11 @@ enum Command {
     Config {
         #[command(subcommand)]
         command: ConfigCommand,
+    },
+    /// Works with packages of third parties.
+    Package {
+        #[command(subcommand)]
+        command: PackageCommand,
     },
     /// Replaces a component's process by a new one, which takes over all it has: no session drops, no packet is lost. If the new one
     /// does not come up or fails its check, the old one goes on, and the exit status is 1.
@@ -185,6 +191,18 @@ enum BenchCommand {
 }
 
 #[derive(Subcommand)]
+enum PackageCommand {
+    /// Checks a package's folder without a router: files, module, rights, commands, metrics. Exit status: 0 nothing wrong, 4 something.
+    Check {
+        /// The folder with its package.toml.
+        folder: PathBuf,
+        /// Print one JSON document instead of text.
+        #[arg(long, short = 'j')]
+        json: bool,
+    },
+}
+
+#[derive(Subcommand)]
 enum ConfigCommand {
     /// Checks a file; says file, line, column and what was expected.
     Check {
@@ -266,6 +284,9 @@ fn run_tool(command: Command) -> ExitCode {
             return upgrade_check::run(args, &place)
                 .unwrap_or_else(|failure| output::fail(&failure, place.json));
         }
+        Command::Package { command: PackageCommand::Check { folder, json } } => {
+            return package_check::run(&folder, json);
+        }
         Command::Restart { args, place } => (restart::restart(args, &place), place.json),
         Command::Upgrade { args, place } => (restart::upgrade(args, &place), place.json),
         Command::Call { args, place } => (call::run(args, &place), place.json),
@@ -301,10 +322,23 @@ fn run_tool(command: Command) -> ExitCode {
 
 fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    sluice_manager_shell::check(&source(file, packages_dir, PathBuf::new())).map_err(Failure::config)?;
+    let refused =
+        sluice_manager_shell::check(&source(file, packages_dir, PathBuf::new())).map_err(Failure::config)?;
     match json {
-        true => output::print_json(&serde_json::json!({ "file": shown, "valid": true })),
-        false => println!("{shown}: valid"),
+        true => {
+            let refused: Vec<_> = refused
+                .iter()
+                .map(|r| serde_json::json!({ "package": r.name, "reason": r.reason }))
+                .collect();
+            let value = serde_json::json!({ "file": shown, "valid": true, "refused_packages": refused });
+            output::print_json(&value);
+        }
+        false => {
+            for r in &refused {
+                eprintln!("sluice: package `{}` is refused: {}", r.name, r.reason);
+            }
+            println!("{shown}: valid");
+        }
     }
     Ok(())
 }

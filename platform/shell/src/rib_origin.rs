@@ -153,11 +153,20 @@ impl RibOrigin {
         }
     }
 
-    /// Everything that there is has been announced: what is still stale in the RIB is swept. Waits for what is under way.
-    pub async fn end_of_refresh(&self) -> Result<(), XrlError> {
+    /// Tells the RIB that everything has been announced, and that it may sweep the routes of an earlier life that were not announced
+    /// again. Waits for what is under way.
+    ///
+    /// # Errors
+    ///
+    /// If the RIB cannot be reached; or if no route was announced since the registration, because then every route of the earlier life
+    /// would be swept, unless `even_all` says that the origin knows to have none.
+    pub async fn end_of_refresh(&self, even_all: bool) -> Result<(), XrlError> {
         self.under_way.drain().await;
-        let request =
-            rib::EndOfRefreshRequest { origin: self.settings.name.clone(), table: self.settings.table.0 };
+        let request = rib::EndOfRefreshRequest {
+            origin: self.settings.name.clone(),
+            table: self.settings.table.0,
+            even_all,
+        };
         self.client.end_of_refresh(request).await.map(|_| ())
     }
 }

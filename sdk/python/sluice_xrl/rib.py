@@ -3,6 +3,7 @@
     origin = RibOrigin(router, "rip", distance=120, grace=60)
     component.task(origin.run(announce_all))       # announce_all() is called for every RIB that comes to life
     await origin.update([Route("10.1.0.0/16", via=["192.0.2.1"], metric=2), Withdrawal("10.2.0.0/16")])
+    await origin.update(all_routes, complete=True) # what was announced in an earlier life, and not again, is swept
 """
 
 from __future__ import annotations
@@ -62,9 +63,8 @@ class RibOrigin:
         self._in_order = asyncio.Lock()
 
     async def run(self, announce_all: Callable[[], Awaitable[None]]) -> None:
-        """Registers whenever the RIB comes to life, has `announce_all` announce every route, and then has the RIB sweep the routes
-        of an earlier life that were not announced again. Never returns. Raises XrlError if the RIB refuses the origin, as it does
-        where a right is missing."""
+        """Registers whenever the RIB comes to life, and has `announce_all` announce every route that is known by then. Never returns.
+        Raises XrlError if the RIB refuses the origin, as it does where a right is missing."""
         async for event in self._router.watch_class("rib"):
             if not event.born:
                 self._client = None
@@ -74,15 +74,14 @@ class RibOrigin:
                 await client.call("RegisterOrigin", self._register)
                 self._client = client
                 await announce_all()
-                async with self._in_order:
-                    await client.call("EndOfRefresh", self._named)
             except XrlError as error:
                 if error.name not in ("Disconnected", "UnknownTarget"):
                     raise
                 self._client = None  # that RIB died; the next one is told everything
 
-    async def update(self, changes: Sequence[Route | Withdrawal]) -> None:
-        """Announces and withdraws routes, in order. Does nothing while there is no RIB: the next one is told everything."""
+    async def update(self, changes: Sequence[Route | Withdrawal], complete: bool = False) -> None:
+        """Announces and withdraws routes, in order. With `complete` everything has been announced then, and the RIB sweeps the routes
+        of an earlier life that were not announced again. Does nothing while there is no RIB: the next one is told everything."""
         for family in (_IPV4, _IPV6):
             of_family = [c for c in changes if ipaddress.ip_network(c.prefix).version == family]
             client = self._client
@@ -93,6 +92,9 @@ class RibOrigin:
             request = {**self._named, "family": family, "sets": sets, "routes": routes}
             async with self._in_order:
                 await client.call("UpdateRoutes", request)
+        if complete and self._client is not None:
+            async with self._in_order:
+                await self._client.call("EndOfRefresh", {**self._named, "even_all": not changes})
 
     async def unregister(self) -> None:
         """Ends the origin for good: the RIB drops its routes at once."""

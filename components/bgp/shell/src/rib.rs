@@ -152,7 +152,8 @@ pub async fn refresh(shell: Rc<BgpShell>) {
             continue;
         }
         side.refresh_due.set(false);
-        if let Err(error) = shell.origin.end_of_refresh().await {
+        // All neighbors had their time: where they announced nothing, there is nothing.
+        if let Err(error) = shell.origin.end_of_refresh(true).await {
             warn!(%error, "the RIB keeps stale BGP routes until their grace time is over");
         }
     }

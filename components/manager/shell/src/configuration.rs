@@ -9,8 +9,9 @@ use sluice_shell::part::{Change, Edit};
 use sluice_shell::rights::Rights;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 /// A component that is part of the executable: its package.
@@ -57,6 +58,14 @@ pub enum StartError {
     /// The configuration is not valid.
     #[error("{0}")]
     Config(Box<ConfigErrors>),
+    /// The configuration is not valid, perhaps because packages that it needs were refused.
+    #[error("{}{error}", reasons(refused))]
+    WithoutPackages {
+        /// The packages that were refused.
+        refused: Vec<Refused>,
+        /// What is wrong in the configuration.
+        error: Box<ConfigErrors>,
+    },
     /// The schema is not valid.
     #[error("{0}")]
     Schema(#[from] SchemaError),
@@ -86,6 +95,11 @@ pub enum StartError {
          or in a network namespace of its own (`unshare --user --map-root-user --net`, or `sluice lab`)"
     )]
     NoNetworkRights,
+}
+
+/// Returns a line for each refused package.
+fn reasons(refused: &[Refused]) -> String {
+    refused.iter().map(|r| format!("package `{}` is refused: {}\n", r.name, r.reason)).collect()
 }
 
 fn read_advice(error: &std::io::Error) -> &'static str {
@@ -145,12 +159,32 @@ impl Model {
                 Err(why) => refused.push(why),
             }
         }
+        let known: BTreeSet<String> = rights.keys().cloned().chain(classes_of(&packages)).collect();
+        let (packages, lonely): (Vec<Package>, Vec<Package>) = packages
+            .into_iter()
+            .partition(|package| package.builtin || unknown_need(package, &rights, &known).is_none());
+        for package in lonely {
+            let class = package.class.clone().unwrap_or_default();
+            let need = unknown_need(&package, &rights, &known).unwrap_or_default();
+            let reason = format!("rights.toml: it needs `{need}`, and no component is of that class");
+            rights.remove(&class);
+            refused.push(Refused { name: package.name, reason });
+        }
         let (schema, packages, more) = Schema::load(packages)?;
         for why in &more {
             rights.remove(&why.name);
         }
         refused.extend(more);
         Ok(Model { schema, packages, refused, rights, json: OnceCell::new() })
+    }
+
+    /// Returns a configuration error together with the packages that were refused: their statements are unknown.
+    pub fn explain(&self, error: ConfigErrors) -> StartError {
+        let error = Box::new(error);
+        match self.refused.is_empty() {
+            true => StartError::Config(error),
+            false => StartError::WithoutPackages { refused: self.refused.clone(), error },
+        }
     }
 
     /// The classes that run with a configuration: those that are configured, and what they need. Who is needed comes first.
@@ -245,6 +279,65 @@ fn of_builtin(builtin: &Builtin) -> Package {
         help: Some(builtin.help.into()),
         builtin: true,
     }
+}
+
+/// Returns the problems of the package in `folder` that can be found without a router: of its files, its rights, its module.
+pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String> {
+    let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let read = match package::read_folder(&parent) {
+        Ok(read) => read,
+        Err(error) => return vec![error.to_string()],
+    };
+    let is_this = |p: &Result<Package, Refused>| match p {
+        Ok(package) => package.name == name,
+        Err(refused) => refused.name == name,
+    };
+    let package = match read.into_iter().find(is_this) {
+        None => return vec![format!("{} is no folder", folder.display())],
+        Some(Err(refused)) => return vec![refused.reason],
+        Some(Ok(package)) => package,
+    };
+    let mut rights = BTreeMap::new();
+    let mut packages: Vec<Package> = builtins.iter().map(of_builtin).collect();
+    for builtin in builtins {
+        rights.extend(Rights::parse(builtin.rights).ok().map(|r| (builtin.class.to_string(), r)));
+    }
+    let known: BTreeSet<String> =
+        rights.keys().cloned().chain(classes_of(std::slice::from_ref(&package))).collect();
+    let mut problems = Vec::new();
+    match third_party_rights(&package, &rights) {
+        Ok(found) => rights.extend(found.map(|found| (found.class.clone(), found))),
+        Err(reason) => problems.push(reason),
+    }
+    problems.extend(unknown_need(&package, &rights, &known).map(|need| {
+        format!("rights.toml: it needs `{need}`, and no component of the router is of that class; another package may be")
+    }));
+    if let Some(path) = &package.executable
+        && !path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
+    {
+        problems.push(format!("{} cannot be executed: chmod 755 {}", path.display(), path.display()));
+    }
+    packages.push(package);
+    match Schema::load(packages) {
+        Ok((_, _, refused)) => problems.extend(refused.into_iter().map(|r| r.reason)),
+        Err(error) => problems.push(error.to_string()),
+    }
+    problems
+}
+
+fn classes_of(packages: &[Package]) -> impl Iterator<Item = String> {
+    packages.iter().filter_map(|package| package.class.clone())
+}
+
+/// Returns a class that a package needs and that nobody is of.
+fn unknown_need(
+    package: &Package,
+    rights: &BTreeMap<String, Rights>,
+    known: &BTreeSet<String>,
+) -> Option<String> {
+    let rights = rights.get(package.class.as_ref()?)?;
+    rights.needs.iter().find(|need| !known.contains(*need)).cloned()
 }
 
 /// The rights that a third party's package asks for; the error says what is wrong with them.

@@ -30,7 +30,7 @@ mod upgrade;
 mod watching;
 mod way;
 
-pub use configuration::{Builtin, ConfigSource, Model, StartError};
+pub use configuration::{Builtin, ConfigSource, Model, StartError, check_package};
 pub use inherited::close_inherited;
 pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
@@ -474,16 +474,22 @@ fn random_secret() -> anyhow::Result<[u8; 16]> {
     Ok(secret)
 }
 
-/// Checks a configuration file; the error says where and what is wrong.
-pub fn check(source: &ConfigSource) -> Result<(), StartError> {
-    check_file(source, &Model::load(source)?)
+/// Checks a configuration file. Returns the packages that are refused, without which it is valid all the same.
+///
+/// # Errors
+///
+/// The file, the lines and what is wrong there; and the refused packages, whose statements are unknown then.
+pub fn check(source: &ConfigSource) -> Result<Vec<sluice_config::package::Refused>, StartError> {
+    let model = Model::load(source)?;
+    check_file(source, &model)?;
+    Ok(model.refused)
 }
 
 fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
     let path = source.file.display().to_string();
     let text = std::fs::read_to_string(&source.file)
         .map_err(|source| StartError::Read { path: path.clone(), source })?;
-    model.schema.read_all(&path, &text).map(|_| ()).map_err(|e| StartError::Config(Box::new(e)))
+    model.schema.read_all(&path, &text).map(|_| ()).map_err(|e| model.explain(e))
 }
 
 /// The folder of a run-time folder's secret for the CLI.

@@ -24,6 +24,15 @@ pub struct Start {
 /// Chooses. Fails only where there is nothing valid at all.
 pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -> Result<Start, StartError> {
     let path = source.file.display().to_string();
+    for refused in &model.refused {
+        warn!(
+            event = "package.refused",
+            package = refused.name,
+            "package `{}` is refused, the router runs without it: {}",
+            refused.name,
+            refused.reason
+        );
+    }
     let newest = newest(model, revisions);
     let file = std::fs::read_to_string(&source.file);
     let copy_of = file.as_ref().ok().and_then(|text| revisions.copy_of(text));
@@ -46,9 +55,17 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
         (Ok(text), newest) => match (model.schema.read_all(&path, &text), newest) {
             (Ok(tree), newest) => of_file(tree, &text, newest, revisions, model),
             (Err(error), Some(start)) => {
-                start.in_trouble(format!("the configuration file is not valid: {}", error.without_lines()))
+                let packages: Vec<&str> = model.refused.iter().map(|r| r.name.as_str()).collect();
+                let without = match packages.is_empty() {
+                    true => String::new(),
+                    false => format!(" (refused packages: {})", packages.join(", ")),
+                };
+                start.in_trouble(format!(
+                    "the configuration file is not valid{without}: {}",
+                    error.without_lines()
+                ))
             }
-            (Err(error), None) => return Err(StartError::Config(Box::new(error))),
+            (Err(error), None) => return Err(model.explain(error)),
         },
         (Err(error), Some(start)) => {
             start.in_trouble(format!("cannot read the configuration {path}: {error}"))

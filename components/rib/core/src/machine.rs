@@ -281,6 +281,14 @@ impl Rib {
         self.events.push(Event::OriginStale { table, origin: name.into(), routes });
     }
 
+    /// Returns true if an end of refresh now would sweep every route that an origin has: it has announced none in its new life.
+    pub fn would_sweep_all(&self, table: TableId, name: &str) -> bool {
+        let Some(table) = self.tables.get(&table) else { return false };
+        let Some(id) = table.origin_id(name) else { return false };
+        let origin = table.shared.origin(id);
+        origin.stale > 0 && origin.stale == origin.routes
+    }
+
     fn sweep(&mut self, table: TableId, name: &str, leaving: bool) {
         let provenance = self.next_provenance();
         let Some(t) = self.tables.get_mut(&table) else { return };

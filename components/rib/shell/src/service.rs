@@ -126,6 +126,13 @@ impl pb::Rib for Served {
         request: pb::EndOfRefreshRequest,
     ) -> Result<pb::EndOfRefreshReply, XrlError> {
         let table = table(request.table);
+        if !request.even_all && self.driver.with(|rib| rib.would_sweep_all(table, &request.origin)) {
+            let reason = format!(
+                "{} has announced no route since it registered, and all of before would be swept; announce them first, or say `even_all`",
+                request.origin
+            );
+            return Err(XrlError::application(5, reason));
+        }
         self.clients.note_refreshed(table, &request.origin);
         self.input(Input::EndOfRefresh(table, request.origin));
         Ok(pb::EndOfRefreshReply {})

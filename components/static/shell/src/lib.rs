@@ -81,7 +81,8 @@ impl StaticShell {
         }
         let origin = Rc::clone(&self.origin);
         tokio::task::spawn_local(async move {
-            if let Err(error) = origin.end_of_refresh().await {
+            // The configuration is known: where it has no routes, there are none.
+            if let Err(error) = origin.end_of_refresh(true).await {
                 warn!(%error, "the RIB keeps stale static routes until their grace time is over");
             }
         });

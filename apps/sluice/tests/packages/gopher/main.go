@@ -260,6 +260,9 @@ func (g *gopher) announce(before map[string]uint64) error {
 	if _, err := g.rib("UpdateRoutes", append(append(update, sets...), routes...)); err != nil {
 		return err
 	}
+	if len(g.running) == 0 {
+		origin = origin.number(3, 1)
+	}
 	_, err := g.rib("EndOfRefresh", origin)
 	return err
 }

@@ -1,0 +1,73 @@
+//! `sluice package check`: what is wrong with a package, as far as that can be seen without a router.
+
+use crate::output::{self, Failure};
+use prost_reflect::DescriptorPool;
+use serde_json::json;
+use sluice_cli::builtin;
+use sluice_shell::rights::Rights;
+use std::path::Path;
+use std::process::ExitCode;
+
+/// Checks the package in `folder` and prints its problems.
+pub fn run(folder: &Path, json: bool) -> ExitCode {
+    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
+    let mut problems = sluice_manager_shell::check_package(crate::components::BUILTINS, &folder);
+    let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
+    if let Some(rights) = text("rights.toml").and_then(|text| Rights::parse(&text).ok()) {
+        problems.extend(unknown_calls(&rights));
+    }
+    if let Some(commands) = text("commands.toml") {
+        problems.extend(wrong_commands(&commands));
+    }
+    match json {
+        true => output::print_json(
+            &json!({ "folder": folder, "valid": problems.is_empty(), "problems": problems }),
+        ),
+        false if problems.is_empty() => println!("{}: valid", folder.display()),
+        false => problems.iter().for_each(|problem| println!("{problem}")),
+    }
+    ExitCode::from(if problems.is_empty() { 0 } else { Failure::CONFIG })
+}
+
+/// The calls in a package's rights that no component of the router serves. Those of other packages are not known here.
+fn unknown_calls(rights: &Rights) -> Vec<String> {
+    let pools: Vec<DescriptorPool> = [sluice_xrl::idl::DESCRIPTORS, crate::idl::DESCRIPTORS]
+        .iter()
+        .filter_map(|octets| DescriptorPool::decode(*octets).ok())
+        .collect();
+    let is_ours = |target: &str| crate::components::BUILTINS.iter().any(|b| b.class == target);
+    let mut problems = Vec::new();
+    for (target, methods) in rights.calls.iter().filter(|(target, _)| is_ours(target)) {
+        for pattern in methods {
+            let (interface, method) = pattern.split_once('/').unwrap_or((pattern, ""));
+            let service = pools.iter().find_map(|pool| pool.get_service_by_name(interface));
+            let problem = match service {
+                _ if interface == "*" => continue,
+                None => format!("there is no interface `{interface}`"),
+                Some(_) if method == "*" => continue,
+                Some(service) if service.methods().any(|m| m.name() == method) => continue,
+                Some(service) => {
+                    let names: Vec<String> = service.methods().map(|m| m.name().to_string()).collect();
+                    format!("`{interface}` has no method `{method}`; it has {}", names.join(", "))
+                }
+            };
+            problems.push(format!("rights.toml: calls.{target}: {problem}"));
+        }
+    }
+    problems
+}
+
+/// What is wrong in a `commands.toml`: its text, and words that are taken.
+fn wrong_commands(text: &str) -> Vec<String> {
+    let commands = match sluice_cli::package::parse(text) {
+        Ok(commands) => commands,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut taken: Vec<String> = builtin::operational().commands.iter().map(|c| c.name()).collect();
+    taken.extend(crate::packages::builtin().iter().map(|c| c.command.name()));
+    let names = commands.iter().map(|c| c.command.name());
+    names
+        .filter(|name| taken.contains(name))
+        .map(|name| format!("commands.toml: `{name}` is taken already"))
+        .collect()
+}
