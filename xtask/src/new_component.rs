@@ -19,6 +19,13 @@ const FILES: [(&str, &str); 10] = [
     ("shell/src/lib.rs", include_str!("../templates/component/shell/src/lib.rs.in")),
 ];
 
+/// What a component outside the workspace has besides: a workspace of its own, and what makes it a package with a program.
+const OF_PACKAGES: [(&str, &str); 3] = [
+    ("Cargo.toml", include_str!("../templates/package/Cargo.toml.in")),
+    ("package.toml", include_str!("../templates/package/package.toml.in")),
+    ("shell/src/main.rs", include_str!("../templates/package/shell/src/main.rs.in")),
+];
+
 /// Names that mean something else to the Finder, to the manager or to the schema.
 const TAKEN: [&str; 6] = ["extensions", "finder", "manager", "operator", "router", "sluice"];
 
@@ -28,7 +35,8 @@ const LONGEST: usize = 32;
 const MANIFEST: &str = "apps/sluice/Cargo.toml";
 const ROWS: &str = "apps/sluice/src/components.rs";
 
-/// Writes the component `name` into `components/` of the workspace at `root`, and its rows; or into `into`, without rows.
+/// Writes the component `name` into `components/` of the workspace at `root`, and its rows; or into `into`, as a package with a program
+/// of its own that is built outside of this workspace.
 pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
     let names = Names::of(name)?;
     let workspace = read(&root.join("Cargo.toml"))?;
@@ -47,10 +55,13 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
         Some(_) => Vec::new(),
     };
     let mut written = Vec::new();
-    for (path, template) in FILES {
+    let of_packages = if into.is_some() { &OF_PACKAGES[..] } else { &[] };
+    for (path, template) in FILES.iter().chain(of_packages) {
         let path = folder.join(names.fill(path));
+        let template = template.replace("@ROOT@", &root.display().to_string());
         fs::create_dir_all(path.parent().context("a file is in a folder")?)?;
-        fs::write(&path, names.fill(template)).with_context(|| format!("cannot write {}", path.display()))?;
+        fs::write(&path, names.fill(&template))
+            .with_context(|| format!("cannot write {}", path.display()))?;
         written.push(path);
     }
     for (path, text) in rows {
@@ -64,7 +75,14 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
     println!("no fuzz row: nothing is decoded yet; add one in fuzz/src/lib.rs with the first decoder");
     match into {
         None => println!("next: cargo test -p sluice-{name} -p sluice-{name}-shell"),
-        Some(_) => println!("no rows in apps/sluice: the folder is not this workspace's components/"),
+        Some(_) => {
+            // The versions that this workspace was tested with.
+            fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
+            println!(
+                "next: cd {} && cargo build --release && cp target/release/sluice-{name}-shell {name} && sluice package check .",
+                folder.display()
+            );
+        }
     }
     Ok(())
 }

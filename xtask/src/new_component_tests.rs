@@ -9,7 +9,7 @@ use tempfile::TempDir;
 fn copy() -> TempDir {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let copy = TempDir::new().unwrap();
-    for file in ["Cargo.toml", "rustfmt.toml", MANIFEST, ROWS] {
+    for file in ["Cargo.toml", "Cargo.lock", "rustfmt.toml", MANIFEST, ROWS] {
         let to = copy.path().join(file);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
         fs::copy(root.join(file), to).unwrap();

@@ -35,6 +35,7 @@ fn everything_is_below_destdir_and_prefix() {
     holds("share/bash-completion/completions/sluice", "complete -F");
     holds("share/zsh/site-functions/_sluice", "#compdef sluice");
     holds("share/fish/vendor_completions.d/sluice.fish", "complete -c sluice");
+    holds("lib/sluice/python/sluice_xrl/__init__.py", "XRL for Python");
     holds("lib/systemd/system/sluice.service", "ExecStart=/opt/router/bin/sluice start");
     assert!(!root.join("share/man/man1/sluice-gone.1").exists());
 }

@@ -41,6 +41,27 @@ fn a_component_of_a_third_party_is_one_like_ours() {
     assert!(shown.lines().any(|line| line.contains("broken") && line.contains("not taken")), "{shown}");
     let refused = "not taken: metrics.toml:3: unknown variant `guage`, expected `gauge` or `counter`";
     assert!(shown.lines().any(|line| line.contains("uncounted") && line.contains(refused)), "{shown}");
+    // The reason comes first: in the log, and where a file is checked whose statements are unknown without the package.
+    assert!(
+        router.log().contains("package `uncounted` is refused, the router runs without it: metrics.toml:3")
+    );
+    let file = folder.path().join("other.conf");
+    std::fs::write(&file, "protocols { uncounted; }\n").unwrap();
+    let check = |file: &str| {
+        let mut command = Command::new(SLUICE);
+        command.args(["config", "check", file, "--packages-dir"]).arg(folder.path().join("packages"));
+        command.output().unwrap()
+    };
+    let checked = check(file.to_str().unwrap());
+    let said = text(&checked);
+    let (reason, place) = (said.find("package `uncounted` is refused"), said.find("other.conf:1"));
+    assert!(!checked.status.success() && reason.is_some() && reason < place, "{said}");
+    let checked = check(folder.path().join("router.conf").to_str().unwrap());
+    assert!(
+        checked.status.success() && text(&checked).contains("package `broken` is refused"),
+        "{checked:?}"
+    );
+
     // What is not configured does not run, and is not missed.
     let before = router.run(&["show", "metrics"]);
     assert!(before.status.success() && before.stderr.is_empty(), "{}", text(&before));
@@ -107,4 +128,41 @@ sluice_hello_guest_info{greeting=\"hello, bob\",guest=\"bob\"} 1
         router.process("hello", "state") == "stopped" || router.process("hello", "state").is_null()
     });
     assert!(router.run(&["status"]).status.success());
+}
+
+#[test]
+fn a_package_is_checked_without_a_router() {
+    let folder = tempfile::tempdir().unwrap();
+    let hello = folder.path().join("hello");
+    copy(&python().join("examples/hello"), &hello);
+    let check = || {
+        let output = Command::new(SLUICE).args(["package", "check"]).arg(&hello).output().unwrap();
+        (output.status.code(), text(&output))
+    };
+    assert_eq!(check(), (Some(0), format!("{}: valid\n", hello.display())));
+    std::fs::write(
+        hello.join("rights.toml"),
+        "class = 'hello'\nneeds = ['ospf']\n[calls]\nrib = ['rib.v1.Rib/Register', 'rib.v1.Rip/*', 'rib.v1.Rib/*']\n",
+    )
+    .unwrap();
+    let executable = hello.join("hello");
+    std::fs::set_permissions(&executable, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
+    std::fs::write(
+        hello.join("commands.toml"),
+        "[[command]]\nwords = 'show routes'\nhelp = 'x'\ncall = 'hello/hello.v1.Hello/GetGuests'\n",
+    )
+    .unwrap();
+    let (status, said) = check();
+    assert_eq!(status, Some(4));
+    for problem in [
+        "rights.toml: it needs `ospf`",
+        "`rib.v1.Rib` has no method `Register`; it has RegisterOrigin",
+        "there is no interface `rib.v1.Rip`",
+        "hello cannot be executed: chmod 755",
+        "commands.toml: `show routes` is taken already",
+    ] {
+        assert!(said.contains(problem), "{problem:?} is not in {said}");
+    }
+    std::fs::remove_file(&executable).unwrap();
+    assert!(check().1.contains("there is no executable"), "{}", check().1);
 }

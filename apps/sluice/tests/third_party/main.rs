@@ -3,4 +3,5 @@
 
 mod hello;
 mod origins;
+mod outside;
 mod router;

@@ -193,6 +193,9 @@ impl Processes {
                 command.env(kept, value);
             }
         }
+        if let Some(client) = python_client().filter(|_| binary.is_some()) {
+            command.env("PYTHONPATH", client);
+        }
         command.envs(self.environment.iter().cloned());
         if !rights.network_admin
             && let Some((uid, gid)) = state::unprivileged()
@@ -412,4 +415,11 @@ pub fn usage_of(pid: u32) -> Usage {
         cpu_ms,
         uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
     }
+}
+
+/// Returns the folder of the Python client that was installed with this executable, for third parties' programs.
+fn python_client() -> Option<PathBuf> {
+    let executable = std::env::current_exe().ok()?;
+    let folder = executable.parent()?.parent()?.join("lib/sluice/python");
+    folder.is_dir().then_some(folder)
 }
