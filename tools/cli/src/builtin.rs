@@ -240,7 +240,10 @@ pub fn operational() -> Grammar {
             "Has traffic go another way before maintenance (BGP graceful shutdown); sessions stay up",
         )),
         commented(command("undrain", "Takes `drain` back")),
-        command("status", "Succeeds if the router runs, all its components are ready, and nothing is missing"),
+        command(
+            "status",
+            "Succeeds if the router runs, all its components are ready, and nothing is missing",
+        ),
         command("doctor", "Looks whether this host can run a router, and what stands in the way"),
         command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")
             .choice_of("into", Kind::File, None, "the file; sluice-support-TIME.tar.gz if absent"),
@@ -267,6 +270,18 @@ pub fn configuration() -> Grammar {
             "a path of the configuration and a value",
         ),
         at(command("delete", "Takes out a value or a block"), Kind::Statement),
+        command("rename", "Gives an entry of a list another key: PATH KEY to KEY").argument(
+            "path",
+            Kind::Statement,
+            true,
+            "the path of the entry, `to`, and its new key",
+        ),
+        command("copy", "Adds an entry of a list like another one: PATH KEY to KEY").argument(
+            "path",
+            Kind::Statement,
+            true,
+            "the path of the entry, `to`, and the key of the copy",
+        ),
         at(command("edit", "Goes into a block"), Kind::Path),
         command("up", "Goes out of the block"),
         command("top", "Goes out of all blocks"),
