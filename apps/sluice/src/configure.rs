@@ -141,6 +141,7 @@ impl Editing {
         let mut value = Value::Null;
         match read.command.id.as_str() {
             verb @ ("set" | "delete") => self.edit(session, verb, values.all("path")).await?,
+            verb @ ("rename" | "copy") => self.double(session, verb, values.all("path")).await?,
             "edit" => self.enter(session, values.all("path")).await?,
             "up" => drop(self.blocks.pop()),
             "top" => self.top(),
@@ -194,6 +195,19 @@ impl Editing {
             }),
             None => Err(Failure { path: failure.path.clone().or_else(|| Some(path.join(" "))), ..failure }),
         }
+    }
+
+    /// Renames or copies an entry of a list.
+    async fn double(&self, session: &Session, verb: &str, words: &[String]) -> Result<(), Failure> {
+        let to = words.iter().rposition(|word| word == "to").filter(|at| *at > 0 && at + 1 < words.len());
+        let to = to.ok_or_else(|| {
+            Failure::usage(format!("`{verb}` needs an entry and a new key: `{verb} PATH KEY to KEY`"))
+        })?;
+        let path = self.whole(session, &words[..to]).await?;
+        let words: Vec<String> = path.iter().chain(&words[to..]).map(|word| quoted(word)).collect();
+        let statements = vec![format!("{verb} {}", words.join(" "))];
+        let edited = self.client.edit(pb::EditRequest { editor: self.editor, statements }).await;
+        edited.map(drop).map_err(|error| Failure { path: Some(path.join(" ")), ..refused(error) })
     }
 
     async fn enter(&mut self, session: &Session, words: &[String]) -> Result<(), Failure> {

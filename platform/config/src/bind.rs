@@ -248,6 +248,8 @@ impl<'a> Binder<'a> {
         let Ok(statements) = text::parse(self.file, self.text) else { return start };
         let mut binder = Binder::new(self.schema, self.file, self.text);
         binder.sought = Some((path, 0, start));
+        // Past the errors that were found before the one whose place this is.
+        binder.most = ConfigErrors::MOST + 1;
         // It was bound before, up to the place after this one at least.
         let _ = binder.block(&statements, ROOT, &mut Block::default());
         binder.sought.map_or(start, |(_, _, place)| place)

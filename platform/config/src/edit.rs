@@ -1,4 +1,4 @@
-//! One statement changes a tree: `set` and `delete`.
+//! One statement changes a tree: `set`, `delete`, `rename` and `copy`.
 
 use crate::bind::{Binder, HIDDEN};
 use crate::entries::Entries;
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const FILE: &str = "statement";
 
 impl Schema {
-    /// A tree after one statement: `set PATH [VALUE...]` or `delete PATH [VALUE...]`. Values are checked; whether the whole is valid
+    /// A tree after one statement: `set PATH [VALUE...]`, `delete PATH [VALUE...]`, `rename PATH KEY to KEY` or `copy PATH KEY to KEY`. Values are checked; whether the whole is valid
     /// is for [`Schema::validate`] to say. What is set takes the place of what cannot stand beside it. A leaf-list gets the values in
     /// addition to those it has; `delete` takes those named, or all. What is not there cannot be deleted.
     pub fn edit(&self, tree: &Tree, statement: &str) -> Result<Tree, ConfigError> {
@@ -23,17 +23,30 @@ impl Schema {
         binder.replaces = true;
         let start = Place { line: 1, column: 1, length: 1 };
         let Some((verb, path)) = words.split_first() else {
-            return Err(binder.error(start, "there is no statement").expecting("`set` or `delete`"));
+            return Err(binder
+                .error(start, "there is no statement")
+                .expecting("`set`, `delete`, `rename` or `copy`"));
         };
         let root = Arc::make_mut(&mut tree.root);
         match (verb.text.as_str(), path) {
             ("set" | "delete", []) => Err(binder.error(verb.place, format!("`{}` needs a path", verb.text))),
             ("set", path) => binder.statement(path, None, ROOT, root),
             ("delete", path) => binder.delete(path, ROOT, root),
+            ("rename" | "copy", path) => match path.iter().rposition(|word| word.text == "to") {
+                Some(at) if at > 0 && at + 1 < path.len() => {
+                    let keeps = verb.text == "copy";
+                    binder.double(&path[..at], &path[at + 1..], keeps, ROOT, root)
+                }
+                _ => {
+                    let short =
+                        binder.error(verb.place, format!("`{}` needs an entry and a new key", verb.text));
+                    Err(short.expecting(format!("`{} PATH KEY to KEY`", verb.text)))
+                }
+            },
             _ => Err(binder
                 .error(verb.place, format!("`{}` changes nothing", verb.text))
-                .expecting("`set` or `delete`")
-                .hinting(nearest(&verb.text, ["set", "delete"].into_iter()))),
+                .expecting("`set`, `delete`, `rename` or `copy`")
+                .hinting(nearest(&verb.text, ["set", "delete", "rename", "copy"].into_iter()))),
         }?;
         Ok(tree)
     }
@@ -129,6 +142,63 @@ impl Binder<'_> {
             }
         }
         Ok(values.is_empty())
+    }
+
+    /// Puts an entry of a list under another key, where there is none yet. The entry stays under its own key too if `keeps` is set.
+    fn double(
+        &mut self,
+        words: &[Word],
+        new: &[Word],
+        keeps: bool,
+        def: Id,
+        block: &mut Block,
+    ) -> Result<(), ConfigError> {
+        let Some((name, rest)) = words.split_first() else { return Ok(()) };
+        let id = self.child(def, name)?;
+        let own = &self.schema.index[id];
+        let Some(item) = block.get_mut(&own.name) else { return Err(self.absent(name, block)) };
+        self.trail.push(own.name.clone());
+        let entries = match item {
+            Item::Container(container) if !rest.is_empty() => {
+                return self.double(rest, new, keeps, id, Arc::make_mut(container));
+            }
+            Item::List(entries) => entries,
+            _ => {
+                let wrong = self.error(name.place, format!("`{}` has no key", self.trail.join(" ")));
+                return Err(wrong.expecting("an entry of a list"));
+            }
+        };
+        let (key, leaves) = self.key(name, rest, id)?;
+        let shown = |leaves: &[Leaf]| leaves.iter().map(|leaf| &*leaf.text).collect::<Vec<_>>().join(" ");
+        let Some(entry) = entries.get(&key).cloned() else {
+            let missing = format!("there is no `{} {}`", self.trail.join(" "), shown(&leaves));
+            return Err(self.error(rest[0].place, missing));
+        };
+        let deeper = &rest[leaves.len()..];
+        if !deeper.is_empty() {
+            self.trail.extend(leaves.iter().map(|leaf| leaf.text.clone()));
+            return match entries.entry(&key, Arc::default) {
+                Some(entry) => self.double(deeper, new, keeps, id, Arc::make_mut(entry)),
+                None => Ok(()),
+            };
+        }
+        let (new_key, new_leaves) = self.key(name, new, id)?;
+        if let Some(extra) = new.get(new_leaves.len()) {
+            return Err(self.error(extra.place, "nothing can stand behind the new key"));
+        }
+        if entries.get(&new_key).is_some() {
+            let taken = format!("there is a `{} {}` already", self.trail.join(" "), shown(&new_leaves));
+            return Err(self.error(new[0].place, taken));
+        }
+        let mut inner = (*entry).clone();
+        for (key, leaf) in own.keys().iter().zip(new_leaves) {
+            inner.put(key, Item::Leaf(leaf));
+        }
+        entries.entry(&new_key, || Arc::new(inner));
+        if !keeps {
+            entries.remove(&key);
+        }
+        Ok(())
     }
 
     fn absent(&self, name: &Word, block: &Block) -> ConfigError {

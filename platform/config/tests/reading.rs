@@ -197,7 +197,7 @@ fn statements_change_a_tree() {
     check("set", "statement:1:1: `set` needs a path");
     check(
         "sett protocols",
-        "statement:1:1: `sett` changes nothing; expected `set` or `delete`; did you mean `set`?",
+        "statement:1:1: `sett` changes nothing; expected `set`, `delete`, `rename` or `copy`; did you mean `set`?",
     );
     check(
         "set protocols example { passive; }",
@@ -255,6 +255,49 @@ fn secrets_are_hidden() {
     assert_eq!(
         wrong,
         "r:1:40: `<hidden>` is not valid here: it does not fit; expected a value of type string, 1..8 characters"
+    );
+}
+
+#[test]
+fn entries_are_renamed_and_copied() {
+    let schema = schema();
+    let base = "protocols { example { local-as 1; neighbor a { via x; timers { hold 7; } } neighbor b { discard; } \
+                area n 1 { inner { value 5; } } } }";
+    let base = schema.read("base", base).unwrap();
+    let check = |statement: &str, expected: &str| {
+        let got = match schema.edit(&base, statement) {
+            Ok(after) => schema.compare(&base, &after).set_text(Secrets::Shown).join("; "),
+            Err(error) => first_line(error),
+        };
+        assert_eq!(got, expected, "{statement}");
+    };
+    let copied = "set protocols example neighbor c via x; set protocols example neighbor c timers hold 7";
+    check("copy protocols example neighbor a to c", copied);
+    check(
+        "rename protocols example neighbor a to c",
+        &format!("delete protocols example neighbor a; {copied}"),
+    );
+    check("copy protocols example area n 1 to n 2", "set protocols example area n 2 inner value 5");
+    check(
+        "copy protocols example neighbor a to b",
+        "statement:1:38: there is a `protocols example neighbor b` already",
+    );
+    check(
+        "rename protocols example neighbor x to y",
+        "statement:1:35: there is no `protocols example neighbor x`",
+    );
+    check(
+        "rename protocols example local-as to y",
+        "statement:1:26: `protocols example local-as` has no key; expected an entry of a list",
+    );
+    check(
+        "rename protocols example neighbor a",
+        "statement:1:1: `rename` needs an entry and a new key; expected `rename PATH KEY to KEY`",
+    );
+    check("copy protocols example neighbor a to b c", "statement:1:40: nothing can stand behind the new key");
+    check(
+        "copy protocols example area n 1 to n",
+        "statement:1:24: `area` needs its key; expected `area NAME LEVEL`",
     );
 }
 
@@ -358,6 +401,9 @@ fn all_errors_of_a_text_are_found() {
     ];
     assert_eq!(lines.len(), begins.len(), "{lines:#?}");
     assert!(lines.iter().zip(begins).all(|(line, begin)| line.starts_with(begin)), "{lines:#?}");
+    let twice = "frob;\nprotocols example local-as 1;\nfrob;\nprotocols example local-as 2;\n";
+    let errors = schema.read_all("r.conf", twice).unwrap_err();
+    assert!(first_line(&errors.all()[2]).contains("first in line 2"), "{errors}");
     let many = "frob;\n".repeat(1000);
     let errors = schema.read_all("r.conf", &many).unwrap_err();
     assert_eq!(errors.all().len(), ConfigErrors::MOST);

@@ -297,6 +297,18 @@ pub fn configuration() -> Grammar {
             "a path of the configuration and a value",
         ),
         at(command("delete", "Takes out a value or a block"), Kind::Statement),
+        command("rename", "Gives an entry of a list another key: PATH KEY to KEY").argument(
+            "path",
+            Kind::Statement,
+            true,
+            "the path of the entry, `to`, and its new key",
+        ),
+        command("copy", "Adds an entry of a list like another one: PATH KEY to KEY").argument(
+            "path",
+            Kind::Statement,
+            true,
+            "the path of the entry, `to`, and the key of the copy",
+        ),
         at(command("edit", "Goes into a block"), Kind::Path),
         command("up", "Goes out of the block"),
         command("top", "Goes out of all blocks"),

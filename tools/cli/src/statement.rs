@@ -22,7 +22,7 @@ pub struct Following {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoPath {
     /// A word that nothing is called by.
-    #[error("unknown statement `{word}`{}; expected one of {}", inside(.path), .expected.join(", "))]
+    #[error("unknown statement `{word}`{}; expected one of {}{}", inside(.path), .expected.join(", "), hint(.word, .expected))]
     Unknown {
         /// The word.
         word: String,
@@ -42,6 +42,12 @@ pub enum NoPath {
         /// The statement.
         path: String,
     },
+}
+
+/// The name that was probably meant, behind an error.
+fn hint(word: &str, expected: &[String]) -> String {
+    let meant = sluice_config::nearest(word, expected.iter().map(String::as_str));
+    meant.map(|meant| format!("; {meant}")).unwrap_or_default()
 }
 
 fn inside(path: &str) -> String {

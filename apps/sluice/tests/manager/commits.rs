@@ -63,3 +63,23 @@ fn a_conflict_is_left_by_a_rollback() {
     let shown = router.run("sluice show configuration");
     assert!(shown.contains("reject") && shown.contains("10.2.0.0/16"), "{shown}");
 }
+
+#[test]
+fn entries_are_renamed_and_copied() {
+    let configuration = "# Ours.\nprotocols { static { route 10.1.0.0/16 discard; } }\n";
+    let Some(mut router) = Router::up("entries_are_renamed_and_copied", configuration) else { return };
+    router.run(
+        "sluice configure 'rename protocols static route 10.1.0.0/16 to 10.2.0.0/16' \
+         'copy prot static route 10.2.0.0/16 to 10.3.0.0/16' commit",
+    );
+    assert!(router.waits(|router| {
+        let kernel = router.kernel();
+        kernel.contains("10.2.0.0/16") && kernel.contains("10.3.0.0/16") && !kernel.contains("10.1.0.0/16")
+    }));
+    assert!(router.waits(|router| router.run("cat /etc/sluice/sluice.conf").starts_with("# Ours.\n")));
+    let (said, status) =
+        router.shell("sluice configure 'set protocols statc route 10.4.0.0/16 discard' commit");
+    assert!(status != 0 && said.contains("did you mean `static`?"), "{said}");
+    let (said, status) = router.shell("sluice configure 'rename protocols static' commit");
+    assert!(status != 0 && said.contains("PATH KEY to KEY"), "{said}");
+}
