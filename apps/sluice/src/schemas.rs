@@ -86,7 +86,7 @@ mod tests {
             assert_eq!(value["$schema"], DIALECT, "{name}");
             assert!(jsonschema::validator_for(&value).is_ok(), "{name}");
         }
-        for tool in ["error", "config-check", "call", "call-list", "profile"] {
+        for tool in ["error", "config-check", "package-check", "call", "call-list", "profile"] {
             assert!(embedded(tool).is_some(), "docs/schemas/{tool}.json is missing");
         }
     }

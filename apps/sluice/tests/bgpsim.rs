@@ -49,7 +49,7 @@ fn bird() -> Topology {
     topology("bird", &config)
 }
 
-fn up(test: &str, topology: &Topology, program: &str) -> Option<Lab> {
+fn up(topology: &Topology, program: &str) -> Option<Lab> {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
         return None;
@@ -105,13 +105,13 @@ fn everything(lab: &Lab) {
 
 #[test]
 fn at_sluice() {
-    let Some(lab) = up("at_sluice", &sluice(), SLUICE) else { return };
+    let Some(lab) = up(&sluice(), SLUICE) else { return };
     everything(&lab);
 }
 
 #[test]
 fn at_bird() {
-    let Some(lab) = up("at_bird", &bird(), "bird") else { return };
+    let Some(lab) = up(&bird(), "bird") else { return };
     everything(&lab);
 }
 
@@ -128,7 +128,7 @@ fn the_client_listens() {
         )
         .unwrap();
     }
-    let Some(lab) = up("the_client_listens", &topology("bird", &config), "bird") else { return };
+    let Some(lab) = up(&topology("bird", &config), "bird") else { return };
     let words = "bgpsim --json --target 2001:db8:1::1 --local 2001:db8:1::2 --listen --workload synthetic --routes 2000";
     let output = lab.output("peers", SLUICE, words.split(' ')).unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -142,7 +142,7 @@ fn what_goes_wrong_is_said() {
     let config = "router id 10.0.0.1;\nprotocol device {}\n\
         protocol bgp { local as 64500; neighbor 10.1.0.2 as 65001; passive; ipv4 { import all; export none; }; }\n\
         protocol bgp { local as 64500; neighbor 10.1.0.3 as 65002; passive; ipv4 { import none; export where net !~ [20.0.0.0/6+]; }; }\n";
-    let Some(lab) = up("what_goes_wrong_is_said", &topology("bird", config), "bird") else { return };
+    let Some(lab) = up(&topology("bird", config), "bird") else { return };
     let report = bgpsim(&lab, "--workload synthetic --routes 2000 --patience 2");
     assert_eq!(report["verified"], false, "{report:#}");
     let receiver = &report["phases"][0]["receivers"][0];

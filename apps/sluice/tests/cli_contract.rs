@@ -241,7 +241,7 @@ fn every_command_prints_what_its_schema_says() {
     changes(&router, &mut seen);
     events(&router);
     reports(&router, &mut seen);
-    seen.extend(["error".to_string(), "config-check".to_string()]);
+    seen.extend(["error", "config-check", "package-check"].map(String::from));
     let all = Command::new(SLUICE).arg("schema").output().unwrap();
     let all: BTreeSet<String> = String::from_utf8(all.stdout).unwrap().lines().map(String::from).collect();
     let missed: Vec<_> = all.difference(&seen).collect();

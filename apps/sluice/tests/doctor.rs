@@ -8,7 +8,7 @@ use own_host::{Host, PATIENCE, possible};
 use serde_json::Value;
 
 /// A host, if one with these programs can be made; says by the test's name if not.
-fn host(test: &str, needs: &[&str]) -> Option<Host> {
+fn host(needs: &[&str]) -> Option<Host> {
     match possible(needs) {
         Ok(()) => Some(Host::new()),
         Err(reason) => {
@@ -82,7 +82,7 @@ const ROUTER: &str =
 
 #[test]
 fn another_routing_daemon_is_found() {
-    let Some(mut host) = host("another_routing_daemon_is_found", &["bird", "birdc"]) else { return };
+    let Some(mut host) = host(&["bird", "birdc"]) else { return };
     check(&mut host, "", &[("other-daemons", "ok", "no other routing daemon", ""), FREE]);
 
     host.write("/run/bird.conf", BIRD).unwrap();
@@ -124,7 +124,7 @@ fn another_routing_daemon_is_found() {
 #[test]
 fn frr_is_found() {
     let zebra = "/usr/lib/frr/zebra";
-    let Some(mut host) = host("frr_is_found", &[zebra, "/usr/lib/frr/bgpd"]) else { return };
+    let Some(mut host) = host(&[zebra, "/usr/lib/frr/bgpd"]) else { return };
     run(&mut host, "install -d -o frr -g frr /run/frr && echo router bgp 64500 > /run/frr.conf");
     for daemon in ["zebra", "bgpd"] {
         let command = format!(
@@ -147,7 +147,7 @@ fn frr_is_found() {
 
 #[test]
 fn what_is_missing_is_said() {
-    let Some(mut host) = host("what_is_missing_is_said", &["setpriv"]) else { return };
+    let Some(mut host) = host(&["setpriv"]) else { return };
     let lacks = "setpriv --bounding-set -net_admin --inh-caps -net_admin";
     check(
         &mut host,
@@ -185,7 +185,7 @@ fn what_is_missing_is_said() {
 
 #[test]
 fn what_the_kernel_lacks_is_said() {
-    let Some(mut host) = host("what_the_kernel_lacks_is_said", &[]) else { return };
+    let Some(mut host) = host(&[]) else { return };
     run(
         &mut host,
         "echo 4.19.0-27-amd64 > /run/release && mount --bind /run/release /proc/sys/kernel/osrelease",

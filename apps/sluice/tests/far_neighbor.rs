@@ -51,7 +51,7 @@ b_addresses = ["10.2.0.2/24"]
 #[test]
 fn a_neighbor_two_hops_away_at_another_port() {
     let _share = share();
-    if !possible("a_neighbor_two_hops_away_at_another_port") {
+    if !possible() {
         return;
     }
     let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));

@@ -83,7 +83,7 @@ struct Sessions {
 }
 
 impl Network {
-    fn up(test: &str) -> Option<Self> {
+    fn up() -> Option<Self> {
         if let Err(reason) = available() {
             sluice_testkit::skipped(reason);
             return None;
@@ -226,7 +226,7 @@ impl Network {
 
 #[test]
 fn a_restart_that_nobody_notices() {
-    let Some(network) = Network::up("a_restart_that_nobody_notices") else { return };
+    let Some(network) = Network::up() else { return };
     for component in ["static", "bgp", "bgp", "rib", "fea", "bgp", "rib"] {
         let pid = network.pid(component);
         network.unnoticed(&format!("restart {component}"), || {
@@ -257,7 +257,7 @@ fn a_restart_that_nobody_notices() {
 
 #[test]
 fn whatever_the_new_process_lacks_the_old_one_goes_on() {
-    let Some(network) = Network::up("whatever_the_new_process_lacks_the_old_one_goes_on") else { return };
+    let Some(network) = Network::up() else { return };
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let script = |name: &str, text: &str| {

@@ -98,7 +98,7 @@ fn connect_anew(lab: &RouterLab) {
 
 #[test]
 fn nobody_is_refused_while_bgp_hands_over() {
-    if !possible("nobody_is_refused_while_bgp_hands_over") {
+    if !possible() {
         return;
     }
     let lab = network();

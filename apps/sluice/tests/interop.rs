@@ -147,7 +147,6 @@ fn until(lab: &Lab, what: &str, so: impl FnMut() -> bool) {
 
 #[test]
 fn passwords_and_ttl_security_with_bird_and_frr() {
-    let test = "passwords_and_ttl_security_with_bird_and_frr";
     if let Err(reason) = available() {
         return sluice_testkit::skipped(reason);
     }

@@ -34,7 +34,7 @@ fn config(hold_time: u16) -> String {
 }
 
 /// Says by the test's name why it is skipped.
-fn possible(test: &str) -> bool {
+fn possible() -> bool {
     let possible = own_host::possible(&[DAEMON, "journalctl", "systemd-cat"]);
     if let Err(reason) = &possible {
         sluice_testkit::skipped(reason);
@@ -150,7 +150,7 @@ fn busy_router(host: &mut Host) {
 
 #[test]
 fn what_is_reported_is_in_the_journal() {
-    if !possible("what_is_reported_is_in_the_journal") {
+    if !possible() {
         return;
     }
     let mut host = match host_with_journal() {

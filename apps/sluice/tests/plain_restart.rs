@@ -47,7 +47,6 @@ fn greets(lab: &RouterLab) -> bool {
 
 #[test]
 fn a_component_without_hand_over_is_restarted_plainly() {
-    let name = "a_component_without_hand_over_is_restarted_plainly";
     if let Err(reason) = available() {
         return sluice_testkit::skipped(reason);
     }

@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The components come up, one dies and comes back, and the router ends.
 #[test]
 fn systemd_hears_how_it_is() {
-    if !possible("systemd_hears_how_it_is") {
+    if !possible() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -46,7 +46,7 @@ fn starts(program: &Path) -> usize {
 }
 
 /// A lab whose router is ready, and a folder for executables that components can write to.
-fn router(test: &str) -> Option<(RouterLab, tempfile::TempDir)> {
+fn router() -> Option<(RouterLab, tempfile::TempDir)> {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
         return None;
@@ -81,7 +81,7 @@ fn dies_once(lab: &RouterLab) {
 
 #[test]
 fn an_upgrade_that_keeps_dying_is_undone() {
-    let Some((lab, folder)) = router("an_upgrade_that_keeps_dying_is_undone") else { return };
+    let Some((lab, folder)) = router() else { return };
     let program = soon_dead(folder.path(), "once", 1);
     upgrade(&lab, &program);
     falls_back(&lab, &program);
@@ -107,7 +107,7 @@ fn an_upgrade_that_keeps_dying_is_undone() {
 
 #[test]
 fn the_managers_next_life_undoes_it_too() {
-    let Some((lab, folder)) = router("the_managers_next_life_undoes_it_too") else { return };
+    let Some((lab, folder)) = router() else { return };
     // Once for the upgrade, and once more after a restart: both lives are of the executable on trial.
     let program = soon_dead(folder.path(), "twice", 2);
     upgrade(&lab, &program);

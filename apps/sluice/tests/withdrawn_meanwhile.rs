@@ -176,17 +176,17 @@ fn check(neighbor: &Neighbor) {
     println!("{name}: gone {took:?} after the session was seen to be up");
 }
 
-/// Returns true if the neighbor's daemon can run here; prints the reason if not.
+/// Returns true if the neighbor's daemon can run here; records a skipped test if not.
 fn possible(neighbor: &Neighbor) -> bool {
     let name = neighbor.daemon;
     if let Err(reason) = available() {
-        println!("skipped: {name}: {reason}");
+        sluice_testkit::skipped(format_args!("{name}: {reason}"));
         return false;
     }
     let is_installed =
         Path::new(neighbor.program).exists() || Command::new(name).arg("--version").output().is_ok();
     if !is_installed {
-        println!("skipped: {name} is not installed");
+        sluice_testkit::skipped(format_args!("{name} is not installed"));
     }
     is_installed
 }

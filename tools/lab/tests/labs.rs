@@ -22,7 +22,7 @@ b_addresses = ['10.0.0.2/24', 'fd00::2/64']
 ";
 
 /// Whether labs can be made here; says so if not.
-fn labs(test: &str) -> bool {
+fn labs() -> bool {
     match available() {
         Ok(()) => true,
         Err(e) => {
@@ -33,7 +33,7 @@ fn labs(test: &str) -> bool {
 }
 
 /// Whether FRR and OpenBGPD can run here: they change their user.
-fn root(test: &str) -> bool {
+fn root() -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if !root {
         sluice_testkit::skipped("not root");
@@ -52,7 +52,7 @@ fn ping(lab: &Lab, node: &str, to: &str) -> bool {
 
 #[test]
 fn two_labs_side_by_side() {
-    if !labs("two_labs_side_by_side") {
+    if !labs() {
         return;
     }
     let topology: Topology = PAIR.parse().unwrap();
@@ -72,7 +72,7 @@ fn two_labs_side_by_side() {
 
 #[test]
 fn the_maker_is_killed() {
-    if !labs("the_maker_is_killed") {
+    if !labs() {
         return;
     }
     // With a guardian, and (as if the guardian had been killed too) by hand.
@@ -120,7 +120,7 @@ fn maker() {
 
 #[test]
 fn a_failure_leaves_nothing() {
-    if !labs("a_failure_leaves_nothing") {
+    if !labs() {
         return;
     }
     let options = LabOptions::unique("fails");
@@ -134,7 +134,7 @@ fn a_failure_leaves_nothing() {
 
 #[test]
 fn a_switch_joins_three() {
-    if !labs("a_switch_joins_three") {
+    if !labs() {
         return;
     }
     let mut text = String::from("[nodes.s]\ndaemon = 'switch'\n");
@@ -183,7 +183,7 @@ b_addresses = ["10.0.0.2/24"]
 
 #[test]
 fn bird_speaks_bgp_with_frr() {
-    if !root("bird_speaks_bgp_with_frr") {
+    if !root() {
         return;
     }
     let topology: Topology = BGP.parse().unwrap();
@@ -208,7 +208,7 @@ fn bird_speaks_bgp_with_frr() {
 
 #[test]
 fn rootless() {
-    if !labs("rootless") {
+    if !labs() {
         return;
     }
     let topology: Topology = PAIR.parse().unwrap();
@@ -228,7 +228,7 @@ fn rootless() {
 
 #[test]
 fn rootless_bird_and_what_needs_root() {
-    if !labs("rootless_bird_and_what_needs_root") {
+    if !labs() {
         return;
     }
     let up = |daemon: &str, config: &str| {
@@ -251,7 +251,7 @@ fn rootless_bird_and_what_needs_root() {
 
 #[test]
 fn other_daemons_start() {
-    if !root("other_daemons_start") {
+    if !root() {
         return;
     }
     let topology: Topology = r#"
@@ -284,7 +284,7 @@ neighbor 10.0.0.4 { router-id 10.0.0.5; local-address 10.0.0.5; local-as 65005; 
 
 #[test]
 fn the_command_line() {
-    if !labs("the_command_line") {
+    if !labs() {
         return;
     }
     let name = LabOptions::unique("cli").name.unwrap();

@@ -28,14 +28,14 @@ fn is_of_a_neighbor(case: &Case) -> bool {
 
 #[test]
 fn every_leaf_of_a_neighbor_tells_the_truth() {
-    if router_lab::possible("every_leaf_of_a_neighbor_tells_the_truth") {
+    if router_lab::possible() {
         tells_the_truth(is_of_a_neighbor);
     }
 }
 
 #[test]
 fn every_other_leaf_tells_the_truth() {
-    if router_lab::possible("every_other_leaf_tells_the_truth") {
+    if router_lab::possible() {
         tells_the_truth(|case| !is_of_a_neighbor(case));
     }
 }

@@ -68,7 +68,7 @@ fn write_out(node: &Node, path: &str, statements: &mut Vec<String>) {
 
 #[test]
 fn what_stays_as_it_is_touches_nothing() {
-    if !possible("what_stays_as_it_is_touches_nothing") {
+    if !possible() {
         return;
     }
     let network = Network::up();

@@ -6,8 +6,7 @@ use crate::Router;
 /// reported as committed runs, is in the configuration file and in the kernel.
 #[test]
 fn overlapping_commits_lose_nothing() {
-    let Some(mut router) = Router::up("overlapping_commits_lose_nothing", "protocols { static { } }\n")
-    else {
+    let Some(mut router) = Router::up("protocols { static { } }\n") else {
         return;
     };
     let manager = router.pid("manager");
@@ -48,8 +47,7 @@ fn overlapping_commits_lose_nothing() {
 /// A private candidate that meets a commit of others is refused; after `rollback 0` it begins with what runs.
 #[test]
 fn a_conflict_is_left_by_a_rollback() {
-    let Some(mut router) = Router::up("a_conflict_is_left_by_a_rollback", "protocols { static { } }\n")
-    else {
+    let Some(mut router) = Router::up("protocols { static { } }\n") else {
         return;
     };
     router.run("mkfifo editing");
@@ -67,7 +65,7 @@ fn a_conflict_is_left_by_a_rollback() {
 #[test]
 fn entries_are_renamed_and_copied() {
     let configuration = "# Ours.\nprotocols { static { route 10.1.0.0/16 discard; } }\n";
-    let Some(mut router) = Router::up("entries_are_renamed_and_copied", configuration) else { return };
+    let Some(mut router) = Router::up(configuration) else { return };
     router.run(
         "sluice configure 'rename protocols static route 10.1.0.0/16 to 10.2.0.0/16' \
          'copy prot static route 10.2.0.0/16 to 10.3.0.0/16' commit",

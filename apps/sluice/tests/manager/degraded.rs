@@ -6,7 +6,7 @@ const GOOD: &str = "protocols { static { route 10.1.0.0/16 discard; } }\n";
 
 #[test]
 fn a_file_that_was_not_taken_is_said() {
-    let Some(mut router) = Router::up("a_file_that_was_not_taken_is_said", GOOD) else { return };
+    let Some(mut router) = Router::up(GOOD) else { return };
     assert_eq!((router.status(), router.degraded().as_str()), (0, "[]"));
     let manager = router.pid("manager");
     // Written and not read.
@@ -42,7 +42,7 @@ fn a_file_that_was_not_taken_is_said() {
 
 #[test]
 fn a_file_that_a_component_refuses_is_a_broken_file() {
-    let Some(mut router) = Router::up("a_file_that_a_component_refuses_is_a_broken_file", GOOD) else {
+    let Some(mut router) = Router::up(GOOD) else {
         return;
     };
     router.stop();

@@ -6,7 +6,7 @@ const STATIC: &str = "protocols { static { route 10.1.0.0/16 discard; } }\n";
 
 #[test]
 fn a_network_namespace_has_one_router() {
-    let Some(mut router) = Router::up("a_network_namespace_has_one_router", STATIC) else { return };
+    let Some(mut router) = Router::up(STATIC) else { return };
     let manager = router.pid("manager");
     let second = "timeout 20 sluice start --run-dir /run/second --state-dir /var/lib/second";
     let (said, status) = router.shell(second);
@@ -33,7 +33,7 @@ fn a_network_namespace_has_one_router() {
 
 #[test]
 fn ctrl_c_is_for_the_manager() {
-    let Some(mut router) = Router::up("ctrl_c_is_for_the_manager", STATIC) else { return };
+    let Some(mut router) = Router::up(STATIC) else { return };
     let manager = router.pid("manager");
     for component in ["fea", "rib", "static"] {
         let pid = router.pid(component);
@@ -48,7 +48,7 @@ fn ctrl_c_is_for_the_manager() {
 
 #[test]
 fn descriptors_of_the_parent_reach_nobody() {
-    let Some(mut router) = Router::up("descriptors_of_the_parent_reach_nobody", STATIC) else { return };
+    let Some(mut router) = Router::up(STATIC) else { return };
     router.stop();
     router.run("echo secret > /run/parents");
     router.start("9< /run/parents");

@@ -30,8 +30,7 @@ impl Router {
 
 #[test]
 fn the_way_to_the_operator_is_the_kernels() {
-    let Some(mut router) = Router::up("the_way_to_the_operator_is_the_kernels", "protocols { static { } }\n")
-    else {
+    let Some(mut router) = Router::up("protocols { static { } }\n") else {
         return;
     };
     router.run(NETWORK);
@@ -54,8 +53,7 @@ fn the_way_to_the_operator_is_the_kernels() {
 
 #[test]
 fn a_session_that_brought_the_way_to_the_operator_is_not_cut() {
-    let test = "a_session_that_brought_the_way_to_the_operator_is_not_cut";
-    let Some(mut router) = Router::up(test, "protocols { static { } }\n") else { return };
+    let Some(mut router) = Router::up("protocols { static { } }\n") else { return };
     router.run(NETWORK);
     router.run("ip route del 10.9.0.0/16");
     let neighbor = "protocols { bgp { local-as 65002; router-id 10.0.0.2; network [ 10.9.0.0/16 ]; \

@@ -25,7 +25,7 @@ struct Router(Host);
 
 impl Router {
     /// Starts one with this configuration; `None` where there are no hosts for tests.
-    fn up(test: &str, configuration: &str) -> Option<Self> {
+    fn up(configuration: &str) -> Option<Self> {
         if let Err(reason) = possible(&["ip", "setpriv"]) {
             println!("skipped: {test}: {reason}");
             return None;

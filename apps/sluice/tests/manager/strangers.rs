@@ -28,7 +28,7 @@ time.sleep(300)
 #[test]
 fn idle_strangers_are_in_nobodys_way() {
     let test = "idle_strangers_are_in_nobodys_way";
-    let Some(mut router) = Router::up(test, "protocols { static { route 10.1.0.0/16 discard; } }\n") else {
+    let Some(mut router) = Router::up("protocols { static { route 10.1.0.0/16 discard; } }\n") else {
         return;
     };
     if router.shell(&format!("{STRANGER} {PYTHON} --version")).1 != 0 {
@@ -49,9 +49,7 @@ fn idle_strangers_are_in_nobodys_way() {
 
 #[test]
 fn the_folder_of_sockets_is_the_components() {
-    let Some(mut router) =
-        Router::up("the_folder_of_sockets_is_the_components", "protocols { static { } }\n")
-    else {
+    let Some(mut router) = Router::up("protocols { static { } }\n") else {
         return;
     };
     let (said, status) = router.shell(&format!("{STRANGER} touch /run/sluice/xrl/1-handover"));

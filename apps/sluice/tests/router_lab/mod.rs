@@ -26,7 +26,7 @@ pub fn alone() -> RwLockWriteGuard<'static, ()> {
 }
 
 /// Whether labs with BIRD can be made here; says so by the test's name if not.
-pub fn possible(test: &str) -> bool {
+pub fn possible() -> bool {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
         return false;

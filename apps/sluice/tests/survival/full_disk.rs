@@ -101,9 +101,9 @@ impl RouterLab {
 }
 
 /// A router with the table, on a disk of its own, and the share of the machine that it runs on.
-fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+fn converged() -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
     let share = share();
-    if !possible(test) {
+    if !possible() {
         return None;
     }
     let mut lab = lab();
@@ -117,7 +117,7 @@ fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
 #[test]
 fn a_start_without_space() {
     let _share = share();
-    if !possible("a_start_without_space") {
+    if !possible() {
         return;
     }
     let lab = lab();
@@ -141,7 +141,7 @@ fn a_start_without_space() {
 /// The disk is full while processes die. What can be taken over once there is space again is taken over.
 #[test]
 fn the_disk_fills_while_the_router_runs() {
-    let Some((mut lab, _share)) = converged("the_disk_fills_while_the_router_runs") else { return };
+    let Some((mut lab, _share)) = converged() else { return };
     lab.fill_the_disk();
     for component in ["rib", "fea", "bgp"] {
         lab.replaced(component);
@@ -164,7 +164,7 @@ fn the_disk_fills_while_the_router_runs() {
 /// successor either.
 #[test]
 fn a_process_that_nobody_knows_of_ends() {
-    let Some((mut lab, _share)) = converged("a_process_that_nobody_knows_of_ends") else { return };
+    let Some((mut lab, _share)) = converged() else { return };
     let rib = lab.pid("rib").unwrap();
     lab.fill_the_disk();
     let unknown = lab.replaced("bgp");
@@ -183,7 +183,7 @@ fn a_process_that_nobody_knows_of_ends() {
 #[test]
 fn a_log_that_cannot_be_written_stops_nothing() {
     let _share = share();
-    if !possible("a_log_that_cannot_be_written_stops_nothing") {
+    if !possible() {
         return;
     }
     let mut lab = lab();

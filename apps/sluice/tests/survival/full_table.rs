@@ -133,7 +133,7 @@ impl Plan {
 #[test]
 fn every_process_killed_at_full_table() {
     let _machine = alone();
-    if !possible("every_process_killed_at_full_table") {
+    if !possible() {
         return;
     }
     let begin = Instant::now();

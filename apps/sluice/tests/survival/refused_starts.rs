@@ -56,7 +56,7 @@ impl Place {
 }
 
 /// Whether the executable can be run as another user here; says so if not.
-fn can_be_nobody(test: &str) -> bool {
+fn can_be_nobody() -> bool {
     let id = NOBODY.to_string();
     let output = Command::new("setpriv")
         .args(["--reuid", &id, "--regid", &id, "--clear-groups", SLUICE, "--version"])
@@ -97,7 +97,7 @@ fn nix_root() -> bool {
 /// An ordinary user, who may not configure the network.
 #[test]
 fn a_user_without_rights() {
-    if !can_be_nobody("a_user_without_rights") {
+    if !can_be_nobody() {
         return;
     }
     let id = NOBODY.to_string();
@@ -118,7 +118,7 @@ fn a_user_without_rights() {
 /// Root whose capabilities were taken away, as in a container.
 #[test]
 fn root_without_the_right_to_the_network() {
-    if !can_be_nobody("root_without_the_right_to_the_network") {
+    if !can_be_nobody() {
         return;
     }
     let place = Place::new();
@@ -129,7 +129,7 @@ fn root_without_the_right_to_the_network() {
 /// Who may configure the network, and may not write where the router is to live.
 #[test]
 fn a_folder_that_is_not_writable() {
-    if !can_be_nobody("a_folder_that_is_not_writable") {
+    if !can_be_nobody() {
         return;
     }
     let id = NOBODY.to_string();
@@ -157,7 +157,6 @@ fn a_folder_that_is_not_writable() {
 /// Root of a user namespace, in a network that is not this namespace's.
 #[test]
 fn root_of_a_user_namespace_in_the_hosts_network() {
-    let test = "root_of_a_user_namespace_in_the_hosts_network";
     let words = ["unshare", "--user", "--map-root-user"];
     if !Command::new("unshare")
         .args(["--user", "--map-root-user", "true"])
@@ -173,7 +172,7 @@ fn root_of_a_user_namespace_in_the_hosts_network() {
 #[test]
 fn a_second_router_in_the_same_folder() {
     let _share = share();
-    if !possible("a_second_router_in_the_same_folder") {
+    if !possible() {
         return;
     }
     let topology: Topology = "[nodes.sluice]\ndaemon = 'sluice'\nconfig = 'protocols { }'".parse().unwrap();

@@ -19,8 +19,8 @@ const FIRST: &str = "198.51.100.0/24";
 const SECOND: &str = "203.0.113.0/24";
 const THIRD: &str = "192.0.2.0/24";
 
-fn up(test: &str) -> Option<RouterLab> {
-    if !possible(test) {
+fn up() -> Option<RouterLab> {
+    if !possible() {
         return None;
     }
     let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
@@ -117,7 +117,7 @@ fn newest_via(lab: &RouterLab) -> String {
 #[test]
 fn a_commit_that_nobody_confirms_goes_back() {
     let _share = share();
-    let Some(mut lab) = up("a_commit_that_nobody_confirms_goes_back") else { return };
+    let Some(mut lab) = up() else { return };
     commit_for(&lab, 2);
     runs(&lab, &[FIRST]);
     lab.until("the log of revisions says so", |lab| newest_via(lab) == "rollback");
@@ -143,7 +143,7 @@ fn a_commit_that_nobody_confirms_goes_back() {
 #[test]
 fn what_is_stored_is_whole_or_not_used() {
     let _share = share();
-    let Some(mut lab) = up("what_is_stored_is_whole_or_not_used") else { return };
+    let Some(mut lab) = up() else { return };
     commit(&lab, &format!("set protocols static route {SECOND} discard"));
     runs(&lab, &[FIRST, SECOND]);
     file_says(&lab, &[FIRST, SECOND]);
@@ -188,7 +188,7 @@ fn what_is_stored_is_whole_or_not_used() {
 #[test]
 fn rollback_and_private_editing() {
     let _share = share();
-    let Some(lab) = up("rollback_and_private_editing") else { return };
+    let Some(lab) = up() else { return };
     let pids = || ["fea", "rib", "static"].map(|name| lab.pid(name));
     let before = pids();
     commit(&lab, &format!("set protocols static route {SECOND} discard"));
@@ -235,7 +235,7 @@ fn rollback_and_private_editing() {
 #[test]
 fn what_could_not_be_stored_is_what_a_commit_goes_back_to() {
     let _share = share();
-    let Some(mut lab) = up("what_could_not_be_stored_is_what_a_commit_goes_back_to") else { return };
+    let Some(mut lab) = up() else { return };
     lab.kill(lab.pid("manager").unwrap());
     lab.lab.stop("sluice", true).unwrap();
     fs::write(file(&lab), format!("protocols {{ static {{ route {THIRD} discard; }} }}\n")).unwrap();
@@ -270,7 +270,7 @@ fn what_could_not_be_stored_is_what_a_commit_goes_back_to() {
 #[test]
 fn what_is_written_by_hand_stays() {
     let _share = share();
-    let Some(lab) = up("what_is_written_by_hand_stays") else { return };
+    let Some(lab) = up() else { return };
     commit(&lab, &format!("set protocols static route {SECOND} discard"));
     file_says(&lab, &[FIRST, SECOND]);
     let by_hand = format!("# by hand\nprotocols {{ static {{ route {THIRD} discard; }} }}\n");
@@ -300,7 +300,7 @@ fn what_is_written_by_hand_stays() {
 #[test]
 fn steps_are_as_good_as_what_they_stand_on() {
     let _share = share();
-    let Some(mut lab) = up("steps_are_as_good_as_what_they_stand_on") else { return };
+    let Some(mut lab) = up() else { return };
     let many: Vec<String> =
         (0..60).map(|n| format!("set protocols static route 10.0.{n}.0/24 reject")).collect();
     let many: Vec<&str> = many.iter().map(String::as_str).chain(["commit"]).collect();

@@ -34,14 +34,14 @@ b_addresses = ['10.2.0.2/24']
 ";
 
 /// A router that has converged, and the share of the machine that it runs on.
-fn converged(test: &str) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
-    converged_with(test, Path::new(SLUICE))
+fn converged() -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+    converged_with(Path::new(SLUICE))
 }
 
 /// The same with `program` as the router.
-pub fn converged_with(test: &str, program: &Path) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
+pub fn converged_with(program: &Path) -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
     let share = share();
-    if !possible(test) {
+    if !possible() {
         return None;
     }
     let prefixes = (0..ROUTES).flat_map(|i| {
@@ -62,7 +62,7 @@ pub fn rib_is_whole(lab: &RouterLab) -> bool {
 /// Each component in turn: what is forwarded stays all the time, the component comes back, and nothing stale stays.
 #[test]
 fn any_component_killed() {
-    let Some((lab, _share)) = converged("any_component_killed") else { return };
+    let Some((lab, _share)) = converged() else { return };
     for component in ["bgp", "rib", "fea", "static"] {
         let pid = lab.pid(component).unwrap();
         lab.kill(pid);
@@ -87,7 +87,7 @@ fn any_component_killed() {
 /// The manager dies: everything goes on, sessions too; the next manager takes the processes over.
 #[test]
 fn the_manager_killed() {
-    let Some((mut lab, _share)) = converged("the_manager_killed") else { return };
+    let Some((mut lab, _share)) = converged() else { return };
     let bgp = lab.pid("bgp");
     lab.kill(lab.pid("manager").unwrap());
     assert_eq!(lab.kernel(), WHOLE);
@@ -102,7 +102,7 @@ fn the_manager_killed() {
 /// A peer that flaps twenty times, and a stranger on a configured address that sends garbage meanwhile.
 #[test]
 fn a_peer_flaps_and_another_sends_garbage() {
-    let Some((lab, _share)) = converged("a_peer_flaps_and_another_sends_garbage") else { return };
+    let Some((lab, _share)) = converged() else { return };
     let garbage =
         "for i in $(seq 20); do head -c 2000 /dev/urandom > /dev/tcp/10.2.0.1/179; done 2>/dev/null";
     let mut stranger = lab.lab.command("stranger", "bash").unwrap();
@@ -120,7 +120,7 @@ fn a_peer_flaps_and_another_sends_garbage() {
 
 #[test]
 fn a_link_goes_down_and_comes_back() {
-    let Some((lab, _share)) = converged("a_link_goes_down_and_comes_back") else { return };
+    let Some((lab, _share)) = converged() else { return };
     let ip = |words: &str| lab.lab.exec("sluice", "ip", words.split(' ')).unwrap();
     ip("link set feed down");
     lab.until("routes over the link are gone", |l| l.kernel() == Count { v4: 1, v6: 0 });

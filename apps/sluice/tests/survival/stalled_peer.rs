@@ -91,7 +91,7 @@ impl Drop for Stalled {
 #[test]
 fn a_peer_that_stops_reading() {
     let _share = share();
-    if !possible("a_peer_that_stops_reading") {
+    if !possible() {
         return;
     }
     let lab = RouterLab::up(&topology(), Path::new(SLUICE));

@@ -30,8 +30,7 @@ fn whole_log(lab: &RouterLab) -> String {
 fn a_component_that_does_nothing_is_started_anew() {
     let folder = tempfile::tempdir().unwrap();
     let program = program_with(folder.path(), IMPATIENT);
-    let Some((lab, _share)) = converged_with("a_component_that_does_nothing_is_started_anew", &program)
-    else {
+    let Some((lab, _share)) = converged_with(&program) else {
         return;
     };
     // The manager itself stood still, for longer than it is patient: that nobody answered it then says nothing of them.
@@ -82,7 +81,7 @@ fn a_component_that_is_busy_is_left_alone() {
     /// So often the table comes and goes, if nobody was found busy before.
     const ROUNDS: usize = 5;
     let _share = share();
-    if !possible("a_component_that_is_busy_is_left_alone") {
+    if !possible() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -139,7 +138,7 @@ fn event(lab: &RouterLab, id: &str, class: &str) -> Option<Value> {
 #[test]
 fn who_dies_too_often_is_tried_seldom() {
     let _share = share();
-    if !possible("who_dies_too_often_is_tried_seldom") {
+    if !possible() {
         return;
     }
     let lab = RouterLab::up(&ALONE.parse().unwrap(), Path::new(SLUICE));
@@ -178,7 +177,7 @@ fn who_dies_too_often_is_tried_seldom() {
 }
 
 /// Whether the kernel writes cores to files here; says so by the test's name if not.
-fn writes_cores(test: &str) -> bool {
+fn writes_cores() -> bool {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
     let limit = limits.lines().find(|l| l.starts_with("Max core file size"));
@@ -192,9 +191,8 @@ fn writes_cores(test: &str) -> bool {
 
 #[test]
 fn the_core_of_a_dead_component_is_found() {
-    let test = "the_core_of_a_dead_component_is_found";
     let _share = share();
-    if !possible(test) || !writes_cores(test) {
+    if !possible() || !writes_cores() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

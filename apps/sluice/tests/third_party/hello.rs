@@ -140,6 +140,9 @@ fn a_package_is_checked_without_a_router() {
         (output.status.code(), text(&output))
     };
     assert_eq!(check(), (Some(0), format!("{}: valid\n", hello.display())));
+    let output = Command::new(SLUICE).args(["package", "check", "--json"]).arg(&hello).output().unwrap();
+    let document: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&document["valid"], &document["problems"]), (&true.into(), &serde_json::json!([])));
     std::fs::write(
         hello.join("rights.toml"),
         "class = 'hello'\nneeds = ['ospf']\n[calls]\nrib = ['rib.v1.Rib/Register', 'rib.v1.Rip/*', 'rib.v1.Rib/*']\n",
@@ -149,7 +152,7 @@ fn a_package_is_checked_without_a_router() {
     std::fs::set_permissions(&executable, std::os::unix::fs::PermissionsExt::from_mode(0o644)).unwrap();
     std::fs::write(
         hello.join("commands.toml"),
-        "[[command]]\nwords = 'show routes'\nhelp = 'x'\ncall = 'hello/hello.v1.Hello/GetGuests'\n",
+        "[[command]]\nwords = 'show routes'\nhelp = 'x'\ncall = 'hello/hello.v1.Hello/GetGuests'\n[[command.column]]\nheading = 'x'\npath = 'x'\n",
     )
     .unwrap();
     let (status, said) = check();

@@ -50,7 +50,7 @@ fn engine_in(lab: &Lab, node: &str) -> LinuxEngine {
 }
 
 impl Bench {
-    fn new(test: &str) -> Option<Self> {
+    fn new() -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             sluice_testkit::skipped("not root");
             return None;
@@ -153,7 +153,7 @@ fn batch<P: Prefix>(group: u32, forwarding: Forwarding, prefixes: &[&str]) -> Fi
 
 #[test]
 fn interfaces_are_seen_and_configured() {
-    let Some(mut bench) = Bench::new("interfaces_are_seen_and_configured") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     bench.until("the snapshot", |b| b.drive.core().interfaces().is_some());
     let all = bench.drive.core().interfaces().unwrap();
     let eth0 = all.iter().find(|i| i.name == "eth0").unwrap().clone();
@@ -187,7 +187,7 @@ fn interfaces_are_seen_and_configured() {
 
 #[test]
 fn every_kind_of_route() {
-    let Some(mut bench) = Bench::new("every_kind_of_route") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let a = bench.hop("10.0.0.2", "eth0");
     let b = NextHop { weight: 3, ..bench.hop("10.0.1.2", "eth1") };
     let v6 = bench.hop("fd00::2", "eth0");
@@ -232,7 +232,7 @@ fn every_kind_of_route() {
 /// A group that no route uses any more leaves no object behind in the kernel.
 #[test]
 fn unused_next_hops_go() {
-    let Some(mut bench) = Bench::new("unused_next_hops_go") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("10.0.1.2", "eth1"));
     bench.set4(1, Forwarding::many([a, b]).unwrap(), &["198.51.100.0/24"]);
     assert!(bench.ip("nexthop show proto 83").lines().count() > 0);
@@ -246,7 +246,7 @@ fn unused_next_hops_go() {
 
 #[test]
 fn refusals_name_the_reason() {
-    let Some(mut bench) = Bench::new("refusals_name_the_reason") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     bench.ip("route add 198.51.100.0/24 via 10.0.1.2 metric 20");
     bench.ip("-6 route add 2001:db8::/32 via fd00:1::2 metric 20");
     bench.quiet();
@@ -273,7 +273,7 @@ fn refusals_name_the_reason() {
 
 #[test]
 fn changes_from_outside_are_repaired() {
-    let Some(mut bench) = Bench::new("changes_from_outside_are_repaired") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("10.0.1.2", "eth1"));
     let a6 = bench.hop("fd00::2", "eth0");
     bench.set4(1, Forwarding::one(a), &["198.51.100.0/24", "198.51.101.0/24"]);
@@ -308,7 +308,7 @@ fn changes_from_outside_are_repaired() {
 
 #[test]
 fn forwarding_that_others_switch_is_as_configured_again() {
-    let Some(mut bench) = Bench::new("forwarding_that_others_switch_is_as_configured_again") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let forwarding = [(Family::Ipv4, true), (Family::Ipv6, false)].into_iter().collect();
     bench.input(Input::Configure(Configuration { forwarding, ..Configuration::default() }));
     let ipv4 = "/proc/sys/net/ipv4/ip_forward";
@@ -331,7 +331,7 @@ fn forwarding_that_others_switch_is_as_configured_again() {
 
 #[test]
 fn a_link_goes_down_and_comes_back() {
-    let Some(mut bench) = Bench::new("a_link_goes_down_and_comes_back") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("10.0.1.2", "eth1"));
     let a6 = bench.hop("fd00::2", "eth0");
     bench.set4(1, Forwarding::one(a), &["198.51.100.0/24", "198.51.101.0/24"]);
@@ -357,7 +357,7 @@ fn a_link_goes_down_and_comes_back() {
 
 #[test]
 fn a_restart_changes_nothing() {
-    let Some(mut bench) = Bench::new("a_restart_changes_nothing") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     bench.ip("route add 203.0.113.0/24 via 10.0.1.2");
     bench.ip("nexthop add id 77 via 10.0.1.2 dev eth1");
     let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("10.0.1.2", "eth1"));
@@ -408,7 +408,7 @@ fn a_restart_changes_nothing() {
 
 #[test]
 fn a_lost_notice_is_made_up_for() {
-    let Some(mut bench) = Bench::new("a_lost_notice_is_made_up_for") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let a = bench.hop("10.0.0.2", "eth0");
     bench.set4(1, Forwarding::one(a), &["198.51.100.0/24", "198.51.101.0/24"]);
     bench.ip("route del 198.51.100.0/24");

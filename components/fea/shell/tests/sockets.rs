@@ -23,7 +23,7 @@ a_addresses = ['10.0.0.1/24', 'fd00::1/64']
 b_addresses = ['10.0.0.2/24', 'fd00::2/64']
 ";
 
-fn lab(test: &str) -> Option<Lab> {
+fn lab() -> Option<Lab> {
     if !nix::unistd::geteuid().is_root() {
         sluice_testkit::skipped("not root");
         return None;
@@ -76,7 +76,7 @@ fn wait_readable(fd: &impl AsFd) -> bool {
 
 #[test]
 fn tcp_with_keys_and_hops() {
-    let Some(lab) = lab("tcp_with_keys_and_hops") else { return };
+    let Some(lab) = lab() else { return };
     for (here, there) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
         let at = |a: &str, port: u16| SocketAddr::new(a.parse().unwrap(), port).to_string();
         let remote = at(there, 179);
@@ -113,7 +113,7 @@ fn tcp_with_keys_and_hops() {
 
 #[test]
 fn packets_are_relayed() {
-    let Some(lab) = lab("packets_are_relayed") else { return };
+    let Some(lab) = lab() else { return };
     let index = |node: &str| -> u32 {
         let text = lab.exec(node, "ip", ["-o", "link", "show", "dev", "eth0"]).unwrap();
         text.split(':').next().unwrap().parse().unwrap()
@@ -147,7 +147,7 @@ fn packets_are_relayed() {
 
 #[test]
 fn what_cannot_be_opened_says_why() {
-    let Some(lab) = lab("what_cannot_be_opened_says_why") else { return };
+    let Some(lab) = lab() else { return };
     let why = |request: SocketRequest| inside(&lab, "a", || request.open().unwrap_err().to_string());
     assert!(why(listener("192.0.2.1:179")).contains("Cannot assign requested address"));
     let mut elsewhere = listener("0.0.0.0:179");
