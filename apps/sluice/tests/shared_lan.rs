@@ -79,13 +79,12 @@ fn until(lab: &Lab, what: &str, parts: &[&str], output: impl Fn() -> String) {
 
 #[test]
 fn next_hops_on_a_lan_with_bird_and_frr() {
-    let test = "next_hops_on_a_lan_with_bird_and_frr";
     if let Err(reason) = available() {
-        return println!("skipped: {test}: {reason}");
+        return sluice_testkit::skipped(reason);
     }
     let bird = Command::new("bird").arg("--version").output().is_ok();
     if !bird || !Path::new("/usr/lib/frr/bgpd").exists() {
-        return println!("skipped: {test}: BIRD or FRR is not installed");
+        return sluice_testkit::skipped("BIRD or FRR is not installed");
     }
     let topology: Topology = TOPOLOGY.parse().unwrap();
     let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("lan") };

@@ -12,8 +12,7 @@
 //! when idle:    machine.run_slice(now, budget, &mut out) // while it says More
 //! ```
 //!
-//! and after each, the outputs are carried out. Inputs and outputs can be serialised, so that a life can be recorded and
-//! replayed. Parallelism is more machines that share nothing, never a lock around one.
+//! and after each, the outputs are carried out. Inputs and outputs are values. Parallelism is more machines that share nothing, never a lock around one.
 #![no_std]
 
 extern crate alloc;
@@ -31,7 +30,7 @@ pub trait Machine {
     type Input;
     /// What it wants done.
     type Output;
-    /// Its state in a form that outlives it, for hand-over, standby and replay.
+    /// Its state in a form that outlives it, for a hand-over to another process.
     type State: Serialize + DeserializeOwned;
 
     /// Takes an input. Total: whatever the input, the answer is outputs (a report, a NOTIFICATION, a drop), never an error

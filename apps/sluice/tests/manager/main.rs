@@ -27,7 +27,7 @@ impl Router {
     /// Starts one with this configuration; `None` where there are no hosts for tests.
     fn up(configuration: &str) -> Option<Self> {
         if let Err(reason) = possible(&["ip", "setpriv"]) {
-            println!("skipped: {test}: {reason}");
+            sluice_testkit::skipped(reason);
             return None;
         }
         let mut router = Router(Host::new());

@@ -27,12 +27,11 @@ time.sleep(300)
 
 #[test]
 fn idle_strangers_are_in_nobodys_way() {
-    let test = "idle_strangers_are_in_nobodys_way";
     let Some(mut router) = Router::up("protocols { static { route 10.1.0.0/16 discard; } }\n") else {
         return;
     };
     if router.shell(&format!("{STRANGER} {PYTHON} --version")).1 != 0 {
-        return println!("skipped: {test}: no Python that all can run");
+        return sluice_testkit::skipped("no Python that all can run");
     }
     router.0.write("holds.py", HOLDS).unwrap();
     router.run("chmod 755 . holds.py");

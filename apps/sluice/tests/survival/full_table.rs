@@ -9,7 +9,7 @@ use sluice_lab::Topology;
 use sluice_load::{Announcement, RoutingTable, source};
 use std::collections::HashSet;
 use std::fmt::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// Processes in the order in which they are killed.

@@ -536,8 +536,7 @@ impl Component for BgpShell {
     fn degraded(&self) -> Vec<String> {
         let problem = |ipv4: bool| {
             let family = if ipv4 { "IPv4" } else { "IPv6" };
-            let reason = self.listening.problem(ipv4)?;
-            Some(format!("neighbors cannot connect over {family}: {reason}"))
+            Some(format!("neighbors cannot connect over {family}: {}", self.listening.problem(ipv4)?))
         };
         [true, false].into_iter().filter_map(problem).collect()
     }
