@@ -12,6 +12,7 @@ mod doctor;
 mod drain;
 mod flags;
 mod front;
+mod lifecycle;
 mod man;
 mod man_conf;
 mod monitor;
@@ -27,6 +28,7 @@ mod session;
 mod shell;
 mod show;
 mod status;
+mod unmanaged;
 mod upgrade_check;
 
 sluice_xrl::include_idl!();
@@ -227,6 +229,10 @@ fn main() -> ExitCode {
         Ok(front::Choice::Words(flags, words)) => return shell::one_command(flags, words),
         Ok(front::Choice::Interactive(flags)) => return shell::run(flags, None),
         Ok(front::Choice::Help(words)) => return front::help(&words),
+        Ok(front::Choice::Needless(why)) => {
+            eprintln!("sluice: {why}");
+            return ExitCode::SUCCESS;
+        }
         Ok(front::Choice::Version) => {
             println!("sluice {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;

@@ -96,6 +96,11 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "sluice-doctor",
         &[("sluice doctor || echo 'a router cannot run here'", "Look before the first start.")],
     ),
+    ("sluice-reload", &[("sluice reload", "Take a configuration file that was changed by hand.")]),
+    (
+        "sluice-stop",
+        &[("sluice stop && sluice flush", "End the router and leave nothing of it in the kernel.")],
+    ),
     (
         "sluice-support-bundle",
         &[("sluice support-bundle --into problem.tar.gz", "Collect what helps to find a problem.")],
