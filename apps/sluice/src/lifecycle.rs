@@ -7,6 +7,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
+use sluice_fea_shell::leftovers::remove_addresses;
 use sluice_manager_shell::{claim_network, left_behind, manager_pid};
 use std::io::ErrorKind;
 use std::process::Command;
@@ -24,7 +25,6 @@ const TRIES: usize = 5;
 const IPV4: [&str; 2] = ["-4", "route"];
 const IPV6: [&str; 2] = ["-6", "route"];
 const NEXT_HOPS: [&str; 1] = ["nexthop"];
-const ADDRESSES: [&str; 1] = ["address"];
 
 /// Ends the router of the run-time folder and waits until it has ended.
 pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
@@ -84,12 +84,12 @@ pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let which = ["table", "all", "proto", PROTOCOL];
     let routes = count(&IPV4, &which)? + count(&IPV6, &which)?;
     let next_hops = count(&NEXT_HOPS, &which[2..])?;
-    let addresses = count(&ADDRESSES, &which[2..])?;
     // Next-hop objects take their routes with them.
     remove(&NEXT_HOPS, &which[2..])?;
     remove(&IPV4, &which)?;
     remove(&IPV6, &which)?;
-    remove(&ADDRESSES, &which[2..])?;
+    // By netlink: few versions of `ip` tell addresses by their protocol number.
+    let addresses = remove_addresses().map_err(|e| Failure::io("addresses", &e))? as u64;
     if out.is_json() {
         out.json(&json!({ "routes": routes, "next_hops": next_hops, "addresses": addresses }));
     } else {
@@ -107,14 +107,7 @@ pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
 fn count(kind: &[&str], which: &[&str]) -> Result<u64, Failure> {
     let shown = ip(&[&["-json"], kind, &["show"], which].concat())?;
     let all: Value = serde_json::from_slice(&shown).unwrap_or_default();
-    let all = all.as_array().map_or(&[][..], Vec::as_slice);
-    let count: usize = if kind == ADDRESSES {
-        // Interfaces with their addresses; those without one that is selected are empty.
-        all.iter().filter_map(|i| i["addr_info"].as_array()).map(Vec::len).sum()
-    } else {
-        all.len()
-    };
-    Ok(count as u64)
+    Ok(all.as_array().map_or(0, Vec::len) as u64)
 }
 
 /// Removes the kernel's objects of a kind that `which` selects.
