@@ -166,7 +166,7 @@ fn arguments(command: &Command) -> Vec<clap::Arg> {
 }
 
 /// The subcommand that a word means: of this name, or the only one that begins like it.
-fn subcommand(command: &clap::Command, word: &str) -> Option<clap::Command> {
+pub fn subcommand(command: &clap::Command, word: &str) -> Option<clap::Command> {
     let mut beginning = command.get_subcommands().filter(|c| c.get_name().starts_with(word));
     let only = beginning.next().filter(|_| beginning.next().is_none());
     command.find_subcommand(word).or(only).cloned()

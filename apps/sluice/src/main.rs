@@ -172,10 +172,14 @@ enum Command {
         #[arg(allow_hyphen_values = true)]
         line: String,
     },
-    /// Prints the manual page, or writes one for each command into a folder.
+    /// Shows a command's manual page, or writes the pages of all commands into a folder.
+    ///
+    /// At a terminal man(1) shows the page; otherwise its source goes to standard output.
     Man {
-        /// The folder; without it the top page goes to standard output.
-        #[arg(long)]
+        /// The command's words; the page of the program without any.
+        command: Vec<String>,
+        /// The folder.
+        #[arg(long, conflicts_with = "command")]
         into: Option<PathBuf>,
     },
 }
@@ -297,7 +301,8 @@ fn run_tool(command: Command) -> ExitCode {
             (Ok(()), false)
         }
         Command::Complete { shell, line } => (completions::run(shell, &line), false),
-        Command::Man { into } => (man::run(into), false),
+        Command::Man { into: Some(folder), .. } => (man::write_into(&folder), false),
+        Command::Man { command, .. } => (man::show(&command), false),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
