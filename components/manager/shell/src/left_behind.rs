@@ -12,7 +12,7 @@ pub struct LeftBehind {
     pub component: String,
     /// Its process.
     pub pid: u32,
-    /// Whether that process still runs.
+    /// True while that process runs.
     pub is_alive: bool,
 }
 
