@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test test-long lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install clean-lab
+.PHONY: help setup build demo test test-long lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -15,6 +15,7 @@ help:
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
+	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
 	@echo "make lint       rustfmt, clippy, the rules of the house, licences"
 
 setup:
@@ -97,6 +98,10 @@ fuzz: setup
 # What was built; `make build` first, as an ordinary user.
 install:
 	@dist/install target/release/sluice
+
+# Removes exactly what `make install` put there; configuration and state stay.
+uninstall:
+	@dist/install --remove
 
 # Removes what a killed demo, test or benchmark may have left behind.
 clean-lab:

@@ -3,11 +3,32 @@
 use crate::output::{Failure, Output};
 use crate::session::Session;
 use crate::show::{bgp, bgp_routes, configuration, interfaces, metrics, platform, routes, targets};
-use crate::{bundle, doctor, drain, monitor, one_shot, packages, status};
+use crate::{bundle, configure, doctor, drain, lifecycle, monitor, one_shot, packages, status};
 use sluice_cli::Read;
+use sluice_xrl::XrlError;
 
-/// Carries a command out; gives the exit status.
+/// Carries a command out; gives the exit status. Says if it was answered by components whose manager is dead, or why it was not.
 pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result<u8, Failure> {
+    let done = carry_out(session, read, out).await;
+    let Some(unmanaged) = session.unmanaged() else { return done };
+    // A manager may run by the time of the next command.
+    session.forget();
+    match done {
+        Err(failure)
+            if failure.status == Failure::NOT_CONNECTED || failure.code == XrlError::BadKey.name() =>
+        {
+            Err(Failure::not_connected(unmanaged))
+        }
+        done => {
+            if !session.flags.wanted.quiet {
+                eprintln!("sluice: {unmanaged}");
+            }
+            done
+        }
+    }
+}
+
+async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Result<u8, Failure> {
     let values = &read.values;
     match read.command.id.as_str() {
         "show interfaces" => interfaces::show(session, out).await?,
@@ -43,6 +64,10 @@ pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,
+        "clear bgp all" => bgp::clear_all(session, out).await?,
+        "stop" => lifecycle::stop(session, out).await?,
+        "reload" => configure::reload(session, out).await?,
+        "flush" => lifecycle::flush(session, out)?,
         "status" => return status::run(session, out).await,
         "configure" => return one_shot::configure(session, values, out).await,
         "commit" => return one_shot::commit(session, values, out).await,

@@ -5,6 +5,7 @@ use crate::refusal::refused;
 use crate::session::Session;
 use crate::show::configuration::{back, of_editor, print};
 use serde_json::{Value, json};
+use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Line, Values, builtin, quoted, statement};
 use sluice_xrl::idl::common::v1::EffectKind;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -136,7 +137,15 @@ impl Editing {
             return Err(Failure::usage("a quote is not closed"));
         }
         let grammar = builtin::configuration();
-        let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
+        let words = match spelling::meaning(Mode::Configuration, &line.texts()) {
+            Some(Meaning::Needless(why)) => {
+                out.remark(&format!("sluice: {why}"));
+                return Ok((Next::Stay, Value::Null));
+            }
+            Some(Meaning::Words(words)) => words,
+            None => line.texts(),
+        };
+        let read = grammar.read(&words).map_err(Failure::usage)?;
         let values = &read.values;
         let mut value = Value::Null;
         match read.command.id.as_str() {
@@ -341,30 +350,50 @@ impl Editing {
         let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
         let waits = self.unconfirmed().await?;
         let reply = call.commit(request).await.map_err(refused)?;
-        if !out.is_json() {
-            match reply.changes {
-                0 if waits => out.line(&format!("revision {} is confirmed", reply.revision)),
-                0 => out.line("nothing to commit"),
-                n => out.line(&format!(
-                    "committed as revision {} ({}, {} ms)",
-                    reply.revision,
-                    counted(n, "change", "changes"),
-                    reply.took_ms
-                )),
-            }
-            effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
-            if minutes > 0 && reply.changes > 0 {
-                out.line(&format!(
-                    "what ran before runs again in {}, unless you `commit` once more",
-                    counted(minutes, "minute", "minutes")
-                ));
-            }
+        let nothing = if waits { Some(format!("revision {} is confirmed", reply.revision)) } else { None };
+        committed(&reply, nothing.as_deref().unwrap_or("nothing to commit"), out);
+        if !out.is_json() && minutes > 0 && reply.changes > 0 {
+            out.line(&format!(
+                "what ran before runs again in {}, unless you `commit` once more",
+                counted(minutes, "minute", "minutes")
+            ));
         }
         Ok(json!({
             "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
             "took_ms": reply.took_ms, "confirm_within_s": confirm_within_s,
         }))
     }
+}
+
+/// Prints what a commit did, or `nothing` if it changed nothing.
+fn committed(reply: &pb::CommitReply, nothing: &str, out: &mut Output) {
+    if out.is_json() {
+        return;
+    }
+    match reply.changes {
+        0 => out.line(nothing),
+        n => out.line(&format!(
+            "committed as revision {} ({}, {} ms)",
+            reply.revision,
+            counted(n, "change", "changes"),
+            reply.took_ms
+        )),
+    }
+    effect_lines(&reply.effects).iter().for_each(|line| out.line(line));
+}
+
+/// `reload`: has the manager read the configuration file again.
+pub async fn reload(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let client = session.configuration().await?.with_deadline(COMMIT_DEADLINE);
+    let reply = client.reload(pb::ReloadRequest {}).await.map_err(refused)?;
+    committed(&reply, "the configuration file says what runs already", out);
+    if out.is_json() {
+        out.json(&json!({
+            "revision": reply.revision, "changes": reply.changes, "effects": effects_json(&reply.effects),
+            "took_ms": reply.took_ms,
+        }));
+    }
+    Ok(())
 }
 
 /// Prints what differs, and gives it as a value.

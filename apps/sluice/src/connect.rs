@@ -2,6 +2,7 @@
 
 use crate::Where;
 use crate::output::Failure;
+use crate::unmanaged::Unmanaged;
 use sluice_xrl::{Router, RouterOptions};
 use std::path::Path;
 use std::time::Duration;
@@ -13,6 +14,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects as the operator.
 pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<Router, Failure> {
+    if let Some(unmanaged) = Unmanaged::find(run_dir) {
+        return Err(Failure::not_connected(unmanaged.text()));
+    }
     let secret = match sluice_manager_shell::operator_secret(run_dir) {
         Ok(secret) => secret,
         Err(error) => return Err(no_secret(run_dir, &error)),

@@ -4,7 +4,8 @@ use crate::Cli;
 use crate::flags::{self, Flags};
 use crate::output::Failure;
 use clap::CommandFactory;
-use sluice_cli::{Argument, Command, Grammar, builtin};
+use sluice_cli::spelling::{self, Meaning, Mode};
+use sluice_cli::{Argument, Candidate, Command, Grammar, builtin};
 use std::process::ExitCode;
 
 /// What a command line is.
@@ -19,6 +20,8 @@ pub enum Choice {
     Help(Vec<String>),
     /// The version.
     Version,
+    /// Nothing is to be done, for this reason.
+    Needless(&'static str),
 }
 
 /// Looks at the first word, which may be abbreviated.
@@ -32,6 +35,11 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
         });
     }
     let (flags, mut words) = flags::take(args)?;
+    match spelling::meaning(Mode::Operational, &words) {
+        Some(Meaning::Needless(why)) => return Ok(Choice::Needless(why)),
+        Some(Meaning::Words(meant)) => words = meant,
+        None => {}
+    }
     let Some(first) = words.first().cloned() else {
         return Ok(match (flags.help, flags.version) {
             (true, _) => Choice::Help(Vec::new()),
@@ -69,6 +77,22 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
         true => Choice::Help(words),
         false => Choice::Words(flags, words),
     })
+}
+
+/// The tools that people use, with their help.
+pub fn tools() -> Vec<Candidate> {
+    let all = Cli::command();
+    let shown = all.get_subcommands().filter(|c| !c.is_hide_set());
+    let described = |c: &clap::Command| {
+        let help = c.get_about().map(ToString::to_string).unwrap_or_default();
+        Candidate::new(c.get_name(), help.lines().next().unwrap_or_default())
+    };
+    shown.map(described).collect()
+}
+
+/// Returns true if a word is the name of a tool.
+pub fn is_tool(word: &str) -> bool {
+    Cli::command().get_subcommands().any(|c| c.get_name() == word)
 }
 
 /// All commands that this executable knows by itself.
@@ -142,7 +166,7 @@ fn arguments(command: &Command) -> Vec<clap::Arg> {
 }
 
 /// The subcommand that a word means: of this name, or the only one that begins like it.
-fn subcommand(command: &clap::Command, word: &str) -> Option<clap::Command> {
+pub fn subcommand(command: &clap::Command, word: &str) -> Option<clap::Command> {
     let mut beginning = command.get_subcommands().filter(|c| c.get_name().starts_with(word));
     let only = beginning.next().filter(|_| beginning.next().is_none());
     command.find_subcommand(word).or(only).cloned()

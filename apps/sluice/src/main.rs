@@ -12,6 +12,7 @@ mod doctor;
 mod drain;
 mod flags;
 mod front;
+mod lifecycle;
 mod man;
 mod man_conf;
 mod monitor;
@@ -28,6 +29,7 @@ mod session;
 mod shell;
 mod show;
 mod status;
+mod unmanaged;
 mod upgrade_check;
 
 sluice_xrl::include_idl!();
@@ -176,10 +178,14 @@ enum Command {
         #[arg(allow_hyphen_values = true)]
         line: String,
     },
-    /// Prints the manual page, or writes one for each command into a folder.
+    /// Shows a command's manual page, or writes the pages of all commands into a folder.
+    ///
+    /// At a terminal man(1) shows the page; otherwise its source goes to standard output.
     Man {
-        /// The folder; without it the top page goes to standard output.
-        #[arg(long)]
+        /// The command's words; the page of the program without any.
+        command: Vec<String>,
+        /// The folder.
+        #[arg(long, conflicts_with = "command")]
         into: Option<PathBuf>,
     },
 }
@@ -245,6 +251,10 @@ fn main() -> ExitCode {
         Ok(front::Choice::Words(flags, words)) => return shell::one_command(flags, words),
         Ok(front::Choice::Interactive(flags)) => return shell::run(flags, None),
         Ok(front::Choice::Help(words)) => return front::help(&words),
+        Ok(front::Choice::Needless(why)) => {
+            eprintln!("sluice: {why}");
+            return ExitCode::SUCCESS;
+        }
         Ok(front::Choice::Version) => {
             println!("sluice {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
@@ -312,7 +322,8 @@ fn run_tool(command: Command) -> ExitCode {
             (Ok(()), false)
         }
         Command::Complete { shell, line } => (completions::run(shell, &line), false),
-        Command::Man { into } => (man::run(into), false),
+        Command::Man { into: Some(folder), .. } => (man::write_into(&folder), false),
+        Command::Man { command, .. } => (man::show(&command), false),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

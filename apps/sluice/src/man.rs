@@ -3,8 +3,9 @@
 use crate::output::Failure;
 use crate::{front, man_conf};
 use clap_mangen::Man;
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::process::Stdio;
 
 /// Examples by command: a line to type, and what it does.
 const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
@@ -96,27 +97,51 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
         "sluice-doctor",
         &[("sluice doctor || echo 'a router cannot run here'", "Look before the first start.")],
     ),
+    ("sluice-reload", &[("sluice reload", "Take a configuration file that was changed by hand.")]),
+    (
+        "sluice-stop",
+        &[("sluice stop && sluice flush", "End the router and leave nothing of it in the kernel.")],
+    ),
     (
         "sluice-support-bundle",
         &[("sluice support-bundle --into problem.tar.gz", "Collect what helps to find a problem.")],
     ),
 ];
 
-/// Prints the top page, or writes one for each command into a folder.
-pub fn run(into: Option<PathBuf>) -> Result<(), Failure> {
-    let whole = front::whole();
-    match into {
-        None => {
-            let page = page("sluice", &whole).map_err(|e| Failure::io("the manual page", &e))?;
-            std::io::stdout().write_all(&page).map_err(|e| Failure::io("standard output", &e))
-        }
-        Some(folder) => {
-            let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
-            std::fs::create_dir_all(&folder).map_err(wrong)?;
-            write_all(&folder, "sluice", &whole).map_err(wrong)?;
-            std::fs::write(folder.join("sluice.conf.5"), man_conf::page()?).map_err(wrong)
+/// Writes a page for each command, and that of the configuration, into a folder.
+pub fn write_into(folder: &Path) -> Result<(), Failure> {
+    let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
+    std::fs::create_dir_all(folder).map_err(wrong)?;
+    write_all(folder, "sluice", &front::whole()).map_err(wrong)?;
+    std::fs::write(folder.join("sluice.conf.5"), man_conf::page()?).map_err(wrong)
+}
+
+/// Shows the page of a command: by man(1) at a terminal, as source otherwise and where man(1) is not installed.
+pub fn show(words: &[String]) -> Result<(), Failure> {
+    let page = page_of(words)?;
+    if std::io::stdout().is_terminal() {
+        let reader = std::process::Command::new("man").args(["-l", "-"]).stdin(Stdio::piped()).spawn();
+        if let Ok(mut reader) = reader {
+            // Who leaves man(1) before the end of the page has seen enough.
+            let _ = reader.stdin.take().map(|mut input| input.write_all(&page));
+            return reader.wait().map(drop).map_err(|e| Failure::io("man", &e));
         }
     }
+    std::io::stdout().write_all(&page).map_err(|e| Failure::io("standard output", &e))
+}
+
+fn page_of(words: &[String]) -> Result<Vec<u8>, Failure> {
+    let mut command = front::whole();
+    let mut name = "sluice".to_string();
+    for word in words {
+        let Some(next) = front::subcommand(&command, word) else {
+            let words = words.join(" ");
+            return Err(Failure::usage(format!("there is no command `{words}`; `sluice --help` lists all")));
+        };
+        name = format!("{name}-{}", next.get_name());
+        command = next;
+    }
+    page(&name, &command).map_err(|e| Failure::io("the manual page", &e))
 }
 
 fn write_all(folder: &Path, name: &str, command: &clap::Command) -> std::io::Result<()> {
@@ -171,10 +196,21 @@ mod tests {
     #[test]
     fn examples_are_of_commands_that_there_are() {
         let folder = tempfile::tempdir().unwrap();
-        run(Some(folder.path().into())).unwrap_or_else(|f| panic!("{}", f.message));
+        write_into(folder.path()).unwrap_or_else(|f| panic!("{}", f.message));
         for (name, _) in EXAMPLES {
             let page = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).expect(name);
             assert!(page.contains(".SH EXAMPLES"), "{name}");
         }
+    }
+    #[test]
+    fn a_command_has_its_page() {
+        let of = |line: &str| {
+            let words: Vec<String> = line.split_whitespace().map(String::from).collect();
+            page_of(&words).map(|page| String::from_utf8_lossy(&page).into_owned())
+        };
+        assert!(of("show bgp summary").is_ok_and(|page| page.contains(".TH sluice-show-bgp-summary")));
+        assert!(of("restart").is_ok_and(|page| page.contains(".TH sluice-restart")));
+        assert!(of("").is_ok_and(|page| page.contains(".TH sluice 1")));
+        assert_eq!(of("show frob").map_err(|f| f.status), Err(Failure::USAGE));
     }
 }

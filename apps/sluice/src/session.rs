@@ -4,6 +4,7 @@ use crate::connect;
 use crate::flags::Flags;
 use crate::output::Failure;
 use crate::show::configuration;
+use crate::unmanaged::Unmanaged;
 use sluice_cli::package::PackageCommand;
 use sluice_cli::render::at;
 use sluice_cli::{Grammar, Live, builtin};
@@ -41,6 +42,8 @@ pub struct Session {
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
     /// When the router did not answer last.
     silent: Cell<Option<Instant>>,
+    /// The components without a manager, if that is how the router was found.
+    unmanaged: RefCell<Option<Unmanaged>>,
 }
 
 impl Session {
@@ -53,6 +56,7 @@ impl Session {
             packages: RefCell::default(),
             live: RefCell::default(),
             silent: Cell::new(None),
+            unmanaged: RefCell::default(),
         }
     }
 
@@ -62,9 +66,19 @@ impl Session {
         if let Some(router) = known {
             return Ok(router);
         }
-        let router = connect::connect(&self.flags.run_dir, self.flags.timeout).await?;
+        let unmanaged = Unmanaged::find(&self.flags.run_dir);
+        let router = match &unmanaged {
+            Some(unmanaged) => unmanaged.router(),
+            None => connect::connect(&self.flags.run_dir, self.flags.timeout).await?,
+        };
+        self.unmanaged.replace(unmanaged);
         self.router.replace(Some(router.clone()));
         Ok(router)
+    }
+
+    /// Returns what there is to say of a dead manager, if the router was found without one.
+    pub fn unmanaged(&self) -> Option<String> {
+        self.unmanaged.borrow().as_ref().map(Unmanaged::text)
     }
 
     /// The way to the components, unless they were asked in vain a moment ago: nobody waits for completion.
@@ -80,6 +94,7 @@ impl Session {
     /// The router may have been started anew: what was learned is forgotten.
     pub fn forget(&self) {
         self.router.take();
+        self.unmanaged.take();
         self.schema.take();
         self.packages.take();
         self.live.take();

@@ -194,3 +194,45 @@ fn pasted_lines_are_statements() {
     shell.sees("canceled, nothing was loaded");
     shell.sees("left# ");
 }
+
+#[test]
+fn words_of_other_command_lines_and_programs() {
+    if let Err(reason) = available() {
+        return sluice_testkit::skipped(reason);
+    }
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    let state = tempfile::tempdir().unwrap();
+    let mut shell = shell(&lab, state.path());
+    for (line, expected) in [
+        ("wr", "what is committed is kept"),
+        ("terminal length 0", "no-more"),
+        ("enable", "not needed"),
+        ("show run | include peer-as", "peer-as 64501"),
+        ("show ip bgp summary", "AS 64500"),
+        ("clear bgp *", "1 session is closed"),
+        ("clear ip bgp 10.1.0.2", "closed and opened again"),
+        ("schema show bgp summary | count", "lines"),
+        ("call --list rib | match GetStatus", "common.v1.Component/GetStatus"),
+        ("restart rib", "rib"),
+    ] {
+        let said = shell.line(line, "left> ");
+        assert!(said.contains(expected), "{line}: {said}");
+    }
+    let pinged = shell.line("ping -c 1 127.0.0.1", "left> ");
+    assert!(pinged.contains("127.0.0.1") || pinged.contains("apt install iputils-ping"), "{pinged}");
+    shell.types("watch 1 show version\r");
+    shell.sees("program");
+    shell.sees("program");
+    shell.types("\x03");
+    shell.sees("interrupted");
+    shell.sees("left> ");
+
+    shell.line("conf t", "left# ");
+    shell.line("no protocols bgp neighbor 10.1.0.2", "left# ");
+    let compared = shell.line("compare", "left# ");
+    assert!(compared.contains("neighbor 10.1.0.2"), "{compared}");
+    let done = shell.line("do show version", "left# ");
+    assert!(done.contains("program"), "{done}");
+    shell.line("discard", "left# ");
+    shell.line("end", "left> ");
+}

@@ -40,6 +40,26 @@ fn everything_is_below_destdir_and_prefix() {
     assert!(!root.join("share/man/man1/sluice-gone.1").exists());
 }
 
+/// The files below a folder.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|e| e.path());
+    entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn nothing_but_what_was_installed_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let others = folder.path().join("usr/share/man/man1/other.1");
+    std::fs::create_dir_all(others.parent().unwrap()).unwrap();
+    std::fs::write(&others, "").unwrap();
+    assert!(install(SLUICE, folder.path(), "/usr").status.success());
+    assert!(files(folder.path()).len() > 20);
+    assert!(install("--remove", folder.path(), "/usr").status.success());
+    assert_eq!(files(folder.path()), [others]);
+    let again = install("--remove", folder.path(), "/usr");
+    assert!(String::from_utf8_lossy(&again.stderr).contains("nothing is installed"));
+}
+
 /// systemd takes the unit, and has nothing to say about it.
 #[test]
 fn the_unit_is_valid() {

@@ -12,6 +12,12 @@ use crate::{Family, XrlError};
 /// Keys that a method answers to: that of its last registration, and earlier ones, so that callers go on while the
 /// Finder restarts.
 const MAX_KEYS: usize = 4;
+/// Beginnings of the names of methods that only read.
+const READING: [&str; 3] = ["Get", "List", "Lookup"];
+/// The instance in the path of a caller that reads without the Finder, and so does not know the instance's name.
+pub(crate) const ANY_INSTANCE: &str = "*";
+/// The key of a caller that has none.
+pub(crate) const NO_KEY: Key = [0; KEY];
 
 /// A method of a registered target.
 pub(crate) struct MethodEntry {
@@ -74,6 +80,8 @@ pub(crate) struct Registry {
     methods: RefCell<HashMap<String, Rc<MethodEntry>>>,
     /// The Finder's: its methods need no key.
     open: Option<Open>,
+    /// The user who started the router: may call methods that read without a key, as root may.
+    operator: Cell<Option<u32>>,
 }
 
 /// Methods that everybody may call, and the callers that have shown a secret.
@@ -87,12 +95,17 @@ impl Registry {
     /// `on_close` is called when a connection ends.
     pub(crate) fn open(is_known: impl Fn(u64) -> bool + 'static, on_close: impl Fn(u64) + 'static) -> Self {
         let open = Open { is_known: Box::new(is_known), on_close: Box::new(on_close) };
-        Registry { methods: RefCell::default(), open: Some(open) }
+        Registry { open: Some(open), ..Registry::default() }
     }
 
     /// Returns true if the caller of a connection has shown who it is: the Finder a secret, others a key.
     pub(crate) fn trusts(&self, connection: u64, has_key: impl Fn() -> bool) -> bool {
         self.open.as_ref().map_or_else(has_key, |open| (open.is_known)(connection))
+    }
+
+    /// Lets a user call methods that read without a key.
+    pub(crate) fn set_operator(&self, uid: u32) {
+        self.operator.set(Some(uid));
     }
 
     pub(crate) fn insert(&self, path: String, entry: Rc<MethodEntry>) {
@@ -111,21 +124,36 @@ impl Registry {
         }
     }
 
-    /// The method at `path`, if the key is right.
-    pub(crate) fn find(&self, path: &str, key: &Key, family: Family) -> Result<Rc<MethodEntry>, XrlError> {
+    /// Returns the method at `path` if the key is right. Root and the operator, `uid` as the kernel tells it, read without a key: so a
+    /// router can be asked while there is no Finder that could give keys.
+    pub(crate) fn find(
+        &self,
+        path: &str,
+        key: &Key,
+        family: Family,
+        uid: Option<u32>,
+    ) -> Result<Rc<MethodEntry>, XrlError> {
         let methods = self.methods.borrow();
-        let Some(entry) = methods.get(path) else {
+        let entry = if self.may_read(path, key, uid) { lookup(&methods, path) } else { methods.get(path) };
+        let Some(entry) = entry else {
             // Who has no key need not learn what there is.
             return Err(XrlError::BadKey);
         };
         let known = entry.keys.borrow().iter().fold(false, |known, k| known | same(k, key));
-        if self.open.is_none() && !known {
+        if self.open.is_none() && !known && !self.may_read(path, key, uid) {
             return Err(XrlError::BadKey);
         }
         if !entry.offers(family) {
             return Err(XrlError::NoFamily(family.to_string()));
         }
         Ok(Rc::clone(entry))
+    }
+
+    /// Returns true for a call without a key, by root or the operator, of a method that only reads.
+    fn may_read(&self, path: &str, key: &Key, uid: Option<u32>) -> bool {
+        let method = path.rsplit('/').next().unwrap_or_default();
+        let is_operator = uid.is_some_and(|uid| uid == 0 || Some(uid) == self.operator.get());
+        is_operator && *key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
     }
 
     /// The method at `path`, for a caller of this process that the Finder has let in.
@@ -137,6 +165,17 @@ impl Registry {
         if let Some(open) = &self.open {
             (open.on_close)(connection);
         }
+    }
+}
+
+/// Returns the method at a path whose instance may be [`ANY_INSTANCE`].
+fn lookup<'a>(methods: &'a HashMap<String, Rc<MethodEntry>>, path: &str) -> Option<&'a Rc<MethodEntry>> {
+    match path.split_once('/') {
+        Some((ANY_INSTANCE, wanted)) => {
+            let mut all = methods.iter();
+            all.find(|(path, _)| path.split_once('/').is_some_and(|(_, rest)| rest == wanted)).map(|(_, e)| e)
+        }
+        _ => methods.get(path),
     }
 }
 

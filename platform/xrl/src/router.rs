@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use crate::finder::{self, random_key};
 use crate::frame::{KEY, Key};
 use crate::idl::finder::v1 as wire;
 use crate::link::{self, LinkState, ask};
-use crate::registry::{MethodEntry, Registry};
+use crate::registry::{ANY_INSTANCE, MethodEntry, NO_KEY, Registry};
 use crate::server::{self, Listener};
 use crate::stream::Stream;
 use crate::udp::{self, UdpCaller};
@@ -175,12 +176,13 @@ pub(crate) struct Inner {
     endpoints: RefCell<BTreeMap<Family, wire::Endpoint>>,
     tasks: RefCell<Vec<AbortHandle>>,
     sockets: RefCell<Vec<PathBuf>>,
+    /// Where targets listen, for a process that reads without a Finder.
+    direct: Option<BTreeMap<String, PathBuf>>,
 }
 
-impl Router {
-    /// Connects to the Finder; an error if that does not succeed in the time that the options give.
-    pub async fn connect(options: RouterOptions) -> Result<Self, XrlError> {
-        let inner = Rc::new(Inner {
+impl Inner {
+    fn new(options: RouterOptions, direct: Option<BTreeMap<String, PathBuf>>) -> Self {
+        Inner {
             options,
             registry: Rc::default(),
             link: signal::Sender::new(LinkState::Down(XrlError::NoFinder)),
@@ -192,11 +194,27 @@ impl Router {
             endpoints: RefCell::default(),
             tasks: RefCell::default(),
             sockets: RefCell::default(),
-        });
+            direct,
+        }
+    }
+}
+
+impl Router {
+    /// Connects to the Finder; an error if that does not succeed in the time that the options give.
+    pub async fn connect(options: RouterOptions) -> Result<Self, XrlError> {
+        let inner = Rc::new(Inner::new(options, None));
         let task = spawn_local(link::keep(Rc::downgrade(&inner)));
         inner.tasks.borrow_mut().push(task.abort_handle());
         inner.link().await?;
         Ok(Router(inner))
+    }
+
+    /// Returns an endpoint that calls the targets at these Unix sockets without a Finder. Their receivers let root and the operator call
+    /// methods that read, and refuse all else with [`XrlError::BadKey`]; what needs the Finder fails at once.
+    pub fn direct(targets: BTreeMap<String, PathBuf>) -> Self {
+        let mut options = RouterOptions::new(PathBuf::new(), Secret::default(), PathBuf::new());
+        options.patience = Duration::ZERO;
+        Router(Rc::new(Inner::new(options, Some(targets))))
     }
 
     /// Waits until the Finder refuses this process's secret, as one does that an earlier one's successor does not know of.
@@ -312,6 +330,10 @@ impl Router {
         family: Option<Family>,
     ) -> Result<Route, XrlError> {
         let inner = &self.0;
+        if let Some(targets) = &inner.direct {
+            let address = targets.get(target).ok_or(XrlError::NoFinder)?.to_string_lossy();
+            return inner.route(Family::Unix, &address, &format!("{ANY_INSTANCE}/{path}"), NO_KEY).await;
+        }
         // Calls fail at once while there is no Finder: what is cached goes on without it.
         let connection = inner.current_link()?;
         if target == finder::TARGET {
@@ -425,6 +447,10 @@ impl Inner {
                     XrlError::Internal(format!("cannot make the socket {}: {e}", path.display()))
                 })?;
                 self.sockets.borrow_mut().push(path.clone());
+                // The user who started the router owns the folder of its sockets.
+                if let Ok(folder) = std::fs::metadata(&self.options.socket_dir) {
+                    self.registry.set_operator(folder.uid());
+                }
                 let task = spawn_local(server::serve(Listener::Unix(listener), Rc::clone(&self.registry)));
                 (path.to_string_lossy().into_owned(), task)
             }

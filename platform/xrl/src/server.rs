@@ -263,7 +263,7 @@ fn dispatch(
                 bound.resize_with(index + 1, || None);
             }
             // A refusal is told to every call that uses the number: the caller need not wait for an answer.
-            bound[index] = Some(registry.find(bind.path, &bind.key, context.family));
+            bound[index] = Some(registry.find(bind.path, &bind.key, context.family, context.uid));
             return Ok(());
         }
         Kind::Cancel => {

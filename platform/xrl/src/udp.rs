@@ -132,7 +132,7 @@ fn handle(
     let deadline =
         (call.within_ms != 0).then(|| Instant::now() + Duration::from_millis(call.within_ms.into()));
     let ctx = CallContext { connection: 0, pid: None, uid: None, family: Family::Udp, deadline };
-    let started = match registry.find(call.bind.path, &call.bind.key, Family::Udp) {
+    let started = match registry.find(call.bind.path, &call.bind.key, Family::Udp, None) {
         Ok(entry) => entry.handler.start_octets(ctx, call.arguments),
         Err(e) => Started::Ready(Err(e)),
     };

@@ -261,6 +261,13 @@ pub fn operational() -> Grammar {
             "status",
             "Succeeds if the router runs, all its components are ready, and nothing is missing",
         ),
+        command("clear bgp all", "Closes all sessions and opens them again"),
+        command("stop", "Ends the router: components in their order, then the manager"),
+        command("reload", "Reads the configuration file again and makes it what runs, as SIGHUP does"),
+        command(
+            "flush",
+            "Removes routes, next-hop objects and addresses of Sluice from the kernel, where no router runs",
+        ),
         command("doctor", "Looks whether this host can run a router, and what stands in the way"),
         command("support-bundle", "Puts what is needed to look into a problem into a file, without secrets")
             .choice_of("into", Kind::File, None, "the file; sluice-support-TIME.tar.gz if absent"),
@@ -274,6 +281,16 @@ pub fn shell_only() -> Vec<Command> {
         command("help", "How to use this").argument("command", Kind::Command, false, "a command"),
         command("quit", "Leaves"),
         command("exit", "Leaves"),
+        command("watch", "Carries a command out every so often, until Ctrl-C")
+            .argument("seconds", Kind::Number, true, "seconds between two")
+            .argument("command", Kind::Command, true, "the command"),
+        command("ping", "Runs ping of this host").argument("words", Kind::Rest, true, "what ping takes"),
+        command("traceroute", "Runs traceroute of this host").argument(
+            "words",
+            Kind::Rest,
+            true,
+            "what traceroute takes",
+        ),
     ]
 }
 

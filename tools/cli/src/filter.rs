@@ -26,9 +26,10 @@ pub enum FilterError {
     BadValue(&'static str, String),
 }
 
-const NAMES: [(&str, &str); 8] = [
+const NAMES: [(&str, &str); 9] = [
     ("match", "only lines with this regular expression, in capitals or not"),
     ("except", "only lines without this regular expression"),
+    ("begin", "only lines from the first one with this regular expression on"),
     ("count", "how many lines there are"),
     ("first", "only so many lines at the beginning"),
     ("last", "only so many lines at the end"),
@@ -37,6 +38,9 @@ const NAMES: [(&str, &str); 8] = [
     ("no-more", "all at once, without a pager"),
 ];
 
+/// Names of other routers, with those here.
+const ALSO: [(&str, &str); 3] = [("include", "match"), ("exclude", "except"), ("grep", "match")];
+
 /// At most this many lines are kept for `last`.
 const MAX_LAST: usize = 100_000;
 
@@ -44,6 +48,7 @@ const MAX_LAST: usize = 100_000;
 enum Step {
     Match(Regex),
     Except(Regex),
+    Begin { re: Regex, begun: bool },
     First(u64),
     Last { keep: usize, lines: VecDeque<String> },
     Count(u64),
@@ -79,6 +84,7 @@ impl Filters {
         match name {
             "match" => self.steps.push(Step::Match(pattern("match", &value)?)),
             "except" => self.steps.push(Step::Except(pattern("except", &value)?)),
+            "begin" => self.steps.push(Step::Begin { re: pattern("begin", &value)?, begun: false }),
             "first" => self.steps.push(Step::First(number("first", &value)? as u64)),
             "last" => {
                 let keep = number("last", &value)?;
@@ -130,6 +136,12 @@ fn pass(steps: &mut [Step], line: &str) -> (bool, bool) {
         match step {
             Step::Match(re) if !re.is_match(line) => return (true, false),
             Step::Except(re) if re.is_match(line) => return (true, false),
+            Step::Begin { re, begun } => {
+                *begun = *begun || re.is_match(line);
+                if !*begun {
+                    return (true, false);
+                }
+            }
             Step::First(0) => return (false, false),
             Step::First(n) => *n -= 1,
             Step::Last { keep, lines } => {
@@ -155,7 +167,10 @@ fn resolve(word: &str) -> Result<&'static str, FilterError> {
     let names: Vec<&'static str> = NAMES.iter().map(|(n, _)| *n).filter(|n| n.starts_with(word)).collect();
     match names.as_slice() {
         [one] => Ok(one),
-        [] => Err(FilterError::Unknown(word.into())),
+        [] => {
+            let also = ALSO.iter().find(|(name, _)| name.starts_with(word));
+            also.map(|(_, name)| *name).ok_or_else(|| FilterError::Unknown(word.into()))
+        }
         _ => Err(FilterError::Ambiguous(word.into())),
     }
 }
@@ -182,7 +197,7 @@ pub fn filters_offer(before: &[Word]) -> Vec<Candidate> {
     match before {
         [] => NAMES.iter().map(|(name, help)| Candidate::new(*name, *help)).collect(),
         [one] => match resolve(&one.text) {
-            Ok("match" | "except") => vec![Candidate::new("<pattern>", "a regular expression")],
+            Ok("match" | "except" | "begin") => vec![Candidate::new("<pattern>", "a regular expression")],
             Ok("first" | "last") => vec![Candidate::new("<lines>", "a number of lines")],
             _ => Vec::new(),
         },
@@ -217,6 +232,11 @@ mod tests {
             ("x | last 2 | match four", vec!["Four"]),
             ("x | last 0", vec![]),
             ("x | m ^t | f 1", vec!["two"]),
+            ("x | include o", vec!["one", "two", "Four"]),
+            ("x | inc ^f | count", vec!["1 line"]),
+            ("x | exclude o", vec!["three"]),
+            ("x | begin ^t", vec!["two", "three", "Four"]),
+            ("x | b three | match o", vec!["Four"]),
             ("x | no-more", vec!["one", "two", "three", "Four"]),
         ] {
             assert_eq!(filtered(line, &input), expected, "{line}");

@@ -18,6 +18,7 @@ mod line;
 pub mod metrics;
 pub mod package;
 pub mod render;
+pub mod spelling;
 pub mod statement;
 #[cfg(test)]
 mod tests;

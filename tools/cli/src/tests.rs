@@ -76,10 +76,13 @@ fn what_may_follow() {
         ("sh", "show"),
         ("show bgp ", "neighbor routes summary"),
         ("show bgp n", "neighbor"),
-        ("show bgp neighbor ", "<address>"),
+        ("show bgp neighbor ", "<address> advertised advertised-routes detail received received-routes"),
         ("show ip ", "bgp interface route"),
         ("monitor ", "all commits component count last processes routes sessions"),
-        ("show bgp routes --", "--advertised-to --limit --longer --received-from --v6 <place>"),
+        (
+            "show bgp routes --",
+            "--advertised-to --as-path --community --detail --limit --longer --origin-as --received-from --v6 <place>",
+        ),
         ("show bgp routes received-from ", "<received-from>"),
     ] {
         assert_eq!(texts(line), expected, "{line}");

@@ -4,6 +4,7 @@
 //! is renewed while an operator thinks, and completion asks the router without a second connection.
 
 mod history;
+mod programs;
 mod reader;
 mod state;
 

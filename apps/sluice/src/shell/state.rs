@@ -1,14 +1,18 @@
 //! What the interactive shell is doing: looking, or editing a configuration, and where in it.
 
 use super::printed;
+use super::programs::Program;
 use crate::complete::{Completion, Edited, complete};
 use crate::configure::{self, Editing, Load, Next, compare, with_minutes};
 use crate::output::{Failure, Output, Wanted};
 use crate::session::Session;
 use crate::show::configuration::{back, of_editor};
-use crate::{commands, one_shot};
+use crate::{commands, front, one_shot};
+use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Filters, Grammar, Line, builtin, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
+use std::io::IsTerminal;
+use std::time::Duration;
 
 const HELP: &str = "\
 `?` says at any place what may follow, Tab completes it. Words may be abbreviated.
@@ -17,9 +21,11 @@ const HELP: &str = "\
   monitor              what happens, as it happens
   configure            changes the configuration: set, delete, edit, compare, commit, rollback
   clear, request       have the router do something
+  watch SECONDS ...    a command every so often        ping, traceroute   this host's programs
+  restart, call, ...   the programs of `sluice --help`
   quit                 leaves
 
-Behind a command: | match RE, | except RE, | count, | first N, | last N, | json, | set, | no-more.";
+Behind a command: | match RE, | except RE, | begin RE, | count, | first N, | last N, | json, | set, | no-more.";
 
 const CONFIGURATION_HELP: &str = "\
   set PATH VALUE       sets a value, or adds a block      delete PATH   takes it out
@@ -115,6 +121,8 @@ impl State {
             let offer = Grammar { commands: builtin::shell_only() }.offer(text);
             if split(text).words.len() <= usize::from(split(text).open) {
                 found.words.extend(offer.words);
+                let tools = front::tools().into_iter().filter(|tool| tool.text.starts_with(&offer.partial));
+                found.words.extend(tools);
             }
         }
         found.words.sort();
@@ -166,11 +174,33 @@ impl State {
         if line.unclosed {
             return Err(Failure::usage("a quote is not closed"));
         }
+        let meant = match spelling::meaning(Mode::Operational, &line.texts()) {
+            Some(Meaning::Needless(why)) => {
+                println!("{why}");
+                return Ok(Verdict::Stay(0));
+            }
+            Some(Meaning::Words(words)) => Some(Line { words: words_of(&words), ..line.clone() }),
+            None => None,
+        };
+        let line = meant.as_ref().unwrap_or(line);
+        let wanted = self.session.flags.wanted;
+        if line.words.first().is_some_and(|first| front::is_tool(&first.text)) {
+            let program = Program::own(&self.session.flags.run_dir, line.texts())?;
+            return Ok(Verdict::Stay(printed(wanted, filters, async |out| program.run(out).await).await));
+        }
         let mut grammar = self.session.grammar().await;
         grammar.commands.extend(builtin::shell_only());
         let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
         match read.command.id.as_str() {
             "quit" | "exit" => return Ok(Verdict::Quit),
+            "watch" => {
+                let every = Duration::from_secs(read.values.number("seconds").unwrap_or_default().max(1));
+                return self.watch(every, read.values.all("command"), line).await;
+            }
+            name @ ("ping" | "traceroute") => {
+                let program = Program::of_host(name, read.values.all("words"));
+                return Ok(Verdict::Stay(printed(wanted, filters, async |out| program.run(out).await).await));
+            }
             "help" => {
                 println!("{HELP}");
                 return Ok(Verdict::Stay(0));
@@ -192,6 +222,21 @@ impl State {
             done
         });
         Ok(Verdict::Stay(status.await))
+    }
+
+    /// Carries a command out every so often, until it fails or is interrupted.
+    async fn watch(&mut self, every: Duration, words: &[String], line: &Line) -> Result<Verdict, Failure> {
+        let inner = Line { words: words_of(words), ..line.clone() };
+        loop {
+            if std::io::stdout().is_terminal() {
+                print!("\x1b[H\x1b[2J");
+            }
+            let filters = Filters::read(&inner.filters).map_err(Failure::usage)?;
+            match Box::pin(self.operational_line(&inner, filters)).await? {
+                Verdict::Stay(0 | one_shot::CHANGES) => tokio::time::sleep(every).await,
+                other => return Ok(other),
+            }
+        }
     }
 
     fn wanted(&self, command: &str) -> Wanted {

@@ -18,6 +18,24 @@ fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {
     n.families.iter().filter(|f| f.negotiated).map(|f| of(f).to_string()).collect::<Vec<_>>().join("/")
 }
 
+/// Closes all sessions; each opens again.
+pub async fn clear_all(session: &Session, out: &mut Output) -> Result<(), Failure> {
+    let client = client(session).await?;
+    let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
+    for neighbor in &neighbors {
+        let request = pb::ResetNeighborRequest { address: neighbor.address.clone(), message: String::new() };
+        client.reset_neighbor(request).await?;
+    }
+    if out.is_json() {
+        let all: Vec<&str> = neighbors.iter().map(|n| n.address.as_str()).collect();
+        out.json(&json!({ "neighbors": all }));
+    } else {
+        let sessions = counted(neighbors.len() as u64, "session is", "sessions are");
+        out.line(&format!("{sessions} closed and opened again"));
+    }
+    Ok(())
+}
+
 /// Every session in a line.
 pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let client = client(session).await?;

@@ -5,6 +5,7 @@ use crate::packages::package_json;
 use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_cli::render;
+use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The versions of this program and of the router, which may not be there.
@@ -13,7 +14,10 @@ pub async fn version(session: &Session, out: &mut Output) -> Result<(), Failure>
     let reply = match session.router().await {
         Ok(router) => {
             let client = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
-            Some(client.get_processes(pb::GetProcessesRequest {}).await?)
+            match client.get_processes(pb::GetProcessesRequest {}).await {
+                Err(XrlError::NoFinder) => None,
+                reply => Some(reply?),
+            }
         }
         Err(failure) if failure.status == Failure::NOT_CONNECTED => None,
         Err(failure) => return Err(failure),

@@ -5,8 +5,10 @@
 mod own_host;
 
 mod commits;
+mod dead;
 mod degraded;
 mod life;
+mod lifecycle;
 mod lockout;
 mod strangers;
 

@@ -149,7 +149,7 @@ fn request(family: Family, flags: u16, destination: Option<IpAddr>) -> Vec<u8> {
 }
 
 /// Waits until a socket is readable.
-fn wait(socket: &Socket) -> io::Result<()> {
+pub fn wait(socket: &Socket) -> io::Result<()> {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let timeout = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
     match poll(&mut [PollFd::new(socket.as_fd(), PollFlags::POLLIN)], timeout) {

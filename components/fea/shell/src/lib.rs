@@ -11,6 +11,7 @@ mod ffi;
 mod fib;
 mod interfaces;
 mod kernel;
+pub mod leftovers;
 pub mod linux;
 pub mod netlink;
 mod process;

@@ -202,7 +202,8 @@ impl ManagerShell {
                 let text = std::fs::read_to_string(file)
                     .map_err(|e| EditError::Failed(format!("cannot read {shown}: {e}")))?;
                 let read = self.model.schema.read_all(&shown, &text);
-                let after = read.map_err(|errors| EditError::Failed(errors.without_lines().to_string()))?;
+                let after =
+                    read.map_err(|errors| EditError::InvalidFile(Box::new(errors.without_lines())))?;
                 Ok(Request { of_file: Some(text), ..own(after, Via::File) })
             }
             Source::Unconfirmed(open) if !self.is_unconfirmed(open.revision) => {

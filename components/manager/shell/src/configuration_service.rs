@@ -29,6 +29,11 @@ fn refusal(error: EditError) -> XrlError {
     let message = error.to_string();
     let (code, document) = match &error {
         EditError::Invalid(error) => (4, document(error)),
+        EditError::InvalidFile(errors) => {
+            // The place is that of the first; the text names all.
+            let first = errors.all().first().map(document).unwrap_or_default();
+            (4, json!({ "message": message, "place": first["place"], "expected": first["expected"] }))
+        }
         EditError::Conflict(_) => (5, json!({ "message": message })),
         EditError::NeedsConfirmation(_) => (7, json!({ "message": message })),
         EditError::Failed(_) => (1, json!({ "message": message })),
@@ -191,14 +196,15 @@ impl pb::Configuration for Served {
     ) -> Result<pb::CommitReply, XrlError> {
         let seconds = request.confirm_within_s;
         let within = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
-        let done = self.commit_editor(request.editor, request.comment, within).await.map_err(refusal)?;
-        let Done { revision, effects: touched, changes, took } = done;
-        Ok(pb::CommitReply {
-            revision,
-            effects: effects(touched),
-            changes: changes as u64,
-            took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
-        })
+        self.commit_editor(request.editor, request.comment, within).await.map(reply).map_err(refusal)
+    }
+
+    async fn reload(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::ReloadRequest,
+    ) -> Result<pb::CommitReply, XrlError> {
+        self.0.reload().await.map(reply).map_err(refusal)
     }
 
     async fn rollback(
@@ -261,5 +267,16 @@ impl pb::Configuration for Served {
             ..pb::Package::default()
         });
         Ok(pb::GetPackagesReply { packages: taken.chain(refused).collect() })
+    }
+}
+
+/// Tells what a commit did.
+fn reply(done: Done) -> pb::CommitReply {
+    let Done { revision, effects: touched, changes, took } = done;
+    pb::CommitReply {
+        revision,
+        effects: effects(touched),
+        changes: changes as u64,
+        took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
     }
 }

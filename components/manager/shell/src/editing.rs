@@ -3,7 +3,7 @@
 use crate::ManagerShell;
 use crate::committing::{CommitRequest, Done, Refusal, Source};
 use crate::lockout::Connection;
-use sluice_config::{ConfigError, Schema, Secrets, Tree};
+use sluice_config::{ConfigError, ConfigErrors, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_shell::clock;
 use std::cell::{Cell, RefCell};
@@ -21,6 +21,9 @@ pub enum EditError {
     /// What it says is not valid.
     #[error("{0}")]
     Invalid(Box<ConfigError>),
+    /// The configuration file is not valid: all its errors.
+    #[error("{0}")]
+    InvalidFile(Box<ConfigErrors>),
     /// Others are in the way.
     #[error("{0}")]
     Conflict(String),

@@ -13,6 +13,7 @@ mod durable;
 mod editing;
 mod handover;
 mod inherited;
+mod left_behind;
 mod lockout;
 mod processes;
 mod restarting;
@@ -32,6 +33,7 @@ mod way;
 
 pub use configuration::{Builtin, ConfigSource, Model, StartError, check_package};
 pub use inherited::close_inherited;
+pub use left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
 pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
@@ -114,7 +116,7 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
     }
     configuration::check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
-    let sole = sole::claim("sluice.router")?;
+    let sole = sole::claim(sole::ROUTER)?;
     let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
     let start = starting::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -407,10 +409,11 @@ impl ManagerShell {
         }
     }
 
-    /// Reads the configuration file again; what is wrong in it changes nothing.
-    async fn reload(self: Rc<Self>) {
+    /// Reads the configuration file again and commits what it says.
+    async fn reload(self: &Rc<Self>) -> Result<committing::Done, editing::EditError> {
         let comment = "the configuration file was read again".into();
-        match self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await {
+        let done = self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await;
+        match &done {
             Ok(done) => {
                 info!(revision = done.revision, changes = done.changes, "configuration read again");
             }
@@ -419,6 +422,7 @@ impl ManagerShell {
                 self.degraded.refused.replace(Some(format!("the configuration file was not taken: {error}")));
             }
         }
+        done
     }
 
     /// Ends all components, the last one of which ends the manager.
@@ -437,7 +441,9 @@ impl ManagerShell {
                 _ = term.recv() => self.stop(),
                 _ = int.recv() => self.stop(),
                 _ = hup.recv() => {
-                    tokio::task::spawn_local(Rc::clone(&self).reload());
+                    let me = Rc::clone(&self);
+                    // The log has the outcome.
+                    tokio::task::spawn_local(async move { drop(me.reload().await) });
                 }
                 () = self.stopped.notified() => {
                     self.copies.settled().await;

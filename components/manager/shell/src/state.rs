@@ -128,6 +128,12 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     }
 }
 
+/// Returns the process that locked a run-time folder last, if it still runs.
+pub fn lock_holder(run_dir: &Path) -> Option<u32> {
+    let holder = fs::read_to_string(run_dir.join(LOCK)).ok()?;
+    holder.trim().parse().ok().filter(|pid| start_time(*pid).is_some())
+}
+
 /// Lets unprivileged components reach the Finder, and gives them the folder of their sockets. Nobody else can make anything in that folder,
 /// nor see the names in it.
 pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {

@@ -1,0 +1,53 @@
+//! Addresses that a forwarding engine gave to interfaces and left there when it ended.
+
+use crate::kernel::wait;
+use crate::netlink::decode::{self, messages};
+use crate::netlink::encode::Messages;
+use crate::netlink::number::RTM_GETADDR;
+use crate::netlink::socket::Socket;
+use sluice_base::{InterfaceAddress, InterfaceIndex};
+use sluice_fea::{EngineOp, Notice};
+use std::io;
+
+const NLMSG_ERROR: u16 = 2;
+const NLMSG_DONE: u16 = 3;
+
+/// Removes all addresses of this network namespace that carry Sluice's protocol number, and returns how many there were.
+pub fn remove_addresses() -> io::Result<usize> {
+    let found = own_addresses()?;
+    let socket = Socket::open()?;
+    for (interface, address) in &found {
+        let mut request = Messages::default();
+        request.push(&EngineOp::DeleteAddress { interface: *interface, address: *address }, 1);
+        // The kernel has carried the request out when the call returns.
+        socket.send(request.octets())?;
+    }
+    match own_addresses()?.first() {
+        None => Ok(found.len()),
+        Some((_, address)) => {
+            Err(io::Error::other(format!("the kernel keeps {}/{}", address.addr, address.prefix_len)))
+        }
+    }
+}
+
+fn own_addresses() -> io::Result<Vec<(InterfaceIndex, InterfaceAddress)>> {
+    let socket = Socket::open()?;
+    let mut request = Messages::default();
+    request.push_dump(RTM_GETADDR, None, 1);
+    socket.send(request.octets())?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut found = Vec::new();
+    loop {
+        wait(&socket)?;
+        while let Some(datagram) = socket.receive(&mut buffer)? {
+            for message in messages(datagram) {
+                if matches!(message.kind, NLMSG_DONE | NLMSG_ERROR) {
+                    return Ok(found);
+                }
+                if let Some(Notice::AddressIs(interface, address, true)) = decode::notice(&message) {
+                    found.push((interface, address));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a manager that was killed leaves behind: components that go on, and the file that names them.
+
+use crate::{sole, state};
+use std::io::ErrorKind;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// A component as the last manager wrote it down.
+#[derive(Clone, Debug)]
+pub struct LeftBehind {
+    /// Its class.
+    pub component: String,
+    /// Its process.
+    pub pid: u32,
+    /// True while that process runs.
+    pub is_alive: bool,
+}
+
+impl LeftBehind {
+    /// Returns the Unix socket on which the component answers, if there is one.
+    pub fn socket(&self, run_dir: &Path) -> Option<PathBuf> {
+        let beginning = format!("{}-", self.pid);
+        let entries = std::fs::read_dir(run_dir.join("xrl")).into_iter().flatten().filter_map(Result::ok);
+        let mut own = entries.filter(|e| e.file_name().to_string_lossy().starts_with(&beginning));
+        own.next().map(|entry| entry.path())
+    }
+}
+
+/// Returns true if no manager runs in a run-time folder: nobody accepts connections to the Finder, and the process that held the lock has
+/// ended. A manager that replaces itself by another executable keeps its process, and so counts as running meanwhile.
+pub fn is_manager_dead(run_dir: &Path) -> bool {
+    let refused = UnixStream::connect(run_dir.join("finder.sock"))
+        .is_err_and(|e| matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound));
+    refused && manager_pid(run_dir).is_none()
+}
+
+/// Returns the process of the manager of a run-time folder, if it runs.
+pub fn manager_pid(run_dir: &Path) -> Option<u32> {
+    state::lock_holder(run_dir)
+}
+
+/// Keeps routers from starting in this network namespace for as long as the value lives. The error names the one that runs.
+pub fn claim_network() -> anyhow::Result<Option<UnixListener>> {
+    sole::claim(sole::ROUTER)
+}
+
+/// Returns the components that the last manager wrote down; none after an orderly end.
+pub fn left_behind(run_dir: &Path) -> Vec<LeftBehind> {
+    let recorded = state::load(run_dir).into_iter();
+    let described = |(component, process): (String, state::Recorded)| LeftBehind {
+        component,
+        pid: process.pid,
+        is_alive: process.is_alive(),
+    };
+    recorded.map(described).collect()
+}
