@@ -413,6 +413,130 @@ fn what_is_not_announced_again_is_swept() {
     assert_eq!(world.drive.engine().routes.len(), 3);
 }
 
+/// The RIB lost routes while it was dead: the FEA, which knows them all as announced, sweeps those.
+#[test]
+fn what_a_restarted_rib_does_not_announce_is_swept() {
+    let mut world = World::new();
+    world.group(1, hop(1, 2));
+    for p in 0..10 {
+        world.route(p, Some(1));
+    }
+    world.routes.retain(|p, _| *p < 3);
+    world.step(Step::RibRestarts);
+    world.check();
+    assert!(world.effects.iter().any(|e| matches!(e, Effect::Resynced { kept: 3, swept: 7, .. })));
+    assert_eq!(world.drive.engine().routes.len(), 3);
+}
+
+/// Returns how many routes are wanted and how many of them are refused.
+fn counts(world: &mut World) -> (usize, usize) {
+    let tables = world.drive.core().totals().tables;
+    let sum = |of: fn(&sluice_fea::Summary) -> usize| tables.iter().map(|(_, _, s)| of(s)).sum();
+    (sum(|s| s.wanted), sum(|s| s.refused))
+}
+
+#[test]
+fn refused_routes_are_counted_until_they_are_installed() {
+    let mut world = World::new();
+    world.group(1, hop(1, 2));
+    world.group(2, Way::OffLink);
+    for p in 0..6 {
+        world.route(p, Some(1 + u32::from(p % 2)));
+    }
+    world.quiet();
+    assert_eq!(counts(&mut world), (6, 3));
+    world.group(2, hop(2, 2));
+    world.quiet();
+    assert_eq!(counts(&mut world), (6, 0));
+    // The engine refuses to replace a route: the old one must not go on forwarding.
+    world.drive.engine().refuse.insert(prefix(0).into());
+    world.route(0, Some(2));
+    world.quiet();
+    assert_eq!(counts(&mut world), (6, 1));
+    assert!(!world.drive.engine().routes.contains_key(&(TABLE, prefix(0).into())));
+    world.drive.engine().refuse.clear();
+    world.route(0, None);
+    world.quiet();
+    assert_eq!(counts(&mut world), (5, 0));
+}
+
+#[test]
+fn no_object_outlives_its_last_route() {
+    let mut world = World::new();
+    for g in 1..=3 {
+        world.group(g, hop(g, 2));
+    }
+    for p in 0..9 {
+        world.route(p, Some(1 + u32::from(p % 3)));
+    }
+    // Routes change their groups, which the groups that are left must not survive.
+    for p in 0..9 {
+        world.route(p, Some(1));
+    }
+    world.quiet();
+    assert_eq!((world.drive.engine().groups.len(), world.drive.engine().members.len()), (1, 1));
+    for p in 0..9 {
+        world.route(p, None);
+    }
+    world.quiet();
+    assert_eq!((world.drive.engine().groups.len(), world.drive.engine().members.len()), (0, 0));
+    assert_eq!(world.drive.core().totals().nexthop_objects, 0);
+}
+
+/// A route and a group that were changed while notices were lost carry our mark: only their content shows the damage.
+#[test]
+fn damage_that_no_notice_named_is_repaired() {
+    let mut world = World::new();
+    world.group(1, hop(1, 2));
+    world.group(2, Way::Hops(vec![(1, 2, false, 1), (2, 2, false, 1)]));
+    world.route(1, Some(1));
+    world.route(2, Some(2));
+    world.check();
+    let engine = world.drive.engine();
+    engine.routes.insert((TABLE, prefix(1).into()), SimRoute::Ours(RouteTarget::Unreachable));
+    let two = engine.groups.values_mut().find(|members| members.len() == 2).unwrap();
+    two.pop();
+    engine.overrun();
+    world.check();
+}
+
+#[test]
+fn an_address_that_was_taken_away_is_reported() {
+    let mut world = World::new();
+    let address = InterfaceAddress { addr: gateway(1, 1, true), prefix_len: 64, peer: None };
+    world.effects.clear();
+    let notice = sluice_fea::Notice::AddressGone(index(1), address);
+    world.drive.handle(world.now, Input::Notice(notice), &mut world.effects);
+    let without = |e: &Effect| match e {
+        Effect::Interface(InterfaceEvent::Changed(i)) => {
+            i.index == index(1) && !i.addresses.contains(&address)
+        }
+        _ => false,
+    };
+    assert!(world.effects.iter().any(without), "{:?}", world.effects);
+}
+
+/// The kernel drops IPv6 addresses when a link goes down.
+#[test]
+fn an_address_is_set_again_when_its_link_is_up_again() {
+    let mut world = World::new();
+    let address = InterfaceAddress { addr: "2001:db8::1".parse().unwrap(), prefix_len: 64, peer: None };
+    let link = LinkConfiguration { addresses: [address].into(), ..LinkConfiguration::default() };
+    let configuration =
+        Configuration { interfaces: [("eth1".into(), link)].into(), ..Configuration::default() };
+    world.drive.handle(world.now, Input::Configure(configuration), &mut world.effects);
+    world.quiet();
+    let engine = world.drive.engine();
+    engine.set_up(index(1), false);
+    engine.links.get_mut(&index(1)).unwrap().1.remove(&address);
+    world.quiet();
+    let notice = sluice_fea::Notice::AddressGone(index(1), address);
+    world.drive.handle(world.now, Input::Notice(notice), &mut world.effects);
+    world.drive.engine().set_up(index(1), true);
+    world.quiet();
+    assert!(world.drive.engine().links[&index(1)].1.contains(&address));
+}
+
 #[test]
 fn every_refusal_reaches_the_owner() {
     let mut world = World::new();
