@@ -13,21 +13,24 @@ pub struct Mutation {
     pub replace: &'static str,
 }
 
+/// Declares a list of bugs in one component's core, file by file.
 macro_rules! mutations {
-    ($(#[$doc:meta])* $list:ident; $($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
+    ($(#[$doc:meta])* $list:ident in $component:literal; $($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
         $(#[$doc])*
         pub const $list: &[Mutation] = &[$($(Mutation {
             name: $name,
-            file: concat!("components/bgp/core/src/", $file),
+            file: concat!("components/", $component, "/core/src/", $file),
             find: $find,
             replace: $replace,
         },)*)*];
     };
 }
 
+pub(super) use mutations;
+
 mutations! {
     /// Bugs that networks of whole routers show, file by file.
-    MUTATIONS;
+    MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
         "decision-path-length-skipped": "keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);" => "";
@@ -134,7 +137,7 @@ mutations! {
 mutations! {
     /// Bugs in rules for what no simulated network shows: reflected routes, rare attributes, shared subnets, links without global
     /// addresses, long attributes, neighbors that misbehave, what is reported. BGP's own tests show them.
-    RULE_MUTATIONS;
+    RULE_MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
         "decision-cluster-list-skipped": "keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";

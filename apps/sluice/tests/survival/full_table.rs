@@ -3,7 +3,7 @@
 
 use crate::feed::{FEED, feed_of};
 use crate::router_lab::{Count, RouterLab, SLUICE, alone, possible, routes};
-use crate::traffic::Traffic;
+use crate::traffic::{Drops, Traffic};
 use sluice_base::IpPrefix;
 use sluice_lab::Topology;
 use sluice_load::{Announcement, RoutingTable, source};
@@ -20,8 +20,9 @@ const WITHDRAWN: usize = 500;
 const TARGETS: usize = 1000;
 /// Routes where a full table is too much: with an executable that is not optimised, or without a real table.
 const SMALL: (usize, usize) = (20_000, 5_000);
-/// Packets that may be lost while one process is dead and comes back: 10 ms. Mostly none is; one to three were seen to be lost after
-/// a restart of the RIB, when withdrawn routes were swept, for a cause that is not known.
+/// Packets that may be lost while one process is dead and comes back: 10 ms. Mostly none is. One to three were seen to be lost on a
+/// busy machine when withdrawn routes were swept after a restart of the RIB. The kernel alone loses none then (`docs/fea.md`), and
+/// the cause is not known: a failure names what the kernel counted.
 const LOST: u64 = 5;
 /// How long a full table may take to arrive everywhere, on a slow machine.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -150,6 +151,7 @@ fn every_process_killed_at_full_table() {
     warm_up(&lab, &targets);
     for (index, victim) in VICTIMS.into_iter().enumerate() {
         let (before, after) = (plan.left_after(index), plan.left_after(index + 1));
+        let drops = Drops::read(&lab.lab);
         let traffic = Traffic::start(&lab.lab, "host", "feed", &targets);
         match victim {
             "manager" => kill_manager(&mut lab, after),
@@ -159,7 +161,12 @@ fn every_process_killed_at_full_table() {
         no_trace(&lab, &plan.withdrawn[index]);
         let packets = traffic.end();
         say(format!("{victim} was killed and is back: {after:?} in the kernel, {packets:?}"));
-        assert!(packets.sent > 0 && packets.lost() <= LOST, "{victim}: {packets:?}");
+        let counted = drops.since(&lab.lab);
+        say(format!("{victim}: the kernel counted {counted:?}"));
+        assert!(
+            packets.sent > 0 && packets.lost() <= LOST,
+            "{victim}: {packets:?}, the kernel counted {counted:?}"
+        );
     }
     let all = plan.left_after(VICTIMS.len());
     for component in VICTIMS {

@@ -84,6 +84,44 @@ fn any_component_killed() {
     lab.until("IPv4 is withdrawn", |l| l.kernel() == Count { v4: 1, v6: ROUTES });
 }
 
+/// The FEA has exactly its rights over the network, and no other component has any; none can get more.
+#[test]
+fn components_have_no_more_rights_than_they_need() {
+    let Some((lab, _share)) = converged("components_have_no_more_rights_than_they_need") else { return };
+    // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN and CAP_NET_RAW (capabilities(7)).
+    let of_fea = 1_u64 << 10 | 1 << 12 | 1 << 13;
+    for (component, expected) in [("fea", of_fea), ("rib", 0), ("bgp", 0), ("static", 0)] {
+        let status =
+            std::fs::read_to_string(format!("/proc/{}/status", lab.pid(component).unwrap())).unwrap();
+        let field = |name: &str| {
+            let line = status.lines().find_map(|l| l.strip_prefix(name)).unwrap();
+            u64::from_str_radix(line.trim_start_matches(':').trim(), 16).unwrap()
+        };
+        assert_eq!([field("CapEff"), field("CapPrm")], [expected; 2], "{component}");
+        assert_eq!([field("CapInh"), field("CapAmb")], [0; 2], "{component}");
+        assert_eq!(field("NoNewPrivs"), 1, "{component}");
+    }
+}
+
+/// BGP checks its tables while a neighbor withdraws and announces all of its routes: nothing is found, and BGP goes on.
+#[test]
+fn the_checks_of_tables_are_switched_on_in_a_live_router() {
+    let Some((lab, _share)) = converged("the_checks_of_tables_are_switched_on_in_a_live_router") else {
+        return;
+    };
+    let pid = lab.pid("bgp");
+    for on in ["true", "false"] {
+        let said = lab.cli(&["call", &format!("bgp/bgp.v1.Bgp/SetCheck?on:bool={on}")]);
+        assert!(said.status.success(), "{said:?}");
+        lab.birdc("feed", "disable feed4");
+        lab.until("IPv4 is withdrawn", |l| l.kernel() == Count { v4: 1, v6: ROUTES });
+        lab.birdc("feed", "enable feed4");
+        lab.until("IPv4 is back", |l| l.kernel() == WHOLE);
+    }
+    assert_eq!((lab.pid("bgp"), lab.restarts()), (pid, 0));
+    assert!(lab.established(FEED));
+}
+
 /// The manager dies: everything goes on, sessions too; the next manager takes the processes over.
 #[test]
 fn the_manager_killed() {

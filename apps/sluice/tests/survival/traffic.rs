@@ -1,6 +1,7 @@
 //! Packets across the router, all the time that something happens to it.
 
 use sluice_lab::Lab;
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Stdio};
 
@@ -14,6 +15,51 @@ pub struct Traffic {
     source: Child,
     sink: Child,
     counted: BufReader<std::process::ChildStdout>,
+}
+
+/// Words in the names of the kernel's counters of packets that were not forwarded or delivered.
+const DROPS: [&str; 6] = ["NoRoutes", "Discards", "Errors", "DestUnreachs", "NoPorts", "Drop"];
+
+/// The kernel's counters of dropped packets on each node of a lab.
+pub struct Drops(BTreeMap<String, u64>);
+
+impl Drops {
+    /// Reads the counters of all nodes.
+    pub fn read(lab: &Lab) -> Self {
+        let mut all = BTreeMap::new();
+        for node in lab.state().nodes.keys() {
+            let lines = |file: &str| lab.exec(node, "cat", [file]).unwrap();
+            let mut note = |name: &str, value: &str| {
+                if DROPS.iter().any(|word| name.contains(word)) {
+                    all.insert(format!("{node} {name}"), value.parse().unwrap_or(0));
+                }
+            };
+            for line in lines("/proc/net/snmp6").lines() {
+                let mut words = line.split_whitespace();
+                note(words.next().unwrap_or_default(), words.next().unwrap_or_default());
+            }
+            for file in ["/proc/net/snmp", "/proc/net/netstat"] {
+                let text = lines(file);
+                let mut rows = text.lines();
+                while let (Some(names), Some(values)) = (rows.next(), rows.next()) {
+                    let protocol = names.split(':').next().unwrap_or_default();
+                    for (name, value) in names.split_whitespace().zip(values.split_whitespace()).skip(1) {
+                        note(&format!("{protocol}{name}"), value);
+                    }
+                }
+            }
+        }
+        Drops(all)
+    }
+
+    /// Returns the counters that have grown since `self` was read, with the number that was added.
+    pub fn since(&self, lab: &Lab) -> Vec<(String, u64)> {
+        let grown = |(name, now): (String, u64)| {
+            let more = now - self.0.get(&name).copied().unwrap_or(0);
+            (more > 0).then_some((name, more))
+        };
+        Drops::read(lab).0.into_iter().filter_map(grown).collect()
+    }
 }
 
 /// What became of the packets.

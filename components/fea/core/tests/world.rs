@@ -1,6 +1,9 @@
 //! The core against the simulated engine: whatever happens, when all is quiet the engine holds what is wanted.
 #![allow(clippy::unwrap_used)]
 
+#[path = "world/interfaces.rs"]
+mod interfaces;
+
 use proptest::prelude::*;
 use sluice_base::*;
 use sluice_fea::sim::{SimEngine, SimRoute};
@@ -413,6 +416,93 @@ fn what_is_not_announced_again_is_swept() {
     assert_eq!(world.drive.engine().routes.len(), 3);
 }
 
+/// The RIB lost routes while it was dead: the FEA, which knows them all as announced, sweeps those.
+#[test]
+fn what_a_restarted_rib_does_not_announce_is_swept() {
+    let mut world = World::new();
+    world.group(1, hop(1, 2));
+    for p in 0..10 {
+        world.route(p, Some(1));
+    }
+    world.routes.retain(|p, _| *p < 3);
+    world.step(Step::RibRestarts);
+    world.check();
+    assert!(world.effects.iter().any(|e| matches!(e, Effect::Resynced { kept: 3, swept: 7, .. })));
+    assert_eq!(world.drive.engine().routes.len(), 3);
+}
+
+/// Returns how many routes are wanted and how many of them are refused.
+fn counts(world: &mut World) -> (usize, usize) {
+    let tables = world.drive.core().totals().tables;
+    let sum = |of: fn(&sluice_fea::Summary) -> usize| tables.iter().map(|(_, _, s)| of(s)).sum();
+    (sum(|s| s.wanted), sum(|s| s.refused))
+}
+
+#[test]
+fn refused_routes_are_counted_until_they_are_installed() {
+    let mut world = World::new();
+    world.group(1, hop(1, 2));
+    world.group(2, Way::OffLink);
+    for p in 0..6 {
+        world.route(p, Some(1 + u32::from(p % 2)));
+    }
+    world.quiet();
+    assert_eq!(counts(&mut world), (6, 3));
+    world.group(2, hop(2, 2));
+    world.quiet();
+    assert_eq!(counts(&mut world), (6, 0));
+    // The engine refuses to replace a route: the old one must not go on forwarding.
+    world.drive.engine().refuse.insert(prefix(0).into());
+    world.route(0, Some(2));
+    world.quiet();
+    assert_eq!(counts(&mut world), (6, 1));
+    assert!(!world.drive.engine().routes.contains_key(&(TABLE, prefix(0).into())));
+    world.drive.engine().refuse.clear();
+    world.route(0, None);
+    world.quiet();
+    assert_eq!(counts(&mut world), (5, 0));
+}
+
+#[test]
+fn no_object_outlives_its_last_route() {
+    let mut world = World::new();
+    for g in 1..=3 {
+        world.group(g, hop(g, 2));
+    }
+    for p in 0..9 {
+        world.route(p, Some(1 + u32::from(p % 3)));
+    }
+    // Routes change their groups, which the groups that are left must not survive.
+    for p in 0..9 {
+        world.route(p, Some(1));
+    }
+    world.quiet();
+    assert_eq!((world.drive.engine().groups.len(), world.drive.engine().members.len()), (1, 1));
+    for p in 0..9 {
+        world.route(p, None);
+    }
+    world.quiet();
+    assert_eq!((world.drive.engine().groups.len(), world.drive.engine().members.len()), (0, 0));
+    assert_eq!(world.drive.core().totals().nexthop_objects, 0);
+}
+
+/// A route and a group that were changed while notices were lost carry our mark: only their content shows the damage.
+#[test]
+fn damage_that_no_notice_named_is_repaired() {
+    let mut world = World::new();
+    world.group(1, hop(1, 2));
+    world.group(2, Way::Hops(vec![(1, 2, false, 1), (2, 2, false, 1)]));
+    world.route(1, Some(1));
+    world.route(2, Some(2));
+    world.check();
+    let engine = world.drive.engine();
+    engine.routes.insert((TABLE, prefix(1).into()), SimRoute::Ours(RouteTarget::Unreachable));
+    let two = engine.groups.values_mut().find(|members| members.len() == 2).unwrap();
+    two.pop();
+    engine.overrun();
+    world.check();
+}
+
 #[test]
 fn every_refusal_reaches_the_owner() {
     let mut world = World::new();
@@ -458,65 +548,4 @@ fn a_fight_does_not_burn_the_processor() {
     }
     assert!(world.drive.engine().operations - before < 20);
     world.check();
-}
-
-#[test]
-fn the_snapshot_of_interfaces_ends() {
-    let mut world = World::new();
-    assert_eq!(world.drive.core().interfaces().unwrap().len(), 3);
-    let ends = world.effects.iter().filter(|e| matches!(e, Effect::Interface(InterfaceEvent::SnapshotEnd)));
-    assert_eq!(ends.count(), 1);
-    world.drive.engine().request_snapshot();
-    world.effects.clear();
-    world.quiet();
-    assert!(world.effects.is_empty(), "nothing changed: {:?}", world.effects);
-}
-
-/// An address is taken back before the engine has shown that it is there.
-#[test]
-fn an_address_that_was_asked_for_and_not_seen_goes_too() {
-    let mut world = World::new();
-    let name = world.drive.core().interfaces().unwrap()[0].name.clone();
-    let address = InterfaceAddress { addr: "192.0.2.1".parse().unwrap(), prefix_len: 24, peer: None };
-    let has = |world: &mut World| {
-        let all = world.drive.core().interfaces().unwrap();
-        all.iter().any(|i| i.addresses.contains(&address))
-    };
-    let mut configuration = Configuration::default();
-    let link = LinkConfiguration { addresses: [address].into(), ..LinkConfiguration::default() };
-    configuration.interfaces.insert(name.clone(), link);
-    let now = world.now;
-    world.drive.handle(now, Input::Configure(configuration.clone()), &mut world.effects);
-    assert!(!has(&mut world), "nobody has told the core yet");
-    configuration.interfaces.clear();
-    world.drive.handle(now, Input::Configure(configuration.clone()), &mut world.effects);
-    world.quiet();
-    assert!(!has(&mut world), "the address stayed");
-    // And once more, to an address that somebody else has taken away meanwhile: nothing to report.
-    world.effects.clear();
-    world.drive.handle(now, Input::Configure(configuration), &mut world.effects);
-    assert_eq!(world.effects, []);
-}
-
-/// A life that ended before it was told that an address is not wanted after all: the next one takes it back, and leaves those of others.
-#[test]
-fn the_next_life_takes_back_what_the_last_one_gave() {
-    let mut world = World::new();
-    let name = world.drive.core().interfaces().unwrap()[0].name.clone();
-    let given = InterfaceAddress { addr: "192.0.2.1".parse().unwrap(), prefix_len: 24, peer: None };
-    let link = LinkConfiguration { addresses: [given].into(), ..LinkConfiguration::default() };
-    let configuration = Configuration { interfaces: [(name, link)].into(), ..Configuration::default() };
-    let now = world.now;
-    world.drive.handle(now, Input::Configure(configuration), &mut world.effects);
-    world.quiet();
-    let addresses = |world: &mut World| -> Vec<InterfaceAddress> {
-        world.drive.core().interfaces().unwrap().into_iter().flat_map(|i| i.addresses).collect()
-    };
-    let others = addresses(&mut world).iter().filter(|a| **a != given).count();
-    world.step(Step::FeaRestarts);
-    assert!(addresses(&mut world).contains(&given), "nobody took it away");
-    world.drive.handle(now, Input::Configure(Configuration::default()), &mut world.effects);
-    world.quiet();
-    let left = addresses(&mut world);
-    assert!(!left.contains(&given) && left.len() == others, "{left:?}");
 }

@@ -229,6 +229,44 @@ fn every_kind_of_route() {
     assert_eq!(bench.ours(), 2);
 }
 
+/// Routes of another table than the main one, of both families: only that table has them, and changes from outside are repaired.
+#[test]
+fn routes_of_another_table() {
+    let Some(mut bench) = Bench::new("routes_of_another_table") else { return };
+    let table = TableId(1000);
+    let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("fd00::2", "eth0"));
+    let announce = |bench: &mut Bench| {
+        let v4 = batch(1, Forwarding::one(a), &["198.51.100.0/24", "0.0.0.0/0"]);
+        bench.input(Input::UpdateIpv4(table, v4));
+        bench.input(Input::UpdateIpv6(table, batch(2, Forwarding::one(b), &["2001:db8:1::/48"])));
+    };
+    announce(&mut bench);
+    // A prefix that both tables have is two routes.
+    let c = bench.hop("10.0.1.2", "eth1");
+    bench.set4(3, Forwarding::one(c), &["198.51.100.0/24"]);
+    assert_eq!(bench.rejections(), []);
+    let shown = |bench: &Bench| {
+        [
+            bench.ip("route show table 1000 proto 83").lines().count(),
+            bench.ip("-6 route show table 1000 proto 83").lines().count(),
+            bench.ip("route show table main proto 83").lines().count(),
+            bench.ip("-6 route show table main proto 83").lines().count(),
+        ]
+    };
+    assert_eq!(shown(&bench), [2, 1, 1, 0]);
+    bench.ip("rule add to 198.51.100.0/24 lookup 1000 priority 100");
+    assert!(bench.ip("route get 198.51.100.1").contains("via 10.0.0.2 dev eth0"));
+    bench.ip("rule del priority 100");
+    assert!(bench.ip("route get 198.51.100.1").contains("via 10.0.1.2 dev eth1"));
+    // Another program takes a route out of the table.
+    bench.ip("route del 198.51.100.0/24 table 1000");
+    bench.until("the route is back", |b| shown(b) == [2, 1, 1, 0]);
+    let prefix = "198.51.100.0/24".parse().unwrap();
+    let routes = vec![FibRoute { prefix, group: None, provenance: Provenance::NONE }];
+    bench.input(Input::UpdateIpv4(table, FibBatch { routes, ..FibBatch::default() }));
+    assert_eq!(shown(&bench), [1, 1, 1, 0], "the main table keeps its route");
+}
+
 /// A group that no route uses any more leaves no object behind in the kernel.
 #[test]
 fn unused_next_hops_go() {

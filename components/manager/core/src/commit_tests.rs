@@ -170,6 +170,47 @@ fn takes_hold_in_order() {
     assert_eq!(effects.keys().collect::<Vec<_>>(), ["bgp", "fea", "rib"]);
 }
 
+/// A component that starts again while a step before its own is applied still gets the old configuration.
+#[test]
+fn a_component_gets_the_new_configuration_from_its_own_step_on() {
+    let mut out = Vec::new();
+    let mut commit: Commit<u8> = Commit::begin(plan(), false, &mut out);
+    for class in ["fea", "rib", "bgp"] {
+        commit.handle(Input::Prepared(class.into(), Ok(vec![])), &mut out);
+    }
+    assert_eq!(out.last(), Some(&Output::Apply("fea".into())));
+    assert_eq!(["fea", "bgp", "static"].map(|class| commit.takes_new(class)), [false; 3]);
+    for class in ["fea", "rib"] {
+        commit.handle(Input::Applied(class.into(), Ok(())), &mut out);
+    }
+    assert_eq!(["fea", "bgp", "static"].map(|class| commit.takes_new(class)), [false, true, false]);
+    commit.handle(Input::Ready("bgp".into()), &mut out);
+    assert_eq!(["fea", "bgp", "static"].map(|class| commit.takes_new(class)), [false, true, true]);
+}
+
+/// Components are undone in the reverse order: a component is undone before those that it needs.
+#[test]
+fn a_failed_change_is_undone_last_step_first() {
+    let mut out = Vec::new();
+    let mut commit: Commit<u8> = Commit::begin(plan(), false, &mut out);
+    for class in ["fea", "rib", "bgp"] {
+        commit.handle(Input::Prepared(class.into(), Ok(vec![])), &mut out);
+    }
+    for class in ["fea", "rib"] {
+        commit.handle(Input::Applied(class.into(), Ok(())), &mut out);
+    }
+    commit.handle(Input::Ready("bgp".into()), &mut out);
+    out.clear();
+    commit.handle(Input::Failed("static".into(), "exit 1".into()), &mut out);
+    let undone = [
+        Output::Stop("static".into()),
+        Output::Restart("bgp".into()),
+        Output::Restore("rib".into()),
+        Output::Restore("fea".into()),
+    ];
+    assert_eq!(out, undone);
+}
+
 #[test]
 fn a_check_changes_nothing() {
     let mut world = World::new();

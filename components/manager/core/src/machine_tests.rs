@@ -112,6 +112,33 @@ fn a_death_is_answered_after_a_growing_wait() {
     assert_eq!(w.manager.component("fea").unwrap().restarts, 4);
 }
 
+/// The wait doubles up to its bound, which the tenth death reaches.
+#[test]
+fn a_wait_is_never_longer_than_its_bound() {
+    let mut w = World::new();
+    w.input(Input::Want(vec![spec("fea", &[])])).up("fea").said();
+    let mut last = vec![];
+    for _ in 0..CrashBudget::DEATHS {
+        w.input(Input::Exited("fea".into(), "signal 9".into()));
+        last = w.said();
+        w.wait(Component::MAX_BACKOFF).up("fea").said();
+    }
+    let bound = Component::MAX_BACKOFF.as_millis();
+    assert_eq!(last, [format!("fea ended (signal 9); it is started again in {bound} ms")]);
+}
+
+#[test]
+fn a_component_that_cannot_be_configured_is_killed_and_the_reason_is_kept() {
+    let mut w = World::new();
+    w.input(Input::Want(vec![spec("fea", &[])])).input(Input::Registered("fea".into())).said();
+    w.input(Input::ConfigureFailed("fea".into(), "no such interface".into()));
+    assert_eq!(w.said(), ["kill fea"]);
+    w.input(Input::Exited("fea".into(), "signal 9".into()));
+    assert_eq!(w.manager.component("fea").unwrap().last_exit, "no such interface; signal 9");
+    w.input(Input::ConfigureFailed("fea".into(), "late".into())).said();
+    assert_eq!(w.manager.component("fea").unwrap().phase, Phase::BackingOff);
+}
+
 /// It dies so often, after so long a ready life each; how often it falls back, and how many of the deaths came before.
 fn falls_back(w: &mut World, deaths: usize, lived: Duration) -> Vec<usize> {
     let mut when = vec![];

@@ -4,7 +4,10 @@ mod bench;
 
 use bench::Bench;
 use sluice_base::prefix::V4Addr;
-use sluice_base::{Duration, Family, Instant, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{
+    Distance, Duration, Family, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop,
+    TableId,
+};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, Output, Scope, WatcherId};
@@ -104,6 +107,130 @@ fn external_routes_resolve_through_internal_ones_and_follow_them() {
     b.delete("ospf", "172.16.0.0/24");
     b.delete("ospf", "172.16.0.0/16");
     assert_eq!(b.engine("203.0.113.0/24"), "-");
+}
+
+/// IPv6 through the same changes: a next hop that becomes reachable, moves, and is lost; an interface that goes down.
+#[test]
+fn external_ipv6_routes_resolve_through_internal_ones_and_follow_them() {
+    let mut b = Bench::new();
+    b.origin("bgp", 200, true);
+    b.origin("ospf", 110, false);
+    b.origin("rip", 220, false);
+    b.set6("rip", "2001:db8:b::/48", "2001:db8::3");
+    b.set6("bgp", "2001:db8:b::/48", "2001:db8:a::9");
+    b.set6("bgp", "2001:db8:c::/48", "2001:db8:a::9");
+    assert_eq!(
+        (b.engine6("2001:db8:b::/48").as_str(), b.engine6("2001:db8:c::/48").as_str()),
+        ("2001:db8::3@1", "-")
+    );
+    b.set6("ospf", "2001:db8:a::/48", "2001:db8::2");
+    assert_eq!(b.engine6("2001:db8:b::/48"), "2001:db8::2@1");
+    assert_eq!(b.engine6("2001:db8:c::/48"), "2001:db8::2@1");
+    b.set6("ospf", "2001:db8:a::/64", "2001:db8:0:1::7");
+    assert_eq!(b.engine6("2001:db8:c::/48"), "2001:db8:0:1::7@2");
+    b.interface(2, false);
+    assert_eq!(b.engine6("2001:db8:c::/48"), "2001:db8::2@1");
+    b.interface(2, true);
+    assert_eq!(b.engine6("2001:db8:c::/48"), "2001:db8:0:1::7@2");
+    b.delete6("ospf", "2001:db8:a::/64");
+    b.delete6("ospf", "2001:db8:a::/48");
+    assert_eq!(
+        (b.engine6("2001:db8:b::/48").as_str(), b.engine6("2001:db8:c::/48").as_str()),
+        ("2001:db8::3@1", "-")
+    );
+}
+
+#[test]
+fn stale_ipv6_routes_are_swept_and_the_others_stay() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.origin("rip", 120, false);
+    for n in 0..20 {
+        b.set6("bgp", &format!("2001:db8:{n:x}00::/40"), "2001:db8::2");
+    }
+    b.set6("rip", "2001:db8:300::/40", "2001:db8::3");
+    b.input(Input::OriginDied(TableId::MAIN, "bgp".into()));
+    b.origin("bgp", 20, true);
+    b.set6("bgp", "2001:db8:100::/40", "2001:db8::2");
+    b.input(Input::EndOfRefresh(TableId::MAIN, "bgp".into()));
+    assert_eq!(b.engine6("2001:db8:100::/40"), "2001:db8::2@1");
+    assert_eq!(b.engine6("2001:db8:300::/40"), "2001:db8::3@1");
+    assert_eq!(b.engine6("2001:db8:400::/40"), "-");
+    let connected = 2;
+    assert_eq!(b.rib.table(TableId::MAIN).unwrap().v6.selected_count(), 2 + connected);
+}
+
+/// Among routes of one distance the smallest metric wins; a route's own distance of 255 keeps it unused.
+#[test]
+fn metrics_decide_and_an_unusable_distance_does_not_forward() {
+    let mut b = Bench::new();
+    b.origin("ospf", 110, false);
+    b.origin("isis", 110, false);
+    let set = |b: &mut Bench, origin: &str, gateway: &str, metric: u32, distance: Option<u8>| {
+        let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some(gateway));
+        routes.sets[0].metric = Metric(metric);
+        routes.sets[0].distance = distance.map(Distance);
+        b.input(Input::UpdateV4(TableId::MAIN, origin.into(), routes));
+    };
+    set(&mut b, "ospf", "10.0.0.2", 20, None);
+    set(&mut b, "isis", "10.0.0.3", 10, None);
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.3@1");
+    set(&mut b, "isis", "10.0.0.3", 30, None);
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1");
+    set(&mut b, "ospf", "10.0.0.2", 20, Some(255));
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.3@1");
+    set(&mut b, "isis", "10.0.0.3", 30, Some(255));
+    assert_eq!(b.engine("192.0.2.0/24"), "-");
+}
+
+/// What came and went leaves nothing behind: neither in the count of selected routes nor in the ranges of answers.
+#[test]
+fn withdrawn_routes_leave_no_trace() {
+    let mut b = Bench::new();
+    b.origin("ospf", 110, false);
+    let ask = |b: &mut Bench| {
+        let (main, watcher, addr) = (TableId::MAIN, WatcherId(1), V4Addr("172.16.0.1".parse().unwrap()));
+        let answer = b.rib.interest_v4(main, watcher, addr, Scope::Internal);
+        b.rib.deregister_interest(main, watcher, answer.valid.into());
+        (answer.valid, b.rib.table(main).unwrap().v4.selected_count())
+    };
+    let before = ask(&mut b);
+    b.set("ospf", "172.16.64.0/24", "10.0.0.2");
+    assert_ne!(ask(&mut b), before);
+    b.delete("ospf", "172.16.64.0/24");
+    assert_eq!(ask(&mut b), before);
+    assert_eq!(b.engine_groups(), 0, "the engine was not told that a group is unused");
+}
+
+/// The route of an answer stays, but leads elsewhere: the answer no longer holds.
+#[test]
+fn an_answer_is_taken_back_when_its_route_leads_elsewhere() {
+    let mut b = Bench::new();
+    b.origin("ospf", 110, false);
+    b.set("ospf", "172.16.0.0/16", "10.0.0.2");
+    b.set("ospf", "192.168.0.0/16", "172.16.0.1");
+    let addr = V4Addr("192.168.1.1".parse().unwrap());
+    let answer = b.rib.interest_v4(TableId::MAIN, WatcherId(1), addr, Scope::Internal);
+    assert_eq!(answer.valid.to_string(), "192.168.0.0/16");
+    assert_eq!(b.invalidated(), Vec::<String>::new());
+    b.set("ospf", "172.16.0.0/16", "10.0.1.2");
+    assert_eq!(b.invalidated(), ["192.168.0.0/16"]);
+}
+
+/// A next hop that names its interface needs no connected route, but a running interface.
+#[test]
+fn a_next_hop_with_an_interface_is_used_while_the_interface_runs() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some("172.16.0.1"));
+    let hop = NextHop::via_on("172.16.0.1".parse().unwrap(), InterfaceIndex::new(2).unwrap());
+    routes.sets[0].forwarding = Forwarding::one(hop);
+    b.input(Input::UpdateV4(TableId::MAIN, "static".into(), routes));
+    assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
+    b.interface(2, false);
+    assert_eq!(b.engine("192.0.2.0/24"), "-");
+    b.interface(2, true);
+    assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
 }
 
 #[test]

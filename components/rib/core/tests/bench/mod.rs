@@ -122,6 +122,10 @@ impl Bench {
         self.input(Input::UpdateV4(TableId::MAIN, origin.into(), batch(prefix.parse().unwrap(), None)));
     }
 
+    pub fn delete6(&mut self, origin: &str, prefix: &str) {
+        self.input(Input::UpdateV6(TableId::MAIN, origin.into(), batch(prefix.parse().unwrap(), None)));
+    }
+
     pub fn input(&mut self, input: Input) {
         let mut out = Outbox::new();
         self.rib.handle(self.now, input, &mut out);
@@ -215,6 +219,11 @@ impl Bench {
 
     pub fn engine6(&self, prefix: &str) -> String {
         self.v6.get(&prefix.parse().unwrap()).map_or("-".into(), |g| text(&self.groups[g]))
+    }
+
+    /// The number of groups that the engine knows.
+    pub fn engine_groups(&self) -> usize {
+        self.groups.len()
     }
 
     /// Everything that the engine has.

@@ -1,0 +1,149 @@
+//! Bugs in the cores of the RIB, the FEA and the manager, each judged by its own crate's tests.
+
+use super::list::{Mutation, mutations};
+
+mutations! {
+    /// Bugs in decisions, next-hop resolution, sweeps, and in what the forwarding engine and watchers are sent.
+    RIB_MUTATIONS in "rib";
+    "family.rs" {
+        "rib-decision-ignores-distance": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(Distance(0), self.sets.slot(path.set).set.metric, path.origin)";
+        "rib-decision-ignores-metric": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(self.distance(path), Metric(0), path.origin)";
+        "rib-unusable-distance-used": "self.distance(path) < Distance::UNUSABLE && " => "";
+        "rib-unresolved-used": " && self.groups.is_resolved(self.sets.slot(path.set).group)" => "";
+        "rib-external-resolves": "if !self.origin(path.origin).external && better(picked.internal)" => "if better(picked.internal)";
+        "rib-sweep-takes-fresh-routes": "p.origin == sweep.origin && p.generation != generation" => "p.origin == sweep.origin";
+        "rib-sweep-takes-other-origins": "p.origin == sweep.origin && p.generation != generation" => "p.generation != generation";
+        "rib-sweep-stops-early": "                sweep.cursor = Cursor::After(last);\n                false" => "                sweep.cursor = Cursor::After(last);\n                true";
+        "rib-pass-not-repeated": "Some(_) => self.pass_again = true," => "Some(_) => {}";
+        "rib-internal-count-kept": "*count -= 1;" => "";
+    }
+    "outcome.rs" {
+        "rib-resolution-not-told-of-change": "self.internal_changed.push(prefix);" => "";
+        "rib-selected-count-kept": "Action::Delete(_) => self.selected_count -= 1," => "Action::Delete(_) => {}";
+        "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, told);" => "entry.set_queued(true);";
+    }
+    "fib.rs" {
+        "rib-connected-installed": "Some(path) if !shared.origin(path.origin).connected => {" => "Some(path) => {";
+        "rib-engine-told-again": "if wanted != told {" => "{";
+        "rib-new-engine-gets-nothing": "self.downstream.fib_queue.push(prefix, None);" => "";
+    }
+    "group.rs" {
+        "rib-group-number-given-too-early": "group.sets == 0 && group.fib_routes == 0 && !group.known" => "group.sets == 0 && group.fib_routes == 0";
+        "rib-changed-group-not-sent": "group.told = false;\n            let index = family_index(group.family);" => "let index = family_index(group.family);";
+        "rib-unused-group-not-told": "unused.push(id);" => "";
+    }
+    "interest.rs" {
+        "rib-answer-survives-group": "self.answers.iter().filter(|(_, r)| r.group == Some(group))" => "self.answers.iter().filter(|(_, r)| r.group == Some(group) && false)";
+        "rib-answer-survives-overlay": "hit.extend(\n            self.answers.longest_match(changed)" => "hit.extend(\n            self.answers.longest_match(changed).filter(|_| false)";
+    }
+    "interfaces.rs" {
+        "rib-down-interface-forwards": "self.known.get(&index).is_some_and(|i| i.running)" => "self.known.contains_key(&index)";
+        "rib-broadcast-is-gateway": "found.insert(Ipv4Addr::from_bits(host.to_bits() | hosts).into());" => "";
+    }
+    "resolve.rs" {
+        "rib-gateway-of-itself": "if self.path.len() == MAX_DEPTH || self.table.is_no_gateway(gateway) {" => "if self.path.len() == MAX_DEPTH {";
+        "rib-group-not-remembered": "self.gateways.note(id, &depends);" => "";
+        "rib-flip-not-decided": "self.v4.redecide_internal(&mut self.shared, provenance);\n            self.v4.start_pass();" => "";
+        "rib-flip-not-decided-ipv6": "self.v6.redecide_internal(&mut self.shared, provenance);\n            self.v6.start_pass();" => "";
+        "rib-ipv6-change-not-followed": "self.v6.interests_internal.invalidate(prefix, &mut self.v6.told);\n            affected.extend(self.gateways.inside(prefix.into()));" => "self.v6.interests_internal.invalidate(prefix, &mut self.v6.told);";
+    }
+}
+
+mutations! {
+    /// Bugs in routes, next-hop objects, resynchronization, repair, interfaces and rights.
+    FEA_MUTATIONS in "fea";
+    "fib/mod.rs" {
+        "fea-deleted-route-stays": "out.push(self.delete_op(prefix, provenance));\n        }\n        self.leave_group" => "}\n        self.leave_group";
+        "fea-changed-group-not-written": "group.retried = false;\n                group.write(pool, out);" => "group.retried = false;";
+        "fea-routes-do-not-move": "(group.owner, group.moved_to, group.due) = (None, Some(new), true);" => "(group.owner, group.moved_to, group.due) = (None, Some(new), false);";
+        "fea-used-object-deleted": "self.groups.get(n).is_none_or(|g| g.refs > 0 || g.owner.is_some())" => "self.groups.get(n).is_none_or(|g| g.owner.is_some())";
+        "fea-replaced-group-kept": "self.write(route.prefix, group, replace, route.provenance, out);\n        self.leave_group(old.group(), pool, out);" => "self.write(route.prefix, group, replace, route.provenance, out);";
+        "fea-announced-route-swept": "entry.set_announced(true);" => "";
+        "fea-refused-count-kept": "self.refused -= usize::from(route.standing() == Standing::Refused);" => "";
+        "fea-unused-groups-kept": "group.owner = None;\n                    }\n                    self.drop_if_unused(n, pool, out);\n                }\n                None" => "}\n                }\n                None";
+    }
+    "fib/resync.rs" {
+        "fea-resync-sweeps-nothing": "self.routes.values_mut().for_each(|r| r.set_announced(false));" => "";
+        "fea-damage-overlooked": "Standing::Installed if wanted == Some(target) => Sighting::Fine," => "Standing::Installed => Sighting::Fine,";
+        "fea-group-damage-overlooked": "Some(live == shown)" => "Some(live == shown || true)";
+    }
+    "fib/group.rs" {
+        "fea-dead-member-written": "pool.get(*n).filter(|m| m.dead.is_none()).map(|m| (m.id, *weight))" => "pool.get(*n).map(|m| (m.id, *weight))";
+        "fea-weights-lost": "Some((pool.acquire(member, out), hop.weight.max(1)))" => "Some((pool.acquire(member, out), 1))";
+        "fea-dead-group-not-removed": "if let (Some(id), None) = (self.object, &self.dead) {" => "if let (Some(id), Some(_)) = (self.object, &self.dead) {";
+    }
+    "fib/refusal.rs" {
+        "fea-refusal-not-noted": "self.stand(prefix, route.group(), Standing::Refused);" => "";
+        "fea-refused-replacement-stays": "refused.replace && refused.refusal.kind != RefusalKind::Exists" => "false";
+        "fea-lost-group-not-written": "group.gone = true;\n        }\n    }" => "let _ = group;\n        }\n    }";
+    }
+    "members.rs" {
+        "fea-member-leaks": "if entry.refs == 0 {\n                self.remove(n, out);" => "if false {\n                self.remove(n, out);";
+        "fea-member-not-revived": "self.revived.push(n);" => "";
+        "fea-member-freed-too-early": "self.leaving.push(n);" => "";
+    }
+    "repair.rs" {
+        "fea-fight-never-slows": "(*pause * 2).min(LONGEST_PAUSE)" => "FIRST_PAUSE";
+        "fea-damage-forgotten": "watch.waiting = true;" => "";
+    }
+    "interface.rs" {
+        "fea-address-gone-not-told": "known.interface.addresses.remove(place);\n            out.push(changed(&known.interface));" => "known.interface.addresses.remove(place);";
+        "fea-address-not-set-again": "if reconfigure {" => "if false {";
+        "fea-own-address-stays": "out.push(Output::Engine(EngineOp::DeleteAddress { interface, address: *address }));" => "let _ = address;";
+        "fea-vanished-link-stays": "self.known.iter().filter(|(_, k)| !k.seen)" => "self.known.iter().filter(|(_, k)| !k.seen && false)";
+    }
+    "socket.rs" {
+        "fea-any-group-joined": "match groups.iter().find(|g| !rights.multicast.contains(g)) {" => "match groups.iter().find(|_| false) {";
+        "fea-low-ports-connected": "rights.tcp_connect_from.is_some_and(|from| port >= from)" => "rights.tcp_connect_from.is_some()";
+    }
+}
+
+mutations! {
+    /// Bugs in supervision, commits, replacement of processes, editors and the watchdog.
+    MANAGER_MUTATIONS in "manager";
+    "machine.rs" {
+        "manager-starts-before-needs": "c.spec.needs.iter().all(|n| self.phase(n) == Some(Phase::Ready))" => "c.spec.needs.iter().all(|n| self.phase(n).is_some())";
+        "manager-ends-what-is-needed": ".filter(|c| !self.is_needed(&c.spec.class))" => "";
+        "manager-restart-counts-as-death": "if restarting {\n            return self.set_phase" => "if false {\n            return self.set_phase";
+        "manager-unwanted-starts-again": "if !component.wanted {\n            return self.set_phase(now, class, Phase::Stopped, None);" => "if false {\n            return self.set_phase(now, class, Phase::Stopped, None);";
+        "manager-pardon-waits": "if matches!(component.phase, Phase::BackingOff | Phase::Failing) {\n            self.set_phase" => "if false {\n            self.set_phase";
+        "manager-failed-configuration-lives": "out.push(Output::Kill(class));\n                }\n            }\n            Input::Restart" => "}\n            }\n            Input::Restart";
+        "manager-import-starts-anew": "self.handle(now, Input::Adopt(spec), out);" => "let _ = spec;";
+        "manager-stop-never-ends": "out.push(Output::AllStopped);" => "";
+    }
+    "component.rs" {
+        "manager-backoff-never-grows": "self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);" => "";
+        "manager-backoff-unbounded": "self.backoff = (self.backoff * 2).min(Self::MAX_BACKOFF);" => "self.backoff = self.backoff * 2;";
+        "manager-trial-never-ends": "self.on_trial &= lived < CrashBudget::SOUND_LIFE;" => "";
+        "manager-never-falls-back": "self.on_trial && self.budget.deaths() >= CrashBudget::ON_TRIAL" => "false";
+        "manager-backoff-after-sound-life": "if lived >= Self::SOUND_LIFE {\n            self.backoff = Self::FIRST_BACKOFF;" => "if false {\n            self.backoff = Self::FIRST_BACKOFF;";
+    }
+    "crash_budget.rs" {
+        "manager-old-deaths-count": "now.saturating_since(*first) > Self::WITHIN" => "false";
+        "manager-one-death-too-few": "self.is_spent |= self.deaths.len() > Self::DEATHS;" => "self.is_spent |= self.deaths.len() >= Self::DEATHS;";
+    }
+    "commit.rs" {
+        "commit-check-applies": "if self.check_only {" => "if false {";
+        "commit-undoes-one-too-few": "Phase::Applying { step } => step + 1," => "Phase::Applying { step } => step,";
+        "commit-undoes-in-order": "in self.steps.iter().enumerate().rev() {" => "in self.steps.iter().enumerate() {";
+        "commit-started-stay": "waiting.insert(class.clone());\n                    out.push(Output::Stop(class.clone()));" => "waiting.insert(class.clone());";
+        "commit-not-stored": "self.phase = Phase::Storing;\n                out.push(Output::Store);" => "self.phase = Phase::Over;\n                out.push(Output::Done(Ok(BTreeMap::new())));";
+        "commit-store-failure-not-undone": "self.undo(&format!(\"it could not be stored: {reason}\"), out);" => "let _ = reason;";
+        "commit-new-share-given-too-early": "Phase::Applying { step } => place.is_some_and(|place| place <= step)," => "Phase::Applying { .. } => place.is_some(),";
+    }
+    "handover.rs" {
+        "handover-old-name-not-returned": "if self.step == Step::TakingOver {\n            out.push(Output::Return);" => "if false {\n            out.push(Output::Return);";
+        "handover-end-not-told": "out.push(Output::Died(how));" => "let _ = how;";
+        "handover-old-never-killed": "self.go(now, Step::Ending);\n                    out.push(Output::KillOld);" => "self.go(now, Step::Ending);";
+    }
+    "editors.rs" {
+        "editors-exclusive-shares": "e.mode == Mode::Exclusive && Some(**other) != id" => "false && Some(**other) != id";
+        "editors-lease-not-renewed": "editor.expires = now + Self::LEASE;" => "";
+        "editors-unbounded": "if self.editors.len() >= Self::MOST {" => "if false {";
+    }
+    "watchdog.rs" {
+        "watchdog-busy-is-stuck": "used * u128::from(Self::IDLE_SHARE) < silence.as_millis()" => "used < silence.as_millis() * 10";
+        "watchdog-own-sleep-counts": "if now.saturating_since(heard.looked) > self.limits.every * Self::LATE {" => "if false {";
+        "watchdog-never-circling": "if silence >= self.limits.longest {" => "if false {";
+    }
+}
