@@ -10,7 +10,7 @@ const BGP: &str = "protocols {
 
 #[test]
 fn components_answer_without_their_manager() {
-    let Some(mut router) = Router::up("components_answer_without_their_manager", BGP) else { return };
+    let Some(mut router) = Router::up(BGP) else { return };
     let (manager, bgp) = (router.pid("manager"), router.pid("bgp"));
     router.run(&format!("kill -9 {manager}"));
     let dead = format!("! kill -0 {manager} 2>/dev/null || grep -q '^State:.Z' /proc/{manager}/status");
@@ -49,7 +49,7 @@ fn components_answer_without_their_manager() {
 
 #[test]
 fn strangers_read_nothing_without_a_key() {
-    let Some(mut router) = Router::up("strangers_read_nothing_without_a_key", BGP) else { return };
+    let Some(mut router) = Router::up(BGP) else { return };
     let manager = router.pid("manager");
     router.run(&format!("kill -9 {manager}"));
     // Even a user who could read the state: the receiver asks the kernel who calls.

@@ -7,7 +7,7 @@ protocols { static { route 10.1.0.0/16 discard; } }\n";
 
 #[test]
 fn a_router_is_stopped_reloaded_and_flushed() {
-    let Some(mut router) = Router::up("a_router_is_stopped_reloaded_and_flushed", STATIC) else { return };
+    let Some(mut router) = Router::up(STATIC) else { return };
     assert!(router.waits(|router| router.kernel().contains("10.1.0.0/16")));
 
     // A file with an error is refused with its place, and changes nothing.

@@ -87,7 +87,7 @@ fn any_component_killed() {
 /// The FEA has exactly its rights over the network, and no other component has any; none can get more.
 #[test]
 fn components_have_no_more_rights_than_they_need() {
-    let Some((lab, _share)) = converged("components_have_no_more_rights_than_they_need") else { return };
+    let Some((lab, _share)) = converged() else { return };
     // CAP_NET_BIND_SERVICE, CAP_NET_ADMIN and CAP_NET_RAW (capabilities(7)).
     let of_fea = 1_u64 << 10 | 1 << 12 | 1 << 13;
     for (component, expected) in [("fea", of_fea), ("rib", 0), ("bgp", 0), ("static", 0)] {
@@ -106,7 +106,7 @@ fn components_have_no_more_rights_than_they_need() {
 /// BGP checks its tables while a neighbor withdraws and announces all of its routes: nothing is found, and BGP goes on.
 #[test]
 fn the_checks_of_tables_are_switched_on_in_a_live_router() {
-    let Some((lab, _share)) = converged("the_checks_of_tables_are_switched_on_in_a_live_router") else {
+    let Some((lab, _share)) = converged() else {
         return;
     };
     let pid = lab.pid("bgp");

@@ -232,7 +232,7 @@ fn every_kind_of_route() {
 /// Routes of another table than the main one, of both families: only that table has them, and changes from outside are repaired.
 #[test]
 fn routes_of_another_table() {
-    let Some(mut bench) = Bench::new("routes_of_another_table") else { return };
+    let Some(mut bench) = Bench::new() else { return };
     let table = TableId(1000);
     let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("fd00::2", "eth0"));
     let announce = |bench: &mut Bench| {
