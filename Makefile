@@ -38,6 +38,7 @@ test-long: setup
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
 	target/release/sluice simulate --campaign --seeds 2000
 	$(CARGO) xtask mutate
+	for judge in model rib fea manager; do $(CARGO) xtask mutate --judge $$judge || exit 1; done
 
 lint:
 	$(CARGO) fmt --all --check

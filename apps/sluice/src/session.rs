@@ -68,6 +68,9 @@ impl Session {
         }
         let unmanaged = Unmanaged::find(&self.flags.run_dir);
         let router = match &unmanaged {
+            Some(unmanaged) if !unmanaged.can_answer() => {
+                return Err(Failure::not_connected(unmanaged.text()));
+            }
             Some(unmanaged) => unmanaged.router(),
             None => connect::connect(&self.flags.run_dir, self.flags.timeout).await?,
         };

@@ -18,6 +18,11 @@ impl Unmanaged {
             .then(|| Unmanaged { run_dir: run_dir.into(), components: left_behind(run_dir) })
     }
 
+    /// Returns true if a component runs that can be asked.
+    pub fn can_answer(&self) -> bool {
+        self.components.iter().any(|c| c.is_alive)
+    }
+
     /// Returns an endpoint that asks the components by their sockets.
     pub fn router(&self) -> Router {
         let alive = self.components.iter().filter(|c| c.is_alive);

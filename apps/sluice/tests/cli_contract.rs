@@ -174,6 +174,8 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("drain comment later", "drain", 0),
     ("undrain", "undrain", 0),
     ("clear bgp neighbor 10.1.0.2", "clear-bgp-neighbor", 0),
+    ("clear bgp all", "clear-bgp-all", 0),
+    ("reload", "reload", 0),
 ];
 
 /// A line to type, the exit status, and the code of the error.
@@ -244,9 +246,20 @@ fn every_command_prints_what_its_schema_says() {
     seen.extend(["error", "config-check", "package-check"].map(String::from));
     let all = Command::new(SLUICE).arg("schema").output().unwrap();
     let all: BTreeSet<String> = String::from_utf8(all.stdout).unwrap().lines().map(String::from).collect();
+    failures(&router);
+    ends(&router, &mut seen);
     let missed: Vec<_> = all.difference(&seen).collect();
     assert!(missed.is_empty(), "no test prints {missed:?}");
-    failures(&router);
+}
+
+/// The end of the router, and what can be done then.
+fn ends(router: &Router, seen: &mut BTreeSet<String>) {
+    for line in ["stop", "flush"] {
+        let output = router.run(&[line, "--json"]);
+        assert!(output.status.success(), "{line}: {}", text(&output));
+        assert_valid(line, &serde_json::from_slice(&output.stdout).unwrap(), line);
+        seen.insert(line.to_string());
+    }
 }
 
 /// What monitoring reads: whole and valid, also while a component does not answer.
