@@ -166,12 +166,12 @@ fn an_upgrade_says_what_it_means_for_this_configuration() {
         neighbor a { via x; timers { hold 9; } } neighbor b { via y; } area 0 1 inner value 3; } }";
     let tree = old.read("r", text).unwrap();
     let expected = [
-        "protocols example mode: the value is refused: Invalid enumeration value \"slow\"",
+        "protocols example mode: the value is refused: it has to be one of fast",
         "protocols example neighbor a address: a change of it costs restart instead of reset",
         "protocols example neighbor b address: a change of it costs restart instead of reset",
         "protocols example neighbor b timers hold: it is not written, and its default is `30` instead of `90`",
         "protocols example passive: there is no such statement any more",
-        "protocols example secret: the value is refused: a value of type string, 1..2 characters",
+        "protocols example secret: the value is refused: it has to be a value of type string, 1..2 characters",
         "protocols example cluster: it has to be written now",
     ];
     assert_eq!(check(&tree), expected);

@@ -17,6 +17,7 @@ mod process_end;
 mod profile;
 mod rib_origin;
 pub mod rights;
+mod snapshot;
 mod succession;
 mod under_way;
 
@@ -28,5 +29,6 @@ pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use rib_origin::{RibOrigin, RibOriginSettings};
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
+pub use snapshot::InterfaceSnapshot;
 pub use succession::{PREDECESSOR, successor_class};
 pub use under_way::UnderWay;

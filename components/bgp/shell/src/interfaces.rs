@@ -1,9 +1,14 @@
 //! The router's interfaces, for the addresses that a session's next hops are made of.
 
+use crate::{BgpShell, listening};
 use sluice_base::{Interface, InterfaceEvent, InterfaceIndex, IpPrefix, Prefix};
 use sluice_bgp::writer::Endpoints;
+use sluice_xrl::LifeEvent;
+use sluice_xrl::idl::fea::v1 as fea;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
+use std::rc::Rc;
+use tracing::warn;
 
 /// All interfaces, as far as the FEA has told.
 #[derive(Default)]
@@ -47,6 +52,24 @@ impl Interfaces {
         endpoints.link_local = link_local.filter(|_| shares_link);
         endpoints.interface = shares_link.then_some(interface.index);
         endpoints
+    }
+}
+
+/// Has every FEA that comes to life tell of its interfaces, and open the listeners. Never ends.
+pub(crate) async fn follow(shell: Rc<BgpShell>, instance: String) {
+    let router = &shell.frame.router;
+    let client = fea::InterfacesClient::new(router, "fea");
+    let Ok(mut lives) = router.watch_class("fea").await else {
+        return warn!("the Finder does not tell of the FEA; BGP has no sockets");
+    };
+    while let Some(event) = lives.next().await {
+        if let LifeEvent::Birth(life) = event {
+            if let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await {
+                warn!(%error, "the FEA does not tell of interfaces");
+            }
+            shell.listening.fea_is(&life);
+            listening::refresh(&shell).await;
+        }
     }
 }
 

@@ -42,12 +42,12 @@ use sluice_bgp::speaker::{Config, Identity};
 use sluice_bgp::table::Table;
 use sluice_shell::part::Planned;
 use sluice_shell::{
-    Component, Driver, EffectKind, Frame, HandOverError, Point, Prepared, RibOrigin, RibOriginSettings,
-    RunOptions, Sink, Source, clock,
+    Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibOrigin,
+    RibOriginSettings, RunOptions, Sink, Source, clock,
 };
-use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
+use sluice_xrl::Service;
+use sluice_xrl::idl::fea::v1::interface_observer_service;
 use sluice_xrl::idl::rib::v1::{interest_holder_service, origin_owner_service};
-use sluice_xrl::{LifeEvent, Service};
 use sockets::Sockets;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -84,6 +84,8 @@ pub struct BgpShell {
     connections: RefCell<BTreeMap<Name, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<Interfaces>,
+    /// What sessions wait for: their next hops are made of the interfaces' addresses.
+    snapshot: InterfaceSnapshot,
     handover: handover::HandOver,
     /// What runs as long as the process is registered.
     tasks: RefCell<Vec<AbortHandle>>,
@@ -129,6 +131,7 @@ impl BgpShell {
             connections: RefCell::default(),
             accepted: Cell::new(0),
             interfaces: RefCell::default(),
+            snapshot: InterfaceSnapshot::new(),
             handover: handover::HandOver::default(),
             tasks: RefCell::default(),
             frame,
@@ -336,6 +339,7 @@ impl BgpShell {
         let connection = self.new_connection((address, id));
         let me = Rc::clone(self);
         let task = tokio::task::spawn_local(async move {
+            me.snapshot.known().await;
             let Some((config, internal)) = me.neighbor(address) else { return };
             match me.sockets.connect(&config, internal).await {
                 Ok(stream) => me.opened(address, id, stream),
@@ -459,23 +463,6 @@ impl BgpShell {
         info!(threads = plan.threads, scheduling = ?plan.scheduling, "threads changed");
         Ok(())
     }
-
-    async fn follow_interfaces(self: Rc<Self>, instance: String) {
-        let client = fea::InterfacesClient::new(&self.frame.router, "fea");
-        let Ok(mut lives) = self.frame.router.watch_class("fea").await else {
-            return warn!("the Finder does not tell of the FEA; BGP has no sockets");
-        };
-        while let Some(event) = lives.next().await {
-            if let LifeEvent::Birth(life) = event {
-                if let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await
-                {
-                    warn!(%error, "the FEA does not tell of interfaces");
-                }
-                self.listening.fea_is(&life);
-                listening::refresh(&self).await;
-            }
-        }
-    }
 }
 
 impl Component for BgpShell {
@@ -507,7 +494,7 @@ impl Component for BgpShell {
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
-            tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
+            tokio::task::spawn_local(interfaces::follow(Rc::clone(&self), instance)),
         ];
         let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
         let before = self.tasks.replace(tasks);

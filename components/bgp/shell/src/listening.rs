@@ -242,6 +242,7 @@ async fn set_passwords(shell: &BgpShell, listener: &mut About, wanted: BTreeMap<
 }
 
 async fn accept(shell: Rc<BgpShell>, listener: Rc<TcpListener>) {
+    shell.snapshot.known().await;
     loop {
         match listener.accept().await {
             Ok((stream, remote)) => take(&shell, stream, remote.ip().to_canonical()),

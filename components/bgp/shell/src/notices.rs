@@ -16,6 +16,9 @@ impl fea::InterfaceObserver for Served {
         for event in request.events {
             let event = InterfaceEvent::try_from(&event)
                 .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
+            if event == InterfaceEvent::SnapshotEnd {
+                self.snapshot.arrived();
+            }
             self.interfaces.borrow_mut().change(event);
         }
         Ok(fea::InterfaceChangedReply {})

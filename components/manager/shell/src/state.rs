@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -111,10 +111,11 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
         .open(&path)
         .map_err(cannot("write", &path))?;
     match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
-        Ok(mut locked) => {
-            locked.set_len(0)?;
-            // Only for the message that a second router gets; no matter if the disk is full.
-            let _ = write!(locked, "{}", std::process::id());
+        Ok(locked) => {
+            // For those who ask whether a manager runs; no matter if the disk is full. Never empty on the way: a manager that replaces
+            // itself has the number that is there already.
+            let pid = std::process::id().to_string();
+            let _ = locked.write_all_at(pid.as_bytes(), 0).and_then(|()| locked.set_len(pid.len() as u64));
             Ok(locked)
         }
         Err((mut file, _)) => {

@@ -7,17 +7,17 @@ mod clients;
 mod convert;
 mod fib;
 mod handover;
-mod interfaces;
 mod service;
 
 use clients::Clients;
 use fib::FibPump;
-use interfaces::Interfaces;
 use service::Served;
 use sluice_base::{IpPrefix, Provenance, TableId};
 use sluice_rib::{Input, Output, Rib};
 use sluice_shell::part::Planned;
-use sluice_shell::{Component, Driver, Frame, HandOverError, Point, Prepared, RunOptions, Sink, Source};
+use sluice_shell::{
+    Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
+};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
 use sluice_xrl::idl::rib::v1 as pb;
@@ -34,7 +34,7 @@ pub struct RibShell {
     driver: ManuallyDrop<Driver<Rib>>,
     clients: Clients,
     fib: FibPump,
-    interfaces: Interfaces,
+    interfaces: InterfaceSnapshot,
     instance: RefCell<String>,
     rest: handover::Rest,
     /// What runs as long as the process is registered.
@@ -62,7 +62,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 driver: ManuallyDrop::new(Driver::new(Rib::new(u64::from_ne_bytes(seed), source), effect)),
                 clients: Clients::new(&frame.router),
                 fib: FibPump::new(&frame),
-                interfaces: Interfaces::new(),
+                interfaces: InterfaceSnapshot::new(),
                 instance: RefCell::new(String::new()),
                 rest: handover::Rest::default(),
                 tasks: RefCell::default(),

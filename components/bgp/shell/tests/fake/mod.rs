@@ -2,7 +2,7 @@
 #![allow(dead_code)] // each test uses some of it
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use sluice_base::{Asn, Ipv4Prefix, Prefix, Provenance, RouteAction};
+use sluice_base::{Asn, InterfaceEvent, Ipv4Prefix, Prefix, Provenance, RouteAction};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
     AFI_IPV4, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
@@ -460,6 +460,9 @@ pub async fn surround(dir: &Path) -> Surroundings {
     let shell = BgpShell::new(frame.clone());
     let target = frame.router.register(Target::new("bgp", shell.services()).singleton()).await.unwrap();
     Rc::clone(&shell).registered(target.instance().to_string()).await;
+    // The host has no interfaces, and the FEA has told of all of them.
+    let end = fea::InterfaceChangedRequest { events: vec![(&InterfaceEvent::SnapshotEnd).into()] };
+    fea::InterfaceObserverClient::new(&others, "bgp").interface_changed(end).await.unwrap();
     Surroundings {
         shell,
         fea: fake_fea,

@@ -1,5 +1,5 @@
-//! Whether the RIB knows the subnets that it is connected to. Before that every next hop looks unreachable, and whoever asks would
-//! withdraw routes only to announce them again.
+//! Whether the FEA has told of all interfaces that there are. Before that every next hop looks unreachable and no session knows its
+//! subnet, and whoever decided by that would have to take it back.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,17 +9,23 @@ use tokio::time::Instant;
 /// How long questions wait for the FEA to tell of interfaces, after the start.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is known of interfaces as a whole.
-pub struct Interfaces {
+/// The first snapshot of the interfaces, which questions wait for.
+pub struct InterfaceSnapshot {
     told: Cell<bool>,
     changed: Notify,
     patience_ends: Instant,
 }
 
-impl Interfaces {
-    /// Nothing was told; patience begins.
+impl Default for InterfaceSnapshot {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl InterfaceSnapshot {
+    /// Nothing has arrived; the wait begins.
     pub fn new() -> Self {
-        Interfaces {
+        InterfaceSnapshot {
             told: Cell::new(false),
             changed: Notify::new(),
             patience_ends: Instant::now() + PATIENCE,
