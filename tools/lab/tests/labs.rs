@@ -78,8 +78,8 @@ fn the_maker_is_killed() {
     // With a guardian, and (as if the guardian had been killed too) by hand.
     for by_hand in [false, true] {
         let mut maker = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "maker", "--ignored", "--nocapture"])
-            .env("SLUICE_LAB_BY_HAND", if by_hand { "1" } else { "" })
+            .args(["--exact", "maker", "--nocapture"])
+            .env(MAKER, if by_hand { "by-hand" } else { "guarded" })
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -102,11 +102,14 @@ fn the_maker_is_killed() {
     }
 }
 
-/// Not a test: the process that [`the_maker_is_killed`] kills.
+/// Makes this program the process that [`the_maker_is_killed`] kills.
+const MAKER: &str = "SLUICE_LAB_MAKER";
+
+/// The process that [`the_maker_is_killed`] kills, where the environment says so; nothing is to be tested otherwise.
 #[test]
-#[ignore = "started by the_maker_is_killed"]
 fn maker() {
-    let stays = std::env::var("SLUICE_LAB_BY_HAND").is_ok_and(|v| !v.is_empty());
+    let Ok(how) = std::env::var(MAKER) else { return };
+    let stays = how == "by-hand";
     let topology: Topology = PAIR.parse().unwrap();
     let mut lab = Lab::up(&topology, LabOptions { stays, ..LabOptions::unique("crash") }).unwrap();
     let mut sleep = lab.command("a", "sleep").unwrap();
