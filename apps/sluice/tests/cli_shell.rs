@@ -22,6 +22,9 @@ protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-a
 /// How long an answer may take, in milliseconds.
 const PATIENCE: u64 = 20_000;
 
+/// What the line editor sends to the terminal when it begins to read a line (bracketed paste is switched on).
+const LINE_BEGINS: &str = "\x1b[?2004h";
+
 struct Shell(PtySession);
 
 impl Shell {
@@ -43,6 +46,18 @@ impl Shell {
     fn types(&mut self, text: &str) {
         self.0.send(text).unwrap();
         self.0.flush().unwrap();
+    }
+
+    /// Types the lines of a text and then `key`, as soon as the shell waits for the line behind them: between two lines the terminal itself
+    /// interprets control characters.
+    fn types_text(&mut self, lines: &[&str], key: &str) {
+        self.sees("Ctrl-D");
+        for line in lines {
+            self.sees(LINE_BEGINS);
+            self.types(&format!("{line}\r"));
+        }
+        self.sees(LINE_BEGINS);
+        self.types(key);
     }
 
     /// A line and Enter, and what is printed up to the next prompt.
@@ -167,30 +182,27 @@ fn pasted_lines_are_statements() {
 
     // Texts: in braces, and as statements. A `?` in them is a character.
     shell.types("load merge terminal\r");
-    shell.sees("Ctrl-D");
-    let text = "protocols {\n\tbgp {\n\t\tneighbor 10.1.0.2 { description \"who?\"; }\n\t}\n}\n";
-    shell.types(&text.replace('\n', "\r"));
-    shell.types("\x04");
+    shell.types_text(
+        &["protocols {", "\tbgp {", "\t\tneighbor 10.1.0.2 { description \"who?\"; }", "\t}", "}"],
+        "\x04",
+    );
     shell.sees("left# ");
     let shown = shell.line("show protocols bgp neighbor 10.1.0.2 description", "left# ");
     assert!(shown.contains("who?"), "{shown}");
     shell.types("load set terminal\r");
-    shell.sees("Ctrl-D");
-    shell.types(
-        "set protocols static route 10.99.0.0/16 discard\rdelete protocols static route 10.0.0.0/16\r\x04",
-    );
+    let statements =
+        ["set protocols static route 10.99.0.0/16 discard", "delete protocols static route 10.0.0.0/16"];
+    shell.types_text(&statements, "\x04");
     shell.sees("left# ");
     shell.types("load set terminal\r");
-    shell.sees("Ctrl-D");
-    shell.types("set protocols static route 10.98.0.0/16 discard\rcommit\r\x04");
+    shell.types_text(&["set protocols static route 10.98.0.0/16 discard", "commit"], "\x04");
     shell.sees("line 2: `commit` is no statement");
     shell.sees("left# ");
     let compared = shell.line("compare", "left# ");
     assert!(compared.contains("+") && compared.contains("10.99.0.0/16"), "{compared}");
     assert!(!compared.contains("10.98.0.0/16"), "{compared}");
     shell.types("load merge terminal\r");
-    shell.sees("Ctrl-D");
-    shell.types("protocols {\r\x03");
+    shell.types_text(&["protocols {"], "\x03");
     shell.sees("canceled, nothing was loaded");
     shell.sees("left# ");
 }
