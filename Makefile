@@ -3,16 +3,20 @@
 CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
+# The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
+PROFILE ?= release
 
-.PHONY: help setup build demo test test-long lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
+.PHONY: help setup build dist demo test test-long lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
 	@echo "                TABLE=FILE a table of your own (MRT dump or prefix list); KEEP=1 leaves it running"
 	@echo "make test       all tests (labs need root or user namespaces; what is missing is skipped by name and counted)"
 	@echo "make test-long  what takes longer: the Internet's table while processes die, campaigns, seeded bugs"
+	@echo "make dist       the executable that is installed: optimised as a whole, stripped (some minutes more than make build)"
 	@echo "make bench      all benchmarks, beside a peer in the same run: target/bench/*.json and *.svg"
 	@echo "make bench-bgp  BGP beside every other BGP daemon of this machine (an hour; BGP='--only S1 --scale 0.1' for less)"
+	@echo "                PROFILE=dist measures the executable that is installed, with every benchmark"
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
@@ -24,6 +28,10 @@ setup:
 build: setup
 	$(CARGO) build --release --locked -p sluice -p sluice-demo
 
+# The executable for packages and hosts: link-time optimisation over the whole program, stripped.
+dist: setup
+	$(CARGO) build --profile dist --locked -p sluice
+
 demo: build
 	@target/release/sluice-demo $(if $(TABLE),--table $(TABLE)) $(if $(KEEP),--keep)
 
@@ -34,7 +42,6 @@ test: setup
 # An optimized router with the Internet's table while every process is killed and replaced; campaigns; all seeded bugs.
 test-long: setup
 	$(CARGO) build --release --locked -p sluice
-	$(CARGO) xtask layout
 	SLUICE_LONG=$(abspath target/release/sluice) $(CARGO) test --locked -p sluice --test survival full_table
 	target/release/sluice simulate --campaign --seeds 2000
 	$(CARGO) xtask mutate
@@ -49,56 +56,56 @@ lint:
 bench: bench-xrl bench-tables bench-fib bench-latency bench-sim bench-config
 
 bench-xrl: setup
-	$(CARGO) run --release --locked -p bench-xrl
+	$(CARGO) run --profile $(PROFILE) --locked -p bench-xrl
 
 # A full table into the kernel beside BIRD 2, routes beside a bare netlink loop, a changed next hop; in namespaces of its own.
 bench-fib: setup
-	$(CARGO) build --release --locked -p sluice -p bench-fib
-	target/release/bench-fib
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-fib
+	target/$(PROFILE)/bench-fib
 
 # Single routes to the kernel and to another peer at full table, beside BIRD 2 and FRR (the paper's figures 10 to 13).
 bench-latency: setup
-	$(CARGO) build --release --locked -p sluice -p bench-latency
-	target/release/bench-latency
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-latency
+	target/$(PROFILE)/bench-latency
 
 # Sluice beside BIRD, FRR, OpenBGPD and GoBGP (those that are installed) with the same feeds; options in BGP.
 bench-bgp: setup
-	$(CARGO) build --release --locked -p sluice -p bench-bgp
-	target/release/bench-bgp --threads 2 $(BGP)
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
+	target/$(PROFILE)/bench-bgp --threads 2 $(BGP)
 
 # BGP's stages by themselves, and how long scenarios take at least with more threads; with measurements as far as there are cores.
 bench-scaling: setup
-	$(CARGO) build --release --locked -p sluice -p bench-bgp
-	target/release/bench-bgp --scaling $(BGP)
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
+	target/$(PROFILE)/bench-bgp --scaling $(BGP)
 
 # The multicore BGP thesis's figures 4.3 to 4.9 and its tables 4.2 and 5.1, as far as they are software.
 figures: setup
-	$(CARGO) build --release --locked -p sluice -p bench-bgp
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
 	mkdir -p target/bench
-	target/release/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
-	target/release/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
-	target/release/sluice bench bgp-profile
+	target/$(PROFILE)/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
+	target/$(PROFILE)/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
+	target/$(PROFILE)/sluice bench bgp-profile
 
 # A configuration of 100,000 lines, and a line more, beside BIRD 2 and FRR; `show` while a full table comes in.
 bench-config: setup
-	$(CARGO) build --release --locked -p sluice -p bench-config
-	target/release/bench-config
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-config
+	target/$(PROFILE)/bench-config
 
 # Prefix tables on the Internet's routes, beside the best crates.
 bench-tables: setup
-	$(CARGO) run --release --locked -p bench-tables
+	$(CARGO) run --profile $(PROFILE) --locked -p bench-tables
 
 # 1,000 simulated routers from the first OPEN until they rest, 10,000 stubs, and campaigns.
 bench-sim: setup
-	$(CARGO) run --release --locked -p bench-sim
+	$(CARGO) run --profile $(PROFILE) --locked -p bench-sim
 
 # Random mutations of real messages against every decoder, SECONDS for each; with the checks of overflow that tests have.
 fuzz: setup
 	$(CARGO) run --locked -p sluice-fuzz -- all $(or $(SECONDS),10)
 
-# What was built; `make build` first, as an ordinary user.
+# What was built; `make dist` first, as an ordinary user.
 install:
-	@dist/install target/release/sluice
+	@dist/install target/dist/sluice
 
 # Removes exactly what `make install` put there; configuration and state stay.
 uninstall:

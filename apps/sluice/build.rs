@@ -6,21 +6,6 @@ fn main() {
     sluice_xrl_build::compile(&["bgp.proto"], &["../../components/bgp/idl", "../../idl"])
         .expect("the interfaces of the components compile");
     list_schemas();
-    lay_out();
-}
-
-/// Has what a route passes through laid side by side, where the executable is to be quick. `SLUICE_LAYOUT=none` is for linkers that know
-/// no scripts.
-fn lay_out() {
-    println!("cargo::rerun-if-env-changed=SLUICE_LAYOUT");
-    if std::env::var("SLUICE_LAYOUT").is_ok_and(|layout| layout == "none") {
-        return;
-    }
-    let layout = Path::new(env!("CARGO_MANIFEST_DIR")).join("layout.ld");
-    println!("cargo::rerun-if-changed={}", layout.display());
-    if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
-        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", layout.display());
-    }
 }
 
 /// Writes `schemas.rs`: an array of names and texts.

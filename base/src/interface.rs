@@ -75,6 +75,8 @@ pub enum InterfaceEvent {
     Changed(Interface),
     /// The interface is gone.
     Removed(InterfaceIndex),
-    /// Everything that existed at the subscription has been told.
+    /// All interfaces that exist follow, up to [`InterfaceEvent::SnapshotEnd`]; an interface that is not among them is gone.
+    SnapshotBegin,
+    /// Every interface that existed at the subscription has been announced.
     SnapshotEnd,
 }

@@ -20,11 +20,12 @@ enum Layer {
 }
 
 /// Folder prefixes to layers; the first that fits wins.
-const LAYERS: [(&str, Layer); 18] = [
+const LAYERS: [(&str, Layer); 19] = [
     ("base", Layer::Base),
     ("kits/wire", Layer::Kit1),
     ("kits/machine", Layer::Kit1),
     ("kits/mrt", Layer::Kit1),
+    ("kits/clients", Layer::Kit1),
     ("kits/", Layer::Kit2),
     ("platform/", Layer::Platform),
     ("testkit", Layer::Test),

@@ -1,10 +1,10 @@
 //! Chores of the house.
 
 mod layers;
-mod layout;
 mod licences;
 mod mutate;
 mod new_component;
+mod prose;
 mod test;
 mod tidy;
 
@@ -19,8 +19,8 @@ enum Chore {
     Tidy,
     /// Checks where dependencies come from and under which licence.
     Licences,
-    /// Checks that what one route passes through is still laid side by side in the executable.
-    Layout,
+    /// Prints how vague doc comments are, area by area, and the worst files.
+    Prose(prose::Options),
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
     /// Runs all tests and counts passed, failed and skipped ones.
@@ -41,10 +41,14 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Tidy => {
             let mut found = tidy::check(&root)?;
             found.extend(layers::check(&root)?);
+            found.extend(prose::check(&root)?);
             Ok(report(&found))
         }
         Chore::Licences => Ok(report(&licences::check(&root)?)),
-        Chore::Layout => Ok(report(&layout::check(&root)?)),
+        Chore::Prose(options) => {
+            prose::print(&root, &options)?;
+            Ok(ExitCode::SUCCESS)
+        }
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {
@@ -80,6 +84,7 @@ mod tests {
         let root = super::root();
         let mut found = super::tidy::check(&root).unwrap();
         found.extend(super::layers::check(&root).unwrap());
+        found.extend(super::prose::check(&root).unwrap());
         assert!(found.is_empty(), "\n{}", found.join("\n"));
     }
 }

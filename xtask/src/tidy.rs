@@ -100,7 +100,8 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(all)
 }
 
-fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
+/// Lists the files below a folder, relative to the root; hidden ones, build outputs and corpora are left out.
+pub fn walk(root: &Path, folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().to_string();

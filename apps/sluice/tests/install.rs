@@ -82,7 +82,7 @@ fn what_cannot_be_says_what_to_do() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.code() == Some(1) && said.contains(says), "{said}");
     };
-    refused(install("/nowhere/sluice", folder.path(), "/usr"), "make build");
+    refused(install("/nowhere/sluice", folder.path(), "/usr"), "make dist");
     let file = folder.path().join("file");
     std::fs::write(&file, "").unwrap();
     refused(install(SLUICE, &file, "/usr"), "PREFIX or DESTDIR");

@@ -5,11 +5,11 @@ use crate::feed::Feed;
 use crate::next_hop::connected;
 use anyhow::Result;
 use sluice_base::{Asn, Instant, Ipv4Prefix, Prefix, RouterId};
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction, Families};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::{AFI_IPV4, Capability, Open, header};
-use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::net::IpAddr;
 

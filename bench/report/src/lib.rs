@@ -92,12 +92,14 @@ impl Report {
         let report = json!({
             "name": self.name,
             "host": host,
+            "profile": profile(),
             "rows": self.rows,
             "bars": bars.collect::<Vec<_>>(),
         });
         let lines: Vec<Vec<String>> = self.bars.iter().map(bar_line).collect();
         println!("{}", table(&["bar", "value", "target", "reached"], &lines));
         println!("foreign load: {:.0} % of the machine", host["foreign_cpu_pct"].as_f64().unwrap_or(0.0));
+        println!("build profile: {}", profile());
         let folder = folder();
         std::fs::create_dir_all(&folder)?;
         for (suffix, plot) in plots {
@@ -124,6 +126,15 @@ fn bar_line(bar: &Bar) -> Vec<String> {
 pub fn folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     target.join("bench")
+}
+
+/// Returns the name of the cargo profile that this benchmark, and the executables beside it, were built with.
+///
+/// Cargo puts executables into a folder named after the profile; executables that were moved elsewhere have that folder's name.
+pub fn profile() -> String {
+    let executable = std::env::current_exe().unwrap_or_default();
+    let folder = executable.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
+    folder.to_string_lossy().into_owned()
 }
 
 /// A number as people read it: three significant digits or all of the integer part, thousands apart.

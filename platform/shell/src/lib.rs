@@ -27,7 +27,7 @@ pub use handover::{HandOverError, Sink, Source};
 pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, RunOptions, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};
-pub use rib_origin::{RibOrigin, RibOriginSettings};
+pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 pub use snapshot::InterfaceSnapshot;
 pub use succession::{PREDECESSOR, successor_class};

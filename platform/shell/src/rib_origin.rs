@@ -3,11 +3,12 @@
 
 use crate::UnderWay;
 use sluice_base::{Distance, Duration, RouteBatch, TableId};
+use sluice_clients::Origin;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
-use std::cell::Cell;
+use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -27,17 +28,21 @@ pub struct RibOriginSettings {
     pub grace: Duration,
 }
 
-/// Batches that may be under way at a time; beyond it the caller waits, which is what keeps memory bounded.
-const WINDOW: usize = 8;
+/// A change of the RIB that an origin announces its routes to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RibChange {
+    /// A RIB registered the origin; it has no routes but stale ones.
+    Registered,
+    /// The RIB died; it answers nothing any more.
+    Died,
+}
 
 /// An origin.
 pub struct RibOrigin {
     settings: RibOriginSettings,
     client: rib::RibClient,
     under_way: UnderWay<rib::UpdateRoutesReply>,
-    registered: Cell<bool>,
-    /// What the RIB said last of how long changes may be gathered.
-    patience: Cell<std::time::Duration>,
+    state: RefCell<Origin>,
     changed: Notify,
 }
 
@@ -48,26 +53,26 @@ impl RibOrigin {
             client: rib::RibClient::new(router, "rib"),
             settings,
             under_way: UnderWay::new(
-                WINDOW,
+                Origin::WINDOW as usize,
                 "routes did not reach the RIB; it is told everything when it is back",
             ),
-            registered: Cell::new(false),
-            patience: Cell::default(),
+            state: RefCell::default(),
             changed: Notify::new(),
         })
     }
 
-    /// Whether the RIB knows the origin: announcements reach it.
+    /// Returns true if the RIB knows the origin: announcements reach it.
     pub fn is_registered(&self) -> bool {
-        self.registered.get()
+        self.state.borrow().is_registered()
     }
 
-    /// Registers with every RIB that comes to life; after each, `announce_all` must announce everything. Never ends.
+    /// Registers with each RIB that starts, and calls `changed`: on [`RibChange::Registered`] the caller must announce everything.
+    /// Never ends.
     pub async fn keep_registered(
         self: Rc<Self>,
         router: Router,
         instance: String,
-        announce_all: impl Fn() + 'static,
+        changed: impl Fn(RibChange) + 'static,
     ) {
         let Ok(mut lives) = router.watch_class("rib").await else {
             return warn!("the Finder does not tell of the RIB; nothing is announced");
@@ -75,15 +80,15 @@ impl RibOrigin {
         while let Some(event) = lives.next().await {
             match event {
                 LifeEvent::Death(_) => {
-                    self.registered.set(false);
-                    self.patience.take();
+                    self.state.borrow_mut().rib_died();
                     self.under_way.clear();
+                    changed(RibChange::Died);
                 }
                 LifeEvent::Birth(_) => match self.register(&instance).await {
                     Ok(stale) => {
                         info!(origin = self.settings.name, stale, "registered with the RIB");
-                        self.registered.set(true);
-                        announce_all();
+                        self.state.borrow_mut().registered();
+                        changed(RibChange::Registered);
                     }
                     Err(error) => warn!(%error, "the RIB refused the origin"),
                 },
@@ -105,23 +110,32 @@ impl RibOrigin {
         Ok(self.client.register_origin(request).await?.stale_routes)
     }
 
-    /// Whether a batch would go out at once.
+    /// Returns true if a batch would go out at once.
     pub fn has_room(&self) -> bool {
-        self.registered.get() && self.under_way.has_room()
+        self.is_registered() && self.under_way.has_room()
     }
 
-    /// For how long a few changes may be gathered before they are sent, by what the RIB answered last: not at all if anybody waits
-    /// for them there.
-    pub fn patience(&self) -> std::time::Duration {
+    /// Returns the delay before the next batch is collected, after one that was full or not; see [`Origin::next_batch_delay`].
+    pub fn next_batch_delay(&self, was_full: bool) -> Duration {
+        self.read_replies();
+        self.state.borrow().next_batch_delay(was_full)
+    }
+
+    /// Returns true if the RIB allows changes to be coalesced: nothing depends on the origin's routes there.
+    pub fn may_coalesce(&self) -> bool {
+        self.read_replies();
+        !self.state.borrow().coalesce().is_zero()
+    }
+
+    fn read_replies(&self) {
         if let Some(reply) = self.under_way.newest_reply() {
-            self.patience.set(std::time::Duration::from_millis(reply.gather_ms.into()));
+            self.state.borrow_mut().answered(Duration::from_millis(reply.gather_ms.into()));
         }
-        self.patience.get()
     }
 
     /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.
     pub fn send<P: PackedPrefix>(&self, batch: &RouteBatch<P>) {
-        if !self.registered.get() || batch.is_empty() {
+        if !self.is_registered() || batch.is_empty() {
             return; // a RIB that comes to life is told everything
         }
         let request = rib::UpdateRoutesRequest {
@@ -137,7 +151,7 @@ impl RibOrigin {
 
     /// Waits until a batch would go out at once.
     pub async fn room(&self) {
-        while !self.registered.get() {
+        while !self.is_registered() {
             self.changed.notified().await;
         }
         self.under_way.room().await;
@@ -153,7 +167,12 @@ impl RibOrigin {
         }
     }
 
-    /// Tells the RIB that everything has been announced, and that it may sweep the routes of an earlier life that were not announced
+    /// Returns true if the RIB waits for the end of the refresh, once for each registration.
+    pub fn is_refresh_due(&self) -> bool {
+        self.state.borrow().refresh_due().is_some()
+    }
+
+    /// Notifies the RIB, if it waits for that, that everything has been announced, and that it may sweep the routes of an earlier life that were not announced
     /// again. Waits for what is under way.
     ///
     /// # Errors
@@ -161,12 +180,19 @@ impl RibOrigin {
     /// If the RIB cannot be reached; or if no route was announced since the registration, because then every route of the earlier life
     /// would be swept, unless `even_all` says that the origin knows to have none.
     pub async fn end_of_refresh(&self, even_all: bool) -> Result<(), XrlError> {
+        let due = self.state.borrow().refresh_due();
         self.under_way.drain().await;
+        // A RIB that registered the origin meanwhile has not been announced everything.
+        if due.is_none() || self.state.borrow().refresh_due() != due {
+            return Ok(());
+        }
         let request = rib::EndOfRefreshRequest {
             origin: self.settings.name.clone(),
             table: self.settings.table.0,
             even_all,
         };
-        self.client.end_of_refresh(request).await.map(|_| ())
+        self.client.end_of_refresh(request).await?;
+        self.state.borrow_mut().end_refresh(true);
+        Ok(())
     }
 }

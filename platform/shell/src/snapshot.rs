@@ -1,19 +1,14 @@
-//! Whether the FEA has told of all interfaces that there are. Before that every next hop looks unreachable and no session knows its
-//! subnet, and whoever decided by that would have to take it back.
+//! The first snapshot of interfaces: what depends on interfaces waits for it.
 
-use std::cell::Cell;
-use std::time::Duration;
+use crate::clock;
+use sluice_clients::FirstSnapshot;
+use std::cell::RefCell;
 use tokio::sync::Notify;
-use tokio::time::Instant;
 
-/// How long questions wait for the FEA to tell of interfaces, after the start.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// The first snapshot of the interfaces, which questions wait for.
+/// The wait for the FEA's first snapshot of interfaces; see [`FirstSnapshot`] for its rule.
 pub struct InterfaceSnapshot {
-    told: Cell<bool>,
+    state: RefCell<FirstSnapshot>,
     changed: Notify,
-    patience_ends: Instant,
 }
 
 impl Default for InterfaceSnapshot {
@@ -23,25 +18,22 @@ impl Default for InterfaceSnapshot {
 }
 
 impl InterfaceSnapshot {
-    /// Nothing has arrived; the wait begins.
+    /// Begins the wait.
     pub fn new() -> Self {
-        InterfaceSnapshot {
-            told: Cell::new(false),
-            changed: Notify::new(),
-            patience_ends: Instant::now() + PATIENCE,
-        }
+        InterfaceSnapshot { state: RefCell::new(FirstSnapshot::new(clock::now())), changed: Notify::new() }
     }
 
-    /// The FEA has told of all there are.
+    /// Ends the wait: the FEA has announced all interfaces.
     pub fn arrived(&self) {
-        self.told.set(true);
+        self.state.borrow_mut().complete();
         self.changed.notify_waiters();
     }
 
-    /// Waits until the FEA has told of all there are, or has had its time.
+    /// Waits until the FEA has announced all interfaces, or the time for that is over.
     pub async fn known(&self) {
-        while !self.told.get() {
-            if tokio::time::timeout_at(self.patience_ends, self.changed.notified()).await.is_err() {
+        while !self.state.borrow().is_over(clock::now()) {
+            let deadline = clock::to_tokio(self.state.borrow().deadline());
+            if tokio::time::timeout_at(deadline, self.changed.notified()).await.is_err() {
                 return;
             }
         }

@@ -272,6 +272,7 @@ impl From<&InterfaceEvent> for fea::InterfaceEvent {
         let event = match event {
             InterfaceEvent::Changed(interface) => Event::Changed(interface.into()),
             InterfaceEvent::Removed(index) => Event::Removed(index.number()),
+            InterfaceEvent::SnapshotBegin => Event::SnapshotBegin(true),
             InterfaceEvent::SnapshotEnd => Event::SnapshotEnd(true),
         };
         fea::InterfaceEvent { event: Some(event) }
@@ -288,6 +289,7 @@ impl TryFrom<&fea::InterfaceEvent> for InterfaceEvent {
             Some(Event::Removed(index)) => InterfaceIndex::new(*index)
                 .map(InterfaceEvent::Removed)
                 .ok_or(ConvertError::Number { what: "interface index", value: (*index).into() }),
+            Some(Event::SnapshotBegin(_)) => Ok(InterfaceEvent::SnapshotBegin),
             Some(Event::SnapshotEnd(_)) => Ok(InterfaceEvent::SnapshotEnd),
             None => Err(ConvertError::Missing("event")),
         }
@@ -333,6 +335,7 @@ mod tests {
         for event in [
             InterfaceEvent::Changed(interface.clone()),
             InterfaceEvent::Removed(interface.index),
+            InterfaceEvent::SnapshotBegin,
             InterfaceEvent::SnapshotEnd,
         ] {
             assert_eq!(InterfaceEvent::try_from(&fea::InterfaceEvent::from(&event)), Ok(event));

@@ -13,12 +13,12 @@ use sluice_base::{
     Asn, Distance, Family, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouteBatch,
     RouterId,
 };
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction, Families};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{AFI_IPV4, Capability, MessageType, Open, Unicast, header};
-use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::net::IpAddr;
 use std::time::{Duration, Instant as Clock};

@@ -7,6 +7,7 @@ extern crate std;
 
 pub mod attributes;
 pub mod batch;
+pub mod endpoints;
 pub mod event;
 pub mod graceful_shutdown;
 pub mod hash;

@@ -3,6 +3,7 @@
 //! Nothing is queued here. The driver asks for octets when the peer's socket can take them; a slow peer is a cursor that
 //! stands still.
 
+use crate::endpoints::Endpoints;
 use crate::session::{Families, Negotiated};
 use crate::shard::{GroupKey, NextHopsFor, PeerIndex, Sent};
 use crate::speaker::NeighborConfig;
@@ -10,59 +11,9 @@ use crate::table::Table;
 use crate::wire::attribute::{Flags, code};
 use crate::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, Unicast, header};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use serde::{Deserialize, Serialize};
-use sluice_base::{Family, InterfaceIndex, IpPrefix};
+use core::net::IpAddr;
+use sluice_base::{Family, IpPrefix};
 use smallvec::SmallVec;
-
-/// This router's addresses towards a peer, to be next hops of what it announces.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct Endpoints {
-    /// This side's address of the connection.
-    pub local: IpAddr,
-    /// An IPv4 address on the same interface, where `local` is IPv6.
-    pub ipv4: Option<Ipv4Addr>,
-    /// A global IPv6 address on the same interface, where `local` is IPv4.
-    pub ipv6: Option<Ipv6Addr>,
-    /// The link-local address, if the peer is on the same link (RFC 2545, section 3).
-    pub link_local: Option<Ipv6Addr>,
-    /// The interface, if the peer is on its link.
-    pub interface: Option<InterfaceIndex>,
-    /// The connected subnet that the peer's address is in; not that of link-local addresses.
-    pub subnet: Option<IpPrefix>,
-}
-
-impl Endpoints {
-    /// Nothing is known but the connection's own address.
-    pub const fn new(local: IpAddr) -> Self {
-        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnet: None }
-    }
-
-    /// The octets of the router's own next hop of a family; none if it has no address of that family there.
-    fn next_hop(&self, family: Family) -> SmallVec<[u8; 32]> {
-        let mut octets = SmallVec::new();
-        match family {
-            Family::Ipv4 => {
-                let address = match self.local {
-                    IpAddr::V4(a) => Some(a),
-                    IpAddr::V6(_) => self.ipv4,
-                };
-                octets.extend(address.iter().flat_map(|a| a.octets()));
-            }
-            Family::Ipv6 => {
-                let address = match self.local {
-                    IpAddr::V6(a) => Some(a),
-                    IpAddr::V4(_) => self.ipv6,
-                };
-                octets.extend(address.iter().flat_map(|a| a.octets()));
-                if address.is_some() {
-                    octets.extend(self.link_local.iter().flat_map(|a| a.octets()));
-                }
-            }
-        }
-        octets
-    }
-}
 
 /// How a peer is told routes: what a table needs to know to write for it.
 #[derive(Clone, PartialEq, Eq, Debug)]

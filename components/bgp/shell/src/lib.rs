@@ -28,22 +28,23 @@ mod writing;
 sluice_xrl::include_idl!();
 
 use connection::Connection;
-use interfaces::Interfaces;
 use listening::Listening;
 use pool::{Plan, Pool};
 use reading::{Name, Post, ToMain};
-use rib::{Question, RibSide};
+use rib::RibSide;
 use sluice_base::{Distance, Duration, TableId};
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
 use sluice_bgp::speaker::{Config, Identity};
 use sluice_bgp::table::Table;
+use sluice_clients::{InterfaceTable, Question};
 use sluice_shell::part::Planned;
 use sluice_shell::{
-    Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibOrigin,
-    RibOriginSettings, RunOptions, Sink, Source, clock,
+    Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibChange,
+    RibOrigin, RibOriginSettings, RunOptions, Sink, Source, clock,
 };
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::interface_observer_service;
@@ -83,7 +84,7 @@ pub struct BgpShell {
     listings: routes::Listings,
     connections: RefCell<BTreeMap<Name, Rc<Connection>>>,
     accepted: Cell<u32>,
-    interfaces: RefCell<Interfaces>,
+    interfaces: RefCell<InterfaceTable>,
     /// What sessions wait for: their next hops are made of the interfaces' addresses.
     snapshot: InterfaceSnapshot,
     handover: handover::HandOver,
@@ -248,7 +249,7 @@ impl BgpShell {
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
             Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
-            Output::AllTold => self.rib.look(),
+            Output::AllTold => self.rib.announced(),
             Output::Event(event) => self.report(&event),
         }
     }
@@ -365,7 +366,7 @@ impl BgpShell {
             return self.lost(address, id);
         }
         let Ok(local) = stream.local_addr() else { return self.lost(address, id) };
-        let endpoints = self.interfaces.borrow().endpoints(local.ip().to_canonical(), address);
+        let endpoints = Endpoints::between(&self.interfaces.borrow(), local.ip().to_canonical(), address);
         let pool = Rc::clone(&core.pool.borrow());
         let started = stream.into_std().and_then(|s| connection.start(&pool, (address, id), s, &core.post));
         if let Err(error) = started {
@@ -483,14 +484,18 @@ impl Component for BgpShell {
 
     async fn registered(self: Rc<Self>, instance: String) {
         let me = Rc::clone(&self);
-        let again = move || {
-            me.input(Input::RibRestarted);
-            me.rib.refresh();
+        let changed = move |change| match change {
+            RibChange::Registered => {
+                me.rib.rib_started();
+                me.input(Input::RibRestarted);
+                me.rib.announced();
+            }
+            RibChange::Died => me.rib.rib_died(),
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
         self.activate();
         let tasks = [
-            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again)),
+            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), changed)),
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
@@ -555,7 +560,7 @@ impl Component for BgpShell {
         }
         self.collect_all();
         self.input(Input::Configure(settings.config));
-        self.rib.look();
+        self.rib.announced();
         listening::refresh(&self).await;
         Ok(())
     }

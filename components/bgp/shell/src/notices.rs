@@ -19,7 +19,7 @@ impl fea::InterfaceObserver for Served {
             if event == InterfaceEvent::SnapshotEnd {
                 self.snapshot.arrived();
             }
-            self.interfaces.borrow_mut().change(event);
+            self.interfaces.borrow_mut().apply(event);
         }
         Ok(fea::InterfaceChangedReply {})
     }
@@ -33,7 +33,7 @@ impl pb::InterestHolder for Served {
     ) -> Result<pb::InterestInvalidReply, XrlError> {
         for net in &request.valid {
             let prefix = IpPrefix::try_from(net)?;
-            self.rib.take_back(prefix);
+            self.rib.invalidated(prefix);
             self.input(Input::Invalid(prefix));
         }
         Ok(pb::InterestInvalidReply {})

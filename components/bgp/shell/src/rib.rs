@@ -7,6 +7,7 @@ use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{Distance, Family, IpPrefix, Metric, RouteAction, RouteBatch, TableId};
 use sluice_bgp::speaker::control::Input;
+use sluice_clients::{Question, Questions};
 use sluice_shell::{Frame, Point};
 use sluice_xrl::convert::{self, ConvertError};
 use sluice_xrl::idl::rib::v1 as rib;
@@ -18,28 +19,16 @@ use std::rc::Rc;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
-/// What the RIB is asked.
-pub enum Question {
-    /// How is this address reached?
-    Register(IpAddr),
-    /// The answer for this prefix is of no more use.
-    Deregister(IpPrefix),
-}
-
 /// This process's dealings with the RIB.
 pub struct RibSide {
     client: rib::RibClient,
-    questions: RefCell<Vec<Question>>,
+    questions: RefCell<Questions>,
     asked: Notify,
-    /// Answers that were taken back while a question was under way: its answer may be as old.
-    taken_back: RefCell<Vec<IpPrefix>>,
     /// What tables have for the RIB: at most one batch of each family and table, which is asked for more when it is sent, or later
     /// where nobody waits for it.
     batches: RefCell<VecDeque<(usize, Routes)>>,
     changed: Notify,
-    /// Whether the RIB waits to hear that everything was announced.
-    refresh_due: Cell<bool>,
-    told: Notify,
+    announced: Notify,
     stopped: Cell<bool>,
     queued: Point,
     sent: Point,
@@ -52,11 +41,9 @@ impl RibSide {
             client: rib::RibClient::new(&frame.router, "rib"),
             questions: RefCell::default(),
             asked: Notify::new(),
-            taken_back: RefCell::default(),
             batches: RefCell::default(),
             changed: Notify::new(),
-            refresh_due: Cell::new(false),
-            told: Notify::new(),
+            announced: Notify::new(),
             stopped: Cell::new(false),
             queued: frame.profile.point("route_queued_rib"),
             sent: frame.profile.point("route_sent_rib"),
@@ -65,7 +52,7 @@ impl RibSide {
 
     /// Asks, after what was asked before.
     pub fn ask(&self, question: Question) {
-        self.questions.borrow_mut().push(question);
+        self.questions.borrow_mut().ask(question);
         self.asked.notify_one();
     }
 
@@ -75,10 +62,14 @@ impl RibSide {
         self.changed.notify_one();
     }
 
-    /// A RIB came to life: when all is announced again, it will be told so.
-    pub fn refresh(&self) {
-        self.refresh_due.set(true);
-        self.look();
+    /// Notes that a RIB registered this origin: it answers questions.
+    pub fn rib_started(&self) {
+        self.questions.borrow_mut().rib_started();
+    }
+
+    /// Notes that the RIB died: what it was asked is void.
+    pub fn rib_died(&self) {
+        self.questions.borrow_mut().rib_died();
     }
 
     /// The process ends: the RIB is told nothing more.
@@ -86,14 +77,14 @@ impl RibSide {
         self.stopped.set(true);
     }
 
-    /// Something happened that may complete what is announced.
-    pub fn look(&self) {
-        self.told.notify_one();
+    /// Looks whether everything is announced now.
+    pub fn announced(&self) {
+        self.announced.notify_one();
     }
 
-    /// An answer holds no longer.
-    pub fn take_back(&self, prefix: IpPrefix) {
-        self.taken_back.borrow_mut().push(prefix);
+    /// Notes that the RIB invalidated the answer for `prefix`.
+    pub fn invalidated(&self, prefix: IpPrefix) {
+        self.questions.borrow_mut().invalidated(prefix);
     }
 }
 
@@ -115,20 +106,19 @@ pub async fn pump(shell: Rc<BgpShell>) {
             };
             let Some(core) = shell.core() else { continue };
             let address = core.post.tables[table].clone();
-            let patience = shell.origin.patience();
-            address.rib_is_waited_for(patience.is_zero());
-            // While there is much to say, it is gathered anyway.
-            if was_all && !patience.is_zero() {
+            address.rib_is_waited_for(!shell.origin.may_coalesce());
+            let delay = shell.origin.next_batch_delay(!was_all);
+            if delay.is_zero() {
+                address.rib_room(family);
+            } else {
                 tokio::task::spawn_local(async move {
-                    tokio::time::sleep(patience).await;
+                    tokio::time::sleep(delay).await;
                     address.rib_room(family);
                 });
-            } else {
-                address.rib_room(family);
             }
             tokio::task::yield_now().await;
         }
-        side.look();
+        side.announced();
     }
 }
 
@@ -136,8 +126,8 @@ pub async fn pump(shell: Rc<BgpShell>) {
 pub async fn refresh(shell: Rc<BgpShell>) {
     let side = &shell.rib;
     loop {
-        side.told.notified().await;
-        if !side.refresh_due.get() || !shell.have_all_told() {
+        side.announced.notified().await;
+        if !shell.origin.is_refresh_due() || !shell.have_all_told() {
             continue;
         }
         let Some(core) = shell.core() else { continue };
@@ -151,7 +141,6 @@ pub async fn refresh(shell: Rc<BgpShell>) {
         if !side.batches.borrow().is_empty() || side.stopped.get() {
             continue;
         }
-        side.refresh_due.set(false);
         // All neighbors had their time: where they announced nothing, there is nothing.
         if let Err(error) = shell.origin.end_of_refresh(true).await {
             warn!(%error, "the RIB keeps stale BGP routes until their grace time is over");
@@ -181,42 +170,31 @@ pub async fn ask(shell: Rc<BgpShell>, instance: String) {
     loop {
         side.asked.notified().await;
         loop {
-            let questions = side.questions.take();
-            if questions.is_empty() {
-                break;
-            }
-            let mut addrs = Vec::new();
-            let mut valid = Vec::new();
-            for question in questions {
-                match question {
-                    Question::Register(addr) => addrs.push(addr.into()),
-                    Question::Deregister(prefix) => valid.push(prefix.into()),
-                }
-            }
-            // What is deregistered was answered before any of these questions; an address asked about again is asked after.
-            if !valid.is_empty() {
+            // Taken by a statement of its own, so that nothing is borrowed while calls are waited for.
+            let request = side.questions.borrow_mut().next_request();
+            let Some(request) = request else { break };
+            if !request.deregister.is_empty() {
                 let request = rib::DeregisterInterestRequest {
                     target: instance.clone(),
                     table: TableId::MAIN.0,
-                    valid,
+                    valid: request.deregister.into_iter().map(Into::into).collect(),
                 };
                 let _ = side.client.deregister_interest(request).await;
             }
-            if !addrs.is_empty() {
-                register(&shell, &instance, addrs).await;
+            if !request.register.is_empty() {
+                register(&shell, &instance, &request.register).await;
             }
         }
     }
 }
 
-async fn register(shell: &Rc<BgpShell>, instance: &str, addrs: Vec<sluice_xrl::idl::common::v1::Addr>) {
+async fn register(shell: &Rc<BgpShell>, instance: &str, addresses: &[IpAddr]) {
     let request = rib::RegisterInterestRequest {
         target: instance.into(),
         table: TableId::MAIN.0,
-        addrs,
+        addrs: addresses.iter().copied().map(Into::into).collect(),
         all_origins: false,
     };
-    shell.rib.taken_back.borrow_mut().clear();
     match shell.rib.client.register_interest(request).await {
         Ok(reply) => {
             for answer in &reply.answers {
@@ -225,12 +203,13 @@ async fn register(shell: &Rc<BgpShell>, instance: &str, addrs: Vec<sluice_xrl::i
                     Err(error) => warn!(%error, "the RIB's answer about a next hop makes no sense"),
                 }
             }
-            for prefix in shell.rib.taken_back.take() {
-                shell.input(Input::Invalid(prefix));
-            }
         }
-        // A RIB that is gone is asked everything again when it is back.
+        // A RIB that died is asked everything again when it is back.
         Err(error) => warn!(%error, "the RIB does not say how next hops are reached"),
+    }
+    let invalidated = shell.rib.questions.borrow_mut().answered();
+    for prefix in invalidated {
+        shell.input(Input::Invalid(prefix));
     }
 }
 

@@ -13,23 +13,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 /// BGP's port (RFC 4271, section 8).
 const PORT: u16 = 179;
-
-/// TTL of what is sent to a neighbour; 0 is the system's default. A neighbour on the link gets what cannot leave the link,
-/// unless it checks that it did not (RFC 5082).
-fn ttl(neighbor: &NeighborConfig, internal: bool) -> u8 {
-    match neighbor.multihop {
-        _ if neighbor.ttl_security => 255,
-        Some(hops) => hops,
-        None if internal => 0,
-        None => 1,
-    }
-}
-
-/// The least TTL of packets from a neighbor that checks; 0 without a check. Every hop on the way takes one off 255 (RFC 5082).
-fn min_ttl(neighbor: &NeighborConfig) -> u8 {
-    let hops = neighbor.multihop.unwrap_or(1).max(1);
-    if neighbor.ttl_security { u8::MAX - (hops - 1) } else { 0 }
-}
+/// The TTL of packets to neighbors for which no rule sets one; Linux's default.
+const DEFAULT_TTL: u8 = 64;
 
 /// The FEA's broker.
 pub struct Sockets {
@@ -55,8 +40,8 @@ impl Sockets {
     /// A connection to a neighbour.
     pub async fn connect(&self, neighbor: &NeighborConfig, internal: bool) -> io::Result<TcpStream> {
         let options = fea::SocketOptions {
-            ttl: ttl(neighbor, internal).into(),
-            min_ttl: min_ttl(neighbor).into(),
+            ttl: neighbor.ttl(internal).unwrap_or(0).into(),
+            min_ttl: neighbor.min_ttl().unwrap_or(0).into(),
             dscp: 48, // CS6, network control (RFC 4594)
             ..fea::SocketOptions::default()
         };
@@ -124,33 +109,13 @@ impl Sockets {
 pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let socket = socket2::SockRef::from(stream);
-    let ttl = match ttl(neighbor, internal) {
-        0 => 64,
-        ttl => u32::from(ttl),
-    };
+    let ttl = neighbor.ttl(internal).unwrap_or(DEFAULT_TTL).into();
     match neighbor.address {
         IpAddr::V4(_) => socket.set_ttl_v4(ttl)?,
         IpAddr::V6(_) => socket.set_unicast_hops_v6(ttl)?,
     }
-    if neighbor.ttl_security {
-        ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), min_ttl(neighbor))?;
+    if let Some(least) = neighbor.min_ttl() {
+        ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), least)?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use sluice_base::Asn;
-
-    #[test]
-    fn ttl_security_counts_hops() {
-        let least = |multihop, ttl_security| {
-            let address = Ipv4Addr::LOCALHOST.into();
-            min_ttl(&NeighborConfig { multihop, ttl_security, ..NeighborConfig::new(address, Asn(1)) })
-        };
-        assert_eq!((least(None, true), least(Some(1), true)), (255, 255));
-        assert_eq!((least(Some(2), true), least(Some(255), true)), (254, 1));
-        assert_eq!((least(None, false), least(Some(2), false)), (0, 0));
-    }
 }

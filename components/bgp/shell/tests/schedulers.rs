@@ -10,12 +10,12 @@ use sluice_base::prefix::Prefix;
 use sluice_base::{
     Asn, Distance, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouterId,
 };
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{HEADER_LEN, MessageType, Nlri, Unicast, Update, header};
-use sluice_bgp::writer::Endpoints;
 use sluice_bgp_shell::idl::bgp::v1 as bgp;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use sluice_shell::Component;

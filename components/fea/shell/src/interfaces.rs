@@ -41,7 +41,7 @@ impl Links {
                     info!(event = "fea.link.removed", interface = name, "{name} is gone");
                 }
             }
-            InterfaceEvent::SnapshotEnd => {}
+            InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => {}
         }
     }
 }
@@ -50,7 +50,8 @@ impl Links {
 #[derive(Default)]
 struct Subscriber {
     waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
-    snapshot_end: std::cell::Cell<bool>,
+    /// The snapshot waits to be sent, before what changed since.
+    snapshot: std::cell::Cell<bool>,
     wake: Notify,
 }
 
@@ -59,7 +60,7 @@ impl Subscriber {
         let index = match &event {
             InterfaceEvent::Changed(interface) => interface.index,
             InterfaceEvent::Removed(index) => *index,
-            InterfaceEvent::SnapshotEnd => return self.snapshot_end.set(true),
+            InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => return,
         };
         self.waiting.borrow_mut().insert(index, event);
         self.wake.notify_one();
@@ -67,11 +68,12 @@ impl Subscriber {
 
     fn take(&self) -> Vec<pb::InterfaceEvent> {
         let waiting = self.waiting.take();
-        let mut events: Vec<pb::InterfaceEvent> = waiting.values().map(Into::into).collect();
-        if self.snapshot_end.take() {
-            events.push((&InterfaceEvent::SnapshotEnd).into());
+        let events = waiting.values().map(Into::into);
+        if !self.snapshot.take() {
+            return events.collect();
         }
-        events
+        let begin = std::iter::once((&InterfaceEvent::SnapshotBegin).into());
+        begin.chain(events).chain(std::iter::once((&InterfaceEvent::SnapshotEnd).into())).collect()
     }
 }
 
@@ -89,7 +91,7 @@ impl Subscribers {
         for interface in shell.with_core(|core| core.interfaces()).unwrap_or_default() {
             subscriber.queue(InterfaceEvent::Changed(interface));
         }
-        subscriber.queue(InterfaceEvent::SnapshotEnd);
+        subscriber.snapshot.set(true);
         subscriber.wake.notify_one();
         // Who subscribes again starts afresh; the earlier task ends because it is no longer the one on the list.
         self.0.borrow_mut().insert(target.into(), Rc::clone(&subscriber));

@@ -4,40 +4,34 @@ use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
 use sluice_base::{Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
+use sluice_clients::InterfaceTable;
 
-/// The interfaces as the forwarding engine told them.
+/// The interfaces as the forwarding engine announced them, and the routes that follow from them.
 #[derive(Default)]
 pub struct Interfaces {
-    known: BTreeMap<InterfaceIndex, Interface>,
+    known: InterfaceTable,
 }
 
 impl Interfaces {
-    /// Takes an event; `false` if nothing changed that routes depend on.
+    /// Applies an event. Returns false if nothing changed that routes depend on.
     pub fn apply(&mut self, event: InterfaceEvent) -> bool {
-        match event {
-            InterfaceEvent::Changed(interface) => {
-                let old = self.known.insert(interface.index, interface.clone());
-                old.is_none_or(|old| old.running != interface.running || old.addresses != interface.addresses)
-            }
-            InterfaceEvent::Removed(index) => self.known.remove(&index).is_some(),
-            InterfaceEvent::SnapshotEnd => false,
-        }
+        self.known.apply(event)
     }
 
-    /// All of them.
+    /// Iterates over all interfaces.
     pub fn all(&self) -> impl Iterator<Item = &Interface> {
-        self.known.values()
+        self.known.iter()
     }
 
-    /// Whether packets can leave through an interface.
+    /// Returns true if packets can leave through an interface.
     pub fn is_running(&self, index: InterfaceIndex) -> bool {
-        self.known.get(&index).is_some_and(|i| i.running)
+        self.known.get(index).is_some_and(|i| i.running)
     }
 
     /// Returns the addresses on links that cannot be gateways (RFC 4271, section 6.3): the router's own, and those that stand for all hosts
     /// of an IPv4 subnet, its first and its last one.
     pub fn no_gateways(&self) -> BTreeSet<IpAddr> {
-        let running = self.known.values().filter(|i| i.running);
+        let running = self.known.iter().filter(|i| i.running);
         let mut found = BTreeSet::new();
         for address in running.flat_map(|i| &i.addresses) {
             found.insert(address.addr);
@@ -54,7 +48,7 @@ impl Interfaces {
     /// The subnets of all running interfaces, each once. Link-local subnets are on every link and lead nowhere by themselves.
     pub fn connected(&self) -> BTreeMap<IpPrefix, Vec<InterfaceIndex>> {
         let mut subnets: BTreeMap<IpPrefix, Vec<InterfaceIndex>> = BTreeMap::new();
-        for interface in self.known.values().filter(|i| i.running) {
+        for interface in self.known.iter().filter(|i| i.running) {
             for address in &interface.addresses {
                 let subnet_of = address.peer.unwrap_or(address.addr);
                 if is_link_local(subnet_of) || subnet_of.is_loopback() {
@@ -72,7 +66,7 @@ impl Interfaces {
 
     /// An interface's name, for what people read.
     pub fn name(&self, index: InterfaceIndex) -> Option<&str> {
-        self.known.get(&index).map(|i| i.name.as_str())
+        self.known.get(index).map(|i| i.name.as_str())
     }
 }
 

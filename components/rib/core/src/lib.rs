@@ -38,6 +38,7 @@ pub mod machine;
 pub mod origin;
 mod outcome;
 mod queue;
+pub mod registrations;
 mod resolve;
 pub mod set;
 pub mod subscriber;

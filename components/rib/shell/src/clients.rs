@@ -2,13 +2,14 @@
 
 use crate::RibShell;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::{Input, SubscriptionId, WatcherId};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
 use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
@@ -20,19 +21,10 @@ const SUBSCRIBED_BATCH: usize = 1024;
 pub struct Clients {
     router: Router,
     known: RefCell<BTreeMap<String, Client>>,
-    origins: RefCell<BTreeMap<(TableId, String), Owner>>,
-    registrations: Cell<u64>,
-    refreshed: RefCell<BTreeSet<(TableId, String)>>,
+    /// The origins; a client is the name of its instance at the Finder.
+    registrations: RefCell<Registrations<String>>,
     next_watcher: Cell<u32>,
     wake: Notify,
-}
-
-/// The program that an origin belongs to.
-struct Owner {
-    /// Its instance at the Finder; empty if it named none.
-    client: String,
-    /// The number of its registration: a later one takes the origin over.
-    registration: u64,
 }
 
 /// An instance, in each role that it may have.
@@ -74,9 +66,7 @@ impl Clients {
         Clients {
             router: router.clone(),
             known: RefCell::default(),
-            origins: RefCell::default(),
-            registrations: Cell::new(0),
-            refreshed: RefCell::default(),
+            registrations: RefCell::default(),
             next_watcher: Cell::new(1),
             wake: Notify::new(),
         }
@@ -98,20 +88,13 @@ impl Clients {
 
     /// The client that owns an origin.
     pub fn by_origin(&self, table: TableId, origin: &str) -> Option<OriginOwnerClient> {
-        let name = self.origins.borrow().get(&(table, origin.to_string()))?.client.clone();
+        let name = self.registrations.borrow().client(&(table, origin.to_string()))?.clone();
         self.by_name(&name).map(|c| c.owner)
     }
 
-    /// Whether every origin that registered has announced everything it has, and there is one.
-    pub fn all_refreshed(&self) -> bool {
-        let origins = self.origins.borrow();
-        let refreshed = self.refreshed.borrow();
-        !origins.is_empty() && origins.keys().all(|o| refreshed.contains(o))
-    }
-
-    /// An origin has announced everything that it has.
-    pub fn note_refreshed(&self, table: TableId, origin: &str) {
-        self.refreshed.borrow_mut().insert((table, origin.to_string()));
+    /// Returns true if at least one origin is registered and each has announced all of its routes.
+    pub fn are_all_refreshed(&self) -> bool {
+        self.registrations.borrow().are_all_refreshed()
     }
 }
 
@@ -146,33 +129,31 @@ impl RibShell {
 
     fn client_died(&self, name: &str, watcher: WatcherId) {
         self.clients.known.borrow_mut().remove(name);
-        let owned: Vec<(TableId, String)> = {
-            let mut origins = self.clients.origins.borrow_mut();
-            let owned =
-                origins.iter().filter(|(_, o)| o.client == name).map(|(key, _)| key.clone()).collect();
-            origins.retain(|_, owner| owner.client != name);
-            owned
-        };
-        for (table, origin) in owned {
-            self.origin_died(table, origin);
+        let owned = self.clients.registrations.borrow_mut().client_died(&name.to_string());
+        for origin in owned {
+            self.origin_died(origin);
         }
         self.input(Input::WatcherDied(watcher));
     }
 
-    fn origin_died(&self, table: TableId, origin: String) {
-        self.clients.refreshed.borrow_mut().remove(&(table, origin.clone()));
+    fn origin_died(&self, (table, origin): OriginKey) {
         self.input(Input::OriginDied(table, origin));
+        // The origins that are left may be complete without it.
+        self.fib.wake();
+    }
+
+    /// Notes that an origin has announced all of its routes.
+    pub(crate) fn origin_refreshed(&self, table: TableId, origin: &str) {
+        self.clients.registrations.borrow_mut().refreshed(&(table, origin.to_string()));
+        self.fib.wake();
     }
 
     /// Notes that an origin belongs to a program: to the instance `client`, where the program named one, and to the process `pid`,
     /// where the call came by a family that knows it. The routes are stale as soon as either ends.
     pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str, pid: Option<u32>) {
         let key = (table, origin.to_string());
-        self.clients.refreshed.borrow_mut().remove(&key);
-        let registration = self.clients.registrations.get() + 1;
-        self.clients.registrations.set(registration);
-        let owner = Owner { client: client.to_string(), registration };
-        self.clients.origins.borrow_mut().insert(key.clone(), owner);
+        let named = (!client.is_empty()).then(|| client.to_string());
+        let registration = self.clients.registrations.borrow_mut().register(key.clone(), named);
         if !client.is_empty() {
             self.client(client);
         }
@@ -182,18 +163,17 @@ impl RibShell {
             if let Err(error) = sluice_shell::process_end(pid).await {
                 return warn!(%error, pid, origin = key.1, "the end of the process is not watched; its routes stay if it names no target");
             }
-            let is_owner = |owner: &Owner| owner.registration == registration;
-            let owned = me.clients.origins.borrow().get(&key).is_some_and(is_owner);
-            if owned {
-                me.clients.origins.borrow_mut().remove(&key);
-                me.origin_died(key.0, key.1);
+            let is_newest = me.clients.registrations.borrow_mut().registration_ended(&key, registration);
+            if is_newest {
+                me.origin_died(key);
             }
         });
     }
 
     /// Forgets the owner of an origin that ended for good.
     pub(crate) fn disown_origin(&self, table: TableId, origin: &str) {
-        self.clients.origins.borrow_mut().remove(&(table, origin.to_string()));
+        self.clients.registrations.borrow_mut().unregister(&(table, origin.to_string()));
+        self.fib.wake();
     }
 
     /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.

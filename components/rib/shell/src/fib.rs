@@ -1,15 +1,16 @@
 //! Telling the forwarding engine: batches in order, few under way, everything again to an engine that was restarted.
 
 use crate::RibShell;
-use sluice_base::{Duration, FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_clients::{FibOwner, ResyncEnd};
 use sluice_rib::Input;
 use sluice_rib::table::RibKey;
-use sluice_shell::{Frame, Point, UnderWay};
+use sluice_shell::{Frame, Point, UnderWay, clock};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, XrlError};
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -17,28 +18,17 @@ use tracing::{info, warn};
 /// Routes in one call. Large enough that a call costs nothing beside its routes, small enough that a fresh change does not wait
 /// long behind a full table, nor anybody who asks the engine something behind a call: the kernel takes some microseconds a route.
 const BATCH: usize = 256;
-/// Calls under way.
-const WINDOW: usize = 32;
-/// After a restart of the RIB the engine keeps what it has until all origins have announced everything, at least this long ...
-const SETTLE: Duration = Duration::from_secs(5);
-/// ... and at most this long.
-const GRACE: Duration = Duration::from_secs(120);
 
 /// The state of the way to the engine.
 pub struct FibPump {
     client: fea::FibClient,
     interfaces: fea::InterfacesClient,
-    alive: Cell<bool>,
-    /// The engine keeps routes of before that are not announced yet; they are swept at the end of the resync.
-    resyncing: Cell<bool>,
-    /// The engine is to have no routes: there is nothing to wait for before it is swept.
-    is_unwanted: Cell<bool>,
+    owner: RefCell<FibOwner>,
     under_way: UnderWay<fea::UpdateFibReply>,
     ipv4: RefCell<FibBatch<Ipv4Prefix>>,
     ipv6: RefCell<FibBatch<Ipv6Prefix>>,
     wake: Notify,
     sent: Point,
-    started: std::time::Instant,
 }
 
 impl FibPump {
@@ -47,16 +37,13 @@ impl FibPump {
         FibPump {
             client: fea::FibClient::new(&frame.router, "fea"),
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
-            alive: Cell::new(false),
-            resyncing: Cell::new(false),
-            is_unwanted: Cell::new(false),
+            owner: RefCell::new(FibOwner::new(clock::now())),
             // The FEA's death is told by the Finder; its next life is told everything.
-            under_way: UnderWay::new(WINDOW, "routes did not reach the FEA"),
+            under_way: UnderWay::new(FibOwner::WINDOW as usize, "routes did not reach the FEA"),
             ipv4: RefCell::default(),
             ipv6: RefCell::default(),
             wake: Notify::new(),
             sent: frame.profile.point("route_sent_fea"),
-            started: std::time::Instant::now(),
         }
     }
 
@@ -75,7 +62,7 @@ pub async fn follow_fea(shell: Rc<RibShell>) {
     while let Some(event) = lives.next().await {
         match event {
             LifeEvent::Death(_) => {
-                shell.fib.alive.set(false);
+                shell.fib.owner.borrow_mut().engine_died();
                 shell.fib.under_way.clear();
                 shell.input(Input::FibGone);
             }
@@ -101,13 +88,12 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
     }
     fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
     shell.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
-    fib.resyncing.set(true);
-    fib.is_unwanted.set(owned.declines_routes);
-    fib.alive.set(true);
+    fib.owner.borrow_mut().accepted(owned.declines_routes);
     fib.wake();
-    match owned.declines_routes {
-        true => info!("the FEA wants no routes"),
-        false => info!("telling the FEA everything"),
+    if owned.declines_routes {
+        info!("the FEA wants no routes");
+    } else {
+        info!("sending the FEA all routes");
     }
     Ok(())
 }
@@ -115,7 +101,7 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
 /// Sends what the engine must be told. Never ends.
 pub async fn pump(shell: Rc<RibShell>) {
     loop {
-        while shell.fib.alive.get() && send(&shell) {
+        while send(&shell) {
             shell.fib.under_way.room().await;
             tokio::task::yield_now().await;
         }
@@ -128,7 +114,7 @@ pub async fn pump(shell: Rc<RibShell>) {
 /// Called for every input too: a single change is on its way to the engine before its sender has its reply.
 pub fn send(shell: &RibShell) -> bool {
     let fib = &shell.fib;
-    if !fib.alive.get() {
+    if !fib.owner.borrow().is_connected() {
         return false;
     }
     let Some((table, ipv4, ipv6)) = shell.driver.with(|rib| rib.tables_with_fib_work().next()) else {
@@ -166,23 +152,26 @@ fn send_batch<P: RibKey + PackedPrefix>(shell: &RibShell, table: TableId, batch:
     fib.client.flush();
 }
 
-/// Nothing to send: ends a resync when it is time, and waits.
+/// Waits for something to send, and ends a resync when its time has come.
 async fn idle(shell: &Rc<RibShell>) {
     let fib = &shell.fib;
-    if !fib.alive.get() || !fib.resyncing.get() {
-        return fib.wake.notified().await;
-    }
-    let age = fib.started.elapsed();
-    let complete = fib.is_unwanted.get() || age >= GRACE || (age >= SETTLE && shell.clients.all_refreshed());
-    if !complete {
-        tokio::select! {
+    // `send` has nothing left to send: what is in flight is waited for in `end_resync`.
+    let end = fib.owner.borrow().resync_end(clock::now(), true, shell.clients.are_all_refreshed());
+    match end {
+        ResyncEnd::Waits => fib.wake.notified().await,
+        ResyncEnd::At(end) => tokio::select! {
             () = fib.wake.notified() => {}
-            () = tokio::time::sleep(Duration::from_millis(200)) => {}
-        }
-        return;
+            () = tokio::time::sleep_until(clock::to_tokio(end)) => {}
+        },
+        ResyncEnd::Now => end_resync(shell).await,
     }
+}
+
+/// Has the FEA sweep the routes of earlier lives that were not announced.
+async fn end_resync(shell: &Rc<RibShell>) {
+    let fib = &shell.fib;
+    fib.owner.borrow_mut().end_resync();
     fib.under_way.drain().await;
-    fib.resyncing.set(false);
     let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {
         match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
@@ -192,4 +181,5 @@ async fn idle(shell: &Rc<RibShell>) {
             Err(error) => warn!(%error, "the engine's old routes were not swept"),
         }
     }
+    fib.owner.borrow_mut().resynced();
 }

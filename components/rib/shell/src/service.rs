@@ -133,8 +133,8 @@ impl pb::Rib for Served {
             );
             return Err(XrlError::application(5, reason));
         }
-        self.clients.note_refreshed(table, &request.origin);
-        self.input(Input::EndOfRefresh(table, request.origin));
+        self.input(Input::EndOfRefresh(table, request.origin.clone()));
+        self.origin_refreshed(table, &request.origin);
         Ok(pb::EndOfRefreshReply {})
     }
 

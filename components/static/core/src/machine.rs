@@ -2,13 +2,13 @@
 
 use crate::route::StaticRoute;
 use alloc::collections::{BTreeMap, BTreeSet};
-use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
-    Instant, InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
-    RouteBatch, RouteSet, RouteUpdate,
+    Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction, RouteBatch, RouteSet,
+    RouteUpdate,
 };
+use sluice_clients::InterfaceTable;
 use sluice_machine::{Machine, Outbox};
 
 /// What can happen.
@@ -36,8 +36,7 @@ pub enum Output {
 /// Static routes.
 pub struct Static {
     configured: BTreeMap<IpPrefix, StaticRoute>,
-    /// Interfaces that run, by name.
-    running: BTreeMap<String, InterfaceIndex>,
+    interfaces: InterfaceTable,
     announced: BTreeMap<IpPrefix, RouteSet>,
     provenance: Provenance,
 }
@@ -47,7 +46,7 @@ impl Static {
     pub fn new(source: u16) -> Self {
         Static {
             configured: BTreeMap::new(),
-            running: BTreeMap::new(),
+            interfaces: InterfaceTable::default(),
             announced: BTreeMap::new(),
             provenance: Provenance::new(source, 0),
         }
@@ -70,7 +69,7 @@ impl Static {
         let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());
         for prefix in prefixes {
             let route = self.configured.get(&prefix);
-            let now = route.and_then(|r| r.usable(|name| self.running.get(name).copied()));
+            let now = route.and_then(|r| r.usable(|name| self.interfaces.running(name).map(|i| i.index)));
             let before = match now.clone() {
                 Some(set) => self.announced.insert(prefix, set),
                 None => self.announced.remove(&prefix),
@@ -127,14 +126,11 @@ impl Machine for Static {
                 }
                 return self.announce_of(prefixes, out);
             }
-            Input::Interface(InterfaceEvent::Changed(interface)) => {
-                self.running.retain(|_, index| *index != interface.index);
-                if interface.running {
-                    self.running.insert(interface.name, interface.index);
+            Input::Interface(event) => {
+                if !self.interfaces.apply(event) {
+                    return;
                 }
             }
-            Input::Interface(InterfaceEvent::Removed(index)) => self.running.retain(|_, i| *i != index),
-            Input::Interface(InterfaceEvent::SnapshotEnd) => return,
             Input::RibRestarted => self.announced.clear(),
         }
         self.announce(out);
@@ -161,7 +157,8 @@ mod tests {
     use crate::route::{RouteKind, StaticNextHop};
     use alloc::format;
     use alloc::vec;
-    use sluice_base::{Interface, Tag};
+    use alloc::string::String;
+    use sluice_base::{Interface, InterfaceIndex, Tag};
 
     fn route(prefix: &str, kind: RouteKind) -> StaticRoute {
         StaticRoute { prefix: prefix.parse().unwrap(), kind, distance: None, tag: Tag(0) }

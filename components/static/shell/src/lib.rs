@@ -4,7 +4,7 @@ pub mod config;
 
 use sluice_base::{Distance, Duration, TableId};
 use sluice_shell::part::Planned;
-use sluice_shell::{Component, Driver, Frame, Prepared, RibOrigin, RibOriginSettings, RunOptions};
+use sluice_shell::{Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions};
 use sluice_static::{Input, Output, Static};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
@@ -117,13 +117,15 @@ impl Component for StaticShell {
 
     async fn registered(self: Rc<Self>, instance: String) {
         let me = Rc::clone(&self);
-        let again = move || {
-            me.driver.input(Input::RibRestarted);
-            me.announce_end();
+        let changed = move |change| {
+            if change == RibChange::Registered {
+                me.driver.input(Input::RibRestarted);
+                me.announce_end();
+            }
         };
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
         let tasks = [
-            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), again)),
+            tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), changed)),
             tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
         ];
         let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();

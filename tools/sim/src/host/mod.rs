@@ -400,8 +400,8 @@ impl Host {
 }
 
 /// This side's addresses of a session with the neighbour at `address`.
-fn network_endpoints(fabric: &Fabric, address: std::net::IpAddr) -> sluice_bgp::writer::Endpoints {
-    use sluice_bgp::writer::Endpoints;
+fn network_endpoints(fabric: &Fabric, address: std::net::IpAddr) -> sluice_bgp::endpoints::Endpoints {
+    use sluice_bgp::endpoints::Endpoints;
     let Some((link, side)) = crate::network::place(address) else { return Endpoints::new(address) };
     let mut endpoints = Endpoints::new(crate::network::ipv4(link, 1 - side).into());
     if fabric.settings.ipv6 {

@@ -71,6 +71,24 @@ pub struct NeighborConfig {
 }
 
 impl NeighborConfig {
+    /// Returns the TTL of packets to the neighbor; `None` for the system's default, as for internal neighbors at any distance. Packets to
+    /// an external neighbor on the link cannot leave the link, unless the neighbor checks their TTL (RFC 5082).
+    pub fn ttl(&self, is_internal: bool) -> Option<u8> {
+        match self.multihop {
+            _ if self.ttl_security => Some(u8::MAX),
+            Some(hops) => Some(hops),
+            None if is_internal => None,
+            None => Some(1),
+        }
+    }
+
+    /// Returns the least TTL of packets that are accepted from the neighbor; `None` without `ttl-security`. Each router on the way
+    /// decrements 255 by one (RFC 5082, section 3).
+    pub fn min_ttl(&self) -> Option<u8> {
+        let hops = self.multihop.unwrap_or(1).max(1);
+        self.ttl_security.then_some(u8::MAX - (hops - 1))
+    }
+
     /// A neighbour with the default of everything but address and AS.
     pub const fn new(address: IpAddr, peer_as: Asn) -> Self {
         NeighborConfig {
@@ -212,6 +230,20 @@ mod tests {
     use super::*;
     use alloc::format;
     use alloc::vec;
+
+    #[test]
+    fn ttl_security_counts_hops() {
+        let of = |multihop, ttl_security| {
+            let address = "10.0.0.1".parse().unwrap();
+            let config = NeighborConfig { multihop, ttl_security, ..NeighborConfig::new(address, Asn(1)) };
+            (config.ttl(false), config.ttl(true), config.min_ttl())
+        };
+        assert_eq!(of(None, true), (Some(255), Some(255), Some(255)));
+        assert_eq!(of(Some(1), true).2, Some(255));
+        assert_eq!((of(Some(2), true).2, of(Some(255), true).2), (Some(254), Some(1)));
+        assert_eq!(of(None, false), (Some(1), None, None));
+        assert_eq!(of(Some(2), false), (Some(2), Some(2), None));
+    }
 
     fn check(change: impl Fn(&mut NeighborConfig), expected: &str) {
         check_in(Asn(1), change, expected);

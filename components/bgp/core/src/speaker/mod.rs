@@ -29,13 +29,14 @@ pub use handover::SpeakerState;
 pub use peer::Link;
 pub use view::{NeighborView, PrefixCounts, Summary};
 
+use crate::endpoints::Endpoints;
 use crate::event::Event;
 use crate::intake::{Intake, Taken};
 use crate::reader::Batches;
 use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
 use crate::table::{self, Sharded, Table, TablePart, Tables, Told};
-use crate::writer::{Endpoints, Writer};
+use crate::writer::Writer;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;

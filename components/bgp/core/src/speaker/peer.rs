@@ -2,12 +2,13 @@
 
 use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
+use crate::endpoints::Endpoints;
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Families, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
 use crate::table::{Life, Spread};
-use crate::writer::{Endpoints, Outlet, Writer};
+use crate::writer::{Outlet, Writer};
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
 

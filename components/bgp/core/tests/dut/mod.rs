@@ -12,6 +12,7 @@ use sluice_base::{
     Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Metric, NextHop as BaseHop, RouteAction,
     RouteBatch, RouterId,
 };
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::Event;
 use sluice_bgp::relationship::Relationship;
 use sluice_bgp::session::{ConnectionId, Direction, Families, State};
@@ -20,7 +21,6 @@ use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speak
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Capability, MessageType, Nlri, Open, Update, header};
-use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};

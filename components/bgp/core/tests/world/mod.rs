@@ -6,11 +6,11 @@ use sluice_base::{
     Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
     NextHop, RouteAction, RouteBatch, RouterId,
 };
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{Event, PeerEvent};
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
-use sluice_bgp::writer::Endpoints;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, VecDeque};
 use std::net::IpAddr;

@@ -1,0 +1,140 @@
+//! The addresses that a session's next hops are made of (RFC 4271, section 5.1.3; RFC 2545, section 3).
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use serde::{Deserialize, Serialize};
+use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::{Family, Interface, InterfaceIndex, IpPrefix, Prefix};
+use sluice_clients::InterfaceTable;
+use smallvec::SmallVec;
+
+/// This router's addresses on the link to a peer: the next hops of announced routes are made of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub struct Endpoints {
+    /// This side's address of the connection.
+    pub local: IpAddr,
+    /// An IPv4 address on the same interface, where `local` is IPv6.
+    pub ipv4: Option<Ipv4Addr>,
+    /// A global IPv6 address on the same interface, where `local` is IPv4.
+    pub ipv6: Option<Ipv6Addr>,
+    /// The link-local address, if the peer is on the same link (RFC 2545, section 3).
+    pub link_local: Option<Ipv6Addr>,
+    /// The interface, if the peer is on its link.
+    pub interface: Option<InterfaceIndex>,
+    /// The connected subnet that the peer's address is in; not that of link-local addresses.
+    pub subnet: Option<IpPrefix>,
+}
+
+impl Endpoints {
+    /// Returns the endpoints of a connection of which only the local address is known.
+    pub const fn new(local: IpAddr) -> Self {
+        Endpoints { local, ipv4: None, ipv6: None, link_local: None, interface: None, subnet: None }
+    }
+
+    /// Returns the endpoints of a connection between `local` and `neighbor`: the addresses of the interface that has `local`. The
+    /// interface and its link-local address are part of them if the neighbor is on the same link (RFC 2545, section 3).
+    pub fn between(interfaces: &InterfaceTable, local: IpAddr, neighbor: IpAddr) -> Self {
+        let mut endpoints = Endpoints::new(local);
+        let has_local = |i: &&Interface| i.addresses.iter().any(|a| a.addr == local);
+        let Some(interface) = interfaces.iter().find(has_local) else { return endpoints };
+        let mut link_local = None;
+        let mut shares_link = false;
+        for address in &interface.addresses {
+            let subnet = IpPrefix::new(address.peer.unwrap_or(address.addr), address.prefix_len);
+            let shared = subnet.filter(|subnet| contains(*subnet, neighbor));
+            shares_link |= shared.is_some();
+            match address.addr {
+                IpAddr::V6(a) if a.is_unicast_link_local() => link_local = link_local.or(Some(a)),
+                IpAddr::V4(a) => {
+                    endpoints.subnet = endpoints.subnet.or(shared);
+                    endpoints.ipv4 = endpoints.ipv4.or(Some(a));
+                }
+                IpAddr::V6(a) => {
+                    endpoints.subnet = endpoints.subnet.or(shared);
+                    endpoints.ipv6 = endpoints.ipv6.or(Some(a));
+                }
+            }
+        }
+        endpoints.link_local = link_local.filter(|_| shares_link);
+        endpoints.interface = shares_link.then_some(interface.index);
+        endpoints
+    }
+
+    /// The octets of the router's own next hop of a family; empty if the router has no address of that family there.
+    pub(crate) fn next_hop(&self, family: Family) -> SmallVec<[u8; 32]> {
+        let mut octets = SmallVec::new();
+        match family {
+            Family::Ipv4 => {
+                let address = match self.local {
+                    IpAddr::V4(a) => Some(a),
+                    IpAddr::V6(_) => self.ipv4,
+                };
+                octets.extend(address.iter().flat_map(|a| a.octets()));
+            }
+            Family::Ipv6 => {
+                let address = match self.local {
+                    IpAddr::V6(a) => Some(a),
+                    IpAddr::V4(_) => self.ipv6,
+                };
+                octets.extend(address.iter().flat_map(|a| a.octets()));
+                if address.is_some() {
+                    octets.extend(self.link_local.iter().flat_map(|a| a.octets()));
+                }
+            }
+        }
+        octets
+    }
+}
+
+/// Returns true if an address is inside a subnet of its family.
+fn contains(subnet: IpPrefix, address: IpAddr) -> bool {
+    match (subnet, address) {
+        (IpPrefix::V4(p), IpAddr::V4(a)) => p.contains(V4Addr(a)),
+        (IpPrefix::V6(p), IpAddr::V6(a)) => p.contains(V6Addr(a)),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec;
+    use sluice_base::{InterfaceAddress, InterfaceEvent};
+
+    #[test]
+    fn next_hops_come_from_the_interface_of_the_session() {
+        let address =
+            |text: &str, prefix_len| InterfaceAddress { addr: text.parse().unwrap(), prefix_len, peer: None };
+        let interface = Interface {
+            index: InterfaceIndex::new(2).unwrap(),
+            name: "eth0".into(),
+            admin_up: true,
+            running: true,
+            loopback: false,
+            point_to_point: false,
+            multicast: true,
+            mtu: 1500,
+            mac: vec![],
+            addresses: vec![address("10.0.0.1", 24), address("2001:db8::1", 64), address("fe80::1", 64)],
+        };
+        let mut interfaces = InterfaceTable::default();
+        interfaces.apply(InterfaceEvent::Changed(interface));
+        let of = |local: &str, neighbor: &str| {
+            let parse = |text: &str| text.parse::<IpAddr>().unwrap();
+            Endpoints::between(&interfaces, parse(local), parse(neighbor))
+        };
+        let near = of("10.0.0.1", "10.0.0.2");
+        assert_eq!(near.ipv6, Some("2001:db8::1".parse().unwrap()));
+        assert!(near.link_local.is_some() && of("2001:db8::1", "2001:db8::2").link_local.is_some());
+        let subnet = |text: &str| Some(text.parse::<IpPrefix>().unwrap());
+        assert_eq!(near.subnet, subnet("10.0.0.0/24"));
+        assert_eq!(of("2001:db8::1", "2001:db8::2").subnet, subnet("2001:db8::/64"));
+        assert!(of("fe80::1", "fe80::2").subnet.is_none());
+        let far = of("10.0.0.1", "192.0.2.1");
+        assert_eq!((far.link_local, far.interface, far.subnet), (None, None, None));
+        assert_eq!(
+            (near.interface, of("fe80::1", "fe80::2").interface),
+            (InterfaceIndex::new(2), near.interface)
+        );
+        assert!(of("10.9.0.1", "10.9.0.2").ipv6.is_none());
+    }
+}

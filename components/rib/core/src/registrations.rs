@@ -1,0 +1,120 @@
+//! The clients of the RIB: which instance owns which origin, and which origins have announced everything.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use sluice_base::TableId;
+
+/// An origin of one table, by name.
+pub type OriginKey = (TableId, String);
+
+/// The registered origins and the clients that own them.
+///
+/// `C` identifies a client: an instance at the Finder in a process, a process and its life in the simulator. An origin that
+/// registers again belongs to its newest registration; the end of an earlier one changes nothing.
+#[derive(Clone, Debug)]
+pub struct Registrations<C> {
+    origins: BTreeMap<OriginKey, Registration<C>>,
+    newest: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Registration<C> {
+    number: u64,
+    client: Option<C>,
+    is_refreshed: bool,
+}
+
+impl<C> Default for Registrations<C> {
+    fn default() -> Self {
+        Registrations { origins: BTreeMap::new(), newest: 0 }
+    }
+}
+
+impl<C: PartialEq> Registrations<C> {
+    /// Registers an origin of `client`, or of an unnamed program. Returns the registration's number for
+    /// [`Registrations::registration_ended`].
+    pub fn register(&mut self, origin: OriginKey, client: Option<C>) -> u64 {
+        self.newest += 1;
+        let registration = Registration { number: self.newest, client, is_refreshed: false };
+        self.origins.insert(origin, registration);
+        self.newest
+    }
+
+    /// Returns the client that owns an origin.
+    pub fn client(&self, origin: &OriginKey) -> Option<&C> {
+        self.origins.get(origin)?.client.as_ref()
+    }
+
+    /// Notes that an origin has announced all of its routes.
+    pub fn refreshed(&mut self, origin: &OriginKey) {
+        if let Some(registration) = self.origins.get_mut(origin) {
+            registration.is_refreshed = true;
+        }
+    }
+
+    /// Returns true if at least one origin is registered and each has announced all of its routes.
+    pub fn are_all_refreshed(&self) -> bool {
+        !self.origins.is_empty() && self.origins.values().all(|registration| registration.is_refreshed)
+    }
+
+    /// Removes the origins of a client that died, and returns them: their routes are stale.
+    pub fn client_died(&mut self, client: &C) -> Vec<OriginKey> {
+        self.origins
+            .extract_if(.., |_, registration| registration.client.as_ref() == Some(client))
+            .map(|(key, _)| key)
+            .collect()
+    }
+
+    /// Removes an origin if `number` is its newest registration. Returns true if it was: the origin's routes are stale.
+    pub fn registration_ended(&mut self, origin: &OriginKey, number: u64) -> bool {
+        let is_newest = self.origins.get(origin).is_some_and(|registration| registration.number == number);
+        if is_newest {
+            self.origins.remove(origin);
+        }
+        is_newest
+    }
+
+    /// Removes an origin that ended for good.
+    pub fn unregister(&mut self, origin: &OriginKey) {
+        self.origins.remove(origin);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn origin(name: &str) -> OriginKey {
+        (TableId::MAIN, name.into())
+    }
+
+    #[test]
+    fn origins_belong_to_their_newest_registration() {
+        let mut registrations = Registrations::default();
+        let first = registrations.register(origin("bgp"), Some("bgp-1"));
+        let second = registrations.register(origin("bgp"), Some("bgp-2"));
+        registrations.register(origin("static"), Some("static-1"));
+        assert!(registrations.client_died(&"bgp-1").is_empty());
+        assert!(!registrations.registration_ended(&origin("bgp"), first));
+        assert_eq!(registrations.client(&origin("bgp")), Some(&"bgp-2"));
+        assert!(registrations.registration_ended(&origin("bgp"), second));
+        assert_eq!(registrations.client_died(&"static-1"), [origin("static")]);
+    }
+
+    #[test]
+    fn all_are_refreshed_when_each_registered_origin_is() {
+        let mut registrations = Registrations::default();
+        assert!(!registrations.are_all_refreshed(), "nobody has registered yet");
+        registrations.register(origin("bgp"), Some(1));
+        registrations.register(origin("mine"), None);
+        registrations.refreshed(&origin("bgp"));
+        assert!(!registrations.are_all_refreshed());
+        registrations.refreshed(&origin("mine"));
+        assert!(registrations.are_all_refreshed());
+        registrations.register(origin("bgp"), Some(2));
+        assert!(!registrations.are_all_refreshed(), "a new life announces everything again");
+        registrations.unregister(&origin("bgp"));
+        assert!(registrations.are_all_refreshed());
+    }
+}

@@ -1,0 +1,141 @@
+//! Owning the forwarding table of the FEA.
+
+use sluice_base::{Duration, Instant};
+
+/// The relation of the RIB to the forwarding engine abstraction.
+///
+/// A FEA that starts is given every route (a *resync*): the engine keeps the routes of earlier lives until the resync ends, then
+/// sweeps those that were not announced. After a start of the RIB itself, the end waits until every origin has announced its
+/// routes, within [`FibOwner::SETTLE`] and [`FibOwner::GRACE`].
+#[derive(Clone, Debug)]
+pub struct FibOwner {
+    started: Instant,
+    phase: Phase,
+    declines_routes: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Phase {
+    /// No FEA has accepted this RIB as the owner.
+    Disconnected,
+    /// The engine keeps routes of earlier lives.
+    Resyncing,
+    /// The end of the resync was requested and not answered yet.
+    Ending,
+    /// The engine has exactly the RIB's routes.
+    Synchronized,
+}
+
+/// The time at which a resync may end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ResyncEnd {
+    /// Nothing to do at a known time: no resync is in progress, or an event must come first.
+    Waits,
+    /// At this moment, unless an event comes first.
+    At(Instant),
+    /// Immediately.
+    Now,
+}
+
+impl FibOwner {
+    /// The most batches of routes in flight to the FEA.
+    pub const WINDOW: u32 = 32;
+    /// The shortest time after the RIB's start before routes of earlier lives are swept: origins need time to register.
+    pub const SETTLE: Duration = Duration::from_secs(5);
+    /// The longest time that routes of earlier lives are kept for an origin that does not finish.
+    pub const GRACE: Duration = Duration::from_secs(120);
+
+    /// Returns the relation of a RIB that started at `started`, before any FEA.
+    pub const fn new(started: Instant) -> Self {
+        FibOwner { started, phase: Phase::Disconnected, declines_routes: false }
+    }
+
+    /// Notes that a FEA accepted the RIB as its owner and began a resync. `declines_routes`: the engine is configured to hold no
+    /// routes, so that nothing needs to be waited for.
+    pub const fn accepted(&mut self, declines_routes: bool) {
+        self.phase = Phase::Resyncing;
+        self.declines_routes = declines_routes;
+    }
+
+    /// Notes that the FEA died.
+    pub const fn engine_died(&mut self) {
+        self.phase = Phase::Disconnected;
+    }
+
+    /// Returns true if a FEA takes routes.
+    pub fn is_connected(&self) -> bool {
+        self.phase != Phase::Disconnected
+    }
+
+    /// Returns true if the engine has exactly the RIB's routes, apart from changes in flight.
+    pub fn is_synchronized(&self) -> bool {
+        self.phase == Phase::Synchronized
+    }
+
+    /// Decides when the resync ends. `is_drained`: the FEA has answered every batch and none is left to send;
+    /// `are_origins_refreshed`: at least one origin is registered, and each has announced all of its routes.
+    pub fn resync_end(&self, now: Instant, is_drained: bool, are_origins_refreshed: bool) -> ResyncEnd {
+        if self.phase != Phase::Resyncing || !is_drained {
+            return ResyncEnd::Waits;
+        }
+        let wait = if are_origins_refreshed { Self::SETTLE } else { Self::GRACE };
+        let end = self.started + wait;
+        if self.declines_routes || now >= end { ResyncEnd::Now } else { ResyncEnd::At(end) }
+    }
+
+    /// Notes that the end of the resync was requested from the FEA.
+    pub fn end_resync(&mut self) {
+        if self.phase == Phase::Resyncing {
+            self.phase = Phase::Ending;
+        }
+    }
+
+    /// Notes that the FEA swept the routes of earlier lives.
+    pub fn resynced(&mut self) {
+        if self.phase == Phase::Ending {
+            self.phase = Phase::Synchronized;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::from_nanos(1_000);
+
+    #[test]
+    fn a_resync_ends_when_origins_are_refreshed_but_not_before_they_could_register() {
+        let mut owner = FibOwner::new(START);
+        assert_eq!(owner.resync_end(START, true, true), ResyncEnd::Waits, "no FEA yet");
+        owner.accepted(false);
+        assert_eq!(owner.resync_end(START, false, true), ResyncEnd::Waits, "routes are in flight");
+        assert_eq!(owner.resync_end(START, true, true), ResyncEnd::At(START + FibOwner::SETTLE));
+        assert_eq!(owner.resync_end(START, true, false), ResyncEnd::At(START + FibOwner::GRACE));
+        assert_eq!(owner.resync_end(START + FibOwner::SETTLE, true, true), ResyncEnd::Now);
+        assert_eq!(owner.resync_end(START + FibOwner::GRACE, true, false), ResyncEnd::Now);
+        owner.end_resync();
+        assert_eq!(owner.resync_end(START + FibOwner::GRACE, true, true), ResyncEnd::Waits);
+        assert!(!owner.is_synchronized());
+        owner.resynced();
+        assert!(owner.is_synchronized());
+    }
+
+    #[test]
+    fn a_fea_that_wants_no_routes_is_swept_at_once() {
+        let mut owner = FibOwner::new(START);
+        owner.accepted(true);
+        assert_eq!(owner.resync_end(START, true, false), ResyncEnd::Now);
+    }
+
+    #[test]
+    fn a_late_answer_of_a_dead_fea_ends_nothing() {
+        let mut owner = FibOwner::new(START);
+        owner.accepted(false);
+        owner.end_resync();
+        owner.engine_died();
+        owner.accepted(false);
+        owner.resynced();
+        assert!(owner.is_connected() && !owner.is_synchronized());
+    }
+}
