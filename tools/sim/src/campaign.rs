@@ -1,7 +1,7 @@
 //! Fault campaigns: many small random networks, random faults and changes, and what must hold when each has come to rest.
 
 use crate::check;
-use crate::host::Process;
+use crate::host::{Host, ProcessId};
 use crate::network::{self, Link, Network, Node};
 use crate::rewrite::Rewrite;
 use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What, bulk};
@@ -125,7 +125,7 @@ fn stays_at_rest(world: &mut World, expected: &[usize], hold_time: u16) -> bool 
 
 /// How often sessions came up.
 fn ups(world: &World) -> u64 {
-    world.hosts.iter().filter_map(|h| h.bgp.as_ref()).map(|b| b.flaps.0).sum()
+    world.hosts.iter().filter_map(Host::bgp).map(|b| b.flaps.0).sum()
 }
 
 /// The scenario of a seed.
@@ -409,7 +409,8 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
     let node = rng.below(network.nodes.len() as u64) as u32;
     let link = rng.below(network.links.len() as u64) as u32;
     let side = rng.below(2) as u8;
-    let process = Process::ALL[rng.below(4) as usize];
+    let process = rng.below(ProcessId::COUNT as u64) as usize;
+    let process = ProcessId::all().nth(process).unwrap_or(ProcessId::FEA);
     let ranked = network.links.iter().any(|l| l.relationship.is_some());
     let number = a_prefix(rng, ranked, network.nodes[node as usize].asn, ipv6);
     let (what, end) = match rng.below(13) {

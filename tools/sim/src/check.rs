@@ -1,6 +1,6 @@
 //! What must hold when a network has come to rest.
 
-use crate::host::Host;
+use crate::host::{Host, RibProcess};
 use crate::network;
 use crate::reference::{Route, View, Way};
 use crate::rewrite::NO_EXPORT;
@@ -10,11 +10,12 @@ use sluice_base::{Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Ta
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::State;
 use sluice_bgp::shard::{PeerIndex, RouteView};
-use sluice_bgp::speaker::NeighborView;
+use sluice_bgp::speaker::{Config, NeighborView};
 use sluice_bgp::wire::Unicast;
 use sluice_bgp::wire::attribute::code;
 use sluice_fea::sim::SimRoute;
 use sluice_fea::{Member, RouteTarget};
+use sluice_static::StaticRoute;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -88,7 +89,7 @@ impl Totals {
 
     /// Nothing is kept that no route needs, and the counters count what is there.
     fn check(&self, host: &Host, wrong: &mut Vec<String>) {
-        let (node, Some(bgp)) = (host.base.id, &host.bgp) else { return };
+        let (node, Some(bgp)) = (host.base.id, host.bgp()) else { return };
         let tables = bgp.speaker.tables();
         for (number, family) in Family::ALL.into_iter().enumerate() {
             let view = tables.view(family);
@@ -132,7 +133,7 @@ impl Fixpoints {
 fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
     let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
     for (host, known) in world.hosts.iter().zip(known) {
-        let (node, Some(bgp)) = (host.base.id, &host.bgp) else { continue };
+        let (node, Some(bgp)) = (host.base.id, host.bgp()) else { continue };
         for (link, side) in &host.base.links {
             let side = usize::from(*side);
             let address: IpAddr = network::ipv4(*link, 1 - side).into();
@@ -158,7 +159,7 @@ fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wron
 /// Nobody was told of anything that is nowhere, and each neighbour has heard once that this was all.
 fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) {
     for host in &world.hosts {
-        let (node, Some(bgp)) = (host.base.id, &host.bgp) else { continue };
+        let (node, Some(bgp)) = (host.base.id, host.bgp()) else { continue };
         for (address, wire) in &bgp.wires {
             if let Some(prefix) = wire.routes.keys().find(|p| prefixes.binary_search(p).is_err()) {
                 wrong.push(format!("n{node}: {address} was told of {prefix}, which nobody has"));
@@ -175,13 +176,8 @@ fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) 
 pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
     let light = world.fabric.settings.light;
     let settled = world.hosts.iter_mut().zip(expected).all(|(host, expected)| {
-        let established = host.bgp.as_ref().map_or(0, |b| b.speaker.summary().established);
-        let up = host.bgp.is_some() || host.kernel.is_some() || host.fea.is_some();
-        let settled = light
-            || (host.rib.as_ref().is_some_and(|rib| rib.is_settled() && !rib.is_waiting())
-                && host.fea.as_mut().is_some_and(|fea| fea.is_idle())
-                && host.bgp.as_ref().is_some_and(|bgp| bgp.is_settled()));
-        established == *expected && (!up || settled)
+        let established = host.bgp().map_or(0, |b| b.speaker.summary().established);
+        established == *expected && (light || !host.is_on() || host.is_settled())
     });
     // As many as there should be may still be the wrong ones.
     let mut wrong = Vec::new();
@@ -219,7 +215,7 @@ fn sessions(world: &World, wrong: &mut Vec<String>) {
 fn hold_times(world: &World, wrong: &mut Vec<String>) {
     let settings = &world.fabric.settings;
     for host in &world.hosts {
-        let Some(bgp) = &host.bgp else { continue };
+        let Some(bgp) = host.bgp() else { continue };
         for view in bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a)) {
             let other = network::place(view.config.address)
                 .and_then(|(link, side)| world.original_neighbor(link, side))
@@ -239,7 +235,7 @@ fn hold_times(world: &World, wrong: &mut Vec<String>) {
 /// Stage rules, stale routes and queues.
 fn queues(host: &Host, wrong: &mut Vec<String>) {
     let node = host.base.id;
-    if let Some(bgp) = &host.bgp {
+    if let Some(bgp) = host.bgp() {
         let tables = bgp.speaker.tables();
         for violation in tables.violations::<Ipv4Prefix>() {
             wrong.push(format!("n{node}: stage rule broken: {violation:?}"));
@@ -260,7 +256,7 @@ fn queues(host: &Host, wrong: &mut Vec<String>) {
             wrong.push(format!("n{node}: {} things wait at BGP's glue", bgp.waits()));
         }
     }
-    if let Some(rib) = &host.rib {
+    if let Some(rib) = host.get::<RibProcess>() {
         for (name, _, _, stale) in rib.rib.summary().into_iter().flat_map(|s| s.origins) {
             if stale > 0 {
                 wrong.push(format!("n{node}: {stale} stale routes of {name} in the RIB"));
@@ -285,9 +281,10 @@ fn view(world: &World) -> View<'_> {
     let says_self = |link: u32, side: usize| {
         let host = &world.hosts[world.fabric.host_at(link, side) as usize];
         let address: IpAddr = network::ipv4(link, 1 - side).into();
-        host.config.neighbors.iter().any(|n| n.address == address && n.next_hop_self)
+        let config = host.configuration.get::<Config>();
+        config.into_iter().flat_map(|c| &c.neighbors).any(|n| n.address == address && n.next_hop_self)
     };
-    let running = |h: &Host| h.bgp.is_some();
+    let running = |h: &Host| h.bgp().is_some();
     View {
         network: world.network(),
         sessions: links.clone().map(|l| world.can_be_up(l)).collect(),
@@ -296,7 +293,7 @@ fn view(world: &World) -> View<'_> {
         networks: world
             .hosts
             .iter()
-            .map(|h| if running(h) { h.config.networks.clone() } else { Vec::new() })
+            .map(|h| if running(h) { h.networks().to_vec() } else { Vec::new() })
             .collect(),
     }
 }
@@ -306,7 +303,7 @@ struct Neighbors(Vec<(PeerIndex, u32, bool)>);
 
 impl Neighbors {
     fn of(host: &Host) -> Self {
-        let Some(bgp) = &host.bgp else { return Neighbors(Vec::new()) };
+        let Some(bgp) = host.bgp() else { return Neighbors(Vec::new()) };
         let views = bgp.speaker.neighbors().filter_map(|a| bgp.speaker.neighbor(a));
         let entry = |n: NeighborView| Some((n.index, network::place(n.config.address)?.0, n.internal));
         Neighbors(views.filter_map(entry).collect())
@@ -319,7 +316,7 @@ impl Neighbors {
 
 fn known<P: Unicast + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
     let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new() };
-    let Some(bgp) = &host.bgp else { return known };
+    let Some(bgp) = host.bgp() else { return known };
     let tables = bgp.speaker.tables();
     let Some(RouteView { paths, .. }) = tables.route(prefix) else { return known };
     for path in paths {
@@ -386,7 +383,7 @@ fn routes(
 ) {
     let best = |node: u32| known[node as usize].best.as_ref();
     let fixpoint = fixpoints.get(view, prefix);
-    for host in world.hosts.iter().filter(|h| h.bgp.is_some()) {
+    for host in world.hosts.iter().filter(|h| h.bgp().is_some()) {
         let node = host.base.id;
         let is = &known[node as usize];
         // Adj-RIB-In is what the neighbours' best routes come to, and the best of it is used.
@@ -482,7 +479,7 @@ fn forwarding(world: &mut World, prefixes: &[IpPrefix], bests: &Best, wrong: &mu
 
 /// The RIB has BGP's best route and no other.
 fn in_rib(host: &Host, prefix: IpPrefix, best: Option<&Route>, wrong: &mut Vec<String>) {
-    let Some(rib) = &host.rib else { return };
+    let Some(rib) = host.get::<RibProcess>() else { return };
     let node = host.base.id;
     let inside = match prefix {
         IpPrefix::V4(p) => rib.rib.lookup(TableId::MAIN, p.addr().into()),
@@ -505,8 +502,9 @@ fn static_routes(
     prefixes: &[IpPrefix],
     wrong: &mut Vec<String>,
 ) {
+    let configured = world.hosts[node].configuration.get::<Vec<StaticRoute>>();
     let known: BTreeSet<IpPrefix> =
-        prefixes.iter().copied().chain(world.hosts[node].static_routes.iter().map(|r| r.prefix)).collect();
+        prefixes.iter().copied().chain(configured.into_iter().flatten().map(|route| route.prefix)).collect();
     let Some(kernel) = world.hosts[node].look_at_kernel() else { return };
     let bgp = kernel.routes.keys().filter(|(_, p)| prefixes.contains(p)).count();
     if bgp != expected {
@@ -534,7 +532,7 @@ fn walk(
         seen.push(*next);
         at = *next;
     }
-    if at != from && !world.hosts[at as usize].config.networks.contains(&prefix) {
+    if at != from && !world.hosts[at as usize].networks().contains(&prefix) {
         wrong.push(format!("{prefix}: packets from n{from} end at n{at}: {seen:?}"));
     }
 }

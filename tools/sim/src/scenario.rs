@@ -1,13 +1,13 @@
 //! A scenario: a network, and what is done to it when. Data, so that it can be written down, cut down and run again.
 
-use crate::host::Process;
+use crate::host::{BgpProcess, Host, ProcessId};
 use crate::link::Quality;
 use crate::network::{self, Network};
-use crate::world::World;
+use crate::world::{Fabric, World};
 use serde::{Deserialize, Serialize};
 use sluice_base::prefix::V4Addr;
 use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
-use sluice_bgp::speaker::{Input, NeighborConfig};
+use sluice_bgp::speaker::{Config, Input, NeighborConfig};
 use std::net::Ipv4Addr;
 
 /// One thing that is done to a network.
@@ -39,14 +39,14 @@ pub enum What {
         /// Its router.
         node: u32,
         /// Which.
-        process: Process,
+        process: ProcessId,
     },
     /// A process is started.
     Start {
         /// Its router.
         node: u32,
         /// Which.
-        process: Process,
+        process: ProcessId,
     },
     /// A link is cut in the middle, where nobody sees it.
     Cut {
@@ -219,17 +219,17 @@ impl What {
                 l.delay = delay;
             }),
             What::Announce { node, prefix } => with(world, node, |host, fabric| {
-                host.configure(fabric, |config| {
+                host.configure(fabric, |config: &mut Config| {
                     if !config.networks.contains(&prefix) {
                         config.networks.push(prefix);
                     }
                 });
             }),
             What::Withdraw { node, prefix } => with(world, node, |host, fabric| {
-                host.configure(fabric, |config| config.networks.retain(|p| *p != prefix));
+                host.configure(fabric, |config: &mut Config| config.networks.retain(|p| *p != prefix));
             }),
             What::Bulk { node, count } => with(world, node, |host, fabric| {
-                host.configure(fabric, |config| {
+                host.configure(fabric, |config: &mut Config| {
                     config.networks.retain(|p| !is_bulk(*p));
                     config.networks.extend((0..count.min(MOST_BULK)).map(bulk));
                 });
@@ -237,14 +237,16 @@ impl What {
             What::Drain => {
                 for node in 0..world.hosts.len() as u32 {
                     with(world, node, |host, fabric| {
-                        host.configure(fabric, |config| config.networks.clear())
+                        host.configure(fabric, |config: &mut Config| config.networks.clear())
                     });
                 }
             }
             What::RemoveNeighbor { link, side } => {
                 let address = network::ipv4(link, 1 - usize::from(side));
                 with_side(world, link, side, |host, fabric| {
-                    host.configure(fabric, |config| config.neighbors.retain(|n| n.address != address));
+                    host.configure(fabric, |config: &mut Config| {
+                        config.neighbors.retain(|n| n.address != address)
+                    });
                 });
             }
             What::AddNeighbor { link, side } => add_neighbor(world, link, usize::from(side)),
@@ -257,9 +259,6 @@ impl What {
         }
     }
 }
-
-use crate::host::Host;
-use crate::world::Fabric;
 
 fn with(world: &mut World, node: u32, act: impl FnOnce(&mut Host, &mut Fabric)) {
     if let Some(host) = world.hosts.get_mut(node as usize) {
@@ -288,7 +287,7 @@ fn set_link(world: &mut World, link: u32, act: impl FnOnce(&mut crate::link::Lin
 fn change(world: &mut World, link: u32, side: u8, act: impl FnOnce(&mut NeighborConfig)) {
     let address = network::ipv4(link, 1 - usize::from(side));
     with_side(world, link, side, |host, fabric| {
-        host.configure(fabric, |config| {
+        host.configure(fabric, |config: &mut Config| {
             if let Some(neighbor) = config.neighbors.iter_mut().find(|n| n.address == address) {
                 act(neighbor);
             }
@@ -299,7 +298,7 @@ fn change(world: &mut World, link: u32, side: u8, act: impl FnOnce(&mut Neighbor
 fn add_neighbor(world: &mut World, link: u32, side: usize) {
     let Some(neighbor) = world.original_neighbor(link, side) else { return };
     with_side(world, link, side as u8, |host, fabric| {
-        host.configure(fabric, |config| {
+        host.configure(fabric, |config: &mut Config| {
             if config.neighbors.iter().all(|n| n.address != neighbor.address) {
                 config.neighbors.push(neighbor);
             }
@@ -310,8 +309,6 @@ fn add_neighbor(world: &mut World, link: u32, side: usize) {
 fn say(world: &mut World, link: u32, side: u8, input: impl FnOnce(std::net::IpAddr) -> Input) {
     let address = network::ipv4(link, 1 - usize::from(side)).into();
     with_side(world, link, side, |host, fabric| {
-        if let Some(bgp) = &mut host.bgp {
-            bgp.input(&mut host.base, fabric, input(address));
-        }
+        host.with(|bgp: &mut BgpProcess, base| bgp.input(base, fabric, input(address)));
     });
 }

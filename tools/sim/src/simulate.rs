@@ -1,5 +1,6 @@
 //! A large network from the first OPEN until it has come to rest.
 
+use crate::host::Host;
 use crate::network::{self, Network};
 use crate::world::{SECOND, Settings, World};
 use sluice_base::{Family, IpPrefix, Rng};
@@ -86,7 +87,7 @@ pub fn run(plan: Plan, prepare: impl FnOnce(&mut World)) -> (Summary, World) {
         memory: peak_memory(),
         history: format!("{:016x}", world.fabric.history.hash()),
     };
-    for bgp in world.hosts.iter().filter_map(|h| h.bgp.as_ref()) {
+    for bgp in world.hosts.iter().filter_map(Host::bgp) {
         let view = bgp.speaker.tables().view(Family::Ipv4);
         summary.routes += view.prefixes;
         summary.complete += usize::from(view.prefixes == prefixes);

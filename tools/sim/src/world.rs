@@ -163,8 +163,10 @@ impl World {
                 links.iter().map(|(link, side)| neighbor(&network, *link, usize::from(*side), &settings));
             let config = Config { neighbors: neighbors.collect(), networks: node.networks.clone() };
             let clock = Clock::new(node.clock_offset, node.clock_ppm);
-            let mut host = Host::new(id as u32, network::asn(node), clock, links, config);
-            host.static_routes = static_routes(&network, id as u32, &settings);
+            let mut host = Host::new(id as u32, network::asn(node), clock, links);
+            host.configuration.change(|bgp: &mut Config| *bgp = config);
+            let routes = static_routes(&network, id as u32, &settings);
+            host.configuration.change(|known: &mut Vec<StaticRoute>| *known = routes);
             host
         });
         let hosts: Vec<Host> = hosts.collect();
@@ -289,7 +291,7 @@ impl World {
 
     /// Sessions that are up, counted at both ends.
     pub fn established(&self) -> usize {
-        self.hosts.iter().filter_map(|h| h.bgp.as_ref()).map(|b| b.speaker.summary().established).sum()
+        self.hosts.iter().filter_map(Host::bgp).map(|b| b.speaker.summary().established).sum()
     }
 
     /// The network as it was described.
@@ -308,8 +310,9 @@ impl World {
         let wants = |side: usize| {
             let host = &self.hosts[self.fabric.host_at(link, side) as usize];
             let address: IpAddr = network::ipv4(link, 1 - side).into();
-            let config = host.config.neighbors.iter().find(|n| n.address == address);
-            host.bgp.is_some() && config.is_some_and(|n| n.enabled)
+            let config = host.configuration.get::<Config>();
+            let config = config.and_then(|c| c.neighbors.iter().find(|n| n.address == address));
+            host.bgp().is_some() && config.is_some_and(|n| n.enabled)
         };
         self.fabric.links[link as usize].is_up() && wants(0) && wants(1)
     }
@@ -317,8 +320,7 @@ impl World {
     /// The state of the session of a link as a side sees it.
     pub fn state(&self, link: u32, side: usize) -> State {
         let host = &self.hosts[self.fabric.host_at(link, side) as usize];
-        let neighbor =
-            host.bgp.as_ref().and_then(|b| b.speaker.neighbor(network::ipv4(link, 1 - side).into()));
+        let neighbor = host.bgp().and_then(|b| b.speaker.neighbor(network::ipv4(link, 1 - side).into()));
         neighbor.map_or(State::Idle, |n| n.state)
     }
 }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 use sluice_base::TableId;
-use sluice_sim::host::Process;
+use sluice_sim::host::ProcessId;
 use sluice_sim::network::{Link, Network, Node};
 use sluice_sim::scenario::{Step, What};
 use sluice_sim::simulate::{self, Plan};
@@ -18,6 +18,10 @@ fn ring(count: u32, networks: u32) -> Network {
     let mut network = Network { nodes, links: links.collect() };
     simulate::originate(&mut network, networks);
     network
+}
+
+fn bgp() -> ProcessId {
+    ProcessId::named("bgp").unwrap()
 }
 
 fn plan(network: Network, settings: Settings, seed: u64) -> Plan {
@@ -45,7 +49,7 @@ fn full_routers_forward_everything() {
         assert_eq!(world.established(), 12);
         for node in 0..6 {
             assert_eq!(routes_in_kernel(&mut world, node), 15);
-            assert!(world.hosts[node].rib.as_ref().unwrap().is_settled());
+            assert!(world.hosts[node].is_settled());
         }
     }
 }
@@ -59,8 +63,8 @@ fn one_seed_has_one_history() {
             let (_, mut world) = simulate::run(plan(ring(7, 2), settings.clone(), seed), |world| {
                 let degrade = What::Degrade { link: 0, loss: 100_000, reorder: 100_000, delay: 4_000_000 };
                 world.schedule(Step { at_ms: 10, what: degrade });
-                world.schedule(Step { at_ms: 5_000, what: What::Kill { node: 2, process: Process::Bgp } });
-                world.schedule(Step { at_ms: 6_000, what: What::Start { node: 2, process: Process::Bgp } });
+                world.schedule(Step { at_ms: 5_000, what: What::Kill { node: 2, process: bgp() } });
+                world.schedule(Step { at_ms: 6_000, what: What::Start { node: 2, process: bgp() } });
                 world.schedule(Step { at_ms: 7_000, what: What::CrashNode { node: 3 } });
             });
             world.run_until(200 * SECOND);
@@ -75,7 +79,7 @@ fn one_seed_has_one_history() {
 fn processes_die_alone() {
     let (_, mut world) = simulate::run(plan(ring(5, 2), Settings::full(), 3), |_| {});
     world.run_until(30 * SECOND);
-    for process in Process::ALL {
+    for process in ProcessId::all() {
         let at = world.fabric.now / 1_000_000 + 1;
         world.schedule(Step { at_ms: at, what: What::Kill { node: 1, process } });
         world.schedule(Step { at_ms: at + 500, what: What::Start { node: 1, process } });
@@ -104,6 +108,6 @@ fn a_cut_is_noticed_when_the_hold_time_is_over() {
     world.schedule(Step { at_ms: 400_000, what: What::Cut { link: 1 } });
     world.schedule(Step { at_ms: 430_000, what: What::Heal { link: 1 } });
     world.run_until(600 * SECOND);
-    let flaps: u64 = world.hosts.iter().map(|h| h.bgp.as_ref().unwrap().flaps.1).sum();
+    let flaps: u64 = world.hosts.iter().map(|h| h.bgp().unwrap().flaps.1).sum();
     assert_eq!((world.established(), flaps), (8, 2));
 }

@@ -9,6 +9,11 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+use sluice_base::Duration;
+
+/// The time for which the RIB keeps static routes of a process that died: its next life announces the same ones.
+pub const GRACE: Duration = Duration::from_secs(60);
+
 pub mod machine;
 pub mod route;
 

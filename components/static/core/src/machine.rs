@@ -156,8 +156,8 @@ mod tests {
     use super::*;
     use crate::route::{RouteKind, StaticNextHop};
     use alloc::format;
-    use alloc::vec;
     use alloc::string::String;
+    use alloc::vec;
     use sluice_base::{Interface, InterfaceIndex, Tag};
 
     fn route(prefix: &str, kind: RouteKind) -> StaticRoute {

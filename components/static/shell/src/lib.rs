@@ -2,10 +2,10 @@
 
 pub mod config;
 
-use sluice_base::{Distance, Duration, TableId};
+use sluice_base::{Distance, TableId};
 use sluice_shell::part::Planned;
 use sluice_shell::{Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions};
-use sluice_static::{Input, Output, Static};
+use sluice_static::{GRACE, Input, Output, Static};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
 use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
@@ -13,9 +13,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::{Rc, Weak};
 use tokio::task::{AbortHandle, JoinHandle};
 use tracing::warn;
-
-/// How long static routes outlive their process: it comes back with the same ones.
-const GRACE: Duration = Duration::from_secs(60);
 
 /// The process of static routes.
 pub struct StaticShell {

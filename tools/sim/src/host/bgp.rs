@@ -1,48 +1,36 @@
 //! BGP's process: the core, its sockets, and its dealings with the RIB.
-//!
-//! A rule of the shell that is repeated here because it is there and not in the core: an answer is void which was taken back while
-//! its question was under way.
 
-use super::ipc::{Answer, Message, Process};
-use super::{Base, network_endpoints};
+use super::messages::{Answer, FromFea, FromRib, ToRib};
+use super::process::{Class, Instance, Life, Message, Process, TcpEvent, word};
+use super::{Base, Configuration, OriginClient, ProcessId, fea};
 use crate::network;
 use crate::tcp::EndRef;
 use crate::wire::Wire;
 use crate::world::Fabric;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Distance, Family, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop,
-    Prefix, RouteBatch,
+    Distance, Family, Forwarding, Instant, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric,
+    NextHop, Prefix, RouteBatch,
 };
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::GRACE;
 use sluice_bgp::speaker::{Config, Identity, Input, Output, Speaker};
+use sluice_clients::{FirstSnapshot, InterfaceTable, Question, Questions};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use sluice_rib::OriginSettings;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Batches to the RIB that may be under way.
-const WINDOW: u32 = 8;
+pub(super) const CLASS: Class = Class { name: "bgp", start, is_in_light_worlds: true, has_connections: true };
 
-/// A question for the RIB.
-enum Question {
-    Register(IpAddr),
-    Deregister(IpPrefix),
-}
-
-/// What BGP has to do with the RIB.
-#[derive(Default)]
-struct RibSide {
-    registered: bool,
-    under_way: u32,
-    ready: [bool; 2],
-    refresh_due: bool,
-    questions: Vec<Question>,
-    asking: bool,
-    taken_back: Vec<IpPrefix>,
+/// What waits for the first snapshot of interfaces.
+#[derive(Clone, Copy)]
+enum Waiting {
+    Connect(IpAddr, ConnectionId),
+    Accept(EndRef),
 }
 
 /// BGP's process.
@@ -54,7 +42,13 @@ pub struct BgpProcess {
     transmit: Vec<EndRef>,
     accepted: u32,
     started: Instant,
-    rib: RibSide,
+    origin: OriginClient,
+    questions: Questions,
+    /// Families of which the core has routes for the RIB.
+    ready: [bool; 2],
+    interfaces: InterfaceTable,
+    snapshot: FirstSnapshot,
+    waiting: Vec<Waiting>,
     /// Routes that the RIB would have been told, where there is none.
     pub unsent: u64,
     /// Sessions that came up, and that went down.
@@ -63,54 +57,64 @@ pub struct BgpProcess {
     pub wires: BTreeMap<IpAddr, Wire>,
 }
 
+fn start(base: &mut Base, fabric: &mut Fabric, configuration: &Configuration) -> Box<dyn Process> {
+    let mut process = Box::new(BgpProcess::new(base, fabric));
+    process.configure(base, fabric, configuration);
+    process
+}
+
 impl BgpProcess {
-    /// The process as it starts, before it is configured.
-    pub fn new(base: &Base, fabric: &Fabric) -> Self {
+    fn new(base: &Base, fabric: &Fabric) -> Self {
+        let now = base.now(fabric);
         let identity = Identity {
             local_as: base.asn,
             router_id: network::router_id(base.id),
-            seed: base.seed(fabric, Process::Bgp),
+            seed: base.seed(fabric),
             tables: fabric.settings.tables,
             source: 1,
         };
-        let mut speaker = Speaker::starting_at(identity, base.now(fabric));
+        let mut speaker = Speaker::starting_at(identity, now);
         speaker.check(fabric.settings.check);
-        BgpProcess {
+        let settings = OriginSettings {
+            name: CLASS.name.into(),
+            distance: Distance::EBGP,
+            external: true,
+            grace: GRACE,
+        };
+        let mut process = BgpProcess {
             speaker,
             connections: BTreeMap::new(),
             readable: Vec::new(),
             transmit: Vec::new(),
             accepted: 0,
-            started: base.now(fabric),
-            rib: RibSide::default(),
+            started: now,
+            origin: OriginClient::new(settings),
+            questions: Questions::default(),
+            ready: [false; 2],
+            interfaces: InterfaceTable::default(),
+            snapshot: FirstSnapshot::new(now),
+            waiting: Vec::new(),
             unsent: 0,
             flaps: (0, 0),
             wires: BTreeMap::new(),
+        };
+        if fabric.settings.light {
+            // Without a FEA and a RIB: interfaces never change, and questions are answered here.
+            for interface in fea::interfaces(base, fabric) {
+                process.interfaces.apply(InterfaceEvent::Changed(interface));
+            }
+            process.snapshot.complete();
+            process.questions.rib_started();
         }
+        process
     }
 
-    /// The ends of its connections.
-    pub fn connections(&self) -> impl Iterator<Item = EndRef> {
-        self.connections.values().copied()
-    }
-
-    /// What waits to be asked of the RIB or announced to it.
+    /// The number of questions and writes that wait.
     pub fn waits(&self) -> usize {
-        self.rib.questions.len() + self.transmit.len()
+        self.questions.queued() + self.transmit.len()
     }
 
-    /// Whether the RIB has been told everything, and next hops are known.
-    pub fn is_settled(&self) -> bool {
-        self.rib.registered && !self.rib.refresh_due && self.speaker.tables().is_resolved()
-    }
-
-    /// Takes a configuration.
-    pub fn configure(&mut self, base: &mut Base, fabric: &mut Fabric, config: Config) {
-        self.input(base, fabric, Input::Configure(config));
-        base.wake(fabric, true);
-    }
-
-    /// The operator's word.
+    /// Gives the core an input.
     pub fn input(&mut self, base: &mut Base, fabric: &mut Fabric, input: Input) {
         self.step(base, fabric, |speaker, now, out| speaker.handle(now, input, out));
     }
@@ -135,7 +139,9 @@ impl BgpProcess {
 
     fn carry_out(&mut self, base: &mut Base, fabric: &mut Fabric, output: Output) {
         match output {
-            Output::Connect(address, id) => self.connect(base, fabric, address, id),
+            Output::Connect(address, id) => {
+                self.wait_for_interfaces(base, fabric, Waiting::Connect(address, id));
+            }
             Output::Close(address, id) => {
                 if let Some(end) = self.connections.remove(&(address, id)) {
                     fabric.history.note(fabric.now, base.id, 1, || format!("closes {address} {id:?}"));
@@ -156,7 +162,7 @@ impl BgpProcess {
                 }
             }
             Output::RibReady(family) => {
-                self.rib.ready[family as usize] = true;
+                self.ready[family as usize] = true;
                 base.wake(fabric, true);
             }
             Output::InterestIpv4(Interest::Register(addr)) => {
@@ -217,19 +223,42 @@ impl BgpProcess {
         }
     }
 
+    /// Connects or accepts once the interfaces are known, of which the session's next hops are made.
+    fn wait_for_interfaces(&mut self, base: &mut Base, fabric: &mut Fabric, waiting: Waiting) {
+        self.waiting.push(waiting);
+        self.end_wait(base, fabric);
+    }
+
+    fn end_wait(&mut self, base: &mut Base, fabric: &mut Fabric) {
+        if !self.snapshot.is_over(base.now(fabric)) {
+            return;
+        }
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Connect(address, id) => self.connect(base, fabric, address, id),
+                Waiting::Accept(end) => self.accept(base, fabric, end),
+            }
+        }
+    }
+
+    fn endpoints(&self, base: &Base, address: IpAddr) -> Endpoints {
+        let place = network::place(address).filter(|(link, _)| base.links.iter().any(|(l, _)| l == link));
+        let Some((link, side)) = place else { return Endpoints::new(address) };
+        Endpoints::between(&self.interfaces, network::ipv4(link, 1 - side).into(), address)
+    }
+
     fn connect(&mut self, base: &mut Base, fabric: &mut Fabric, address: IpAddr, id: ConnectionId) {
         fabric.history.note(fabric.now, base.id, 3, || format!("connects to {address} {id:?}"));
         // The neighbour's side of a link of this router; sockets are the FEA's to open.
         let place = network::place(address).filter(|(link, side)| fabric.host_at(*link, 1 - side) == base.id);
-        let end = match place.filter(|_| fabric.settings.light || base.is_alive(Process::Fea)) {
+        let end = match place.filter(|_| fabric.settings.light || base.is_alive(ProcessId::FEA)) {
             Some((link, side)) => fabric.connect(base.id, link, 1 - side, id),
             None => fabric.refuse(base.id, address, id),
         };
         self.connections.insert((address, id), end);
     }
 
-    /// Somebody connects.
-    pub fn asked(&mut self, base: &mut Base, fabric: &mut Fabric, end: EndRef) {
+    fn accept(&mut self, base: &mut Base, fabric: &mut Fabric, end: EndRef) {
         let Some(address) = fabric.connections.end_mut(end).map(|e| e.neighbor) else { return };
         let id = ConnectionId { direction: Direction::Incoming, number: self.accepted };
         self.accepted += 1;
@@ -239,45 +268,17 @@ impl BgpProcess {
             return fabric.close(end); // a stranger
         }
         self.connections.insert((address, id), end);
-        let endpoints = network_endpoints(fabric, address);
+        let endpoints = self.endpoints(base, address);
         self.input(base, fabric, Input::Accepted(address, id, endpoints));
         base.wake(fabric, true);
     }
 
-    /// A connection that was asked for is there.
-    pub fn connected(&mut self, base: &mut Base, fabric: &mut Fabric, end: EndRef) {
+    fn connected(&mut self, base: &mut Base, fabric: &mut Fabric, end: EndRef) {
         let Some((address, id)) = fabric.connections.end_mut(end).map(|e| (e.neighbor, e.id)) else { return };
         fabric.history.note(fabric.now, base.id, 5, || format!("is connected to {address} {id:?}"));
-        let endpoints = network_endpoints(fabric, address);
+        let endpoints = self.endpoints(base, address);
         self.input(base, fabric, Input::Connected(address, id, endpoints));
         base.wake(fabric, true);
-    }
-
-    /// There is something to read.
-    pub fn readable(&mut self, fabric: &mut Fabric, end: EndRef) {
-        if let Some(e) = fabric.connections.end_mut(end)
-            && !std::mem::replace(&mut e.noticed, true)
-        {
-            self.readable.push(end);
-        }
-    }
-
-    /// There is room to write.
-    pub fn writable(&mut self, end: EndRef) {
-        self.transmit.push(end);
-    }
-
-    /// Reads what has come, works, and writes what there is room for.
-    pub fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
-        for end in std::mem::take(&mut self.readable) {
-            self.read(base, fabric, end);
-        }
-        self.work(base, fabric);
-        for end in std::mem::take(&mut self.transmit) {
-            self.write(base, fabric, end);
-        }
-        self.pump(base, fabric);
-        self.send_questions(base, fabric);
     }
 
     fn read(&mut self, base: &mut Base, fabric: &mut Fabric, end: EndRef) {
@@ -308,7 +309,7 @@ impl BgpProcess {
                 self.answer_all(base, fabric);
             }
             match progress {
-                Progress::Done if self.rib.questions.is_empty() || !fabric.settings.light => return,
+                Progress::Done if self.questions.is_idle() || !fabric.settings.light => return,
                 Progress::More if !fabric.settings.light => return base.wake(fabric, true),
                 _ => {}
             }
@@ -339,43 +340,24 @@ impl BgpProcess {
         }
     }
 
-    /// The next moment at which the process has something to do.
-    pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let patience = (self.rib.refresh_due).then(|| self.started + GRACE);
-        patience.into_iter().filter(|at| *at > now).chain(self.speaker.next_deadline()).min()
+    fn ask(&mut self, base: &mut Base, fabric: &mut Fabric, question: Question) {
+        self.questions.ask(question);
+        base.wake(fabric, true);
     }
 
-    /// Timers are due.
-    pub fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
-        self.step(base, fabric, |speaker, now, out| speaker.on_deadline(now, out));
+    fn send_questions(&mut self, base: &Base, fabric: &mut Fabric) {
+        if let Some(request) = self.questions.next_request() {
+            base.tell(fabric, ProcessId::RIB, ToRib::Interest(request));
+        }
     }
 
-    /// A message of another process.
-    pub fn message(&mut self, base: &mut Base, fabric: &mut Fabric, message: Message) {
-        match message {
-            Message::Born(Process::Rib, _) => {
-                let settings = OriginSettings {
-                    name: Process::Bgp.name().into(),
-                    distance: Distance::EBGP,
-                    external: true,
-                    grace: GRACE,
-                };
-                let life = base.life(Process::Bgp);
-                base.tell(fabric, Process::Rib, Message::RegisterOrigin(Process::Bgp, life, settings));
-            }
-            Message::Died(Process::Rib, _) => {
-                self.rib.registered = false;
-                self.rib.under_way = 0;
-                self.rib.asking = false;
-            }
-            Message::Registered => {
-                self.rib.registered = true;
-                self.input(base, fabric, Input::RibRestarted);
-                self.rib.refresh_due = true;
-            }
-            Message::RoutesTaken => self.rib.under_way = self.rib.under_way.saturating_sub(1),
-            Message::Answers(answers) => {
-                self.rib.asking = false;
+    fn heard_of_rib(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromRib) {
+        if self.origin.reply(&word) {
+            self.questions.rib_started();
+            self.input(base, fabric, Input::RibRestarted);
+        }
+        match word {
+            FromRib::Answers(answers) => {
                 for answer in answers {
                     let input = match answer {
                         Answer::Ipv4(answer) => Input::AnswerIpv4(answer),
@@ -383,51 +365,24 @@ impl BgpProcess {
                     };
                     self.input(base, fabric, input);
                 }
-                for prefix in std::mem::take(&mut self.rib.taken_back) {
+                for prefix in self.questions.answered() {
                     self.input(base, fabric, Input::Invalid(prefix));
                 }
             }
-            Message::Invalid(prefixes) => {
+            FromRib::InterestInvalid(prefixes) => {
                 for prefix in prefixes {
-                    if self.rib.asking {
-                        self.rib.taken_back.push(prefix);
-                    }
+                    self.questions.invalidated(prefix);
                     self.input(base, fabric, Input::Invalid(prefix));
                 }
             }
-            _ => {}
+            FromRib::Registered | FromRib::RoutesTaken => {}
         }
-    }
-
-    fn ask(&mut self, base: &mut Base, fabric: &mut Fabric, question: Question) {
-        // A RIB that comes to life is asked everything again.
-        if fabric.settings.light || base.is_alive(Process::Rib) {
-            self.rib.questions.push(question);
-            base.wake(fabric, true);
-        }
-    }
-
-    fn send_questions(&mut self, base: &mut Base, fabric: &mut Fabric) {
-        if self.rib.asking || self.rib.questions.is_empty() || fabric.settings.light {
-            return;
-        }
-        let (mut deregister, mut addrs) = (Vec::new(), Vec::new());
-        for question in self.rib.questions.drain(..) {
-            match question {
-                Question::Register(addr) => addrs.push(addr),
-                Question::Deregister(prefix) => deregister.push(prefix),
-            }
-        }
-        self.rib.asking = !addrs.is_empty();
-        self.rib.taken_back.clear();
-        let (from, life) = (Process::Bgp, base.life(Process::Bgp));
-        base.tell(fabric, Process::Rib, Message::Ask { from, life, deregister, addrs });
     }
 
     /// Without a RIB: what is on a link is connected, and nothing else is reachable.
     fn answer_all(&mut self, base: &mut Base, fabric: &mut Fabric) {
-        for question in std::mem::take(&mut self.rib.questions) {
-            let Question::Register(addr) = question else { continue };
+        let request = self.questions.next_request().unwrap_or_default();
+        for addr in request.register {
             let place = network::place(addr);
             let interface =
                 place.and_then(|(link, _)| base.links.iter().position(|(l, _)| *l == link)).map(|n| n as u32);
@@ -445,29 +400,28 @@ impl BgpProcess {
             };
             self.input(base, fabric, input);
         }
+        self.questions.answered();
     }
 
     /// Best routes to the RIB, as far as it takes them; then, once, that it has them all.
     fn pump(&mut self, base: &mut Base, fabric: &mut Fabric) {
         for family in Family::ALL {
-            while self.rib.ready[family as usize]
-                && (fabric.settings.light || (self.rib.registered && self.rib.under_way < WINDOW))
-            {
+            while self.ready[family as usize] && (fabric.settings.light || self.origin.has_room()) {
                 let more = match family {
-                    Family::Ipv4 => self.send_routes(base, fabric, Speaker::rib_batch_ipv4, |batch| {
-                        Message::RoutesIpv4(Process::Bgp, batch)
-                    }),
-                    Family::Ipv6 => self.send_routes(base, fabric, Speaker::rib_batch_ipv6, |batch| {
-                        Message::RoutesIpv6(Process::Bgp, batch)
-                    }),
+                    Family::Ipv4 => {
+                        self.send_routes(base, fabric, Speaker::rib_batch_ipv4, ToRib::UpdateIpv4)
+                    }
+                    Family::Ipv6 => {
+                        self.send_routes(base, fabric, Speaker::rib_batch_ipv6, ToRib::UpdateIpv6)
+                    }
                 };
-                self.rib.ready[family as usize] = more;
+                self.ready[family as usize] = more;
             }
         }
-        let idle = !self.rib.ready.iter().any(|r| *r) && self.rib.under_way == 0 && self.rib.registered;
-        if self.rib.refresh_due && idle && self.speaker.is_converged(base.now(fabric)) {
-            self.rib.refresh_due = false;
-            base.tell(fabric, Process::Rib, Message::EndOfRefresh(Process::Bgp));
+        let is_announced = !self.ready.contains(&true) && self.origin.is_drained();
+        if self.origin.state.refresh_due().is_some() && is_announced {
+            let is_converged = self.speaker.is_converged(base.now(fabric));
+            self.origin.end_refresh(base, fabric, is_converged);
         }
     }
 
@@ -476,7 +430,7 @@ impl BgpProcess {
         base: &Base,
         fabric: &mut Fabric,
         fill: impl FnOnce(&mut Speaker, usize, &mut RouteBatch<P>) -> bool,
-        message: impl FnOnce(RouteBatch<P>) -> Message,
+        message: impl FnOnce(RouteBatch<P>) -> ToRib,
     ) -> bool {
         let mut batch = RouteBatch::default();
         let more = fill(&mut self.speaker, fabric.settings.batch, &mut batch);
@@ -484,10 +438,98 @@ impl BgpProcess {
         if fabric.settings.light {
             self.unsent += batch.updates.len() as u64;
         } else if !batch.is_empty() {
-            self.rib.under_way += 1;
-            base.tell(fabric, Process::Rib, message(batch));
+            self.origin.send(base, fabric, message(batch));
         }
         more
+    }
+}
+
+impl Process for BgpProcess {
+    fn configure(&mut self, base: &mut Base, fabric: &mut Fabric, configuration: &Configuration) {
+        let config = configuration.get::<Config>().cloned().unwrap_or_default();
+        self.input(base, fabric, Input::Configure(config));
+        base.wake(fabric, true);
+    }
+
+    fn life(&mut self, base: &mut Base, fabric: &mut Fabric, life: Life) {
+        self.origin.life(base, fabric, life);
+        base.subscribe_to_interfaces(fabric, life);
+        if matches!(life, Life::Died(rib) if rib.process == ProcessId::RIB) {
+            self.questions.rib_died();
+        }
+    }
+
+    fn message(&mut self, base: &mut Base, fabric: &mut Fabric, _from: Instance, message: Box<dyn Message>) {
+        match word(message) {
+            Ok(word) => self.heard_of_rib(base, fabric, word),
+            Err(message) => {
+                let Ok(FromFea::Interfaces(events)) = word(message) else { return };
+                for event in events {
+                    if event == InterfaceEvent::SnapshotEnd {
+                        self.snapshot.complete();
+                    }
+                    self.interfaces.apply(event);
+                }
+                self.end_wait(base, fabric);
+            }
+        }
+    }
+
+    fn tcp(&mut self, base: &mut Base, fabric: &mut Fabric, event: TcpEvent) {
+        match event {
+            TcpEvent::Asked(end) => self.wait_for_interfaces(base, fabric, Waiting::Accept(end)),
+            TcpEvent::Connected(end) => self.connected(base, fabric, end),
+            TcpEvent::Readable(end) => {
+                if let Some(e) = fabric.connections.end_mut(end)
+                    && !std::mem::replace(&mut e.noticed, true)
+                {
+                    self.readable.push(end);
+                }
+            }
+            TcpEvent::Writable(end) => self.transmit.push(end),
+        }
+    }
+
+    /// Reads what has come, works, and writes what there is room for.
+    fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
+        self.end_wait(base, fabric);
+        for end in std::mem::take(&mut self.readable) {
+            self.read(base, fabric, end);
+        }
+        self.work(base, fabric);
+        for end in std::mem::take(&mut self.transmit) {
+            self.write(base, fabric, end);
+        }
+        self.pump(base, fabric);
+        if !fabric.settings.light {
+            self.send_questions(base, fabric);
+        }
+    }
+
+    fn next_deadline(&self, now: Instant) -> Option<Instant> {
+        // When the wait for neighbors' routes is over, the refresh ends without them.
+        let latest = self.started + GRACE;
+        let refresh = (self.origin.state.refresh_due().is_some() && latest > now).then_some(latest);
+        let interfaces = (!self.waiting.is_empty()).then(|| self.snapshot.deadline());
+        [refresh, interfaces, self.speaker.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
+        self.step(base, fabric, |speaker, now, out| speaker.on_deadline(now, out));
+    }
+
+    /// The RIB has every best route, and all next hops are known.
+    fn is_settled(&mut self) -> bool {
+        let is_announced = self.origin.state.is_registered() && self.origin.state.refresh_due().is_none();
+        is_announced && self.speaker.tables().is_resolved()
+    }
+
+    fn killed(&mut self, _base: &mut Base, fabric: &mut Fabric) {
+        self.connections.values().for_each(|end| fabric.close(*end));
+    }
+
+    fn power_lost(&mut self, fabric: &mut Fabric) {
+        self.connections.values().for_each(|end| fabric.vanish(*end));
     }
 }
 

@@ -1,11 +1,13 @@
 //! The FEA's process: the core with the simulated kernel in its hands, and those who want to know of interfaces.
 
-use super::Base;
-use super::ipc::{Message, Process};
+use super::messages::{FromFea, ToFea};
+use super::process::{Class, Instance, Life, Message, Process, word};
+use super::{Base, Configuration};
 use crate::network;
 use crate::world::Fabric;
 use sluice_base::{
-    Family, Instant, InterfaceAddress, InterfaceEvent, InterfaceIndex, IpPrefix, Provenance, TableId,
+    Family, Instant, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex, IpPrefix, Provenance,
+    TableId,
 };
 use sluice_fea::engine::Link;
 use sluice_fea::sim::SimEngine;
@@ -16,38 +18,67 @@ use std::collections::BTreeMap;
 /// Routes that the kernel refused, by table, as they are told.
 type Rejected = BTreeMap<TableId, Vec<(IpPrefix, Provenance, String)>>;
 
+pub(super) const CLASS: Class =
+    Class { name: "fea", start, is_in_light_worlds: false, has_connections: false };
+
+fn start(base: &mut Base, fabric: &mut Fabric, _configuration: &Configuration) -> Box<dyn Process> {
+    let kernel = base.kernel.take().unwrap_or_default();
+    Box::new(FeaProcess::new(base, fabric, kernel))
+}
+
 /// The FEA's process.
 pub struct FeaProcess {
     drive: Drive<SimEngine>,
     effects: Vec<Effect>,
-    owner: Option<u32>,
-    subscribers: Vec<(Process, u32)>,
+    owner: Option<Instance>,
+    subscribers: Vec<Instance>,
     /// Families whose resync is over.
     resynced: u8,
 }
 
-/// The kernel of a router that has just been switched on: interfaces and addresses.
-pub fn new_kernel(base: &Base, fabric: &Fabric) -> SimEngine {
-    let mut kernel = SimEngine::new();
-    for (place, (link, side)) in base.links.iter().enumerate() {
-        let Some(index) = InterfaceIndex::new(place as u32 + 1) else { continue };
-        let running = fabric.links[*link as usize].carrier;
-        kernel.set_link(Link {
-            index,
+/// Returns the interfaces of a router, one for each of its links, with their addresses.
+pub fn interfaces(base: &Base, fabric: &Fabric) -> Vec<Interface> {
+    let address = |addr, prefix_len| InterfaceAddress { addr, prefix_len, peer: None };
+    let interface = |(place, (link, side)): (usize, &(u32, u8))| {
+        let side = usize::from(*side);
+        let ipv6 = fabric.settings.ipv6.then(|| address(network::ipv6(*link, side).into(), 126));
+        let ipv4 = address(network::ipv4(*link, side).into(), 30);
+        Some(Interface {
+            index: InterfaceIndex::new(place as u32 + 1)?,
             name: interface_name(place),
             admin_up: true,
-            running,
+            running: fabric.links[*link as usize].carrier,
             loopback: false,
             point_to_point: false,
             multicast: true,
             mtu: 1500,
             mac: Vec::new(),
+            addresses: std::iter::once(ipv4).chain(ipv6).collect(),
+        })
+    };
+    base.links.iter().enumerate().filter_map(interface).collect()
+}
+
+/// The kernel of a router that has just been switched on: interfaces and addresses.
+pub fn new_kernel(base: &Base, fabric: &Fabric) -> SimEngine {
+    let mut kernel = SimEngine::new();
+    for interface in interfaces(base, fabric) {
+        let Interface {
+            index, name, admin_up, running, loopback, point_to_point, multicast, mtu, mac, ..
+        } = interface;
+        kernel.set_link(Link {
+            index,
+            name,
+            admin_up,
+            running,
+            loopback,
+            point_to_point,
+            multicast,
+            mtu,
+            mac,
         });
-        let side = usize::from(*side);
-        let address = |addr, prefix_len| InterfaceAddress { addr, prefix_len, peer: None };
-        kernel.add_address(index, address(network::ipv4(*link, side).into(), 30));
-        if fabric.settings.ipv6 {
-            kernel.add_address(index, address(network::ipv6(*link, side).into(), 126));
+        for address in interface.addresses {
+            kernel.add_address(index, address);
         }
     }
     kernel
@@ -59,8 +90,8 @@ pub fn interface_name(place: usize) -> String {
 }
 
 /// An interface gets a carrier, or loses it. A kernel keeps next hops over an interface without a carrier.
-pub fn set_carrier(kernel: &mut SimEngine, base: &Base, link: u32, up: bool) {
-    let Some(place) = base.links.iter().position(|(l, _)| *l == link) else { return };
+pub fn set_carrier(kernel: &mut SimEngine, links: &[(u32, u8)], link: u32, up: bool) {
+    let Some(place) = links.iter().position(|(l, _)| *l == link) else { return };
     let Some(index) = InterfaceIndex::new(place as u32 + 1) else { return };
     if let Some((known, _)) = kernel.links.get(&index) {
         kernel.set_link(Link { running: up, ..known.clone() });
@@ -69,8 +100,8 @@ pub fn set_carrier(kernel: &mut SimEngine, base: &Base, link: u32, up: bool) {
 
 impl FeaProcess {
     /// The process as it starts: what the kernel has is taken in before anybody is served.
-    pub fn new(base: &Base, fabric: &Fabric, kernel: SimEngine) -> Self {
-        let core = Fea::new(base.seed(fabric, Process::Fea));
+    fn new(base: &Base, fabric: &Fabric, kernel: SimEngine) -> Self {
+        let core = Fea::new(base.seed(fabric));
         let mut fea = FeaProcess {
             drive: Drive::new(core, kernel),
             effects: Vec::new(),
@@ -84,19 +115,9 @@ impl FeaProcess {
         fea
     }
 
-    /// The kernel, which outlives the process.
-    pub fn into_kernel(mut self) -> SimEngine {
-        std::mem::take(self.drive.engine())
-    }
-
     /// The kernel.
     pub fn kernel(&mut self) -> &mut SimEngine {
         self.drive.engine()
-    }
-
-    /// Whether the core has nothing left to do.
-    pub fn is_idle(&mut self) -> bool {
-        self.drive.core().totals().idle
     }
 
     fn input(&mut self, base: &Base, fabric: &mut Fabric, input: Input) {
@@ -112,71 +133,73 @@ impl FeaProcess {
                     rejected.entry(table).or_default().push((prefix, provenance, reason));
                 }
                 Effect::Interface(event) => {
-                    for (process, life) in &self.subscribers {
-                        if base.life(*process) == *life {
-                            base.tell(fabric, *process, Message::Interfaces(vec![event.clone()]));
-                        }
+                    for subscriber in &self.subscribers {
+                        base.tell_instance(fabric, *subscriber, FromFea::Interfaces(vec![event.clone()]));
                     }
                 }
                 Effect::Resynced { .. } => {
                     self.resynced += 1;
                     if self.resynced == Family::ALL.len() as u8 {
                         self.resynced = 0;
-                        self.tell_owner(base, fabric, Message::Resynced);
+                        self.tell_owner(base, fabric, FromFea::Resynced);
                     }
                 }
                 Effect::Event(event) => fabric.history.note(fabric.now, base.id, 10, || event.to_string()),
             }
         }
         for (table, routes) in rejected {
-            self.tell_owner(base, fabric, Message::FibRejected(table, routes));
+            self.tell_owner(base, fabric, FromFea::RoutesRejected(table, routes));
         }
     }
 
-    fn tell_owner(&self, base: &Base, fabric: &mut Fabric, message: Message) {
-        if self.owner == Some(base.life(Process::Rib)) {
-            base.tell(fabric, Process::Rib, message);
+    fn tell_owner(&self, base: &Base, fabric: &mut Fabric, message: FromFea) {
+        if let Some(owner) = self.owner {
+            base.tell_instance(fabric, owner, message);
         }
     }
 
-    /// A message of another process.
-    pub fn message(&mut self, base: &Base, fabric: &mut Fabric, message: Message) {
-        match message {
-            Message::Own(process, life) => {
-                self.owner = Some(life);
+    fn subscribe(&mut self, base: &Base, fabric: &mut Fabric, subscriber: Instance) {
+        self.subscribers.retain(|known| known.process != subscriber.process);
+        self.subscribers.push(subscriber);
+        let all = self.drive.core().interfaces().unwrap_or_default().into_iter().map(InterfaceEvent::Changed);
+        let begin = std::iter::once(InterfaceEvent::SnapshotBegin);
+        let events = begin.chain(all).chain(std::iter::once(InterfaceEvent::SnapshotEnd));
+        base.tell_instance(fabric, subscriber, FromFea::Interfaces(events.collect()));
+    }
+}
+
+impl Process for FeaProcess {
+    fn life(&mut self, _base: &mut Base, _fabric: &mut Fabric, life: Life) {
+        if let Life::Died(instance) = life {
+            self.subscribers.retain(|known| *known != instance);
+        }
+    }
+
+    fn message(&mut self, base: &mut Base, fabric: &mut Fabric, from: Instance, message: Box<dyn Message>) {
+        let Ok(call) = word(message) else { return };
+        match call {
+            ToFea::SetOwner => {
+                self.owner = Some(from);
                 self.input(base, fabric, Input::BeginResync(TableId::MAIN));
-                base.tell(fabric, process, Message::Owned);
-                self.subscribe(base, fabric, process, life);
+                base.tell_instance(fabric, from, FromFea::Owned);
             }
-            Message::Subscribe(process, life) => self.subscribe(base, fabric, process, life),
-            Message::Died(process, life) => self.subscribers.retain(|s| *s != (process, life)),
-            Message::FibIpv4(batch) => {
+            ToFea::Subscribe => self.subscribe(base, fabric, from),
+            ToFea::UpdateIpv4(batch) => {
                 self.input(base, fabric, Input::UpdateIpv4(TableId::MAIN, batch));
-                self.tell_owner(base, fabric, Message::FibTaken);
+                self.tell_owner(base, fabric, FromFea::FibTaken);
             }
-            Message::FibIpv6(batch) => {
+            ToFea::UpdateIpv6(batch) => {
                 self.input(base, fabric, Input::UpdateIpv6(TableId::MAIN, batch));
-                self.tell_owner(base, fabric, Message::FibTaken);
+                self.tell_owner(base, fabric, FromFea::FibTaken);
             }
-            Message::EndResync => {
+            ToFea::EndResync => {
                 self.resynced = 0;
                 self.input(base, fabric, Input::EndResync(TableId::MAIN));
             }
-            _ => {}
         }
     }
 
-    fn subscribe(&mut self, base: &Base, fabric: &mut Fabric, process: Process, life: u32) {
-        self.subscribers.retain(|(p, _)| *p != process);
-        self.subscribers.push((process, life));
-        let all = self.drive.core().interfaces().unwrap_or_default();
-        let mut events: Vec<InterfaceEvent> = all.into_iter().map(InterfaceEvent::Changed).collect();
-        events.push(InterfaceEvent::SnapshotEnd);
-        base.tell(fabric, process, Message::Interfaces(events));
-    }
-
-    /// What the kernel tells, and background work.
-    pub fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
+    fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
         let now = base.now(fabric);
         while self.drive.poll(now, &mut self.effects) == Progress::More {}
         let budget = Budget(fabric.settings.slice);
@@ -186,15 +209,21 @@ impl FeaProcess {
         self.carry_out(base, fabric);
     }
 
-    /// The next moment at which the process has something to do.
-    pub fn next_deadline(&self) -> Option<Instant> {
+    fn next_deadline(&self, _now: Instant) -> Option<Instant> {
         self.drive.next_deadline()
     }
 
-    /// Timers are due.
-    pub fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
+    fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.drive.on_deadline(base.now(fabric), &mut self.effects);
         self.carry_out(base, fabric);
         base.wake(fabric, true);
+    }
+
+    fn is_settled(&mut self) -> bool {
+        self.drive.core().totals().idle
+    }
+
+    fn killed(&mut self, base: &mut Base, _fabric: &mut Fabric) {
+        base.kernel = Some(std::mem::take(self.drive.engine()));
     }
 }

@@ -1,82 +1,56 @@
 //! The RIB's process: the core, its clients, and the way to the FEA.
-//!
-//! Rules of the shell that are repeated here because they are there and not in the core: when a resync ends, that questions wait
-//! for the interfaces, and whose origin is stale with which client.
 
-use super::Base;
-use super::ipc::{Answer, Message, Process};
+use super::messages::{Answer, FromFea, FromRib, ToFea, ToRib};
+use super::process::{Class, Instance, Life, Message, Process, word};
+use super::{Base, Configuration, ProcessId};
 use crate::world::Fabric;
 use sluice_base::prefix::{V4Addr, V6Addr};
-use sluice_base::{Duration, FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_clients::{FibOwner, FirstSnapshot, ResyncEnd, Window};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
+use sluice_rib::registrations::Registrations;
 use sluice_rib::table::RibKey;
 use sluice_rib::{Input, Output, Rib, Scope, WatcherId};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// Batches to the FEA that may be under way.
-const WINDOW: u32 = 8;
-/// The engine keeps what it has until all origins have announced everything, at least this long ...
-const SETTLE: Duration = Duration::from_secs(5);
-/// ... and at most this long.
-const GRACE: Duration = Duration::from_secs(120);
-/// How long questions wait for the FEA to tell of interfaces.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Who asked what and has no answer yet.
-type Asked = (Process, u32, Vec<IpAddr>);
+pub(super) const CLASS: Class =
+    Class { name: "rib", start, is_in_light_worlds: false, has_connections: false };
 
 /// The RIB's process.
 pub struct RibProcess {
     /// The core.
     pub rib: Rib,
     out: Outbox<Output>,
-    started: Instant,
-    /// The origins that registered, and in which life of their process.
-    origins: BTreeMap<Process, u32>,
-    refreshed: BTreeSet<Process>,
-    watchers: BTreeMap<(Process, u32), WatcherId>,
-    interfaces_known: bool,
-    asked: Vec<Asked>,
-    fea_owned: bool,
-    resyncing: bool,
-    ending: bool,
-    under_way: u32,
+    registrations: Registrations<Instance>,
+    watchers: BTreeMap<Instance, WatcherId>,
+    snapshot: FirstSnapshot,
+    /// Questions about next hops that wait for the interfaces.
+    asked: Vec<(Instance, Vec<IpAddr>)>,
+    fea: FibOwner,
+    window: Window,
+}
+
+fn start(base: &mut Base, fabric: &mut Fabric, _configuration: &Configuration) -> Box<dyn Process> {
+    let now = base.now(fabric);
+    let mut process = RibProcess {
+        rib: Rib::new(base.seed(fabric), 2),
+        out: Outbox::new(),
+        registrations: Registrations::default(),
+        watchers: BTreeMap::new(),
+        snapshot: FirstSnapshot::new(now),
+        asked: Vec::new(),
+        fea: FibOwner::new(now),
+        window: Window::new(FibOwner::WINDOW),
+    };
+    process.input(base, fabric, Input::FibGone);
+    Box::new(process)
 }
 
 impl RibProcess {
-    /// The process as it starts.
-    pub fn new(base: &Base, fabric: &Fabric) -> Self {
-        RibProcess {
-            rib: Rib::new(base.seed(fabric, Process::Rib), 2),
-            out: Outbox::new(),
-            started: base.now(fabric),
-            origins: BTreeMap::new(),
-            refreshed: BTreeSet::new(),
-            watchers: BTreeMap::new(),
-            interfaces_known: false,
-            asked: Vec::new(),
-            fea_owned: false,
-            resyncing: false,
-            ending: false,
-            under_way: 0,
-        }
-    }
-
-    /// Whether the engine has been told everything, and nothing of before is left in it.
-    pub fn is_settled(&self) -> bool {
-        let has_work = self.rib.tables_with_fib_work().next().is_some();
-        self.fea_owned && !self.resyncing && !has_work && self.under_way == 0 && self.asked.is_empty()
-    }
-
-    /// Whether an origin's grace time runs.
-    pub fn is_waiting(&self) -> bool {
-        self.rib.next_deadline().is_some()
-    }
-
-    /// What waits for an answer.
+    /// The number of questions and batches that wait for an answer.
     pub fn waits(&self) -> usize {
-        self.asked.len() + self.under_way as usize
+        self.asked.len() + self.window.in_flight() as usize
     }
 
     fn input(&mut self, base: &mut Base, fabric: &mut Fabric, input: Input) {
@@ -92,10 +66,8 @@ impl RibProcess {
             match output {
                 Output::InterestInvalid(watcher, _, ranges) => {
                     let client = self.watchers.iter().find(|(_, w)| **w == watcher).map(|(c, _)| *c);
-                    if let Some((process, life)) = client
-                        && base.life(process) == life
-                    {
-                        base.tell(fabric, process, Message::Invalid(ranges));
+                    if let Some(client) = client {
+                        base.tell_instance(fabric, client, FromRib::InterestInvalid(ranges));
                     }
                 }
                 Output::Rejected(_, origin, routes) => {
@@ -107,117 +79,106 @@ impl RibProcess {
         self.out = out;
     }
 
-    fn watcher(&mut self, process: Process, life: u32) -> WatcherId {
-        *self.watchers.entry((process, life)).or_insert(WatcherId(life << 4 | process as u32))
+    fn watcher(&mut self, client: Instance) -> WatcherId {
+        let number = WatcherId(client.life << 4 | client.process.place() as u32);
+        *self.watchers.entry(client).or_insert(number)
     }
 
-    /// A message of another process.
-    pub fn message(&mut self, base: &mut Base, fabric: &mut Fabric, message: Message) {
-        match message {
-            Message::Born(Process::Fea, _) => {
-                base.tell(fabric, Process::Fea, Message::Own(Process::Rib, base.life(Process::Rib)));
+    fn called(&mut self, base: &mut Base, fabric: &mut Fabric, from: Instance, call: ToRib) {
+        let table = TableId::MAIN;
+        let origin = from.process.name();
+        match call {
+            ToRib::RegisterOrigin(settings) => {
+                self.registrations.register((table, settings.name.clone()), Some(from));
+                self.input(base, fabric, Input::RegisterOrigin(table, settings));
+                base.tell_instance(fabric, from, FromRib::Registered);
             }
-            Message::Died(Process::Fea, _) => {
-                self.fea_owned = false;
-                self.ending = false;
-                self.under_way = 0;
+            ToRib::UpdateIpv4(batch) => {
+                self.input(base, fabric, Input::UpdateV4(table, origin.into(), batch));
+                base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
-            Message::Died(process, life) => self.client_died(base, fabric, process, life),
-            Message::Owned => {
+            ToRib::UpdateIpv6(batch) => {
+                self.input(base, fabric, Input::UpdateV6(table, origin.into(), batch));
+                base.tell_instance(fabric, from, FromRib::RoutesTaken);
+            }
+            ToRib::EndOfRefresh => {
+                self.registrations.refreshed(&(table, origin.into()));
+                self.input(base, fabric, Input::EndOfRefresh(table, origin.into()));
+            }
+            ToRib::Interest(request) => {
+                let watcher = self.watcher(from);
+                for range in request.deregister {
+                    self.rib.deregister_interest(table, watcher, range);
+                }
+                if !request.register.is_empty() {
+                    self.asked.push((from, request.register));
+                }
+            }
+        }
+    }
+
+    fn heard_of_fea(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromFea) {
+        match word {
+            FromFea::Owned => {
+                base.tell(fabric, ProcessId::FEA, ToFea::Subscribe);
                 self.input(base, fabric, Input::FibRestarted);
-                self.resyncing = true;
-                self.fea_owned = true;
+                self.fea.accepted(false);
                 self.send(base, fabric);
             }
-            Message::RegisterOrigin(process, life, settings) => {
-                self.refreshed.remove(&process);
-                self.origins.insert(process, life);
-                self.input(base, fabric, Input::RegisterOrigin(TableId::MAIN, settings));
-                base.tell(fabric, process, Message::Registered);
-            }
-            Message::RoutesIpv4(process, batch) => {
-                self.input(base, fabric, Input::UpdateV4(TableId::MAIN, process.name().into(), batch));
-                base.tell(fabric, process, Message::RoutesTaken);
-            }
-            Message::RoutesIpv6(process, batch) => {
-                self.input(base, fabric, Input::UpdateV6(TableId::MAIN, process.name().into(), batch));
-                base.tell(fabric, process, Message::RoutesTaken);
-            }
-            Message::EndOfRefresh(process) => {
-                self.refreshed.insert(process);
-                self.input(base, fabric, Input::EndOfRefresh(TableId::MAIN, process.name().into()));
-            }
-            Message::Ask { from, life, deregister, addrs } => {
-                let watcher = self.watcher(from, life);
-                for range in deregister {
-                    self.rib.deregister_interest(TableId::MAIN, watcher, range);
-                }
-                if !addrs.is_empty() {
-                    self.asked.push((from, life, addrs));
-                }
-            }
-            Message::Interfaces(events) => {
+            FromFea::Interfaces(events) => {
                 for event in events {
-                    self.interfaces_known |= event == InterfaceEvent::SnapshotEnd;
+                    if event == InterfaceEvent::SnapshotEnd {
+                        self.snapshot.complete();
+                    }
                     self.input(base, fabric, Input::Interface(event));
                 }
             }
-            Message::FibTaken => self.under_way = self.under_way.saturating_sub(1),
-            Message::Resynced => {
-                self.resyncing = false;
-                self.ending = false;
-            }
-            Message::FibRejected(table, routes) => {
+            FromFea::FibTaken => self.window.answered(),
+            FromFea::Resynced => self.fea.resynced(),
+            FromFea::RoutesRejected(table, routes) => {
                 self.input(base, fabric, Input::FibRejected(table, routes));
             }
-            _ => {}
         }
     }
 
-    fn client_died(&mut self, base: &mut Base, fabric: &mut Fabric, process: Process, life: u32) {
-        if self.origins.get(&process) == Some(&life) {
-            self.origins.remove(&process);
-            self.refreshed.remove(&process);
-            self.input(base, fabric, Input::OriginDied(TableId::MAIN, process.name().into()));
+    fn client_died(&mut self, base: &mut Base, fabric: &mut Fabric, client: Instance) {
+        for (table, origin) in self.registrations.client_died(&client) {
+            self.input(base, fabric, Input::OriginDied(table, origin));
         }
-        self.asked.retain(|(p, l, _)| (*p, *l) != (process, life));
-        if let Some(watcher) = self.watchers.remove(&(process, life)) {
+        self.asked.retain(|(asker, _)| *asker != client);
+        if let Some(watcher) = self.watchers.remove(&client) {
             self.input(base, fabric, Input::WatcherDied(watcher));
         }
     }
 
     fn answer(&mut self, base: &Base, fabric: &mut Fabric) {
-        let patient = base.now(fabric) < self.started + PATIENCE;
-        if self.asked.is_empty() || (!self.interfaces_known && patient) {
+        if !self.snapshot.is_over(base.now(fabric)) {
             return;
         }
-        for (process, life, addrs) in std::mem::take(&mut self.asked) {
-            let watcher = self.watcher(process, life);
-            let table = TableId::MAIN;
+        for (client, addrs) in std::mem::take(&mut self.asked) {
+            let watcher = self.watcher(client);
             let answer = |addr| match addr {
                 IpAddr::V4(a) => {
-                    Answer::Ipv4(self.rib.interest_v4(table, watcher, V4Addr(a), Scope::Internal))
+                    Answer::Ipv4(self.rib.interest_v4(TableId::MAIN, watcher, V4Addr(a), Scope::Internal))
                 }
                 IpAddr::V6(a) => {
-                    Answer::Ipv6(self.rib.interest_v6(table, watcher, V6Addr(a), Scope::Internal))
+                    Answer::Ipv6(self.rib.interest_v6(TableId::MAIN, watcher, V6Addr(a), Scope::Internal))
                 }
             };
             let answers = addrs.into_iter().map(answer).collect();
-            if base.life(process) == life {
-                base.tell(fabric, process, Message::Answers(answers));
-            }
+            base.tell_instance(fabric, client, FromRib::Answers(answers));
         }
     }
 
-    /// Sends the engine what it must be told, as far as it takes it.
+    /// Sends the engine routes, as far as it takes them.
     fn send(&mut self, base: &Base, fabric: &mut Fabric) {
-        while self.fea_owned && self.under_way < WINDOW {
+        while self.fea.is_connected() && self.window.has_room() {
             let Some((table, ipv4, ipv6)) = self.rib.tables_with_fib_work().next() else { return };
             if ipv4 {
-                self.send_batch::<Ipv4Prefix>(base, fabric, table, Message::FibIpv4);
+                self.send_batch::<Ipv4Prefix>(base, fabric, table, ToFea::UpdateIpv4);
             }
-            if ipv6 {
-                self.send_batch::<Ipv6Prefix>(base, fabric, table, Message::FibIpv6);
+            if ipv6 && self.window.has_room() {
+                self.send_batch::<Ipv6Prefix>(base, fabric, table, ToFea::UpdateIpv6);
             }
         }
     }
@@ -227,18 +188,53 @@ impl RibProcess {
         base: &Base,
         fabric: &mut Fabric,
         table: TableId,
-        message: impl FnOnce(FibBatch<P>) -> Message,
+        call: impl FnOnce(FibBatch<P>) -> ToFea,
     ) {
         let mut batch = FibBatch::default();
         self.rib.fill_fib(table, fabric.settings.batch, &mut batch);
         if !batch.is_empty() {
-            self.under_way += 1;
-            base.tell(fabric, Process::Fea, message(batch));
+            self.window.sent();
+            base.tell(fabric, ProcessId::FEA, call(batch));
         }
     }
 
-    /// Answers, background work, routes to the engine, and the end of a resync when it is time.
-    pub fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
+    fn is_drained(&self) -> bool {
+        self.rib.tables_with_fib_work().next().is_none() && self.window.is_empty()
+    }
+
+    fn resync_end(&self, now: Instant) -> ResyncEnd {
+        self.fea.resync_end(now, self.is_drained(), self.registrations.are_all_refreshed())
+    }
+}
+
+impl Process for RibProcess {
+    fn life(&mut self, base: &mut Base, fabric: &mut Fabric, life: Life) {
+        match life {
+            Life::Born(fea) if fea.process == ProcessId::FEA => {
+                base.tell(fabric, ProcessId::FEA, ToFea::SetOwner);
+            }
+            Life::Born(_) => {}
+            Life::Died(fea) if fea.process == ProcessId::FEA => {
+                self.fea.engine_died();
+                self.window.clear();
+                self.input(base, fabric, Input::FibGone);
+            }
+            Life::Died(client) => self.client_died(base, fabric, client),
+        }
+    }
+
+    fn message(&mut self, base: &mut Base, fabric: &mut Fabric, from: Instance, message: Box<dyn Message>) {
+        match word(message) {
+            Ok(call) => self.called(base, fabric, from, call),
+            Err(message) => {
+                if let Ok(word) = word(message) {
+                    self.heard_of_fea(base, fabric, word);
+                }
+            }
+        }
+    }
+
+    fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.answer(base, fabric);
         let budget = Budget(fabric.settings.slice);
         if self.rib.run_slice(base.now(fabric), budget, &mut self.out) == Progress::More {
@@ -246,36 +242,31 @@ impl RibProcess {
         }
         self.carry_out(base, fabric);
         self.send(base, fabric);
-        if self.can_end_resync(base.now(fabric)) {
-            self.ending = true;
-            base.tell(fabric, Process::Fea, Message::EndResync);
+        if self.resync_end(base.now(fabric)) == ResyncEnd::Now {
+            self.fea.end_resync();
+            base.tell(fabric, ProcessId::FEA, ToFea::EndResync);
         }
     }
 
-    fn can_end_resync(&self, now: Instant) -> bool {
-        let told = self.rib.tables_with_fib_work().next().is_none() && self.under_way == 0;
-        let all_refreshed = !self.origins.is_empty() && self.refreshed.len() == self.origins.len();
-        let settled = now >= self.started + SETTLE && all_refreshed;
-        let due = now >= self.started + GRACE || settled;
-        self.fea_owned && self.resyncing && !self.ending && told && due
+    fn next_deadline(&self, now: Instant) -> Option<Instant> {
+        let waits_for_interfaces = !self.asked.is_empty() && !self.snapshot.is_over(now);
+        let asked = waits_for_interfaces.then(|| self.snapshot.deadline());
+        let resync = match self.resync_end(now) {
+            ResyncEnd::At(end) => Some(end),
+            ResyncEnd::Waits | ResyncEnd::Now => None,
+        };
+        [asked, resync, self.rib.next_deadline()].into_iter().flatten().min()
     }
 
-    /// The next moment at which the process has something to do. A moment of the glue's own that has come is met by a turn.
-    pub fn next_deadline(&self, now: Instant) -> Option<Instant> {
-        let asked = (!self.asked.is_empty()).then(|| self.started + PATIENCE);
-        let waits = self.fea_owned && self.resyncing && !self.ending;
-        let resync = waits.then(|| {
-            let all_refreshed = !self.origins.is_empty() && self.refreshed.len() == self.origins.len();
-            self.started + if all_refreshed { SETTLE } else { GRACE }
-        });
-        let own = [asked, resync].into_iter().flatten().filter(|at| *at > now);
-        own.chain(self.rib.next_deadline()).min()
-    }
-
-    /// Timers are due.
-    pub fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
+    fn on_deadline(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.rib.on_deadline(base.now(fabric), &mut self.out);
         self.carry_out(base, fabric);
         base.wake(fabric, true);
+    }
+
+    /// The engine has every route, nothing of earlier lives is left in it, and no origin's grace time runs.
+    fn is_settled(&mut self) -> bool {
+        let is_told = self.fea.is_synchronized() && self.is_drained();
+        is_told && self.asked.is_empty() && self.rib.next_deadline().is_none()
     }
 }

@@ -1,0 +1,75 @@
+//! The words of the XRL interfaces of the RIB and the FEA, as far as processes of a router use them.
+
+use sluice_base::interest::InterestAnswer;
+use sluice_base::{
+    FibBatch, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, TableId,
+};
+use sluice_clients::Request;
+use sluice_rib::OriginSettings;
+
+/// Calls of `rib.v1.Rib`.
+#[derive(Debug)]
+pub enum ToRib {
+    /// Registers an origin of the caller.
+    RegisterOrigin(OriginSettings),
+    /// Announces and withdraws IPv4 routes of the caller's origin.
+    UpdateIpv4(RouteBatch<Ipv4Prefix>),
+    /// Announces and withdraws IPv6 routes of the caller's origin.
+    UpdateIpv6(RouteBatch<Ipv6Prefix>),
+    /// Ends the refresh of the caller's origin.
+    EndOfRefresh,
+    /// Deregisters and registers interest in next hops.
+    Interest(Request),
+}
+
+/// Replies of the RIB, and its calls to clients (`rib.v1.InterestHolder`).
+#[derive(Debug)]
+pub enum FromRib {
+    /// The origin is registered.
+    Registered,
+    /// A batch of routes is taken.
+    RoutesTaken,
+    /// Answers to an interest request, in the order of its addresses.
+    Answers(Vec<Answer>),
+    /// Answers that hold no longer.
+    InterestInvalid(Vec<IpPrefix>),
+}
+
+/// An answer about an address of either family.
+#[derive(Clone, Debug)]
+pub enum Answer {
+    /// For an IPv4 address.
+    Ipv4(InterestAnswer<Ipv4Prefix>),
+    /// For an IPv6 address.
+    Ipv6(InterestAnswer<Ipv6Prefix>),
+}
+
+/// Calls of `fea.v1.Fib` and `fea.v1.Interfaces`.
+#[derive(Debug)]
+pub enum ToFea {
+    /// Makes the caller the owner of the forwarding table and begins a resync.
+    SetOwner,
+    /// Subscribes the caller to interfaces.
+    Subscribe,
+    /// Installs and removes IPv4 routes.
+    UpdateIpv4(FibBatch<Ipv4Prefix>),
+    /// Installs and removes IPv6 routes.
+    UpdateIpv6(FibBatch<Ipv6Prefix>),
+    /// Ends the resync.
+    EndResync,
+}
+
+/// Replies of the FEA, and its calls to clients (`fea.v1.FibOwner`, `fea.v1.InterfaceObserver`).
+#[derive(Debug)]
+pub enum FromFea {
+    /// The caller owns the forwarding table.
+    Owned,
+    /// Changes of interfaces.
+    Interfaces(Vec<InterfaceEvent>),
+    /// A batch of routes is taken.
+    FibTaken,
+    /// The routes of earlier lives are swept.
+    Resynced,
+    /// Routes that the kernel refused, with its reasons.
+    RoutesRejected(TableId, Vec<(IpPrefix, Provenance, String)>),
+}
