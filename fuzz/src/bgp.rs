@@ -3,6 +3,7 @@
 use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::batch::Batch;
+use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::{ConnectionId, Direction, Families};
@@ -14,7 +15,7 @@ use sluice_bgp::wire::{
     AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast,
     Update, header,
 };
-use sluice_bgp::writer::{Endpoints, put_end_of_rib};
+use sluice_bgp::writer::put_end_of_rib;
 use sluice_machine::{Budget, Machine, Outbox};
 use std::net::IpAddr;
 

@@ -55,6 +55,18 @@ pub trait Machine {
     fn import(&mut self, now: Instant, state: Self::State, out: &mut Outbox<Self::Output>);
 }
 
+/// A request that changes a machine and is answered at once, such as "the next batch of routes".
+///
+/// Requests are values, as inputs are, and everything that changes a machine is one of both: a driver that records them in their
+/// order can replay a machine's life, and needs to know nothing of the protocol for that.
+pub trait Request<M: Machine> {
+    /// The answer.
+    type Answer;
+
+    /// Makes the request. Total, as [`Machine::handle`] is.
+    fn make(self, machine: &mut M, now: Instant, out: &mut Outbox<M::Output>) -> Self::Answer;
+}
+
 /// Where a machine puts what it wants done. The driver owns it and reuses it: no allocation per event.
 #[derive(Debug)]
 pub struct Outbox<O>(Vec<O>);

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use sluice_base::Instant;
-use sluice_machine::{Budget, Machine, Outbox, Progress};
+use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
 use std::cell::RefCell;
 use tokio::sync::Notify;
 
@@ -48,21 +48,22 @@ impl<M: Machine> Driver<M> {
         self.wake.notify_one();
     }
 
-    /// Does something to the machine that is no input, and carries out what follows.
-    pub fn act<R>(&self, act: impl FnOnce(&mut M, &mut Outbox<M::Output>) -> R) -> R {
-        let result = self.step(act);
+    /// Makes a request of the machine, carries out what follows, and returns the answer.
+    pub fn request<R: Request<M>>(&self, request: R) -> R::Answer {
+        let answer = self.step(|machine, out| request.make(machine, clock::now(), out));
         self.wake.notify_one();
-        result
+        answer
     }
 
-    /// Looks at the machine, or pulls something out of it.
-    pub fn with<R>(&self, look: impl FnOnce(&mut M) -> R) -> R {
-        look(&mut self.machine.borrow_mut())
+    /// Takes over the state of an earlier machine, before the first input.
+    pub fn import(&self, state: M::State) {
+        self.step(|machine, out| machine.import(clock::now(), state, out));
+        self.wake.notify_one();
     }
 
-    /// Something was pulled or registered that may have given the machine background work.
-    pub fn wake(&self) {
-        self.wake.notify_one();
+    /// Reads the machine's state. Only inputs and requests change it.
+    pub fn read<R>(&self, read: impl FnOnce(&M) -> R) -> R {
+        read(&self.machine.borrow())
     }
 
     /// Fires timers and does background work, for ever. Run it as a task of its own.

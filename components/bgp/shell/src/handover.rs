@@ -101,7 +101,7 @@ impl BgpShell {
             let _ = told.send(me.rest().await);
         });
         rested.await.map_err(|_| "the process ends".to_string())??;
-        let state = core.driver.with(|control| control.export());
+        let state = core.driver.read(|control| control.export());
         let established: Vec<Name> = state.established().collect();
         to.put(&state).await?;
         to.put(&established.len()).await?;
@@ -128,7 +128,7 @@ impl BgpShell {
             control.abort();
         }
         self.collect_all();
-        let is_up = |(address, id): &Name| self.with(|c| c.established(*address)) == Some(Some(*id));
+        let is_up = |(address, id): &Name| self.read(|c| c.established(*address)) == Some(Some(*id));
         let (up, other): (Vec<Name>, Vec<Name>) = {
             let all: Vec<Name> = self.connections.borrow().keys().copied().collect();
             all.into_iter().partition(is_up)

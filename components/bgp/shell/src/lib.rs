@@ -143,9 +143,9 @@ impl BgpShell {
         self.core.borrow().clone()
     }
 
-    /// Looks at control; `None` before it is configured.
-    fn with<R>(&self, look: impl FnOnce(&mut Control) -> R) -> Option<R> {
-        self.core().map(|core| core.driver.with(look))
+    /// Reads control's state; `None` before it is configured.
+    fn read<R>(&self, read: impl FnOnce(&Control) -> R) -> Option<R> {
+        self.core().map(|core| core.driver.read(read))
     }
 
     fn input(&self, input: Input) {
@@ -174,7 +174,7 @@ impl BgpShell {
     /// Does so for the connections whose timers are due or soon will be: before a timer fires.
     fn collect_due(&self) {
         let soon = clock::now() + AHEAD;
-        let due = self.with(|control| {
+        let due = self.read(|control| {
             let due = control.due(soon).into_iter();
             due.filter_map(|address| Some((address, control.established(address)?))).collect::<Vec<Name>>()
         });
@@ -318,7 +318,7 @@ impl BgpShell {
     fn have_all_told(&self) -> bool {
         // One whose UPDATEs control has not heard of would count as quiet.
         self.collect_all();
-        self.with(|control| control.have_all_told(clock::now())).unwrap_or(false)
+        self.read(|control| control.have_all_told(clock::now())).unwrap_or(false)
     }
 
     /// A new connection, on the thread that has the fewest.
@@ -354,7 +354,7 @@ impl BgpShell {
     }
 
     fn neighbor(&self, address: IpAddr) -> Option<(sluice_bgp::speaker::NeighborConfig, bool)> {
-        let config = self.with(|control| control.neighbor_config(address).cloned())??;
+        let config = self.read(|control| control.neighbor_config(address).cloned())??;
         let internal = self.identity.borrow().as_ref().is_some_and(|i| i.local_as == config.peer_as);
         Some((config, internal))
     }
@@ -539,7 +539,7 @@ impl Component for BgpShell {
         if self.is_other(&settings) {
             effects.push((EffectKind::ProcessRestart, vec![BgpShell::CLASS.to_string()]));
         } else {
-            let now = self.with(|control| control.config()).unwrap_or_default();
+            let now = self.read(|control| control.config()).unwrap_or_default();
             let touched = now.touched(&settings.config, settings.local_as);
             let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
             effects.push((EffectKind::SessionReset, names(touched.reset)));

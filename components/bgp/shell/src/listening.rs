@@ -151,7 +151,7 @@ pub async fn refresh(shell: &Rc<BgpShell>) {
         return;
     }
     let wanted: BTreeMap<IpAddr, Option<String>> = shell
-        .with(|control| {
+        .read(|control| {
             let addresses: Vec<IpAddr> = control.neighbors().collect();
             let key = |a: IpAddr| control.neighbor_config(a).and_then(|c| c.password.clone());
             addresses.into_iter().map(|a| (a, key(a))).collect()

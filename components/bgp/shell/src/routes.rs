@@ -203,9 +203,8 @@ impl Listings {
 impl BgpShell {
     fn route<P: Sharded>(&self, route: RouteView<P>, wanted: &Wanted) -> pb::Route {
         let is_sent = wanted.advertised_to.is_some();
-        let paths =
-            |control: &mut Control| route.paths.into_iter().map(|p| path(p, is_sent, control)).collect();
-        pb::Route { net: Some(convert::net(route.prefix)), paths: self.with(paths).unwrap_or_default() }
+        let paths = |control: &Control| route.paths.into_iter().map(|p| path(p, is_sent, control)).collect();
+        pb::Route { net: Some(convert::net(route.prefix)), paths: self.read(paths).unwrap_or_default() }
     }
 
     /// Answers a request for routes of one family.
@@ -215,7 +214,7 @@ impl BgpShell {
     ) -> Result<pb::GetRoutesReply, XrlError> {
         let index = |text: &str| match text {
             "" => Ok(None),
-            text => self.known(text).map(|a| self.with(|c| c.neighbor_index(a)).flatten()),
+            text => self.known(text).map(|a| self.read(|c| c.neighbor_index(a)).flatten()),
         };
         let wanted = Wanted {
             received_from: index(&request.received_from)?,
@@ -306,7 +305,7 @@ impl BgpShell {
         prefixes: &[P],
         wanted: &Wanted,
     ) -> Result<Vec<RouteView<P>>, XrlError> {
-        let spread = self.with(|control| control.spread()).ok_or_else(not_configured)?;
+        let spread = self.read(|control| control.spread()).ok_or_else(not_configured)?;
         let tables = self.core().map_or(0, |core| core.post.tables.len());
         let mut of_table: Vec<Vec<(usize, P)>> = vec![Vec::new(); tables];
         for (place, prefix) in prefixes.iter().enumerate() {

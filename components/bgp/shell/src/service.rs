@@ -236,7 +236,7 @@ impl BgpShell {
         let mut all = NextHops::default();
         for (groups, next_hops, violations) in self.ask_all(look).await? {
             let name = |peer: &PeerIndex| {
-                self.with(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
+                self.read(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
             };
             plumbing.groups.extend(groups.into_iter().map(|g| pb::UpdateGroup {
                 internal: g.key.internal,
@@ -268,7 +268,7 @@ impl BgpShell {
     /// An address that is a neighbour's.
     pub(crate) fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
         let address = address(text)?;
-        let known = self.with(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;
+        let known = self.read(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;
         if known { Ok(address) } else { Err(unknown(address)) }
     }
 }
@@ -281,7 +281,7 @@ impl pb::Bgp for Served {
     ) -> Result<pb::GetSummaryReply, XrlError> {
         let views = self.ask_all(|table| Family::ALL.map(|family| table.view(family))).await?;
         let views = Family::ALL.map(|family| views.iter().map(|table| table[family as usize]).sum());
-        let summary = self.with(|control| control.summary(views)).ok_or_else(not_configured)?;
+        let summary = self.read(|control| control.summary(views)).ok_or_else(not_configured)?;
         let table = |family: Family| {
             let view = summary.tables[family as usize];
             pb::Table {
@@ -309,11 +309,11 @@ impl pb::Bgp for Served {
         request: pb::GetNeighborsRequest,
     ) -> Result<pb::GetNeighborsReply, XrlError> {
         let addresses: Vec<IpAddr> = match request.address.as_str() {
-            "" => self.with(|c| c.neighbors().collect()).ok_or_else(not_configured)?,
+            "" => self.read(|c| c.neighbors().collect()).ok_or_else(not_configured)?,
             text => vec![self.known(text)?],
         };
         let indices: Vec<PeerIndex> = self
-            .with(|c| addresses.iter().filter_map(|a| c.neighbor_index(*a)).collect())
+            .read(|c| addresses.iter().filter_map(|a| c.neighbor_index(*a)).collect())
             .ok_or_else(not_configured)?;
         let look = move |table: &mut Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
         let counts = self.ask_all(look).await?;
@@ -321,7 +321,7 @@ impl pb::Bgp for Served {
         let now = clock::now();
         let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
             let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
-            let view = self.with(|c| c.neighbor(*address, prefixes)).flatten()?;
+            let view = self.read(|c| c.neighbor(*address, prefixes)).flatten()?;
             Some(neighbor(view, self.listening.problem(address.is_ipv4()), now))
         });
         Ok(pb::GetNeighborsReply { neighbors: neighbors.collect() })
@@ -368,7 +368,7 @@ impl pb::Bgp for Served {
         request: pb::RefreshNeighborRequest,
     ) -> Result<pb::RefreshNeighborReply, XrlError> {
         let address = self.known(&request.address)?;
-        if let Some(refusal) = self.with(|control| control.refresh_refusal(address)).flatten() {
+        if let Some(refusal) = self.read(|control| control.refresh_refusal(address)).flatten() {
             return Err(XrlError::application(4, format!("neighbor {address} cannot be asked: {refusal}")));
         }
         self.input(Input::Refresh(address));

@@ -77,7 +77,7 @@ pub async fn hand_over(
     if class == MANAGER {
         return succeeding::succeed(shell, binary).await;
     }
-    let phase = shell.driver.with(|m| m.component(class).map(|c| c.phase));
+    let phase = shell.driver.read(|m| m.component(class).map(|c| c.phase));
     match phase {
         None => return Err(format!("there is no component {class}")),
         Some(Phase::Ready) => {}

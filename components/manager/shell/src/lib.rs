@@ -272,7 +272,7 @@ impl ManagerShell {
 
     /// Where a component is in its life.
     fn phase(&self, class: &str) -> Option<Phase> {
-        self.driver.with(|manager| manager.component(class).map(|c| c.phase))
+        self.driver.read(|manager| manager.component(class).map(|c| c.phase))
     }
 
     /// Follows a component's registrations, once for each class.
@@ -329,7 +329,7 @@ impl ManagerShell {
             return;
         }
         let Some(class) = class else { return };
-        let (was_told, wanted) = self.driver.with(|manager| {
+        let (was_told, wanted) = self.driver.read(|manager| {
             manager.component(&class).map_or((true, false), |c| (c.ends_as_told(), c.is_wanted()))
         });
         self.driver.input(Input::Exited(class.clone(), how.clone()));
@@ -374,7 +374,7 @@ impl ManagerShell {
         match self.configure_whole(&class).await {
             Ok(()) => {
                 self.driver.input(Input::Configured(class.clone()));
-                if self.driver.with(|manager| manager.is_ready()) {
+                if self.driver.read(|manager| manager.is_ready()) {
                     self.degraded.back.take();
                 }
                 self.tell_commit(commit::Input::Ready(class));

@@ -24,7 +24,7 @@ pub async fn hands_over(shell: &ManagerShell, class: &str) -> bool {
 pub async fn restart(shell: &Rc<ManagerShell>, class: &str) -> Result<pb::RestartReply, String> {
     let began = Instant::now();
     let old = shell.processes.pid(class);
-    let restarts = shell.driver.with(|m| m.component(class).map(|c| c.restarts));
+    let restarts = shell.driver.read(|m| m.component(class).map(|c| c.restarts));
     shell.driver.input(Input::Renew(class.into()));
     if shell.phase(class) == Some(Phase::Ready) {
         return Err(format!("{class} cannot be restarted now"));

@@ -44,7 +44,7 @@ impl pb::Manager for Served {
             last_exit: String::new(),
             degraded: self.own_degraded(),
         }];
-        self.driver.with(|manager| {
+        self.driver.read(|manager| {
             // Who has ended and is not wanted any more is none of the router's processes.
             for c in manager.components().filter(|c| c.phase != Phase::Stopped) {
                 let usage = self.processes.usage(&c.spec.class);

@@ -41,7 +41,7 @@ pub async fn follow(me: Rc<ManagerShell>) {
     let mut status = String::new();
     let mut is_told = false;
     loop {
-        let (is_ready, now) = me.driver.with(|manager| (manager.is_ready(), summary(manager)));
+        let (is_ready, now) = me.driver.read(|manager| (manager.is_ready(), summary(manager)));
         if now != status {
             status = now;
             tell(&[NotifyState::Status(&status)]);

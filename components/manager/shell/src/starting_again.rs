@@ -19,7 +19,7 @@ pub fn waits_for_its_next_try(phase: Phase) -> bool {
 /// Forgets a component's deaths, starts it, and waits until it runs or has ended again. The reply names no process before it.
 pub async fn start_again(shell: &Rc<ManagerShell>, class: &str) -> Result<pb::RestartReply, String> {
     let began = Instant::now();
-    let restarts = shell.driver.with(|m| m.component(class).map(|c| c.restarts));
+    let restarts = shell.driver.read(|m| m.component(class).map(|c| c.restarts));
     shell.driver.input(Input::Pardon(class.into()));
     let took = comes_up(shell, class, restarts, began).await?;
     Ok(pb::RestartReply {
@@ -40,7 +40,7 @@ pub async fn comes_up(
 ) -> Result<u32, String> {
     while began.elapsed() < PATIENCE {
         tokio::time::sleep(LOOK).await;
-        let now = shell.driver.with(|m| m.component(class).cloned());
+        let now = shell.driver.read(|m| m.component(class).cloned());
         let Some(now) = now else { return Err(format!("{class} is not configured any more")) };
         if now.phase == Phase::Ready {
             return Ok(u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX));

@@ -40,7 +40,7 @@ pub async fn watch(me: Rc<ManagerShell>) {
     loop {
         times.tick().await;
         me.degraded.forget_all_but(|class| me.phase(class) == Some(Phase::Ready));
-        let classes = me.driver.with(|manager| {
+        let classes = me.driver.read(|manager| {
             let ready = manager.components().filter(|c| c.phase == Phase::Ready);
             ready.map(|c| c.spec.class.clone()).collect::<Vec<_>>()
         });

@@ -89,7 +89,7 @@ impl Rib {
     }
 
     /// Takes a part in.
-    pub fn import_part(&mut self, now: Instant, part: StatePart, out: &mut Outbox<Output>) {
+    pub(crate) fn import_part(&mut self, now: Instant, part: StatePart, out: &mut Outbox<Output>) {
         let input = match part {
             StatePart::Interface(interface) => Input::Interface(InterfaceEvent::Changed(interface)),
             StatePart::Origin(table, settings) => Input::RegisterOrigin(table, settings),
@@ -100,7 +100,7 @@ impl Rib {
     }
 
     /// Everything was taken in: origins have their grace time to register.
-    pub fn imported(&mut self, now: Instant, out: &mut Outbox<Output>) {
+    pub(crate) fn imported(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let origins = |t: &Table| -> Vec<(TableId, String)> {
             let named = t.shared.origins.iter().filter(|o| !o.connected);
             named.map(|o| (t.id, o.name.clone())).collect()

@@ -39,6 +39,7 @@ pub mod origin;
 mod outcome;
 mod queue;
 pub mod registrations;
+pub mod request;
 mod resolve;
 pub mod set;
 pub mod subscriber;

@@ -1,7 +1,7 @@
 //! The RIB as a machine: inputs, outputs, timers, background work; and what the shell pulls.
 
 use crate::event::Event;
-use crate::handover::State;
+use crate::handover::{State, StatePart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
@@ -60,6 +60,14 @@ pub enum Input {
     FibRejected(TableId, Vec<(IpPrefix, Provenance, String)>),
     /// A watcher is gone.
     WatcherDied(WatcherId),
+    /// A watcher needs the answer for a range no longer.
+    DeregisterInterest(TableId, WatcherId, IpPrefix),
+    /// A subscription ends.
+    Unsubscribe(SubscriptionId),
+    /// A part of the state of the process before this one.
+    Import(StatePart),
+    /// All parts were imported: origins have their grace time to register.
+    Imported,
     /// The forwarding engine is gone, or wants no routes: nothing waits for it before [`Input::FibRestarted`].
     FibGone,
 }
@@ -162,7 +170,7 @@ impl Rib {
     }
 
     /// A watcher no longer cares about an answer.
-    pub fn deregister_interest(&mut self, table: TableId, watcher: WatcherId, valid: IpPrefix) {
+    fn deregister_interest(&mut self, table: TableId, watcher: WatcherId, valid: IpPrefix) {
         let Some(table) = self.tables.get_mut(&table) else { return };
         for scope in [Scope::Internal, Scope::All] {
             match valid {
@@ -198,7 +206,7 @@ impl Rib {
     }
 
     /// Ends a subscription.
-    pub fn unsubscribe(&mut self, id: SubscriptionId) {
+    fn unsubscribe(&mut self, id: SubscriptionId) {
         for table in self.tables.values_mut() {
             let Table { v4, v6, shared, .. } = table;
             for mut s in v4.subscribers.extract_if(.., |s| s.id == id) {
@@ -379,6 +387,12 @@ impl Machine for Rib {
                     }
                 }
             }
+            Input::DeregisterInterest(table, watcher, valid) => {
+                self.deregister_interest(table, watcher, valid);
+            }
+            Input::Unsubscribe(id) => self.unsubscribe(id),
+            Input::Import(part) => return self.import_part(now, part, out),
+            Input::Imported => return self.imported(now, out),
             Input::FibRestarted => self.set_engine(true),
             Input::FibGone => self.set_engine(false),
             Input::FibRejected(table, routes) => self.fib_rejected(table, routes, out),

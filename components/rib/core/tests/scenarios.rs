@@ -191,7 +191,7 @@ fn withdrawn_routes_leave_no_trace() {
     let ask = |b: &mut Bench| {
         let (main, watcher, addr) = (TableId::MAIN, WatcherId(1), V4Addr("172.16.0.1".parse().unwrap()));
         let answer = b.rib.interest_v4(main, watcher, addr, Scope::Internal);
-        b.rib.deregister_interest(main, watcher, answer.valid.into());
+        b.input(Input::DeregisterInterest(main, watcher, answer.valid.into()));
         (answer.valid, b.rib.table(main).unwrap().v4.selected_count())
     };
     let before = ask(&mut b);
@@ -331,7 +331,7 @@ fn a_subscriber_hears_what_is_there_and_then_what_changes() {
     b.set("static", "198.51.100.0/24", "10.0.0.9");
     let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
     assert_eq!((batch.updates.len(), batch.sets.len(), done), (1, 0, false));
-    b.rib.unsubscribe(id);
+    b.input(Input::Unsubscribe(id));
     assert!(b.rib.ready_subscriptions::<Ipv4Prefix>().is_empty());
     assert!(b.rib.ready_subscriptions::<Ipv6Prefix>().is_empty());
 }
@@ -393,7 +393,7 @@ fn routes_are_waited_for_by_the_engine_by_subscribers_and_by_who_asked() {
     let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, Vec::new());
     assert_eq!(both(&b), [true, true], "by a subscriber");
     assert!(!waits(&b, Family::Ipv6, "bgp"));
-    b.rib.unsubscribe(id);
+    b.input(Input::Unsubscribe(id));
     assert_eq!(both(&b), [false, false]);
 
     let addr = "10.0.0.2".parse().unwrap();

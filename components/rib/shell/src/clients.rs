@@ -3,6 +3,7 @@
 use crate::RibShell;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::registrations::{OriginKey, Registrations};
+use sluice_rib::request::{Subscribe, TakeSubscribed};
 use sluice_rib::{Input, SubscriptionId, WatcherId};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
@@ -189,17 +190,16 @@ impl RibShell {
         tokio::task::spawn_local(async move {
             loop {
                 let wait = me.clients.wake.notified();
-                let ready = me.driver.with(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
+                let ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
                 if !ready {
                     wait.await;
-                    if !me.driver.with(|rib| rib.has_subscription(id)) {
+                    if !me.driver.read(|rib| rib.has_subscription(id)) {
                         return;
                     }
                     continue;
                 }
-                let taken = me.driver.with(|rib| rib.take_subscribed::<P>(table, id, SUBSCRIBED_BATCH));
+                let taken = me.driver.request(TakeSubscribed::<P>::new(table, id, SUBSCRIBED_BATCH));
                 let Some((batch, dump_done)) = taken else { return };
-                me.driver.wake();
                 let request = pb::SubscribedRoutesRequest {
                     subscription: id.0,
                     family: common::Family::from(P::FAMILY).into(),
@@ -207,7 +207,7 @@ impl RibShell {
                     dump_done,
                 };
                 if subscriber.subscribed_routes(request).await.is_err() {
-                    me.driver.with(|rib| rib.unsubscribe(id));
+                    me.driver.input(Input::Unsubscribe(id));
                     return;
                 }
             }
@@ -223,15 +223,14 @@ impl RibShell {
         origins: Vec<String>,
         client: &str,
     ) -> SubscriptionId {
-        let id = self.driver.with(|rib| match family {
-            sluice_base::Family::Ipv4 => rib.subscribe::<Ipv4Prefix>(table, origins),
-            sluice_base::Family::Ipv6 => rib.subscribe::<Ipv6Prefix>(table, origins),
-        });
+        let id = match family {
+            sluice_base::Family::Ipv4 => self.driver.request(Subscribe::<Ipv4Prefix>::new(table, origins)),
+            sluice_base::Family::Ipv6 => self.driver.request(Subscribe::<Ipv6Prefix>::new(table, origins)),
+        };
         match family {
             sluice_base::Family::Ipv4 => self.start_subscription::<Ipv4Prefix>(table, id, client),
             sluice_base::Family::Ipv6 => self.start_subscription::<Ipv6Prefix>(table, id, client),
         }
-        self.driver.wake();
         id
     }
 }

@@ -4,6 +4,7 @@ use crate::RibShell;
 use sluice_base::{FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_clients::{FibOwner, ResyncEnd};
 use sluice_rib::Input;
+use sluice_rib::request::FillFib;
 use sluice_rib::table::RibKey;
 use sluice_shell::{Frame, Point, UnderWay, clock};
 use sluice_xrl::idl::common::v1 as common;
@@ -82,7 +83,7 @@ async fn begin(shell: &Rc<RibShell>) -> Result<(), XrlError> {
     let fib = &shell.fib;
     let target = shell.instance.borrow().clone();
     let owned = fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
-    let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
+    let tables: Vec<TableId> = shell.driver.read(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {
         fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
     }
@@ -117,7 +118,7 @@ pub fn send(shell: &RibShell) -> bool {
     if !fib.owner.borrow().is_connected() {
         return false;
     }
-    let Some((table, ipv4, ipv6)) = shell.driver.with(|rib| rib.tables_with_fib_work().next()) else {
+    let Some((table, ipv4, ipv6)) = shell.driver.read(|rib| rib.tables_with_fib_work().next()) else {
         return false;
     };
     if ipv4 && fib.under_way.has_room() {
@@ -126,12 +127,12 @@ pub fn send(shell: &RibShell) -> bool {
     if ipv6 && fib.under_way.has_room() {
         send_batch(shell, table, &mut fib.ipv6.borrow_mut());
     }
-    shell.driver.with(|rib| rib.tables_with_fib_work().next().is_some())
+    shell.driver.read(|rib| rib.tables_with_fib_work().next().is_some())
 }
 
 fn send_batch<P: RibKey + PackedPrefix>(shell: &RibShell, table: TableId, batch: &mut FibBatch<P>) {
     let fib = &shell.fib;
-    shell.driver.with(|rib| rib.fill_fib(table, BATCH, batch));
+    *batch = shell.driver.request(FillFib { table, limit: BATCH, space: std::mem::take(batch) });
     if batch.is_empty() {
         return;
     }
@@ -172,7 +173,7 @@ async fn end_resync(shell: &Rc<RibShell>) {
     let fib = &shell.fib;
     fib.owner.borrow_mut().end_resync();
     fib.under_way.drain().await;
-    let tables: Vec<TableId> = shell.driver.with(|rib| rib.tables().map(|t| t.id).collect());
+    let tables: Vec<TableId> = shell.driver.read(|rib| rib.tables().map(|t| t.id).collect());
     for table in tables {
         match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
             Ok(reply) => {

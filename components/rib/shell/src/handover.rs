@@ -5,7 +5,7 @@ use crate::RibShell;
 use sluice_base::{Family, TableId};
 use sluice_rib::Input;
 use sluice_rib::handover::StatePart;
-use sluice_shell::{HandOverError, Sink, Source, clock};
+use sluice_shell::{HandOverError, Sink, Source};
 use std::cell::Cell;
 use tokio::sync::Notify;
 
@@ -35,16 +35,16 @@ impl RibShell {
     /// Says what there is.
     pub(crate) async fn hand_over_to(&self, to: &mut Sink) -> Result<(), HandOverError> {
         self.rest.set(true);
-        let head = self.driver.with(|rib| rib.export_head());
+        let head = self.driver.read(|rib| rib.export_head());
         for part in head {
             to.put(&Some(part)).await?;
         }
-        let tables: Vec<TableId> = self.driver.with(|rib| rib.tables().map(|t| t.id).collect());
+        let tables: Vec<TableId> = self.driver.read(|rib| rib.tables().map(|t| t.id).collect());
         for table in tables {
             for family in Family::ALL {
                 let mut after = None;
                 while let Some((parts, last)) =
-                    self.driver.with(|rib| rib.export_routes(table, family, after))
+                    self.driver.read(|rib| rib.export_routes(table, family, after))
                 {
                     for part in parts {
                         to.put(&Some(part)).await?;
@@ -54,7 +54,7 @@ impl RibShell {
             }
         }
         to.put(&None::<StatePart>).await?;
-        to.put(&self.driver.with(|rib| rib.counts())).await
+        to.put(&self.driver.read(|rib| rib.counts())).await
     }
 
     /// Takes in what another process says.
@@ -62,14 +62,14 @@ impl RibShell {
         // There is no engine yet to tell of all this.
         self.driver.input(Input::FibGone);
         while let Some(part) = from.take::<Option<StatePart>>().await? {
-            self.driver.act(|rib, out| rib.import_part(clock::now(), part, out));
+            self.driver.input(Input::Import(part));
         }
         let expected: Vec<(TableId, Family, String, u64)> = from.take().await?;
-        let found = self.driver.with(|rib| rib.counts());
+        let found = self.driver.read(|rib| rib.counts());
         if found != expected {
             return Err(HandOverError::Component(format!("{found:?} routes came, {expected:?} were sent")));
         }
-        self.driver.act(|rib, out| rib.imported(clock::now(), out));
+        self.driver.input(Input::Imported);
         self.interfaces.arrived();
         Ok(())
     }

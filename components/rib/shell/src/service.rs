@@ -5,6 +5,7 @@ use sluice_base::{
     Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
     RouteBatch, TableId,
 };
+use sluice_rib::request::RegisterInterest;
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
 use sluice_xrl::convert::family;
@@ -86,7 +87,7 @@ impl pb::Rib for Served {
         };
         self.own_origin(table, &request.origin, &request.target, ctx.pid);
         self.input(Input::RegisterOrigin(table, settings));
-        let stale = self.driver.with(|rib| {
+        let stale = self.driver.read(|rib| {
             let table = rib.table(table)?;
             let id = table.origin_id(&request.origin)?;
             Some(table.shared.origin(id).stale)
@@ -112,7 +113,7 @@ impl pb::Rib for Served {
     ) -> Result<pb::UpdateRoutesReply, XrlError> {
         self.rest.over().await;
         let family = family(request.family)?;
-        let gather = self.driver.with(|rib| rib.gather_time(table(request.table), family, &request.origin));
+        let gather = self.driver.read(|rib| rib.gather_time(table(request.table), family, &request.origin));
         match family {
             Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
             Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
@@ -126,7 +127,7 @@ impl pb::Rib for Served {
         request: pb::EndOfRefreshRequest,
     ) -> Result<pb::EndOfRefreshReply, XrlError> {
         let table = table(request.table);
-        if !request.even_all && self.driver.with(|rib| rib.would_sweep_all(table, &request.origin)) {
+        if !request.even_all && self.driver.read(|rib| rib.would_sweep_all(table, &request.origin)) {
             let reason = format!(
                 "{} has announced no route since it registered, and all of before would be swept; announce them first, or say `even_all`",
                 request.origin
@@ -149,7 +150,8 @@ impl pb::Rib for Served {
         let mut answers = Vec::with_capacity(request.addrs.len());
         for addr in &request.addrs {
             let addr = IpAddr::try_from(addr).map_err(wrong("addrs"))?;
-            let answer = self.driver.with(|rib| rib.interest(table(request.table), watcher, addr, scope));
+            let answer =
+                self.driver.request(RegisterInterest { table: table(request.table), watcher, addr, scope });
             answers.push(convert::interest(answer));
         }
         Ok(pb::RegisterInterestReply { answers })
@@ -163,7 +165,7 @@ impl pb::Rib for Served {
         let watcher = self.client(&request.target);
         for net in &request.valid {
             let range = IpPrefix::try_from(net).map_err(wrong("valid"))?;
-            self.driver.with(|rib| rib.deregister_interest(table(request.table), watcher, range));
+            self.driver.input(Input::DeregisterInterest(table(request.table), watcher, range));
         }
         Ok(pb::DeregisterInterestReply {})
     }
@@ -183,7 +185,7 @@ impl pb::Rib for Served {
         _ctx: &CallContext,
         request: pb::UnsubscribeRequest,
     ) -> Result<pb::UnsubscribeReply, XrlError> {
-        self.driver.with(|rib| rib.unsubscribe(SubscriptionId(request.subscription)));
+        self.driver.input(Input::Unsubscribe(SubscriptionId(request.subscription)));
         self.clients.wake();
         Ok(pb::UnsubscribeReply {})
     }
@@ -195,7 +197,7 @@ impl pb::Rib for Served {
     ) -> Result<pb::LookupRouteReply, XrlError> {
         let addr = request.addr.as_ref().ok_or_else(|| XrlError::BadArguments("addr: missing".into()))?;
         let addr = IpAddr::try_from(addr).map_err(wrong("addr"))?;
-        let route = self.driver.with(|rib| rib.lookup(table(request.table), addr));
+        let route = self.driver.read(|rib| rib.lookup(table(request.table), addr));
         Ok(pb::LookupRouteReply { route: route.map(convert::route) })
     }
 
@@ -217,7 +219,7 @@ impl pb::Rib for Served {
             after: convert::optional_prefix(request.after.as_ref(), "after")?,
             limit: if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) },
         };
-        let (routes, more) = self.driver.with(|rib| rib.routes(table(request.table), family, &query));
+        let (routes, more) = self.driver.read(|rib| rib.routes(table(request.table), family, &query));
         Ok(pb::GetRoutesReply { routes: routes.into_iter().map(convert::route).collect(), more })
     }
 
@@ -226,7 +228,7 @@ impl pb::Rib for Served {
         _ctx: &CallContext,
         _request: pb::GetSummaryRequest,
     ) -> Result<pb::GetSummaryReply, XrlError> {
-        let tables = self.driver.with(|rib| rib.summary());
+        let tables = self.driver.read(|rib| rib.summary());
         Ok(pb::GetSummaryReply { tables: tables.into_iter().map(convert::summary).collect() })
     }
 }

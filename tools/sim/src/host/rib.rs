@@ -108,7 +108,7 @@ impl RibProcess {
             ToRib::Interest(request) => {
                 let watcher = self.watcher(from);
                 for range in request.deregister {
-                    self.rib.deregister_interest(table, watcher, range);
+                    self.input(base, fabric, Input::DeregisterInterest(table, watcher, range));
                 }
                 if !request.register.is_empty() {
                     self.asked.push((from, request.register));

@@ -203,10 +203,9 @@ impl Control {
     }
 
     /// Returns true if every neighbor that is wanted has announced all its routes since the router started, or the time for that is over.
-    /// Stays true.
-    pub fn have_all_told(&mut self, now: Instant) -> bool {
-        self.all_told = self.all_told || now >= self.all_told_by();
-        self.all_told
+    /// Stays true after [`Output::AllTold`].
+    pub fn have_all_told(&self, now: Instant) -> bool {
+        self.all_told || now >= self.all_told_by()
     }
 
     /// Returns the end of the wait for neighbors, provided that no neighbor sends anything more.
@@ -228,6 +227,7 @@ impl Control {
     /// Reports the end of the wait for neighbors, or looks again when it can have come.
     fn look(&mut self, now: Instant, out: &mut Outbox<Output>) {
         if self.have_all_told(now) {
+            self.all_told = true;
             self.look_at = None;
             out.push(Output::AllTold);
         } else {
