@@ -362,6 +362,19 @@ impl Display for IpPrefix {
     }
 }
 
+impl IpPrefix {
+    /// Parses `address/length` and clears the host bits, as operators may write any address of a subnet.
+    ///
+    /// # Errors
+    /// The text has no slash, no valid address or no valid length.
+    pub fn parse_subnet(text: &str) -> Result<Self, PrefixError> {
+        let (addr, len) = text.split_once('/').ok_or(PrefixError::NoSlash)?;
+        let addr: IpAddr = addr.parse().map_err(|_| PrefixError::Address)?;
+        let len: u8 = len.parse().map_err(|_| PrefixError::Length)?;
+        IpPrefix::new(addr, len).ok_or(PrefixError::Length)
+    }
+}
+
 impl FromStr for IpPrefix {
     type Err = PrefixError;
 

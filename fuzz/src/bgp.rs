@@ -117,11 +117,11 @@ pub fn session(octets: &[u8]) {
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
     let peers = [(IpAddr::from([10, 0, 0, 2]), 65002), (IpAddr::from([10, 0, 0, 3]), 65001)];
-    let neighbors = peers.map(|(address, asn)| NeighborConfig {
-        passive: true,
-        families: Families::BOTH,
-        enforce_first_as: false,
-        ..NeighborConfig::new(address, Asn(asn))
+    let neighbors = peers.map(|(address, asn)| {
+        let config = NeighborConfig::new(address, Asn(asn));
+        let mut config = NeighborConfig { passive: true, enforce_first_as: false, ..config };
+        config.offer(Families::BOTH);
+        config
     });
     let config = Config { neighbors: neighbors.to_vec(), networks: vec![] };
     let now = Instant::ZERO;

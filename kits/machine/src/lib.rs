@@ -57,13 +57,13 @@ pub trait Machine {
 
 /// A request that changes a machine and is answered at once, such as "the next batch of routes".
 ///
-/// Requests are values, as inputs are, and everything that changes a machine is one of both: a driver that records them in their
-/// order can replay a machine's life, and needs to know nothing of the protocol for that.
+/// Requests are values, as inputs are. Nothing else changes a machine: a driver that records inputs and requests in order can replay
+/// the machine's history without knowledge of the protocol.
 pub trait Request<M: Machine> {
     /// The answer.
     type Answer;
 
-    /// Makes the request. Total, as [`Machine::handle`] is.
+    /// Makes the request. Never fails, as [`Machine::handle`] never does.
     fn make(self, machine: &mut M, now: Instant, out: &mut Outbox<M::Output>) -> Self::Answer;
 }
 

@@ -332,7 +332,7 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     let mut config = NeighborConfig::new(network::ipv4(link, 1 - side).into(), network::asn(peer));
     // Neighbours do not always agree.
     config.hold_time = settings.hold_time + 3 * (description.end(side) % 2) as u16;
-    config.families = Families { ipv4: true, ipv6: settings.ipv6 };
+    config.offer(Families { ipv4: true, ipv6: settings.ipv6 });
     config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
     config.relationship = description.neighbor_is(side);
     config

@@ -14,7 +14,7 @@ use sluice_base::{
     RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
-use sluice_bgp::session::{ConnectionId, Direction, Families};
+use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{code, put_header};
@@ -188,7 +188,6 @@ fn main() {
     let asn = |n: usize| if n < feeds { Asn(FEED_AS) } else { Asn(65002 + n as u32) };
     let neighbors = (0..feeds + receivers).map(|n| NeighborConfig {
         passive: true,
-        families: Families { ipv4: true, ipv6: false },
         enforce_first_as: false,
         ..NeighborConfig::new(address(n), asn(n))
     });

@@ -4,14 +4,14 @@
 //! neighbour's socket does not take goes along as octets. So the other process knows that everybody was told everything that its
 //! tables say, and tells nobody again. The sockets themselves are copies: neither process shuts any down.
 
-use crate::config::Settings;
 use crate::connection::{Connection, Inherited};
 use crate::reading::{Name, ToMain};
 use crate::table::{self, Letter};
-use crate::{BgpShell, Core, listening};
+use crate::{BgpShell, Core, config, listening};
 use serde::{Deserialize, Serialize};
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;
+use sluice_bgp::speaker::Settings;
 use sluice_bgp::speaker::control::{Control, Input, Output};
 use sluice_bgp::speaker::{Identity, Link, SpeakerState};
 use sluice_bgp::table::{Table, TablePart, fingerprint, import};
@@ -260,7 +260,7 @@ impl BgpShell {
         let next = incoming.map(|((_, id), _)| id.number.wrapping_add(1)).max();
         self.accepted.set(next.unwrap_or(0));
         self.identity.replace(Some(identity));
-        self.set_core(control, tables, settings.plan)?;
+        self.set_core(control, tables, config::plan(settings))?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())
     }

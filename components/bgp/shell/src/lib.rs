@@ -38,7 +38,7 @@ use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::{Control, GRACE, Input, Output};
-use sluice_bgp::speaker::{Config, Identity};
+use sluice_bgp::speaker::{Config, Identity, Settings};
 use sluice_bgp::table::Table;
 use sluice_clients::{InterfaceTable, Question};
 use sluice_shell::part::Planned;
@@ -380,17 +380,18 @@ impl BgpShell {
     }
 
     /// Whether these are of another router than this process is.
-    fn is_other(&self, settings: &config::Settings) -> bool {
+    fn is_other(&self, settings: &Settings) -> bool {
         let identity = self.identity.borrow();
         let own = identity.as_ref().map(|i| (i.local_as, i.router_id));
         own.is_some_and(|own| own != (settings.local_as, settings.router_id))
     }
 
-    fn start_core(self: &Rc<Self>, settings: &config::Settings) -> Result<(), String> {
+    fn start_core(self: &Rc<Self>, settings: &Settings) -> Result<(), String> {
         let mut seed = [0; 8];
         getrandom::fill(&mut seed).map_err(|e| format!("no randomness: {e}"))?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let tables = u16::try_from(cores.max(settings.plan.threads)).unwrap_or(MOST_TABLES);
+        let plan = config::plan(settings);
+        let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(MOST_TABLES);
         let identity = Identity {
             local_as: settings.local_as,
             router_id: settings.router_id,
@@ -401,7 +402,7 @@ impl BgpShell {
         let control = Control::new(identity.clone(), clock::now());
         let tables = control.make_tables();
         self.identity.replace(Some(identity));
-        self.set_core(control, tables, settings.plan)?;
+        self.set_core(control, tables, plan)?;
         self.run_control();
         Ok(())
     }
@@ -471,7 +472,7 @@ impl Component for BgpShell {
 
     const STATE: u32 = 3;
 
-    type Settings = config::Settings;
+    type Settings = Settings;
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
@@ -517,11 +518,7 @@ impl Component for BgpShell {
         }
     }
 
-    async fn take_over(
-        self: Rc<Self>,
-        settings: config::Settings,
-        from: &mut Source,
-    ) -> Result<(), HandOverError> {
+    async fn take_over(self: Rc<Self>, settings: Settings, from: &mut Source) -> Result<(), HandOverError> {
         self.take_over_from(&settings, from).await
     }
 
@@ -533,14 +530,14 @@ impl Component for BgpShell {
         [true, false].into_iter().filter_map(problem).collect()
     }
 
-    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<config::Settings>, String> {
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, String> {
         let settings = config::settings(planned.whole())?;
         let mut effects = Vec::new();
         if self.is_other(&settings) {
             effects.push((EffectKind::ProcessRestart, vec![BgpShell::CLASS.to_string()]));
         } else {
             let now = self.read(|control| control.config()).unwrap_or_default();
-            let touched = now.touched(&settings.config, settings.local_as);
+            let touched = now.touched(&settings.config(), settings.local_as);
             let names = |all: Vec<IpAddr>| all.iter().map(ToString::to_string).collect();
             effects.push((EffectKind::SessionReset, names(touched.reset)));
             effects.push((EffectKind::Refiltered, names(touched.refiltered)));
@@ -550,16 +547,16 @@ impl Component for BgpShell {
         Ok(Prepared::touching(settings, effects))
     }
 
-    async fn apply(self: Rc<Self>, settings: config::Settings) -> Result<(), String> {
+    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), String> {
         if self.is_other(&settings) {
             return Err("local-as and router-id hold for the life of the process: restart bgp".into());
         }
         match self.core() {
             None => self.start_core(&settings)?,
-            Some(_) => self.change_threads(settings.plan).await?,
+            Some(_) => self.change_threads(config::plan(&settings)).await?,
         }
         self.collect_all();
-        self.input(Input::Configure(settings.config));
+        self.input(Input::Configure(settings.config()));
         self.rib.announced();
         listening::refresh(&self).await;
         Ok(())

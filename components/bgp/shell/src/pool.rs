@@ -5,22 +5,13 @@
 //! * One thread: everything is on the process's own, and there is no other.
 
 use crate::executor::{Executor, Socket};
+use sluice_bgp::speaker::Scheduling;
 use std::future::Future;
 use std::io;
 use std::net::TcpStream;
 use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, spawn_local, unconstrained};
-
-/// How tasks find their threads.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum Scheduling {
-    /// Each stays where it was put.
-    Peer,
-    /// An idle thread takes what is ready.
-    #[default]
-    Dynamic,
-}
 
 /// How many threads there are to be, and how tasks find them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

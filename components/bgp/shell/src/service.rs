@@ -98,7 +98,7 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
         end_of_rib: view.end_of_rib[family as usize],
         problem: if view.untold.has(family) { no_next_hop(family).into() } else { String::new() },
     });
-    let configured = view.config.families;
+    let configured = view.config.families();
     pb::Neighbor {
         address: view.config.address.to_string(),
         peer_as: view.config.peer_as.0,

@@ -82,9 +82,7 @@ fn route(r: Route) -> Result<StaticRoute, String> {
 
 /// A prefix, its host bits cleared: libyang has accepted the text.
 fn canonical(text: &str) -> Result<IpPrefix, String> {
-    let wrong = || format!("`{text}` is not a prefix");
-    let (addr, len) = text.split_once('/').ok_or_else(wrong)?;
-    IpPrefix::new(addr.parse().map_err(|_| wrong())?, len.parse().map_err(|_| wrong())?).ok_or_else(wrong)
+    IpPrefix::parse_subnet(text).map_err(|error| format!("`{text}` is not a prefix: {error}"))
 }
 
 #[cfg(test)]

@@ -24,50 +24,93 @@ pub struct Identity {
     pub source: u16,
 }
 
-/// A neighbour.
+/// A neighbor, as `neighbor` of `bgp.yang` says it; each field is read from the leaf of its name.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub struct NeighborConfig {
-    /// Its address, by which it is known.
+    /// The neighbor's address, by which it is known.
     pub address: IpAddr,
-    /// Its AS.
+    /// The neighbor's AS.
     pub peer_as: Asn,
-    /// Whether a session is wanted.
+    /// True if a session is wanted.
+    #[serde(default = "yes")]
     pub enabled: bool,
-    /// This side's address; `None`: whatever the route to it says.
+    /// This side's address; `None` for the address that the route to the neighbor implies.
+    #[serde(default)]
     pub local_address: Option<IpAddr>,
-    /// Its port.
+    /// The neighbor's TCP port.
+    #[serde(default = "default_port")]
     pub port: u16,
-    /// Wait for it to connect.
+    /// True if the neighbor must connect.
+    #[serde(default)]
     pub passive: bool,
     /// Proposed hold time in seconds; 0 for none, never 1 or 2.
+    #[serde(default = "default_hold_time")]
     pub hold_time: u16,
     /// SendHoldTime in seconds (RFC 9687); see [`SessionConfig`].
     #[serde(default)]
     pub send_hold_time: Option<u16>,
-    /// ConnectRetryTime.
-    pub connect_retry: Duration,
-    /// DelayOpenTime.
-    pub delay_open: Option<Duration>,
+    /// ConnectRetryTime in seconds.
+    #[serde(default = "default_connect_retry_time")]
+    pub connect_retry_time: u16,
+    /// DelayOpenTime in seconds.
+    #[serde(default)]
+    pub delay_open_time: Option<u16>,
     /// A note for people.
+    #[serde(default)]
     pub description: String,
     /// TCP MD5 key (RFC 2385).
+    #[serde(default)]
     pub password: Option<String>,
-    /// TTL of sent packets if the external neighbour is not on a link of this router.
+    /// TTL of sent packets if the external neighbor is not on a link of this router.
+    #[serde(default)]
     pub multihop: Option<u8>,
-    /// Accept only packets that cannot have come from far away (RFC 5082).
+    /// True if packets that may have come from far away are dropped (RFC 5082).
+    #[serde(default)]
     pub ttl_security: bool,
-    /// Families to offer.
-    pub families: Families,
-    /// Tell an internal neighbour this router as the next hop of what was learned outside, and an external one that of routes whose
-    /// next hops are on the subnet that it shares with this router.
+    /// IPv4 unicast.
+    #[serde(default)]
+    pub ipv4_unicast: FamilyConfig,
+    /// IPv6 unicast.
+    #[serde(default)]
+    pub ipv6_unicast: FamilyConfig,
+    /// True if this router announces itself as the next hop: to an internal neighbor of routes that were learned outside, to an external
+    /// one of routes whose next hops are on the subnet that both share.
+    #[serde(default)]
     pub next_hop_self: bool,
-    /// The AS path must begin with the neighbour's AS; not so for route servers.
+    /// True if the AS path must begin with the neighbor's AS; false for route servers.
+    #[serde(default = "yes")]
     pub enforce_first_as: bool,
-    /// What an external neighbour is to this AS (RFC 9234); means nothing for an internal one.
+    /// The role of an external neighbor (RFC 9234); ignored for an internal one.
+    #[serde(default)]
     pub relationship: Option<Relationship>,
-    /// Tell it that what it is told will go (RFC 8326).
+    /// True if announced routes are marked as about to be withdrawn (RFC 8326).
     #[serde(default)]
     pub graceful_shutdown: bool,
+}
+
+/// An address family of a neighbor.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub struct FamilyConfig {
+    /// True if the family is offered; by default only the family of the neighbor's address is.
+    #[serde(default)]
+    pub enabled: Option<bool>,
+}
+
+const fn yes() -> bool {
+    true
+}
+
+const fn default_port() -> u16 {
+    179
+}
+
+const fn default_hold_time() -> u16 {
+    90
+}
+
+const fn default_connect_retry_time() -> u16 {
+    30
 }
 
 impl NeighborConfig {
@@ -89,24 +132,39 @@ impl NeighborConfig {
         self.ttl_security.then_some(u8::MAX - (hops - 1))
     }
 
-    /// A neighbour with the default of everything but address and AS.
+    /// Returns the families to offer.
+    pub fn families(&self) -> Families {
+        Families {
+            ipv4: self.ipv4_unicast.enabled.unwrap_or(self.address.is_ipv4()),
+            ipv6: self.ipv6_unicast.enabled.unwrap_or(self.address.is_ipv6()),
+        }
+    }
+
+    /// Offers exactly these families.
+    pub const fn offer(&mut self, families: Families) {
+        self.ipv4_unicast.enabled = Some(families.ipv4);
+        self.ipv6_unicast.enabled = Some(families.ipv6);
+    }
+
+    /// Returns a neighbor with the default of everything but address and AS.
     pub const fn new(address: IpAddr, peer_as: Asn) -> Self {
         NeighborConfig {
             address,
             peer_as,
             enabled: true,
             local_address: None,
-            port: 179,
+            port: default_port(),
             passive: false,
-            hold_time: 90,
+            hold_time: default_hold_time(),
             send_hold_time: None,
-            connect_retry: Duration::from_secs(30),
-            delay_open: None,
+            connect_retry_time: default_connect_retry_time(),
+            delay_open_time: None,
             description: String::new(),
             password: None,
             multihop: None,
             ttl_security: false,
-            families: Families { ipv4: true, ipv6: false },
+            ipv4_unicast: FamilyConfig { enabled: None },
+            ipv6_unicast: FamilyConfig { enabled: None },
             next_hop_self: false,
             enforce_first_as: true,
             relationship: None,
@@ -118,10 +176,10 @@ impl NeighborConfig {
         SessionConfig {
             hold_time: self.hold_time,
             send_hold_time: self.send_hold_time,
-            connect_retry: self.connect_retry,
-            delay_open: self.delay_open,
+            connect_retry: Duration::from_secs(self.connect_retry_time.into()),
+            delay_open: self.delay_open_time.map(|seconds| Duration::from_secs(seconds.into())),
             passive: self.passive,
-            families: self.families,
+            families: self.families(),
             relationship: self.relationship.filter(|_| self.peer_as != identity.local_as),
             ..SessionConfig::new(identity.local_as, identity.router_id, self.peer_as)
         }
@@ -134,8 +192,8 @@ impl NeighborConfig {
             enabled: other.enabled,
             passive: other.passive,
             send_hold_time: other.send_hold_time,
-            connect_retry: other.connect_retry,
-            delay_open: other.delay_open,
+            connect_retry_time: other.connect_retry_time,
+            delay_open_time: other.delay_open_time,
             description: other.description.clone(),
             next_hop_self: other.next_hop_self,
             graceful_shutdown: other.graceful_shutdown,

@@ -21,12 +21,14 @@ mod neighbors;
 mod peer;
 mod peers;
 mod questions;
+mod settings;
 mod view;
 
-pub use config::{Config, Identity, NeighborConfig, Touched};
+pub use config::{Config, FamilyConfig, Identity, NeighborConfig, Touched};
 pub use control::Control;
 pub use handover::SpeakerState;
 pub use peer::Link;
+pub use settings::{Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
 use crate::endpoints::Endpoints;

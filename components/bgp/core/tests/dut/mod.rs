@@ -135,12 +135,15 @@ impl<P: Net> Dut<P> {
     }
 
     pub fn config(&self) -> Config {
-        let neighbor = |p: &ScriptedPeer<P>| NeighborConfig {
-            passive: true,
-            families: self.families,
-            relationship: p.relationship,
-            next_hop_self: p.next_hop_self,
-            ..NeighborConfig::new(p.address, Asn(p.asn))
+        let neighbor = |p: &ScriptedPeer<P>| {
+            let mut config = NeighborConfig {
+                passive: true,
+                relationship: p.relationship,
+                next_hop_self: p.next_hop_self,
+                ..NeighborConfig::new(p.address, Asn(p.asn))
+            };
+            config.offer(self.families);
+            config
         };
         Config {
             neighbors: self.peers.iter().map(neighbor).collect(),

@@ -103,7 +103,7 @@ impl World {
         for ((this, _), (other, address)) in [(a, b), (b, a)] {
             let asn = Asn(self.routers[other].asn);
             let mut config = NeighborConfig::new(address.parse().unwrap(), asn);
-            config.families = sluice_bgp::session::Families::BOTH;
+            config.offer(sluice_bgp::session::Families::BOTH);
             change(&mut config);
             self.routers[this].config.neighbors.push(config);
         }

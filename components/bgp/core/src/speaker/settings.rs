@@ -1,0 +1,133 @@
+//! BGP's whole configuration, as `bgp.yang` says it.
+
+use super::config::{Config, NeighborConfig};
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::{self, Display, Formatter};
+use core::net::{IpAddr, Ipv4Addr};
+use serde::{Deserialize, Deserializer};
+use sluice_base::{Asn, IpPrefix, RouterId};
+
+/// The configuration of a BGP process. It is read from the configuration tree by field names; the schema has validated the values one
+/// by one, [`Settings::check`] validates those that depend on each other.
+#[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct Settings {
+    /// This router's AS.
+    pub local_as: Asn,
+    /// This router's BGP Identifier.
+    #[serde(deserialize_with = "router_id")]
+    pub router_id: RouterId,
+    /// The number of threads that carry routes; `None` for as many as the machine has processors.
+    pub threads: Option<u16>,
+    /// The way in which tasks find their threads.
+    #[serde(default)]
+    pub scheduling: Scheduling,
+    /// True if all neighbors are notified that announced routes are about to be withdrawn (RFC 8326).
+    #[serde(default)]
+    graceful_shutdown: bool,
+    /// Prefixes that this router originates.
+    #[serde(default, deserialize_with = "subnets")]
+    network: Vec<IpPrefix>,
+    #[serde(default)]
+    neighbor: Vec<NeighborConfig>,
+}
+
+/// The way in which tasks find their threads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scheduling {
+    /// Each task stays on its thread.
+    Peer,
+    /// An idle thread takes tasks that are ready.
+    #[default]
+    Dynamic,
+}
+
+/// Two values of a configuration that contradict each other.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SettingsError {
+    /// The BGP Identifier is 0.0.0.0 (RFC 6286, section 2.1).
+    NoRouterId,
+    /// The local address of a neighbor is of the other address family.
+    LocalAddress(IpAddr),
+    /// An internal neighbor has a role, which only external neighbors have (RFC 9234, section 3).
+    Relationship(IpAddr),
+    /// A neighbor offers no address family.
+    NoFamily(IpAddr),
+    /// The SendHoldTime of a neighbor is not above its hold time (RFC 9687, section 6), in seconds.
+    SendHoldTime(IpAddr, u16),
+}
+
+impl Display for SettingsError {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            SettingsError::NoRouterId => f.write_str("router-id: 0.0.0.0 identifies no router"),
+            SettingsError::LocalAddress(address) => {
+                write!(f, "neighbor {address}: local-address is of the other family")
+            }
+            SettingsError::Relationship(address) => {
+                write!(f, "neighbor {address}: relationship is for external neighbors")
+            }
+            SettingsError::NoFamily(address) => write!(f, "neighbor {address}: no family is enabled"),
+            SettingsError::SendHoldTime(address, hold_time) => {
+                write!(f, "neighbor {address}: send-hold-time must be more than hold-time ({hold_time})")
+            }
+        }
+    }
+}
+
+impl core::error::Error for SettingsError {}
+
+impl Settings {
+    /// Checks values that depend on each other.
+    ///
+    /// # Errors
+    /// Two values contradict each other.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        if self.router_id.0 == 0 {
+            return Err(SettingsError::NoRouterId);
+        }
+        self.neighbor.iter().try_for_each(|neighbor| self.check_neighbor(neighbor))
+    }
+
+    fn check_neighbor(&self, neighbor: &NeighborConfig) -> Result<(), SettingsError> {
+        let address = neighbor.address;
+        if neighbor.local_address.is_some_and(|local| local.is_ipv4() != address.is_ipv4()) {
+            return Err(SettingsError::LocalAddress(address));
+        }
+        if neighbor.relationship.is_some() && neighbor.peer_as == self.local_as {
+            return Err(SettingsError::Relationship(address));
+        }
+        if neighbor.families().is_empty() {
+            return Err(SettingsError::NoFamily(address));
+        }
+        match neighbor.send_hold_time {
+            Some(time) if time != 0 && time <= neighbor.hold_time => {
+                Err(SettingsError::SendHoldTime(address, neighbor.hold_time))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the neighbors and networks.
+    pub fn config(&self) -> Config {
+        let neighbor = |neighbor: &NeighborConfig| NeighborConfig {
+            graceful_shutdown: self.graceful_shutdown,
+            ..neighbor.clone()
+        };
+        Config { neighbors: self.neighbor.iter().map(neighbor).collect(), networks: self.network.clone() }
+    }
+}
+
+fn router_id<'de, D: Deserializer<'de>>(deserializer: D) -> Result<RouterId, D::Error> {
+    Ok(RouterId(Ipv4Addr::deserialize(deserializer)?.to_bits()))
+}
+
+/// Reads prefixes and clears their host bits.
+fn subnets<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpPrefix>, D::Error> {
+    let texts = Vec::<String>::deserialize(deserializer)?;
+    let wrong =
+        |text: &String, error| serde::de::Error::custom(format_args!("`{text}` is not a prefix: {error}"));
+    texts.iter().map(|text| IpPrefix::parse_subnet(text).map_err(|error| wrong(text, error))).collect()
+}
