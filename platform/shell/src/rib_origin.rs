@@ -7,7 +7,7 @@ use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -36,6 +36,7 @@ pub struct RibOrigin {
     client: rib::RibClient,
     under_way: UnderWay<rib::UpdateRoutesReply>,
     registered: Cell<bool>,
+    refusal: RefCell<Option<String>>,
     /// What the RIB said last of how long changes may be gathered.
     patience: Cell<std::time::Duration>,
     changed: Notify,
@@ -52,6 +53,7 @@ impl RibOrigin {
                 "routes did not reach the RIB; it is told everything when it is back",
             ),
             registered: Cell::new(false),
+            refusal: RefCell::new(None),
             patience: Cell::default(),
             changed: Notify::new(),
         })
@@ -60,6 +62,12 @@ impl RibOrigin {
     /// Whether the RIB knows the origin: announcements reach it.
     pub fn is_registered(&self) -> bool {
         self.registered.get()
+    }
+
+    /// Returns the reason why the RIB takes no routes of the origin, if it refused the registration: for [`crate::Component::degraded`].
+    pub fn problem(&self) -> Option<String> {
+        let refusal = self.refusal.borrow();
+        refusal.as_ref().map(|error| format!("the RIB takes no routes of `{}`: {error}", self.settings.name))
     }
 
     /// Registers with every RIB that comes to life; after each, `announce_all` must announce everything. Never ends.
@@ -76,16 +84,25 @@ impl RibOrigin {
             match event {
                 LifeEvent::Death(_) => {
                     self.registered.set(false);
+                    self.refusal.take();
                     self.patience.take();
                     self.under_way.clear();
                 }
                 LifeEvent::Birth(_) => match self.register(&instance).await {
                     Ok(stale) => {
+                        self.refusal.take();
                         info!(origin = self.settings.name, stale, "registered with the RIB");
                         self.registered.set(true);
                         announce_all();
                     }
-                    Err(error) => warn!(%error, "the RIB refused the origin"),
+                    // That RIB died, and the next one is told everything.
+                    Err(error @ (XrlError::Disconnected(_) | XrlError::UnknownTarget(_))) => {
+                        info!(%error, "no RIB to register with");
+                    }
+                    Err(error) => {
+                        warn!(event = "rib.origin.refused", %error, "the RIB refused the origin");
+                        self.refusal.replace(Some(error.to_string()));
+                    }
                 },
             }
             self.changed.notify_waiters();
