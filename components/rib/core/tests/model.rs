@@ -154,7 +154,8 @@ impl<P: Plan> Model<P> {
 
     /// Whether it is the router's own address, or one of all hosts of a subnet.
     fn is_no_gateway(&self, addr: IpAddr) -> bool {
-        P::place(addr).is_some_and(|(_, host)| P::NO_GATEWAYS.contains(&host)) && self.connected(addr).is_some()
+        P::place(addr).is_some_and(|(_, host)| P::NO_GATEWAYS.contains(&host))
+            && self.connected(addr).is_some()
     }
 
     fn best(&self, internal_only: bool, prefix: P) -> Option<(usize, IpAddr)> {
@@ -176,8 +177,7 @@ impl<P: Plan> Model<P> {
         path.push(gw);
         let mut found = None;
         let addr = P::Addr::try_from(gw).unwrap();
-        let mut covering: Vec<P> =
-            self.routes.keys().map(|(_, p)| *p).filter(|p| p.contains(addr)).collect();
+        let mut covering: Vec<P> = self.routes.keys().map(|(_, p)| *p).filter(|p| p.contains(addr)).collect();
         covering.sort_by_key(|p| std::cmp::Reverse(p.len()));
         covering.dedup();
         for prefix in covering {
@@ -302,7 +302,8 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, is_heard: 
                 let is_near = m.connected(a).is_some();
                 prop_assert_eq!(is_near && answer.route.is_none(), m.is_no_gateway(a));
                 let others = (0..=255).flat_map(|n| [P::near(0, n), P::near(1, n)]);
-                let answered = others.filter(|other| *other != a && answer.valid.contains(P::Addr::try_from(*other).unwrap()));
+                let answered = others
+                    .filter(|other| *other != a && answer.valid.contains(P::Addr::try_from(*other).unwrap()));
                 prop_assert_eq!(answered.filter(|other| m.is_no_gateway(*other)).count(), 0);
                 answers.insert(answer.valid.to_string(), (a, format!("{:?}", answer.route)));
             }
@@ -311,7 +312,10 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, is_heard: 
             answers.remove(&range);
         }
         if gone {
-            prop_assert_eq!((b.rib.tables_with_fib_work().count(), b.engine_table::<P>()), (0, BTreeMap::new()));
+            prop_assert_eq!(
+                (b.rib.tables_with_fib_work().count(), b.engine_table::<P>()),
+                (0, BTreeMap::new())
+            );
         } else if !b.busy {
             prop_assert_eq!(b.engine_table::<P>(), m.table());
         }

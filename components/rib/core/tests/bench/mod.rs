@@ -10,12 +10,13 @@ use sluice_base::{
     RouteSet, RouteUpdate, TableId, Tag,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
+use sluice_rib::table::RibKey;
 use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, WatcherId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// A family to test with.
-pub trait Net: Table {
+pub trait Net: RibKey {
     fn update(origin: &str, batch: RouteBatch<Self>) -> Input;
     fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>);
     /// Asks through internal routes.
