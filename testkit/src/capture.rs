@@ -1,4 +1,4 @@
-//! Packet captures (pcap and pcapng): the payloads of TCP segments in them.
+//! Packet captures (pcap and pcapng): the payloads of TCP segments in them, and captures of one TCP stream written.
 
 use std::collections::BTreeMap;
 
@@ -17,6 +17,32 @@ pub fn tcp_streams(capture: &[u8], port: u16) -> Vec<Vec<u8>> {
         }
     }
     segments.into_values().map(join).collect()
+}
+
+/// Returns a capture (pcap, frames begin with the IPv4 header) of a TCP stream to `port` with a segment for each payload.
+pub fn written(port: u16, payloads: &[Vec<u8>]) -> Vec<u8> {
+    const RAW_IP: u32 = 101;
+    let mut capture = Vec::new();
+    for word in [0xa1b2_c3d4, 2 << 16 | 4, 0, 0, 0xffff, RAW_IP] {
+        capture.extend_from_slice(&u32::to_be_bytes(word));
+    }
+    let mut sequence = 1_u32;
+    for payload in payloads {
+        // Headers of IPv4 and TCP have 20 octets each; BGP's messages have 4,096 at most.
+        let len = payload.len() as u16 + 40;
+        for word in [0, 0, len.into(), len.into()] {
+            capture.extend_from_slice(&u32::to_be_bytes(word));
+        }
+        let [high, low] = len.to_be_bytes();
+        capture.extend_from_slice(&[0x45, 0, high, low, 0, 0, 0, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+        capture.extend_from_slice(&40_000_u16.to_be_bytes());
+        capture.extend_from_slice(&port.to_be_bytes());
+        capture.extend_from_slice(&sequence.to_be_bytes());
+        capture.extend_from_slice(&[0, 0, 0, 1, 0x50, 0x18, 0xff, 0xff, 0, 0, 0, 0]);
+        capture.extend_from_slice(payload);
+        sequence = sequence.wrapping_add(payload.len() as u32);
+    }
+    capture
 }
 
 fn join(mut segments: Vec<(u32, &[u8])>) -> Vec<u8> {
@@ -120,4 +146,16 @@ fn segment(link: u32, frame: &[u8], port: u16) -> Option<(Stream, u32, &[u8])> {
     let sequence = u32::from_be_bytes(*tcp.get(4..)?.first_chunk()?);
     let payload = tcp.get(usize::from(tcp.get(12)? >> 4) * 4..)?;
     Some(([addresses, ports].concat(), sequence, payload))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_capture_reads_back() {
+        let capture = written(179, &[vec![1; 19], vec![2; 4096]]);
+        assert_eq!(tcp_streams(&capture, 179), [[vec![1; 19], vec![2; 4096]].concat()]);
+        assert!(tcp_streams(&capture, 180).is_empty());
+    }
 }

@@ -43,6 +43,7 @@ pub struct RibOrigin {
     client: rib::RibClient,
     under_way: UnderWay<rib::UpdateRoutesReply>,
     state: RefCell<Origin>,
+    refusal: RefCell<Option<String>>,
     changed: Notify,
 }
 
@@ -57,6 +58,7 @@ impl RibOrigin {
                 "routes did not reach the RIB; it is told everything when it is back",
             ),
             state: RefCell::default(),
+            refusal: RefCell::new(None),
             changed: Notify::new(),
         })
     }
@@ -64,6 +66,12 @@ impl RibOrigin {
     /// Returns true if the RIB knows the origin: announcements reach it.
     pub fn is_registered(&self) -> bool {
         self.state.borrow().is_registered()
+    }
+
+    /// Returns the reason why the RIB takes no routes of the origin, if it refused the registration: for [`crate::Component::degraded`].
+    pub fn problem(&self) -> Option<String> {
+        let refusal = self.refusal.borrow();
+        refusal.as_ref().map(|error| format!("the RIB takes no routes of `{}`: {error}", self.settings.name))
     }
 
     /// Registers with each RIB that starts, and calls `changed`: on [`RibChange::Registered`] the caller must announce everything.
@@ -81,16 +89,25 @@ impl RibOrigin {
             match event {
                 LifeEvent::Death(_) => {
                     self.state.borrow_mut().rib_died();
+                    self.refusal.take();
                     self.under_way.clear();
                     changed(RibChange::Died);
                 }
                 LifeEvent::Birth(_) => match self.register(&instance).await {
                     Ok(stale) => {
+                        self.refusal.take();
                         info!(origin = self.settings.name, stale, "registered with the RIB");
                         self.state.borrow_mut().registered();
                         changed(RibChange::Registered);
                     }
-                    Err(error) => warn!(%error, "the RIB refused the origin"),
+                    // That RIB died, and the next one is told everything.
+                    Err(error @ (XrlError::Disconnected(_) | XrlError::UnknownTarget(_))) => {
+                        info!(%error, "no RIB to register with");
+                    }
+                    Err(error) => {
+                        warn!(event = "rib.origin.refused", %error, "the RIB refused the origin");
+                        self.refusal.replace(Some(error.to_string()));
+                    }
                 },
             }
             self.changed.notify_waiters();

@@ -527,7 +527,7 @@ impl Component for BgpShell {
             let family = if ipv4 { "IPv4" } else { "IPv6" };
             Some(format!("neighbors cannot connect over {family}: {}", self.listening.problem(ipv4)?))
         };
-        [true, false].into_iter().filter_map(problem).collect()
+        [true, false].into_iter().filter_map(problem).chain(self.origin.problem()).collect()
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, String> {

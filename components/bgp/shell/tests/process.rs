@@ -3,7 +3,7 @@
 
 mod fake;
 
-use fake::{Neighbor, Surroundings, configure, prefix, surround, until};
+use fake::{FakeRib, Neighbor, Surroundings, configure, prefix, surround, surround_with, until};
 use sluice_base::{Ipv4Prefix, Prefix};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_shell::idl::bgp::v1 as bgp;
@@ -92,6 +92,27 @@ fn a_listener_that_could_not_be_opened_is_tried_again() {
 }
 
 #[test]
+fn an_origin_that_the_rib_refuses_is_in_the_status_until_a_rib_takes_it() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let rib = FakeRib { refuses: true.into(), ..FakeRib::default() };
+        let mut surroundings = surround_with(dir.path(), rib).await;
+        let shell = Rc::clone(&surroundings.shell);
+        while shell.degraded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        let expected = "the RIB takes no routes of `bgp`: bad arguments: origin: in use";
+        assert_eq!(shell.degraded(), [expected]);
+        surroundings.rib.refuses.set(false);
+        surroundings.restart_rib().await;
+        while !shell.degraded().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        shell.shutdown(false).await;
+    });
+}
+
+#[test]
 fn a_neighbor_that_refuses_is_said_to_refuse() {
     run(async {
         let dir = tempfile::tempdir().unwrap();
@@ -146,7 +167,7 @@ async fn scenario() {
     fake_rib.changed.notify_waiters();
     until(&fake_rib.changed, || fake_rib.refreshed.get().is_some()).await;
     assert_eq!(fake_rib.refreshed.get(), Some(20_000), "all is said to be announced when it is");
-    let provenance = fake_rib.routes.borrow()[&prefix(7)];
+    let provenance = fake_rib.routes.borrow()[&prefix(7).into()];
     assert_eq!(provenance.source(), 9);
 
     ask(others).await;

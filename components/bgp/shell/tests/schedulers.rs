@@ -4,24 +4,35 @@
 
 mod fake;
 
+#[allow(dead_code)] // this test uses a part of it
+#[path = "../../core/tests/dut/net.rs"]
+mod net;
+#[allow(dead_code)] // this test uses a part of it
+#[path = "../../core/tests/dut/route.rs"]
+mod route;
+
 use fake::{FakeFea, Neighbor, configure, surround, until};
+use net::Net;
+use route::{Route, announcement, withdrawal};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouterId,
+    Asn, Distance, Forwarding, Instant, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex,
+    IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Rng, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
-use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
-use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{HEADER_LEN, MessageType, Nlri, Unicast, Update, header};
+use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
+use sluice_bgp::wire::attribute::{Attributes, code};
+use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
+use sluice_bgp::wire::{HEADER_LEN, MessageType, Nlri, Update, header};
 use sluice_bgp_shell::idl::bgp::v1 as bgp;
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use sluice_shell::Component;
+use sluice_xrl::idl::common::v1 as common;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 use std::time::Duration;
 use tokio::io::AsyncWriteExt;
@@ -33,8 +44,8 @@ const PEERS: usize = 5;
 const SENDERS: usize = 3;
 const PLANS: [(u16, &str); 5] = [(1, "peer"), (2, "peer"), (2, "dynamic"), (4, "peer"), (4, "dynamic")];
 
-/// What a neighbour was told and not taken back: the attributes, octet by octet.
-type Told = BTreeMap<Ipv4Prefix, Vec<u8>>;
+/// What a neighbour was told and not taken back: the attributes, octet by octet, for IPv6 behind the next hop.
+type Told = BTreeMap<IpPrefix, Vec<u8>>;
 /// What each sender says, in order.
 type Trace = [Vec<Vec<u8>>; SENDERS];
 
@@ -46,51 +57,46 @@ fn address(peer: usize) -> Ipv4Addr {
     Ipv4Addr::new(127, 0, 0, 2 + peer as u8)
 }
 
-fn update(withdrawn: &[Ipv4Prefix], attributes: &[u8], announced: &[Ipv4Prefix]) -> Vec<u8> {
-    let mut out = vec![];
-    let at = header::start(&mut out, MessageType::Update);
-    let mut field = vec![];
-    withdrawn.iter().for_each(|p| p.put(&mut field));
-    out.extend_from_slice(&(field.len() as u16).to_be_bytes());
-    out.append(&mut field);
-    out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
-    out.extend_from_slice(attributes);
-    announced.iter().for_each(|p| p.put(&mut out));
-    header::finish(&mut out, at);
-    out
+/// The router's address for next hops of IPv6; sessions run over IPv4, as a loopback interface has many addresses of that only.
+const OWN_IPV6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
+
+fn loopback() -> Interface {
+    let address = |addr: IpAddr, prefix_len| InterfaceAddress { addr, prefix_len, peer: None };
+    Interface {
+        index: InterfaceIndex::new(1).unwrap(),
+        name: "lo".into(),
+        admin_up: true,
+        running: true,
+        loopback: true,
+        point_to_point: false,
+        multicast: false,
+        mtu: 65_536,
+        mac: vec![],
+        addresses: vec![address(Ipv4Addr::LOCALHOST.into(), 8), address(OWN_IPV6.into(), 64)],
+    }
 }
 
 /// Random announcements and withdrawals of prefixes far apart and close together.
-fn random_trace(seed: u64) -> Trace {
+fn random_trace<P: Net>(seed: u64) -> Trace {
     let mut rng = Rng::from_seed(seed);
-    let mut below = move |n: u64| rng.next_u64() % n;
+    let mut below = move |n: u64| (rng.next_u64() % n) as u32;
     std::array::from_fn(|sender| {
         let mut messages = vec![];
         for _ in 0..400 {
-            let mut prefixes = |most: u64| -> Vec<Ipv4Prefix> {
-                let (cover, first, count) = (below(64), below(64), below(most));
-                let nth = |n: u64| 0x1400_0000 + ((cover as u32) << 18) + (((first + n) as u32 % 64) << 8);
-                (0..count).map(|n| Ipv4Prefix::from_parts(nth(n), 24).unwrap()).collect()
+            let mut prefixes = |most: u64| -> Vec<P> {
+                let (cover, place, first, count) = (below(16), below(4), below(64), below(most));
+                (0..count).map(|n| P::nth((place * 64 + (first + n) % 64) << 4 | cover)).collect()
             };
             let (withdrawn, announced) = (prefixes(6), prefixes(40));
-            let mut attributes = vec![];
-            let mut put = |flags, code, value: &[u8]| {
-                put_header(&mut attributes, flags, code, value.len());
-                attributes.extend_from_slice(value);
-            };
-            put(0x40, code::ORIGIN, &[below(3) as u8]);
-            let path: Vec<u32> = std::iter::once(u32::from(asn(sender)))
-                .chain((0..below(4)).map(|n| 64_600 + n as u32))
-                .collect();
-            let mut segment = vec![2, path.len() as u8];
-            segment.extend(path.iter().flat_map(|n| n.to_be_bytes()));
-            put(0x40, code::AS_PATH, &segment);
-            put(0x40, code::NEXT_HOP, &[10, 9, 9, sender as u8]);
-            put(0x80, code::MULTI_EXIT_DISC, &(below(3) as u32).to_be_bytes());
+            let path = std::iter::once(u32::from(asn(sender))).chain((0..below(4)).map(|n| 64_600 + n));
+            let mut route = Route::new(path.collect(), P::host_addr(100 + sender as u8));
+            (route.origin, route.med) = (below(3) as u8, Some(below(3)));
             if below(2) == 0 {
-                put(0xc0, code::COMMUNITIES, &(below(8) as u32 + 0xfde8_0000).to_be_bytes());
+                let community = (below(8) + 0xfde8_0000).to_be_bytes().to_vec();
+                route.others.push((0xc0, code::COMMUNITIES, community));
             }
-            messages.push(update(&withdrawn, &attributes, &announced));
+            messages.push(withdrawal(&withdrawn));
+            messages.push(announcement(&announced, &route));
         }
         messages
     })
@@ -111,33 +117,52 @@ fn real_trace() -> Option<Trace> {
 }
 
 fn hear(told: &mut Told, body: &[u8]) {
-    let update = Update::decode(body).unwrap();
-    for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, 0) {
-        told.remove(&prefix.unwrap());
+    fn prefixes<P: Net>(field: &[u8]) -> impl Iterator<Item = IpPrefix> {
+        Nlri::<P>::new(field, 0).map(|prefix| prefix.unwrap().into())
     }
-    for prefix in Nlri::<Ipv4Prefix>::new(update.nlri, 0) {
-        told.insert(prefix.unwrap(), update.attributes.to_vec());
+    let update = Update::decode(body).unwrap();
+    let first = Attributes::new(update.attributes, 0).next().map(Result::unwrap);
+    let (mut withdrawn, mut announced): (Vec<IpPrefix>, Vec<IpPrefix>) =
+        (prefixes::<Ipv4Prefix>(update.withdrawn).collect(), prefixes::<Ipv4Prefix>(update.nlri).collect());
+    let mut attributes = update.attributes.to_vec();
+    match first {
+        Some(first) if first.code == code::MP_REACH_NLRI => {
+            let reach = MpReach::decode(first.value, 0).unwrap();
+            attributes = [reach.next_hop, &attributes[first.offset + first.value.len()..]].concat();
+            announced.extend(prefixes::<Ipv6Prefix>(reach.nlri));
+        }
+        Some(first) if first.code == code::MP_UNREACH_NLRI => {
+            withdrawn.extend(prefixes::<Ipv6Prefix>(MpUnreach::decode(first.value, 0).unwrap().withdrawn));
+        }
+        _ => {}
+    }
+    for prefix in withdrawn {
+        told.remove(&prefix);
+    }
+    for prefix in announced {
+        told.insert(prefix, attributes.clone());
     }
 }
 
 /// What everybody is told by the core on one thread, and how many routes the RIB gets.
-fn reference(trace: &Trace) -> ([Told; PEERS], usize) {
+fn reference<P: Net>(trace: &Trace) -> ([Told; PEERS], usize) {
     let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
     let now = Instant::ZERO;
-    let neighbors = (0..PEERS).map(|peer| NeighborConfig {
-        passive: true,
-        enforce_first_as: false,
-        ..NeighborConfig::new(address(peer).into(), Asn(asn(peer).into()))
+    let neighbors = (0..PEERS).map(|peer| {
+        let config = NeighborConfig::new(address(peer).into(), Asn(asn(peer).into()));
+        let mut config = NeighborConfig { passive: true, enforce_first_as: false, ..config };
+        config.offer(P::families());
+        config
     });
     let config = Config { neighbors: neighbors.collect(), networks: vec![] };
     speaker.handle(now, Input::Configure(config), &mut out);
     let id = |peer: usize| ConnectionId { direction: Direction::Incoming, number: peer as u32 };
-    let local = IpAddr::from([127, 0, 0, 1]);
+    let endpoints = Endpoints { ipv6: Some(OWN_IPV6), ..Endpoints::new(Ipv4Addr::LOCALHOST.into()) };
     for peer in 0..PEERS {
         let address = address(peer).into();
-        speaker.handle(now, Input::Accepted(address, id(peer), Endpoints::new(local)), &mut out);
+        speaker.handle(now, Input::Accepted(address, id(peer), endpoints), &mut out);
         speaker.receive(now, address, id(peer), &Neighbor::hello(asn(peer)), &mut out);
     }
     for (sender, messages) in trace.iter().enumerate() {
@@ -146,11 +171,11 @@ fn reference(trace: &Trace) -> ([Told; PEERS], usize) {
         }
     }
     loop {
-        let outputs: Vec<Output> = out.drain().collect();
+        let outputs: Vec<_> = out.drain().collect();
         let mut busy = !outputs.is_empty();
         for output in outputs {
-            if let Output::InterestIpv4(Interest::Register(addr)) = output {
-                let valid = Ipv4Prefix::host(addr);
+            if let Some(Interest::Register(addr)) = P::interest(&output) {
+                let valid = P::host(addr);
                 let hop = NextHop::on(InterfaceIndex::new(1).unwrap());
                 let route = ResolvingRoute {
                     prefix: valid,
@@ -160,7 +185,7 @@ fn reference(trace: &Trace) -> ([Told; PEERS], usize) {
                     forwarding: Forwarding::one(hop),
                 };
                 let answer = InterestAnswer { valid, route: Some(route) };
-                speaker.handle(now, Input::AnswerIpv4(answer), &mut out);
+                speaker.handle(now, P::answer(answer), &mut out);
             }
         }
         busy |= speaker.run_slice(now, Budget::SLICE, &mut out) == Progress::More;
@@ -179,7 +204,7 @@ fn reference(trace: &Trace) -> ([Told; PEERS], usize) {
         told
     });
     let mut batch = Default::default();
-    while speaker.rib_batch_ipv4(usize::MAX, &mut batch) {}
+    while P::rib_batch(&mut speaker, usize::MAX, &mut batch) {}
     (told, batch.updates.len())
 }
 
@@ -199,13 +224,16 @@ async fn connect(fea: &FakeFea, from: Ipv4Addr) -> TcpStream {
 }
 
 /// Runs a trace through the process; what everybody was told when it is as expected, and what operators see.
-async fn run(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS], usize)) -> Vec<bgp::Route> {
+async fn run<P: Net>(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS], usize)) -> Vec<bgp::Route> {
     let dir = tempfile::tempdir().unwrap();
     let surroundings = surround(dir.path()).await;
     surroundings.rib.answers.set(true);
+    surroundings.interface(&InterfaceEvent::Changed(loopback())).await;
+    let families = P::families();
     let neighbors = (0..PEERS).map(|peer| {
         serde_json::json!({
             "address": address(peer).to_string(), "peer-as": asn(peer), "passive": true, "enforce-first-as": false,
+            "ipv4-unicast": {"enabled": families.ipv4}, "ipv6-unicast": {"enabled": families.ipv6},
         })
     });
     let config = serde_json::json!({
@@ -254,7 +282,7 @@ async fn run(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS], usize)
 
     let client = bgp::BgpClient::new(&surroundings.others, "bgp");
     let mut request = bgp::GetRoutesRequest {
-        family: sluice_xrl::idl::common::v1::Family::Ipv4.into(),
+        family: common::Family::from(P::FAMILY).into(),
         ..bgp::GetRoutesRequest::default()
     };
     let mut routes = vec![];
@@ -275,13 +303,13 @@ async fn run(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS], usize)
     routes
 }
 
-fn check(trace: &Trace) {
-    let expected = reference(trace);
+fn check<P: Net>(trace: &Trace) {
+    let expected = reference::<P>(trace);
     assert!(expected.1 > 1000, "the trace leaves {} routes", expected.1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut first: Option<Vec<bgp::Route>> = None;
     for plan in PLANS {
-        let routes = tokio::task::LocalSet::new().block_on(&runtime, run(trace, plan, &expected));
+        let routes = tokio::task::LocalSet::new().block_on(&runtime, run::<P>(trace, plan, &expected));
         assert_eq!(routes.len(), expected.1, "{plan:?}");
         match &first {
             Some(first) => assert!(*first == routes, "{plan:?}: other tables than with one thread"),
@@ -291,16 +319,27 @@ fn check(trace: &Trace) {
 }
 
 #[test]
-fn random_traces_come_out_the_same() {
-    for seed in 0..4 {
-        check(&random_trace(seed));
+fn random_traces_of_ipv4_come_out_the_same() {
+    (0..4).for_each(|seed| check::<Ipv4Prefix>(&random_trace::<Ipv4Prefix>(seed)));
+}
+
+#[test]
+fn random_traces_of_ipv6_come_out_the_same() {
+    (0..4).for_each(|seed| check::<Ipv6Prefix>(&random_trace::<Ipv6Prefix>(seed)));
+}
+
+#[test]
+fn a_real_trace_of_ipv4_comes_out_the_same() {
+    match real_trace() {
+        Some(trace) => check::<Ipv4Prefix>(&trace),
+        None => sluice_testkit::skipped("no shared data"),
     }
 }
 
 #[test]
-fn a_real_trace_comes_out_the_same() {
+fn a_real_trace_of_ipv6_comes_out_the_same() {
     match real_trace() {
-        Some(trace) => check(&trace),
+        Some(trace) => check::<Ipv6Prefix>(&trace),
         None => sluice_testkit::skipped("no shared data"),
     }
 }

@@ -372,7 +372,7 @@ fn an_engine_that_wants_no_routes_is_told_nothing_until_it_does() {
     b.engine_gone();
     b.set("bgp", "198.51.100.0/24", "10.0.0.2");
     b.delete("bgp", "203.0.113.0/24");
-    assert_eq!((b.engine_table().len(), b.rib.tables_with_fib_work().count()), (0, 0));
+    assert_eq!((b.engine_table::<Ipv4Prefix>().len(), b.rib.tables_with_fib_work().count()), (0, 0));
     b.restart_engine();
     assert_eq!((b.engine("203.0.113.0/24"), b.engine("198.51.100.0/24")), ("-".into(), "10.0.0.2@1".into()));
 }

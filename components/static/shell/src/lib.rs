@@ -130,6 +130,10 @@ impl Component for StaticShell {
         before.iter().for_each(AbortHandle::abort);
     }
 
+    fn degraded(&self) -> Vec<String> {
+        self.origin.problem().into_iter().collect()
+    }
+
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Input>, String> {
         config::input(planned.change).map(Prepared::quiet)
     }

@@ -51,6 +51,8 @@ pub struct ScriptedPeer<P> {
     pub ended: [bool; 2],
     /// Other messages that it was sent, by type.
     pub messages: Vec<MessageType>,
+    /// All messages that it was sent, as they were on the wire.
+    pub wire: Vec<Vec<u8>>,
     pub updates: usize,
     transmit: bool,
 }
@@ -108,6 +110,7 @@ impl<P: Net> Dut<P> {
             end_of_rib: false,
             ended: [false; 2],
             messages: vec![],
+            wire: vec![],
             updates: 0,
             transmit: false,
         });
@@ -412,7 +415,9 @@ impl<P: Net> Dut<P> {
     fn hear(&mut self, peer: usize, mut octets: &[u8]) {
         while !octets.is_empty() {
             let frame = header::frame(octets).expect("a good header").expect("a whole message");
-            octets = &octets[frame.len()..];
+            let (message, rest) = octets.split_at(frame.len());
+            octets = rest;
+            self.peers[peer].wire.push(message.to_vec());
             if frame.kind == MessageType::Update {
                 hear_update(&mut self.peers[peer], frame.body);
             } else {

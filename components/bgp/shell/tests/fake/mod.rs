@@ -2,16 +2,17 @@
 #![allow(dead_code)] // each test uses some of it
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use sluice_base::{Asn, InterfaceEvent, Ipv4Prefix, Prefix, Provenance, RouteAction};
+use sluice_base::{Asn, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteAction};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV4, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
+    AFI_IPV4, AFI_IPV6, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
 };
 use sluice_bgp_shell::BgpShell;
 use sluice_shell::part::{Change, Edit, Part, Planned};
 use sluice_shell::{Component, Frame, Profile};
 use sluice_xrl::finder::Finder;
-use sluice_xrl::idl::{fea::v1 as fea, rib::v1 as rib};
+use sluice_xrl::idl::{common::v1 as common, fea::v1 as fea, rib::v1 as rib};
+use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{Acl, CallContext, Principal, Router, RouterOptions, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -170,16 +171,38 @@ impl fea::Interfaces for Served<FakeFea> {
 /// Remembers routes; reaches every next hop, and says so when it is let.
 #[derive(Default)]
 pub struct FakeRib {
-    pub routes: RefCell<BTreeMap<Ipv4Prefix, Provenance>>,
+    pub routes: RefCell<BTreeMap<IpPrefix, Provenance>>,
     /// How many routes there were when everything had been announced.
     pub refreshed: Cell<Option<usize>>,
     /// Batches that it was sent.
     pub batches: Cell<usize>,
     /// For how long it lets changes be gathered.
     pub gather_ms: Cell<u32>,
+    /// Refuses to register origins.
+    pub refuses: Cell<bool>,
     /// Whether it answers questions about next hops.
     pub answers: Cell<bool>,
     pub changed: Notify,
+}
+
+impl FakeRib {
+    fn take<P: PackedPrefix + Into<IpPrefix>>(
+        &self,
+        request: &rib::UpdateRoutesRequest,
+    ) -> Result<(), XrlError> {
+        let batch = sluice_xrl::routes::routes_of::<P>(request)?;
+        for update in batch.updates {
+            match update.action {
+                RouteAction::Set(_) => {
+                    self.routes.borrow_mut().insert(update.prefix.into(), update.provenance);
+                }
+                RouteAction::Delete => {
+                    assert!(self.routes.borrow_mut().remove(&update.prefix.into()).is_some());
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl rib::Rib for Served<FakeRib> {
@@ -189,6 +212,9 @@ impl rib::Rib for Served<FakeRib> {
         request: rib::RegisterOriginRequest,
     ) -> Result<rib::RegisterOriginReply, XrlError> {
         assert!(request.external && request.origin == "bgp");
+        if self.0.refuses.get() {
+            return Err(XrlError::BadArguments("origin: in use".into()));
+        }
         Ok(rib::RegisterOriginReply { stale_routes: 0 })
     }
 
@@ -205,14 +231,10 @@ impl rib::Rib for Served<FakeRib> {
         _: &CallContext,
         request: rib::UpdateRoutesRequest,
     ) -> Result<rib::UpdateRoutesReply, XrlError> {
-        let batch = sluice_xrl::routes::routes_of::<Ipv4Prefix>(&request)?;
-        for update in batch.updates {
-            match update.action {
-                RouteAction::Set(_) => {
-                    self.0.routes.borrow_mut().insert(update.prefix, update.provenance);
-                }
-                RouteAction::Delete => assert!(self.0.routes.borrow_mut().remove(&update.prefix).is_some()),
-            }
+        if request.family == i32::from(common::Family::Ipv6) {
+            self.0.take::<Ipv6Prefix>(&request)?;
+        } else {
+            self.0.take::<Ipv4Prefix>(&request)?;
         }
         self.0.batches.set(self.0.batches.get() + 1);
         self.0.changed.notify_waiters();
@@ -236,9 +258,10 @@ impl rib::Rib for Served<FakeRib> {
     ) -> Result<rib::RegisterInterestReply, XrlError> {
         until(&self.0.changed, || self.0.answers.get()).await;
         let hop = sluice_base::NextHop::on(sluice_base::InterfaceIndex::new(1).unwrap());
-        let forwarding: sluice_xrl::idl::common::v1::Forwarding = (&sluice_base::Forwarding::one(hop)).into();
+        let forwarding: common::Forwarding = (&sluice_base::Forwarding::one(hop)).into();
         let answers = request.addrs.iter().map(|addr| {
-            let net = sluice_xrl::idl::common::v1::Net { octets: addr.octets.clone(), length: 32 };
+            let length = addr.octets.len() as u32 * 8;
+            let net = common::Net { octets: addr.octets.clone(), length };
             rib::Interest {
                 valid: Some(net.clone()),
                 reachable: true,
@@ -347,6 +370,7 @@ impl Neighbor {
             router_id: sluice_base::RouterId(asn.into()),
             capabilities: vec![
                 Capability::unicast(AFI_IPV4),
+                Capability::unicast(AFI_IPV6),
                 Capability::FourOctetAs(Asn(asn.into())),
                 Capability::RouteRefresh,
             ],
@@ -425,7 +449,33 @@ pub struct Surroundings {
     /// For those who ask BGP.
     pub others: Router,
     _finder: Finder,
+    rib_target: Option<TargetHandle>,
     _targets: Vec<TargetHandle>,
+}
+
+impl Surroundings {
+    /// The FEA tells of an interface.
+    pub async fn interface(&self, event: &InterfaceEvent) {
+        let events = vec![event.into()];
+        let client = fea::InterfaceObserverClient::new(&self.others, "bgp");
+        client.interface_changed(fea::InterfaceChangedRequest { events }).await.unwrap();
+    }
+
+    /// Ends the RIB and starts it again.
+    pub async fn restart_rib(&mut self) {
+        self.rib_target = None;
+        self.rib_target = Some(register_rib(&self.others, &self.rib).await);
+    }
+}
+
+async fn register_rib(router: &Router, fake: &Rc<FakeRib>) -> TargetHandle {
+    loop {
+        let services = vec![rib::rib_service(Rc::new(Served(Rc::clone(fake))))];
+        match router.register(Target::new("rib", services).singleton()).await {
+            Err(XrlError::NameTaken(_)) => {} // the Finder has not forgotten the one before yet
+            registered => return registered.unwrap(),
+        }
+    }
 }
 
 /// Hands the router its whole configuration, as the frame of a process does.
@@ -439,18 +489,22 @@ pub async fn configure(shell: &Rc<BgpShell>, config: serde_json::Value) -> Resul
 
 /// Starts BGP's process, not configured yet.
 pub async fn surround(dir: &Path) -> Surroundings {
+    surround_with(dir, FakeRib::default()).await
+}
+
+/// Starts BGP's process beside this RIB, not configured yet.
+pub async fn surround_with(dir: &Path, fake_rib: FakeRib) -> Surroundings {
     let acl = Acl::from([(SECRET, Principal::all_powerful("tests"))]);
     let finder = Finder::bind(dir.join("finder"), acl).await.unwrap();
     let others = router(dir).await;
-    let (fake_fea, fake_rib) = (Rc::new(FakeFea::default()), Rc::new(FakeRib::default()));
+    let (fake_fea, fake_rib) = (Rc::new(FakeFea::default()), Rc::new(fake_rib));
     tokio::task::spawn_local(Rc::clone(&fake_fea).serve(dir.to_path_buf()));
     let services = vec![
         fea::sockets_service(Rc::new(Served(Rc::clone(&fake_fea)))),
         fea::interfaces_service(Rc::new(Served(Rc::clone(&fake_fea)))),
     ];
     let fea_target = others.register(Target::new("fea", services).singleton()).await.unwrap();
-    let services = vec![rib::rib_service(Rc::new(Served(Rc::clone(&fake_rib))))];
-    let rib_target = others.register(Target::new("rib", services).singleton()).await.unwrap();
+    let rib_target = Some(register_rib(&others, &fake_rib).await);
     let frame = Frame {
         router: router(dir).await,
         profile: Profile::default(),
@@ -460,15 +514,16 @@ pub async fn surround(dir: &Path) -> Surroundings {
     let shell = BgpShell::new(frame.clone());
     let target = frame.router.register(Target::new("bgp", shell.services()).singleton()).await.unwrap();
     Rc::clone(&shell).registered(target.instance().to_string()).await;
-    // The host has no interfaces, and the FEA has told of all of them.
-    let end = fea::InterfaceChangedRequest { events: vec![(&InterfaceEvent::SnapshotEnd).into()] };
-    fea::InterfaceObserverClient::new(&others, "bgp").interface_changed(end).await.unwrap();
-    Surroundings {
+    let surroundings = Surroundings {
         shell,
         fea: fake_fea,
         rib: fake_rib,
         others,
         _finder: finder,
-        _targets: vec![fea_target, rib_target, target],
-    }
+        rib_target,
+        _targets: vec![fea_target, target],
+    };
+    // The host has no interfaces, and the FEA has told of all of them.
+    surroundings.interface(&InterfaceEvent::SnapshotEnd).await;
+    surroundings
 }

@@ -2,15 +2,50 @@
 #![allow(dead_code)] // each test file uses its part
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+use sluice_base::interest::InterestAnswer;
+use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
     Distance, Duration, FibBatch, Forwarding, GroupId, Instant, Interface, InterfaceAddress, InterfaceEvent,
     InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch,
     RouteSet, RouteUpdate, TableId, Tag,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
-use sluice_rib::{Input, OriginSettings, Output, Rib, SubscriptionId};
+use sluice_rib::table::RibKey;
+use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, WatcherId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// A family to test with.
+pub trait Net: RibKey {
+    fn update(origin: &str, batch: RouteBatch<Self>) -> Input;
+    fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>);
+    /// Asks through internal routes.
+    fn ask(rib: &mut Rib, addr: Self::Addr) -> InterestAnswer<Self>;
+}
+
+impl Net for Ipv4Prefix {
+    fn update(origin: &str, batch: RouteBatch<Self>) -> Input {
+        Input::UpdateV4(TableId::MAIN, origin.into(), batch)
+    }
+    fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>) {
+        (&mut bench.groups, &mut bench.v4)
+    }
+    fn ask(rib: &mut Rib, addr: V4Addr) -> InterestAnswer<Self> {
+        rib.interest_v4(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+    }
+}
+
+impl Net for Ipv6Prefix {
+    fn update(origin: &str, batch: RouteBatch<Self>) -> Input {
+        Input::UpdateV6(TableId::MAIN, origin.into(), batch)
+    }
+    fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>) {
+        (&mut bench.groups, &mut bench.v6)
+    }
+    fn ask(rib: &mut Rib, addr: V6Addr) -> InterestAnswer<Self> {
+        rib.interest_v6(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+    }
+}
 
 pub struct Bench {
     pub rib: Rib,
@@ -91,17 +126,23 @@ impl Bench {
     }
 
     pub fn set(&mut self, origin: &str, prefix: &str, gateways: &str) {
-        let batch = batch(prefix.parse().unwrap(), Some(gateways));
-        self.input(Input::UpdateV4(TableId::MAIN, origin.into(), batch));
+        self.changes::<Ipv4Prefix>(origin, &[(prefix.parse().unwrap(), Some(gateways))]);
     }
 
     pub fn set6(&mut self, origin: &str, prefix: &str, gateways: &str) {
-        let batch = batch(prefix.parse().unwrap(), Some(gateways));
-        self.input(Input::UpdateV6(TableId::MAIN, origin.into(), batch));
+        self.changes::<Ipv6Prefix>(origin, &[(prefix.parse().unwrap(), Some(gateways))]);
+    }
+
+    pub fn delete(&mut self, origin: &str, prefix: &str) {
+        self.changes::<Ipv4Prefix>(origin, &[(prefix.parse().unwrap(), None)]);
+    }
+
+    pub fn delete6(&mut self, origin: &str, prefix: &str) {
+        self.changes::<Ipv6Prefix>(origin, &[(prefix.parse().unwrap(), None)]);
     }
 
     /// Several changes in one batch; `None`: the route goes.
-    pub fn changes(&mut self, origin: &str, changes: &[(Ipv4Prefix, Option<&str>)]) {
+    pub fn changes<P: Net>(&mut self, origin: &str, changes: &[(P, Option<&str>)]) {
         let mut all = RouteBatch::default();
         for (prefix, gateways) in changes {
             let mut one = batch(*prefix, *gateways);
@@ -115,15 +156,7 @@ impl Bench {
                 ..update
             }));
         }
-        self.input(Input::UpdateV4(TableId::MAIN, origin.into(), all));
-    }
-
-    pub fn delete(&mut self, origin: &str, prefix: &str) {
-        self.input(Input::UpdateV4(TableId::MAIN, origin.into(), batch(prefix.parse().unwrap(), None)));
-    }
-
-    pub fn delete6(&mut self, origin: &str, prefix: &str) {
-        self.input(Input::UpdateV6(TableId::MAIN, origin.into(), batch(prefix.parse().unwrap(), None)));
+        self.input(P::update(origin, all));
     }
 
     pub fn input(&mut self, input: Input) {
@@ -162,22 +195,28 @@ impl Bench {
 
     fn feed_engine(&mut self) {
         let work: Vec<_> = self.rib.tables_with_fib_work().collect();
-        for (table, mut v4, mut v6) in work {
-            while v4 {
-                let mut batch = FibBatch::<Ipv4Prefix>::default();
-                self.rib.fill_fib(table, 2, &mut batch);
-                v4 = !batch.is_empty();
-                self.routes_told += batch.routes.len();
-                apply(&mut self.groups, &mut self.v4, batch);
+        for (table, v4, v6) in work {
+            if v4 {
+                self.feed_table::<Ipv4Prefix>(table);
             }
-            while v6 {
-                let mut batch = FibBatch::<Ipv6Prefix>::default();
-                self.rib.fill_fib(table, 2, &mut batch);
-                v6 = !batch.is_empty();
-                apply(&mut self.groups, &mut self.v6, batch);
+            if v6 {
+                self.feed_table::<Ipv6Prefix>(table);
             }
         }
         assert_eq!(self.rib.tables_with_fib_work().count(), 0);
+    }
+
+    fn feed_table<P: Net>(&mut self, table: TableId) {
+        loop {
+            let mut batch = FibBatch::<P>::default();
+            self.rib.fill_fib(table, 2, &mut batch);
+            if batch.is_empty() {
+                return;
+            }
+            self.routes_told += batch.routes.len();
+            let (groups, routes) = P::engine(self);
+            apply(groups, routes, batch);
+        }
     }
 
     pub fn restart_engine(&mut self) {
@@ -198,8 +237,8 @@ impl Bench {
     }
 
     /// What a subscriber hears, noted as prefix and announced gateways; routes without gateways are left out.
-    pub fn hear(&mut self, id: SubscriptionId, heard: &mut BTreeMap<Ipv4Prefix, String>) {
-        let (batch, _) = self.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, usize::MAX).unwrap();
+    pub fn hear<P: Net>(&mut self, id: SubscriptionId, heard: &mut BTreeMap<P, String>) {
+        let (batch, _) = self.rib.take_subscribed::<P>(TableId::MAIN, id, usize::MAX).unwrap();
         for update in batch.updates {
             let RouteAction::Set(set) = update.action else {
                 heard.remove(&update.prefix);
@@ -227,8 +266,9 @@ impl Bench {
     }
 
     /// Everything that the engine has.
-    pub fn engine_table(&self) -> BTreeMap<Ipv4Prefix, String> {
-        self.v4.iter().map(|(p, g)| (*p, text(&self.groups[g]))).collect()
+    pub fn engine_table<P: Net>(&mut self) -> BTreeMap<P, String> {
+        let (groups, routes) = P::engine(self);
+        routes.iter().map(|(p, g)| (*p, text(&groups[g]))).collect()
     }
 
     /// Ranges of answers that were taken back, since the last call.
