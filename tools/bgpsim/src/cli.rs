@@ -13,6 +13,7 @@ use crate::stay::{Kept, Stay};
 use crate::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 use sluice_base::{Asn, Family};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -153,10 +154,11 @@ pub struct BgpsimArgs {
 const MOST_PEERS: usize = 10_000;
 
 /// Runs the command. The exit status says whether all that was sent was received.
-pub fn run(args: &BgpsimArgs) -> Result<ExitCode> {
+/// `document` prints a JSON document.
+pub fn run(args: &BgpsimArgs, document: impl Fn(&Value)) -> Result<ExitCode> {
     let mut stayed = Ok(());
     let done = simulate_and(args, |done, kept| {
-        print(args, done)?;
+        print(args, done, &document)?;
         if let (Some(stay), Some(kept)) = (args.stay, kept) {
             stayed = keep(stay.unwrap_or(Stay::UntilStopped), kept);
         }
@@ -185,12 +187,15 @@ fn keep(stay: Stay, kept: &Kept<'_>) -> Result<()> {
 }
 
 /// Prints what a run has measured, and draws it if asked to.
-fn print(args: &BgpsimArgs, Simulated { title, phases, floor }: &Simulated) -> Result<()> {
+fn print(
+    args: &BgpsimArgs,
+    Simulated { title, phases, floor }: &Simulated,
+    document: &impl Fn(&Value),
+) -> Result<()> {
     if args.json {
         let mut value = report::value(title, phases);
-        value["floor"] =
-            floor.as_ref().map_or(serde_json::Value::Null, |f| report::value(title, f)["phases"].clone());
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        value["floor"] = floor.as_ref().map_or(Value::Null, |f| report::value(title, f)["phases"].clone());
+        document(&value);
     } else {
         print!("{}{}", report::text(title, phases), report::beside_floor(phases, floor.as_deref()));
     }
