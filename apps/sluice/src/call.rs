@@ -33,7 +33,7 @@ pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
                         })
                     })
                     .collect();
-                print_json(&json!({ "methods": all }));
+                print_json("call-list", &json!({ "methods": all }));
             } else {
                 methods.iter().for_each(|m| println!("{m}"));
             }
@@ -41,7 +41,7 @@ pub fn run(args: CallArgs, place: &Where) -> Result<(), Failure> {
         }
         let reply = text::call_text(&router, &args.xrl.unwrap_or_default()).await?;
         match as_json {
-            true => print_json(&reply.json),
+            true => print_json("call", &reply.json),
             false => println!("{}", reply.text),
         }
         Ok(())

@@ -9,6 +9,7 @@ use sluice_xrl::XrlError;
 
 /// Carries a command out; gives the exit status. Says if it was answered by components whose manager is dead, or why it was not.
 pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result<u8, Failure> {
+    out.describe(&read.command.id);
     let done = carry_out(session, read, out).await;
     let Some(unmanaged) = session.unmanaged() else { return done };
     // A manager may run by the time of the next command.

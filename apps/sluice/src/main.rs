@@ -306,14 +306,14 @@ fn run_tool(command: Command) -> ExitCode {
                 .unwrap_or_else(|error| output::fail(&Failure::from(error), false));
         }
         Command::Bgpsim(args) => {
-            return sluice_bgpsim::cli::run(&args)
+            return sluice_bgpsim::cli::run(&args, |value| output::print_json("bgpsim", value))
                 .unwrap_or_else(|error| output::fail(&Failure::from(error), args.json));
         }
         Command::Bench { command: BenchCommand::BgpProfile(args) } => {
             (bench_profile::run(&args).map_err(Failure::from), false)
         }
         Command::Simulate(args) => {
-            return sluice_sim::cli::run(&args)
+            return sluice_sim::cli::run(&args, &|value| output::print_json("simulate", value))
                 .unwrap_or_else(|error| output::fail(&Failure::from(error), args.json));
         }
         Command::Schema { command } => (schemas::print(&command), false),
@@ -342,7 +342,7 @@ fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure
                 .map(|r| serde_json::json!({ "package": r.name, "reason": r.reason }))
                 .collect();
             let value = serde_json::json!({ "file": shown, "valid": true, "refused_packages": refused });
-            output::print_json(&value);
+            output::print_json("config-check", &value);
         }
         false => {
             for r in &refused {

@@ -28,6 +28,7 @@ pub async fn configure(session: &Session, values: &Values, out: &mut Output) -> 
     editing.close().await;
     let results = done?;
     if out.is_json() {
+        out.describe("configure");
         out.json(&json!({ "results": results }));
     }
     Ok(0)

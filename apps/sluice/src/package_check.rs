@@ -21,6 +21,7 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
     }
     match json {
         true => output::print_json(
+            "package-check",
             &json!({ "folder": folder, "valid": problems.is_empty(), "problems": problems }),
         ),
         false if problems.is_empty() => println!("{}: valid", folder.display()),

@@ -3,11 +3,11 @@
 use crate::components;
 use crate::output::{Failure, Output};
 use crate::session::Session;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use sluice_cli::Values;
 use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
-use sluice_xrl::text;
+use sluice_xrl::{Router, text};
 
 /// What the components of this executable ship.
 fn shipped() -> impl Iterator<Item = &'static str> {
@@ -38,6 +38,9 @@ pub async fn run(
     }
     let router = session.router().await?;
     let call = (command.target.as_str(), command.interface.as_str(), command.method.as_str());
+    if out.is_json() && !out.is_described() {
+        out.describe_by(printed_schema(&router, command).await?);
+    }
     let mut table = Columns::of(command);
     let mut page: Option<String> = None;
     let mut first = true;
@@ -67,6 +70,19 @@ pub async fn run(
         (false, false) => {}
     }
     Ok(())
+}
+
+/// Returns the schema of what a command prints, made from the description of the method that it calls.
+pub async fn printed_schema(router: &Router, command: &PackageCommand) -> Result<Value, Failure> {
+    let call = (command.target.as_str(), command.interface.as_str(), command.method.as_str());
+    let schema = text::reply_schema(router, call).await?;
+    if command.page.is_none() {
+        return Ok(schema);
+    }
+    // Pages are printed as one list.
+    let rows = command.rows.as_str();
+    let items = schema["properties"][rows].clone();
+    Ok(json!({ "type": "object", "required": [rows], "properties": { rows: items } }))
 }
 
 fn next_page(value: &Value) -> Option<String> {
@@ -128,6 +144,11 @@ impl Columns {
     }
 }
 
+/// Returns whether a package is taken.
+pub fn package_state(p: &sluice_xrl::idl::manager::v1::Package) -> &'static str {
+    if p.refused.is_empty() { "valid" } else { "refused" }
+}
+
 /// What `show packages` says of a package.
 pub fn package_json(
     p: &sluice_xrl::idl::manager::v1::Package,
@@ -139,6 +160,8 @@ pub fn package_json(
     map.insert("version".into(), p.version.clone().into());
     map.insert("description".into(), p.description.clone().into());
     map.insert("builtin".into(), p.builtin.into());
+    map.insert("path".into(), if p.path.is_empty() { Value::Null } else { p.path.clone().into() });
+    map.insert("state".into(), package_state(p).into());
     map.insert("refused".into(), if p.refused.is_empty() { Value::Null } else { p.refused.clone().into() });
     map.insert("commands".into(), commands.to_vec().into());
     map.insert("commands_refused".into(), refused.to_vec().into());

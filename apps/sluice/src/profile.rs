@@ -130,7 +130,7 @@ pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
         let journeys = followed?;
         off?;
         match as_json {
-            true => print_json(&journeys.json()),
+            true => print_json("profile", &journeys.json()),
             false => journeys.print(),
         }
         Ok(())

@@ -65,18 +65,21 @@ fn replace(component: String, binary: Option<String>, place: &Where) -> Result<(
             other => other.into(),
         })?;
         match as_json {
-            true => print_json(&json!({
-                "component": component,
-                "old_pid": reply.old_pid,
-                "new_pid": reply.new_pid,
-                "version": reply.version,
-                "octets": reply.octets,
-                "descriptors": reply.descriptors,
-                "started_ms": reply.started_ms,
-                "handed_over_ms": reply.handed_over_ms,
-                "taken_over_ms": reply.taken_over_ms,
-                "handed_over": !reply.plainly,
-            })),
+            true => print_json(
+                "restart",
+                &json!({
+                    "component": component,
+                    "old_pid": reply.old_pid,
+                    "new_pid": reply.new_pid,
+                    "version": reply.version,
+                    "octets": reply.octets,
+                    "descriptors": reply.descriptors,
+                    "started_ms": reply.started_ms,
+                    "handed_over_ms": reply.handed_over_ms,
+                    "taken_over_ms": reply.taken_over_ms,
+                    "handed_over": !reply.plainly,
+                }),
+            ),
             false if component == "manager" => {
                 println!(
                     "manager {} goes on in process {}; its components run on",

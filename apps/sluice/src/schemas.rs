@@ -3,9 +3,9 @@
 use crate::connect::block_on;
 use crate::flags::Flags;
 use crate::output::Failure;
+use crate::packages::printed_schema;
 use crate::session::Session;
-use serde_json::{Value, json};
-use sluice_xrl::text;
+use serde_json::Value;
 
 /// The dialect that schemas are written in.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
@@ -21,6 +21,12 @@ pub fn name(words: &[&str]) -> String {
 /// A schema's text.
 pub fn embedded(name: &str) -> Option<&'static str> {
     SCHEMAS.iter().find(|(n, _)| *n == name).map(|(_, text)| *text)
+}
+
+/// Returns a schema by its name.
+pub fn read(name: &str) -> Option<Value> {
+    // A test reads them all.
+    embedded(name).and_then(|text| serde_json::from_str(text).ok())
 }
 
 /// Prints a command's schema, or the names of all.
@@ -59,15 +65,7 @@ async fn of_package(command: &[String]) -> Result<Option<Value>, Failure> {
     let Some(found) = packages.commands.iter().find(|c| c.command.id == read.command.id) else {
         return Ok(None);
     };
-    let call = (found.target.as_str(), found.interface.as_str(), found.method.as_str());
-    let mut schema = text::reply_schema(&session.router().await?, call).await?;
-    if found.page.is_some() {
-        // Pages are printed as one list.
-        let rows = found.rows.clone();
-        let items = schema["properties"][&rows].clone();
-        schema =
-            json!({ "type": "object", "required": [rows], "properties": { (found.rows.as_str()): items } });
-    }
+    let mut schema = printed_schema(&session.router().await?, found).await?;
     schema["$schema"] = DIALECT.into();
     schema["title"] = format!("sluice {}", found.command.id).into();
     Ok(Some(schema))
@@ -76,6 +74,10 @@ async fn of_package(command: &[String]) -> Result<Option<Value>, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Cli;
+    use crate::output::WIDE;
+    use clap::CommandFactory;
+    use std::collections::BTreeSet;
 
     #[test]
     fn every_command_has_a_schema() {
@@ -86,8 +88,91 @@ mod tests {
             assert_eq!(value["$schema"], DIALECT, "{name}");
             assert!(jsonschema::validator_for(&value).is_ok(), "{name}");
         }
-        for tool in ["error", "config-check", "package-check", "call", "call-list", "profile"] {
+        for tool in ["error", "call-list"] {
             assert!(embedded(tool).is_some(), "docs/schemas/{tool}.json is missing");
+        }
+        let mut tools = Vec::new();
+        with_json(&Cli::command(), &mut Vec::new(), &mut tools);
+        assert!(tools.len() > 8, "{tools:?}");
+        for tool in tools.iter().filter(|tool| !ONLY_ERRORS.contains(&tool.as_str())) {
+            assert!(embedded(tool).is_some(), "docs/schemas/{tool}.json is missing");
+        }
+    }
+
+    /// Tools that take `--json` and print no document but errors.
+    const ONLY_ERRORS: [&str; 2] = ["start", "run"];
+
+    /// Collects the schemas' names of the tools that take `--json`, below a tool of these words.
+    fn with_json(tool: &clap::Command, words: &mut Vec<String>, found: &mut Vec<String>) {
+        if tool.get_arguments().any(|arg| arg.get_long() == Some("json")) {
+            found.push(words.join("-"));
+        }
+        for inner in tool.get_subcommands() {
+            words.push(inner.get_name().to_owned());
+            with_json(inner, words, found);
+            words.pop();
+        }
+    }
+
+    /// Names of fields of 64 bits in the interfaces, without those that have 32 bits elsewhere.
+    fn wide_fields() -> BTreeSet<String> {
+        let interfaces = [
+            include_str!("../../../idl/common.proto"),
+            include_str!("../../../idl/fea.proto"),
+            include_str!("../../../idl/finder.proto"),
+            include_str!("../../../idl/manager.proto"),
+            include_str!("../../../idl/rib.proto"),
+            include_str!("../../../components/bgp/idl/bgp.proto"),
+        ];
+        let named = |kinds: &[&str]| -> BTreeSet<String> {
+            let fields = interfaces.iter().flat_map(|text| text.lines());
+            let words = fields.map(|line| line.split_whitespace().collect::<Vec<_>>());
+            let of_kind = words.filter_map(|words| {
+                let at = words.iter().position(|word| kinds.contains(word))?;
+                (words.get(at + 2) == Some(&"=")).then(|| words[at + 1].to_owned())
+            });
+            of_kind.collect()
+        };
+        &named(&["uint64", "int64"]) - &named(&["uint32", "int32"])
+    }
+
+    /// Collects what is wrong with the numbers of a schema: every integer says that it has 32 bits, or is a string of 64 bits.
+    fn check_numbers(schema: &Value, name: &str, wide: &BTreeSet<String>, wrong: &mut Vec<String>) {
+        assert!(
+            schema.get("$ref").is_none() && schema.get("oneOf").is_none(),
+            "{name}: not known to `widen`"
+        );
+        let is_wide = schema["format"] == WIDE;
+        if schema["type"] == "integer" && (schema["format"] != "uint32" || wide.contains(name)) {
+            wrong.push(format!("{name}: an integer that is not of format uint32"));
+        }
+        if is_wide && schema["type"] != "string" {
+            wrong.push(format!("{name}: of format uint64, and no string"));
+        }
+        for (key, inner) in schema.as_object().into_iter().flatten() {
+            match key.as_str() {
+                "properties" => {
+                    let members = inner.as_object().into_iter().flatten();
+                    members.for_each(|(name, member)| check_numbers(member, name, wide, wrong));
+                }
+                "anyOf" => {
+                    inner.as_array().into_iter().flatten().for_each(|s| check_numbers(s, name, wide, wrong));
+                }
+                "items" | "additionalProperties" => check_numbers(inner, name, wide, wrong),
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn every_number_has_a_width() {
+        let wide = wide_fields();
+        assert!(wide.contains("uptime_ms") && !wide.contains("pid"), "{wide:?}");
+        for (name, text) in SCHEMAS {
+            let schema: Value = serde_json::from_str(text).expect(name);
+            let mut wrong = Vec::new();
+            check_numbers(&schema, "", &wide, &mut wrong);
+            assert!(wrong.is_empty(), "docs/schemas/{name}.json: {wrong:?}");
         }
     }
 }

@@ -27,7 +27,7 @@ pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
     let version = env!("CARGO_PKG_VERSION");
     if place.json {
         let document = json!({ "version": version, "revision": found.revision, "notices": found.notices });
-        print_json(&document);
+        print_json("config-upgrade-check", &document);
     } else if found.notices.is_empty() {
         println!("revision {} means the same to sluice {version}", found.revision);
     } else {

@@ -2,11 +2,15 @@
 //! the scenarios.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 use sluice_lab::{Lab, LabOptions, Topology, available};
+use sluice_load::wide;
 use std::fmt::Write;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 /// The executable that belongs to this test: the client, and one of the routers.
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
@@ -85,7 +89,7 @@ fn everything(lab: &Lab) {
     assert_eq!(report["floor"][0]["verified"], true, "{report:#}");
     assert_eq!(report["verified"], true, "{report:#}");
     let receiver = &report["phases"][0]["receivers"][0];
-    assert_eq!((&receiver["announced"], &receiver["unexpected"]), (&10_010.into(), &0.into()));
+    assert_eq!((&receiver["announced"], &receiver["unexpected"]), (&"10010".into(), &"0".into()));
     for scenario in ["1", "2", "3", "4", "5", "6", "7", "8", "lost", "lost-best", "late", "latency"] {
         check(
             lab,
@@ -115,6 +119,48 @@ fn at_bird() {
     everything(&lab);
 }
 
+/// Starts the client with `--stay`; the client, and the line in which it says that its sessions stay.
+fn staying(lab: &Lab, stay: &str) -> (Child, String) {
+    let words =
+        "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --workload synthetic --routes 1000 --hold-time 9";
+    let mut command = lab.command("peers", SLUICE).unwrap();
+    command.args(words.split(' ').chain(stay.split(' '))).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut client = command.spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(client.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    (client, line)
+}
+
+/// The number of sessions that the router has.
+fn established(lab: &Lab) -> Value {
+    let run_dir = format!("SLUICE_RUN_DIR={}", lab.dir("router").join("run").display());
+    let output =
+        lab.output("router", "env", [&*run_dir, SLUICE, "show", "bgp", "summary", "--json"]).unwrap();
+    let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
+    summary["established"].clone()
+}
+
+#[test]
+fn sessions_stay_until_ctrl_c_or_for_a_time() {
+    let Some(lab) = up(&sluice(), SLUICE) else { return };
+    let (mut client, line) = staying(&lab, "--stay");
+    assert_eq!(line, "sluice bgpsim: sessions that stay up until Ctrl-C: 2\n");
+    assert_eq!(established(&lab), 2);
+    kill(Pid::from_raw(client.id() as i32), Signal::SIGINT).unwrap();
+    assert!(client.wait().unwrap().success());
+    // Longer than the hold time: without KEEPALIVEs the router would end the sessions, and the exit status would say so.
+    let (mut client, line) = staying(&lab, "--stay 10");
+    assert_eq!(line, "sluice bgpsim: sessions that stay up for 10 s, or until Ctrl-C: 2\n");
+    assert!(client.wait().unwrap().success());
+    // The router's process ends, and with it the sessions.
+    let (mut client, line) = staying(&lab, "--stay");
+    assert!(line.contains("stay up"), "{line}");
+    let run_dir = format!("SLUICE_RUN_DIR={}", lab.dir("router").join("run").display());
+    let stopped = lab.output("router", "env", [&*run_dir, SLUICE, "stop"]).unwrap();
+    assert!(stopped.status.success(), "{stopped:?}");
+    assert_eq!(client.wait().unwrap().code(), Some(1));
+}
+
 /// Over IPv6, and the router connects to its neighbors.
 #[test]
 fn the_client_listens() {
@@ -133,7 +179,7 @@ fn the_client_listens() {
     let output = lab.output("peers", SLUICE, words.split(' ')).unwrap();
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(report["verified"], true, "{report:#}");
-    assert_eq!(report["phases"][0]["receivers"][0]["announced"], 2001);
+    assert_eq!(report["phases"][0]["receivers"][0]["announced"], "2001");
 }
 
 /// What is not received, and why no session comes up, is said.
@@ -146,7 +192,7 @@ fn what_goes_wrong_is_said() {
     let report = bgpsim(&lab, "--workload synthetic --routes 2000 --patience 2");
     assert_eq!(report["verified"], false, "{report:#}");
     let receiver = &report["phases"][0]["receivers"][0];
-    let (heard, missing) = (receiver["announced"].as_u64().unwrap(), receiver["missing"].as_u64().unwrap());
+    let (heard, missing) = (wide(&receiver["announced"]).unwrap(), wide(&receiver["missing"]).unwrap());
     assert_eq!(heard + missing, 2001, "{report:#}");
     assert!(heard > 0 && missing > 0, "{report:#}");
 

@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 use sluice_lab::{Lab, LabOptions, Topology, available, until};
+use sluice_load::wide;
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -63,7 +64,7 @@ impl Router {
         let router = Router { lab, run_dir };
         let established = || {
             let summary = router.value(&["show", "bgp", "summary"]);
-            summary["established"] == 1 && summary["tables"][0]["prefixes"].as_u64() >= Some(2)
+            summary["established"] == 1 && wide(&summary["tables"][0]["prefixes"]) >= Some(2)
         };
         assert!(
             until(Duration::from_secs(60), established),
@@ -110,6 +111,12 @@ fn close(schema: &mut Value) {
         Value::Object(object) => {
             if object.contains_key("properties") && !object.contains_key("additionalProperties") {
                 object.insert("additionalProperties".into(), json!(false));
+            }
+            if object.get("format") == Some(&json!("uint64")) {
+                object.insert("pattern".into(), json!("^(0|[1-9][0-9]*)$"));
+            }
+            if object.get("format") == Some(&json!("uint32")) {
+                object.extend([("minimum".into(), json!(0)), ("maximum".into(), json!(u32::MAX))]);
             }
             object.values_mut().for_each(close);
         }
@@ -176,6 +183,16 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("clear bgp neighbor 10.1.0.2", "clear-bgp-neighbor", 0),
     ("clear bgp all", "clear-bgp-all", 0),
     ("reload", "reload", 0),
+    ("restart static", "restart", 0),
+    ("upgrade static --binary", "upgrade", 0),
+];
+
+/// Tools that need no router: a line to type, the schema of what it prints, and the exit status.
+const ALONE: &[(&str, &str, i32)] = &[
+    ("simulate ring:4 --prefixes-per-node 1", "simulate", 0),
+    ("simulate --campaign --seeds 2", "simulate", 0),
+    ("bgpsim --floor --workload synthetic --routes 500", "bgpsim", 0),
+    ("lab status", "lab-status", 0),
 ];
 
 /// A line to type, the exit status, and the code of the error.
@@ -215,7 +232,11 @@ const WRONG: &[(&str, i32, &str)] = &[
 ];
 
 fn words(line: &str) -> Vec<&str> {
-    line.split(' ').collect()
+    let mut words: Vec<&str> = line.split(' ').collect();
+    if line.ends_with("--binary") {
+        words.push(SLUICE);
+    }
+    words
 }
 
 #[test]
@@ -240,6 +261,7 @@ fn every_command_prints_what_its_schema_says() {
         assert!(is_text || line.starts_with("call"), "{line}: {}", text(&as_text));
         seen.insert(schema.to_string());
     }
+    alone(&router, &mut seen);
     changes(&router, &mut seen);
     events(&router);
     reports(&router, &mut seen);
@@ -250,6 +272,21 @@ fn every_command_prints_what_its_schema_says() {
     ends(&router, &mut seen);
     let missed: Vec<_> = all.difference(&seen).collect();
     assert!(missed.is_empty(), "no test prints {missed:?}");
+}
+
+/// What needs no router.
+fn alone(router: &Router, seen: &mut BTreeSet<String>) {
+    for (line, schema, status) in ALONE {
+        let output = Command::new(SLUICE).args(words(line)).arg("--json").output().unwrap();
+        assert_eq!(output.status.code(), Some(*status), "{line}: {}", text(&output));
+        let value: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_valid(schema, &value, line);
+        seen.insert(schema.to_string());
+        if *schema == "lab-status" {
+            let labs = value.as_array().unwrap();
+            assert!(labs.iter().any(|lab| lab["name"] == router.lab.name()), "{value:#}");
+        }
+    }
 }
 
 /// The end of the router, and what can be done then.
@@ -337,9 +374,9 @@ fn changes(router: &Router, seen: &mut BTreeSet<String>) {
         "configure",
         0,
     );
-    assert_eq!(value["results"][1]["result"]["changes"], 1);
+    assert_eq!(value["results"][1]["result"]["changes"], "1");
     assert_eq!(name(), "b");
-    assert_eq!(valid(&["compare", "--rollback", "1"], "compare", 10)["changes"], 1);
+    assert_eq!(valid(&["compare", "--rollback", "1"], "compare", 10)["changes"], "1");
     valid(&["rollback", "1"], "rollback", 0);
     assert_eq!(name(), "a");
     // Whatever goes wrong, nothing is committed.

@@ -138,7 +138,7 @@ impl Network {
 
     /// Prefixes that FRR was told.
     fn told_frr(&self) -> u64 {
-        self.bgp()["10.2.0.2"]["families"][0]["prefixes_sent"].as_u64().unwrap_or(0)
+        self.bgp()["10.2.0.2"]["families"][0]["prefixes_sent"].as_str().map_or(0, |n| n.parse().unwrap())
     }
 
     fn pid(&self, component: &str) -> u64 {
@@ -163,7 +163,7 @@ impl Network {
             let neighbor = &bgp[address];
             assert_eq!(neighbor["state"], "Established", "{address}\n{}", self.log());
             counted.push(format!("{address} {} {}", neighbor["sent"]["update"], neighbor["flaps"]));
-            up[place] = neighbor["uptime_ms"].as_u64().unwrap_or(0);
+            up[place] = neighbor["uptime_ms"].as_str().map_or(0, |n| n.parse().unwrap());
         }
         let bird = self.lab.control("bird", "show protocols all four").unwrap();
         let wanted = |l: &&str| {

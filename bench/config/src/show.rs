@@ -109,8 +109,8 @@ pub fn run(sluice: &Path, max_ipv4: usize, max_ipv6: usize, report: &mut Report)
         }
         ensure!(begin.elapsed() < PATIENCE, "the table is not in the kernel after {} s", PATIENCE.as_secs());
     }
-    let flaps =
-        cli.ask(&["show", "bgp", "neighbor", WITNESS])?["neighbors"][0]["flaps"].as_u64().unwrap_or(0);
+    let answer = cli.ask(&["show", "bgp", "neighbor", WITNESS])?;
+    let flaps = sluice_load::wide(&answer["neighbors"][0]["flaps"]).unwrap_or(0);
     println!(
         "  the table was in the kernel after {:.1} s; the witness's session dropped {flaps} times",
         begin.elapsed().as_secs_f64()

@@ -9,9 +9,11 @@ use crate::scenario::Scenario;
 use crate::sender::Speed;
 use crate::session::{Peer, Role};
 use crate::source::{Content, Source};
+use crate::stay::{Kept, Stay};
 use crate::workload::{ANY_NUMBER, Cast, Families, Spread, Workload};
 use anyhow::{Context, Result, bail, ensure};
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 use sluice_base::{Asn, Family};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -137,6 +139,9 @@ pub struct BgpsimArgs {
     /// Threads that read.
     #[arg(long)]
     pub reading_threads: Option<usize>,
+    /// Keep the sessions up after the run, until Ctrl-C or for this many seconds.
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, conflicts_with = "floor")]
+    pub stay: Option<Option<Stay>>,
     /// Print one JSON document instead of a table.
     #[arg(long, short = 'j')]
     pub json: bool,
@@ -149,21 +154,56 @@ pub struct BgpsimArgs {
 const MOST_PEERS: usize = 10_000;
 
 /// Runs the command. The exit status says whether all that was sent was received.
-pub fn run(args: &BgpsimArgs) -> Result<ExitCode> {
-    let Simulated { title, phases, floor } = simulate(args)?;
+/// `document` prints a JSON document.
+pub fn run(args: &BgpsimArgs, document: impl Fn(&Value)) -> Result<ExitCode> {
+    let mut stayed = Ok(());
+    let done = simulate_and(args, |done, kept| {
+        print(args, done, &document)?;
+        if let (Some(stay), Some(kept)) = (args.stay, kept) {
+            stayed = keep(stay.unwrap_or(Stay::UntilStopped), kept);
+        }
+        Ok(())
+    })?;
+    // The report is out: what went wrong after it is not put into another document.
+    if let Err(error) = &stayed {
+        eprintln!("sluice bgpsim: {error:#}");
+    }
+    let success = stayed.is_ok() && report::verified(&done.phases);
+    Ok(if success { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Keeps the sessions of a run, and says so.
+fn keep(stay: Stay, kept: &Kept<'_>) -> Result<()> {
+    match kept.count() {
+        0 => {
+            eprintln!("sluice bgpsim: no session stays up: the scenario has ended all of them");
+            Ok(())
+        }
+        count => {
+            eprintln!("sluice bgpsim: sessions that stay up {stay}: {count}");
+            kept.wait(stay)
+        }
+    }
+}
+
+/// Prints what a run has measured, and draws it if asked to.
+fn print(
+    args: &BgpsimArgs,
+    Simulated { title, phases, floor }: &Simulated,
+    document: &impl Fn(&Value),
+) -> Result<()> {
     if args.json {
-        let mut value = report::value(&title, &phases);
-        value["floor"] =
-            floor.as_ref().map_or(serde_json::Value::Null, |f| report::value(&title, f)["phases"].clone());
-        println!("{}", serde_json::to_string_pretty(&value)?);
+        let mut value = report::value(title, phases);
+        value["floor"] = floor.as_ref().map_or(Value::Null, |f| report::value(title, f)["phases"].clone());
+        document(&value);
     } else {
-        print!("{}{}", report::text(&title, &phases), report::beside_floor(&phases, floor.as_deref()));
+        print!("{}{}", report::text(title, phases), report::beside_floor(phases, floor.as_deref()));
     }
     if let Some(path) = &args.plot {
-        let written = std::fs::write(path, report::plot(&title, &phases).svg());
+        let written = std::fs::write(path, report::plot(title, phases).svg());
         written.with_context(|| format!("cannot write {}", path.display()))?;
     }
-    Ok(if report::verified(&phases) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(())
 }
 
 /// A run and its results.
@@ -178,6 +218,15 @@ pub struct Simulated {
 
 /// Plans and runs what the arguments say.
 pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
+    simulate_and(args, |_, _| Ok(()))
+}
+
+/// Plans and runs what the arguments say, and calls `before_end` with the results and the sessions, which are still up; with a relay
+/// in the target's place there are none any more.
+fn simulate_and(
+    args: &BgpsimArgs,
+    before_end: impl FnOnce(&Simulated, Option<&Kept<'_>>) -> Result<()>,
+) -> Result<Simulated> {
     let families = args.families();
     let scenario = args.scenario()?;
     let sharing = args.sharing.or(scenario.sharing()).unwrap_or(3);
@@ -223,11 +272,18 @@ pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
         skipped: workload.skipped,
     };
     let floor = args.beside_floor.then(|| args.at_relay(&peers, &workload)).transpose()?;
-    let phases = match args.target {
-        Some(target) => args.perform(SocketAddr::new(target, args.port), peers, late, &workload)?,
-        None => args.at_relay(&peers, &workload)?,
+    let mut done = Simulated { title, phases: Vec::new(), floor };
+    let Some(target) = args.target else {
+        done.phases = args.at_relay(&peers, &workload)?;
+        before_end(&done, None)?;
+        return Ok(done);
     };
-    Ok(Simulated { title, phases, floor })
+    let setup = args.setup(SocketAddr::new(target, args.port), peers, late);
+    run::run_and_keep(&setup, &workload, |phases, kept| {
+        done.phases = phases.to_vec();
+        before_end(&done, Some(kept))
+    })?;
+    Ok(done)
 }
 
 impl BgpsimArgs {
@@ -237,22 +293,16 @@ impl BgpsimArgs {
         let relay = Relay::start(Asn(self.target_as), peers.len(), told)?;
         let peers = peers.iter().map(|p| Peer { local: None, ..p.clone() }).collect();
         let alone = BgpsimArgs { floor: true, listen: None, pids: Vec::new(), ..self.clone() };
-        let results = alone.perform(relay.address, peers, Vec::new(), workload)?;
+        let results = run::run(&alone.setup(relay.address, peers, Vec::new()), workload)?;
         relay.join()?;
         Ok(results)
     }
 
-    fn perform(
-        &self,
-        target: SocketAddr,
-        peers: Vec<Peer>,
-        late: Vec<Peer>,
-        workload: &Workload,
-    ) -> Result<Vec<PhaseResult>> {
+    fn setup(&self, target: SocketAddr, peers: Vec<Peer>, late: Vec<Peer>) -> Setup {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         // A relay knows of no best path.
         let several = peers.iter().filter(|p| p.role == Role::Sender).count() > 1;
-        let setup = Setup {
+        Setup {
             target,
             target_as: Asn(self.target_as),
             peers,
@@ -265,8 +315,7 @@ impl BgpsimArgs {
             timeout: Duration::from_secs(self.timeout),
             patience: Duration::from_secs(self.patience),
             settle: Duration::from_millis(self.settle),
-        };
-        run::run(&setup, workload)
+        }
     }
 
     fn families(&self) -> Families {

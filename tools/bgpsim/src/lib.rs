@@ -20,6 +20,7 @@ pub mod scenario;
 pub mod sender;
 pub mod session;
 pub mod source;
+pub mod stay;
 pub mod stream;
 pub mod table;
 pub mod tally;

@@ -2,6 +2,7 @@
 
 use crate::index::Index;
 use crate::session::{self, Role, Session};
+use crate::stay;
 use crate::tally::Tally;
 use anyhow::{Context, Result};
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
@@ -100,6 +101,7 @@ impl Ear {
 
     /// Reads every `of`th session, from number `first` on, until the run is over.
     pub fn listen(&self, first: usize, of: usize) -> Result<()> {
+        stay::leave_signals_to_others()?;
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         for (number, session) in self.sessions.iter().enumerate().skip(first).step_by(of) {
             epoll::add(&epoll, &session.socket, EventData::new_u64(number as u64), interest(session))

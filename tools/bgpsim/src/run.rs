@@ -4,6 +4,7 @@ use crate::meter::{Load, Meter};
 use crate::reader::Ear;
 use crate::sender::{Senders, Speed};
 use crate::session::{Peer, Role, Session};
+use crate::stay::Kept;
 use crate::stream::Stream;
 use crate::tally::{Counts, Tally};
 use crate::workload::{Action, Phase, Workload};
@@ -127,11 +128,27 @@ pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
     run_and(setup, workload, || ())
 }
 
-/// The same, with something to do while the sessions are still up: they end when it is done.
+/// Runs a workload and calls `before_end` while the sessions are still up. The sessions end when `before_end` has returned.
 ///
 /// # Errors
 /// As [`run`].
 pub fn run_and(setup: &Setup, workload: &Workload, before_end: impl FnOnce()) -> Result<Vec<PhaseResult>> {
+    run_and_keep(setup, workload, |_, _| {
+        before_end();
+        Ok(())
+    })
+}
+
+/// Runs a workload and calls `before_end` with the results and the sessions, which are still up. The sessions end when `before_end`
+/// has returned.
+///
+/// # Errors
+/// As [`run`], and with the error of `before_end`.
+pub fn run_and_keep(
+    setup: &Setup,
+    workload: &Workload,
+    before_end: impl FnOnce(&[PhaseResult], &Kept<'_>) -> Result<()>,
+) -> Result<Vec<PhaseResult>> {
     let deadline = Instant::now() + setup.timeout;
     let sessions = connect(setup, deadline)?;
     let ear = Ear::new(sessions.clone(), &Tally::new(workload.index.clone()));
@@ -143,10 +160,10 @@ pub fn run_and(setup: &Setup, workload: &Workload, before_end: impl FnOnce()) ->
         let reading: Vec<_> =
             (0..threads).map(|first| scope.spawn(move || ear.listen(first, threads))).collect();
         let run = Run { setup, ear, sessions: &sessions, senders: &senders, deadline };
-        let result = run.phases(&workload.phases);
-        if result.is_ok() {
-            before_end();
-        }
+        let result = run.phases(&workload.phases).and_then(|results| {
+            before_end(&results, &Kept { ear, sessions: &sessions })?;
+            Ok(results)
+        });
         ear.let_senders_end();
         sessions.iter().for_each(|s| s.close());
         ear.end();
@@ -365,12 +382,17 @@ impl Run<'_> {
                 _ if now >= self.deadline => return Ok(()),
                 _ => {}
             }
-            let agreed = self.sessions.iter().map(|s| s.hold_time).filter(|t| *t > 0).min();
-            if agreed.is_some_and(|t| alive.elapsed().as_secs() >= u64::from(t) / 3) {
-                self.sessions.iter().filter(|s| s.hold_time > 0).for_each(|s| s.keepalive());
-                alive = now;
-            }
+            keep_alive(self.sessions, &mut alive);
         }
+    }
+}
+
+/// Sends KEEPALIVEs if a third of the shortest hold time has passed since `last`.
+pub(crate) fn keep_alive(sessions: &[Arc<Session>], last: &mut Instant) {
+    let agreed = sessions.iter().map(|s| s.hold_time).filter(|t| *t > 0).min();
+    if agreed.is_some_and(|t| last.elapsed().as_secs() >= u64::from(t) / 3) {
+        sessions.iter().filter(|s| s.hold_time > 0).for_each(|s| s.keepalive());
+        *last = Instant::now();
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Session {
     pub octets_received: AtomicU64,
     /// Octets were thrown away: what is read next may begin within a message.
     pub is_cut: AtomicBool,
+    /// The client itself has ended the connection.
+    is_closed: AtomicBool,
     /// Held while a part of a message may be out.
     writing: Mutex<()>,
 }
@@ -151,6 +153,7 @@ impl Session {
             octets_sent: AtomicU64::new(0),
             octets_received: AtomicU64::new(0),
             is_cut: AtomicBool::new(false),
+            is_closed: AtomicBool::new(false),
             writing: Mutex::new(()),
         })
     }
@@ -187,8 +190,14 @@ impl Session {
         self.hang_up();
     }
 
+    /// Returns true if the client itself has ended the connection.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed.load(Ordering::Relaxed)
+    }
+
     /// Ends the connection without a word.
     pub fn hang_up(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
         // A connection that is gone already is as good.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }

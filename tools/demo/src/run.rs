@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use sluice_base::{IpPrefix, Rng};
 use sluice_lab::{Lab, LabOptions};
 use sluice_load::counts::{self, Cli, Count, sluice_program};
+use sluice_load::wide;
 use sluice_load::{RoutingTable, source};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::Path;
@@ -143,13 +144,13 @@ fn seconds(took: Option<Duration>) -> String {
 fn memory(lab: &Lab, sluice: &Path, report: &mut Report) -> Result<()> {
     let processes = Cli { lab, sluice }.ask(&["show", "processes"])?["processes"].clone();
     for p in processes.as_array().into_iter().flatten() {
-        let mb = |name: &str| p[name].as_u64().unwrap_or(0) / 1_000_000;
+        let mb = |name: &str| wide(&p[name]).unwrap_or(0) / 1_000_000;
         report.step(&format!(
             "  {:<8} {:>5} MB now, {:>5} MB at most, {} ms of CPU",
             p["component"].as_str().unwrap_or("?"),
             mb("memory_bytes"),
             mb("peak_memory_bytes"),
-            p["cpu_ms"]
+            wide(&p["cpu_ms"]).unwrap_or(0)
         ));
     }
     report.note("processes", processes);
@@ -187,7 +188,7 @@ fn latency(lab: &Lab, sluice: &Path, report: &mut Report) -> Result<()> {
             ms("p99_ms")
         );
     }
-    let routes = table["routes"].as_u64().unwrap_or(0);
+    let routes = wide(&table["routes"]).unwrap_or(0);
     report.note("profile", table);
     report
         .check(&format!("{routes} of {PROBES} routes were followed to the kernel"), routes == PROBES as u64);

@@ -8,7 +8,7 @@ use clap::Subcommand;
 use serde::Serialize;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Network namespaces with real routers in them, from a topology file.
@@ -30,7 +30,7 @@ pub enum LabCommand {
     },
     /// Take a lab down: its processes, its namespaces, its folder.
     Down {
-        /// The lab; may be left out if there is only one.
+        /// The lab; if left out, the lab of the topology in this folder.
         name: Option<String>,
         /// All labs.
         #[arg(long, conflicts_with = "name")]
@@ -49,7 +49,7 @@ pub enum LabCommand {
     },
     /// Run a command on a node.
     Exec {
-        /// The lab; may be left out if there is only one.
+        /// The lab; if left out, the lab of the topology in this folder, or the only one.
         #[arg(long)]
         lab: Option<String>,
         /// The node.
@@ -60,7 +60,7 @@ pub enum LabCommand {
     },
     /// Show or record the packets on a link with tcpdump.
     Capture {
-        /// The lab; may be left out if there is only one.
+        /// The lab; if left out, the lab of the topology in this folder, or the only one.
         #[arg(long)]
         lab: Option<String>,
         /// One end of the link, NODE:INTERFACE.
@@ -76,6 +76,12 @@ pub enum LabCommand {
 
 /// Carries a command out. `exec` and `capture` replace this process.
 pub fn run(command: LabCommand) -> anyhow::Result<ExitCode> {
+    let folder = std::env::current_dir().context("there is no current folder")?;
+    run_in(&folder, command)
+}
+
+/// Carries a command out for an operator whose current folder is `folder`.
+pub fn run_in(folder: &Path, command: LabCommand) -> anyhow::Result<ExitCode> {
     match command {
         LabCommand::Up { topology, name, sluice, rootless } => {
             let topology = Topology::read(&topology)?;
@@ -92,10 +98,13 @@ pub fn run(command: LabCommand) -> anyhow::Result<ExitCode> {
                 println!("lab {name} is down");
             }
         }
-        LabCommand::Down { name, .. } => down(&the_lab(name)?)?,
+        LabCommand::Down { name, .. } => match name {
+            Some(name) => down(&name)?,
+            None => down(&lab_of(folder)?)?,
+        },
         LabCommand::Status { name, json } => status(name, json)?,
         LabCommand::Exec { lab, node, command } => {
-            let lab = Lab::attach(&the_lab(lab)?)?;
+            let lab = Lab::attach(&the_lab(folder, lab)?)?;
             let (program, args) = command.split_first().context("no command")?;
             // `sluice` on a node speaks with the node's router.
             let run_dir = lab.dir(&node).join("run");
@@ -103,7 +112,7 @@ pub fn run(command: LabCommand) -> anyhow::Result<ExitCode> {
             return Err(error).with_context(|| program.to_string_lossy().into_owned());
         }
         LabCommand::Capture { lab, link, write, filter } => {
-            let lab = Lab::attach(&the_lab(lab)?)?;
+            let lab = Lab::attach(&the_lab(folder, lab)?)?;
             if !lab.state().links.iter().any(|l| l.a == link || l.b == link) {
                 bail!("lab {} has no link that ends at {link}", lab.name());
             }
@@ -127,16 +136,40 @@ fn down(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The lab that is meant: the named one, or the only one.
-fn the_lab(name: Option<String>) -> anyhow::Result<String> {
+/// Returns the lab that is meant: the named one, the one of the topology in the folder, or the only one.
+fn the_lab(folder: &Path, name: Option<String>) -> anyhow::Result<String> {
     if let Some(name) = name {
         return Ok(name);
     }
     let mut names = state::names();
     match (names.pop(), names.is_empty()) {
         (Some(name), true) => Ok(name),
-        (None, _) => bail!("no lab is up"),
-        (Some(last), false) => bail!("several labs are up, say which: {} {last}", names.join(" ")),
+        _ => lab_of(folder),
+    }
+}
+
+/// Returns the only lab that was made from a topology in a folder.
+fn lab_of(folder: &Path) -> anyhow::Result<String> {
+    let labs: Vec<State> = state::names().iter().filter_map(|name| State::load(name).ok()).collect();
+    let here: Vec<&str> = labs.iter().filter(|l| l.is_made_in(folder)).map(|l| &*l.name).collect();
+    match here.as_slice() {
+        [name] => Ok((*name).to_owned()),
+        [] if labs.is_empty() => bail!("no lab is up"),
+        [] => bail!(
+            "no lab of a topology in this folder is up; name one of {}",
+            labs.iter().map(shown).collect::<Vec<_>>().join(", ")
+        ),
+        several => {
+            bail!("several labs of topologies in this folder are up, say which: {}", several.join(", "))
+        }
+    }
+}
+
+/// A lab's name and the file that it was made from.
+fn shown(lab: &State) -> String {
+    match &lab.topology {
+        Some(file) => format!("{} ({})", lab.name, file.display()),
+        None => lab.name.clone(),
     }
 }
 
@@ -145,6 +178,7 @@ fn the_lab(name: Option<String>) -> anyhow::Result<String> {
 struct LabStatus {
     name: String,
     dir: PathBuf,
+    topology: Option<PathBuf>,
     rootless: bool,
     orphan: bool,
     nodes: Vec<NodeStatus>,
@@ -190,6 +224,7 @@ impl LabStatus {
         LabStatus {
             name: state.name.clone(),
             dir: state.dir(),
+            topology: state.topology.clone(),
             rootless: state.scope != crate::scope::Scope::Host,
             orphan: state.is_orphan(),
             nodes: state.nodes.iter().map(node).collect(),

@@ -1,5 +1,6 @@
 //! A lab that is up.
 
+use crate::error::at;
 use crate::guardian::Guardian;
 use crate::process::ProcessId;
 use crate::scope::Scope;
@@ -95,6 +96,8 @@ impl Lab {
             self.state.scope = Scope::hold(&self.state.dir())?;
         }
         self.state.links = topology.links.clone();
+        self.state.topology =
+            topology.file.as_deref().map(|file| file.canonicalize().map_err(at(file))).transpose()?;
         let program = options.sluice.clone().or_else(|| std::env::current_exe().ok());
         for (name, spec) in &topology.nodes {
             let config = topology.config_text(spec)?;

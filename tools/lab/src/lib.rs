@@ -40,7 +40,7 @@ pub mod state;
 pub mod topology;
 mod wait;
 
-pub use cli::{LabCommand, run};
+pub use cli::{LabCommand, run, run_in};
 pub use error::LabError;
 pub use lab::{Lab, LabOptions, available};
 pub use topology::Topology;

@@ -32,6 +32,9 @@ pub struct State {
     pub nodes: BTreeMap<String, NodeState>,
     /// Its links.
     pub links: Vec<LinkSpec>,
+    /// The topology file that it was made from, with all links followed; `None` for a lab that a program made without a file.
+    #[serde(default)]
+    pub topology: Option<PathBuf>,
 }
 
 /// A node of a lab that is up.
@@ -92,6 +95,7 @@ impl State {
             scope: Scope::Host,
             nodes: BTreeMap::new(),
             links: Vec::new(),
+            topology: None,
         };
         state.save()?;
         Ok(state)
@@ -134,6 +138,15 @@ impl State {
     pub fn node(&self, node: &str) -> Result<&NodeState, LabError> {
         let missing = || LabError::NoNode { lab: self.name.clone(), node: node.into() };
         self.nodes.get(node).ok_or_else(missing)
+    }
+
+    /// Returns true if the lab was made from a topology file in this folder.
+    pub fn is_made_in(&self, folder: &Path) -> bool {
+        self.topology.as_deref().and_then(Path::parent).is_some_and(|made_in| {
+            // A folder that cannot be looked at is compared as it is written.
+            let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
+            made_in == folder
+        })
     }
 
     /// Whether its owner died and left it behind.

@@ -22,6 +22,9 @@ pub struct Topology {
     /// What relative paths in it are relative to; the folder of the file it was read from.
     #[serde(skip)]
     pub base: PathBuf,
+    /// The file that it was read from.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
 }
 
 /// What runs on a node.
@@ -150,6 +153,7 @@ impl Topology {
         let text = std::fs::read_to_string(path).map_err(at(path))?;
         let mut topology: Topology =
             toml::from_str(&text).map_err(|e| LabError::Syntax { path: path.into(), source: Box::new(e) })?;
+        topology.file = Some(path.to_owned());
         topology.base = path.parent().map(Path::to_owned).unwrap_or_default();
         if topology.name.is_none() {
             topology.name = path.file_stem().map(|s| s.to_string_lossy().into_owned());

@@ -3,7 +3,7 @@
 
 use sluice_lab::process::ProcessId;
 use sluice_lab::state::State;
-use sluice_lab::{Lab, LabCommand, LabOptions, Topology, available, run, until};
+use sluice_lab::{Lab, LabCommand, LabOptions, Topology, available, run, run_in, until};
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -283,6 +283,41 @@ neighbor 10.0.0.4 { router-id 10.0.0.5; local-address 10.0.0.5; local-as 65005; 
     assert!(lab.control("g", "global").unwrap().contains("65003"));
     lab.control("o", "show").unwrap();
     assert!(lab.state().nodes["e"].processes["exabgp"].is_running(), "{}", lab.log("e", "exabgp"));
+}
+
+#[test]
+fn without_a_name_only_the_lab_of_this_folder_goes_down() {
+    if !labs() {
+        return;
+    }
+    let base = std::env::temp_dir().join(LabOptions::unique("folders").name.unwrap());
+    let down =
+        |folder: &Path| run_in(folder, LabCommand::Down { name: None, all: false, orphans: false }).map(drop);
+    let mut folders = Vec::new();
+    for part in ["here", "there", "empty"] {
+        let folder = base.join(part);
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join("pair.toml"), PAIR).unwrap();
+        folders.push(folder);
+    }
+    let up = |folder: &Path| {
+        let name = LabOptions::unique("folder").name.unwrap();
+        let topology = folder.join("pair.toml");
+        run(LabCommand::Up { topology, name: Some(name.clone()), sluice: None, rootless: false }).unwrap();
+        name
+    };
+    let (here, there) = (up(&folders[0]), up(&folders[1]));
+    let error = down(&folders[2]).unwrap_err().to_string();
+    assert!(error.contains("no lab of a topology in this folder is up") && error.contains(&here), "{error}");
+    down(&folders[0]).unwrap();
+    assert!(Lab::attach(&here).is_err() && Lab::attach(&there).is_ok());
+    let also_there = up(&folders[1]);
+    let error = down(&folders[1]).unwrap_err().to_string();
+    assert!(error.contains("say which") && error.contains(&also_there), "{error}");
+    for name in [there, also_there] {
+        run(LabCommand::Down { name: Some(name), all: false, orphans: false }).unwrap();
+    }
+    std::fs::remove_dir_all(&base).unwrap();
 }
 
 #[test]

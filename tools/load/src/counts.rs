@@ -7,6 +7,14 @@ use sluice_lab::Lab;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// A number of Sluice's JSON output. Numbers of 64 bits are strings there.
+pub fn wide(value: &Value) -> Option<u64> {
+    match value {
+        Value::String(digits) => digits.parse().ok(),
+        other => other.as_u64(),
+    }
+}
+
 /// The Sluice executable: the one that is named, or the one beside this program.
 pub fn sluice_program(named: Option<&Path>) -> Result<PathBuf> {
     let program = match named {
@@ -87,8 +95,8 @@ impl Cli<'_> {
         for table in summary["tables"].as_array().into_iter().flatten() {
             let origins = table["origins"].as_array().into_iter().flatten();
             let routes: u64 =
-                origins.filter(|o| o["origin"] == "bgp").filter_map(|o| o["routes"].as_u64()).sum();
-            let installed = table["engine"]["installed"].as_u64().unwrap_or(0);
+                origins.filter(|o| o["origin"] == "bgp").filter_map(|o| wide(&o["routes"])).sum();
+            let installed = wide(&table["engine"]["installed"]).unwrap_or(0);
             match table["family"].as_str() {
                 Some("ipv4") => (bgp.v4, engine.v4) = (routes, installed),
                 _ => (bgp.v6, engine.v6) = (routes, installed),
@@ -106,7 +114,7 @@ impl Cli<'_> {
             .with_context(|| format!("no neighbor {address}"))?;
         let (mut received, mut sent) = (Count::default(), Count::default());
         for family in neighbor["families"].as_array().into_iter().flatten() {
-            let number = |name: &str| family[name].as_u64().unwrap_or(0);
+            let number = |name: &str| wide(&family[name]).unwrap_or(0);
             let (r, s) = (number("prefixes_received"), number("prefixes_sent"));
             match family["family"].as_str() {
                 Some("ipv4") => (received.v4, sent.v4) = (r, s),

@@ -6,5 +6,6 @@ pub mod counts;
 pub mod source;
 pub mod table;
 
+pub use counts::wide;
 pub use source::TableSource;
 pub use table::{Announcement, RoutingTable};

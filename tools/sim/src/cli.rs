@@ -8,6 +8,7 @@ use crate::trace::Trace;
 use crate::world::{MILLISECOND, SECOND, Settings};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use serde_json::{Value, json};
 use sluice_topology::Topology;
 use std::fs::File;
 use std::io::BufWriter;
@@ -76,19 +77,19 @@ pub struct SimulateArgs {
     pub replay: Option<PathBuf>,
 }
 
-/// Simulates. The status says whether the network came to rest and nothing was wrong.
-pub fn run(args: &SimulateArgs) -> Result<ExitCode> {
+/// Simulates. The status says whether the network came to rest and nothing was wrong. `document` prints a JSON document.
+pub fn run(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCode> {
     if let Some(file) = &args.replay {
-        return replay(args, file);
+        return replay(args, file, document);
     }
     if args.campaign {
-        return run_campaign(args);
+        return run_campaign(args, document);
     }
     let spec = args.topology.as_deref().unwrap_or_default();
     let topology = Topology::parse_spec(spec, args.seed).with_context(|| format!("topology {spec}"))?;
     let summary = run_network(args, (&topology).into())?;
     if args.json {
-        println!("{}", serde_json::to_string_pretty(&summary)?);
+        document(&serde_json::to_value(&summary)?);
     } else {
         print(&summary);
     }
@@ -146,7 +147,7 @@ fn print(s: &Summary) {
     println!("history             {}", s.history);
 }
 
-fn run_campaign(args: &SimulateArgs) -> Result<ExitCode> {
+fn run_campaign(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCode> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let report = campaign::campaign(&Budget {
         first: args.seed,
@@ -165,14 +166,11 @@ fn run_campaign(args: &SimulateArgs) -> Result<ExitCode> {
     }
     let per_second = report.seeds as f64 / report.seconds.max(1e-9);
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&serde_json::json!({
+        document(&json!({
                 "seeds": report.seeds, "events": report.events, "virtual_seconds": report.virtual_seconds,
                 "seconds": report.seconds, "seeds_per_second": per_second,
                 "failed": failure.map(|(s, _)| s.seed), "wrong": failure.map(|(_, w)| w), "file": file,
-            }))?
-        );
+        }));
     } else {
         println!(
             "{} networks, {} events, {} virtual hours in {:.1} s: {per_second:.0} networks a second",
@@ -191,20 +189,17 @@ fn run_campaign(args: &SimulateArgs) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-fn replay(args: &SimulateArgs, file: &Path) -> Result<ExitCode> {
+fn replay(args: &SimulateArgs, file: &Path, document: &dyn Fn(&Value)) -> Result<ExitCode> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown}"))?;
     let scenario: Scenario = serde_json::from_str(&text).with_context(|| format!("{shown}"))?;
     let log = args.log.as_deref().map(create_log).transpose()?;
     let outcome = campaign::run(&scenario, log);
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string_pretty(&serde_json::json!({
+        document(&json!({
                 "seed": scenario.seed, "events": outcome.events, "virtual_seconds": outcome.virtual_seconds,
                 "history": format!("{:016x}", outcome.history), "wrong": outcome.wrong,
-            }))?
-        );
+        }));
     } else {
         println!("{} events, {} virtual seconds", outcome.events, outcome.virtual_seconds);
         outcome.wrong.iter().for_each(|w| println!("  {w}"));

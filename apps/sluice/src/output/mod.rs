@@ -1,16 +1,21 @@
 //! What people and programs read: lines and tables, one JSON document, failures with an exit status.
 
 mod failure;
+mod wide;
 
 pub use failure::Failure;
 pub use sluice_cli::render::{bytes, counted, span};
+#[cfg(test)]
+pub use wide::FORMAT as WIDE;
 
+use crate::schemas;
 use serde_json::Value;
 use sluice_cli::Filters;
 use sluice_xrl::idl::common::v1 as common;
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
+use wide::widen;
 
 /// How a command's output is wanted.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,6 +50,10 @@ pub struct Output {
     pager: Option<Child>,
     /// The element of a list is the first one.
     list: Option<bool>,
+    /// The schema of the JSON document; null if it has none.
+    schema: Value,
+    /// The schema of the elements of the list that has begun.
+    element_schema: Value,
     /// Part of a line that is not complete yet.
     begun: String,
     /// Nobody reads any more, or no further line can pass.
@@ -77,9 +86,28 @@ impl Output {
             page: false,
             pager: None,
             list: None,
+            schema: Value::Null,
+            element_schema: Value::Null,
             begun: String::new(),
             closed: false,
         }
+    }
+
+    /// Has JSON printed by the schema of a command. A command without a schema prints its values as they are.
+    pub fn describe(&mut self, command: &str) {
+        if self.wanted.json {
+            self.describe_by(schemas::read(&command.replace(' ', "-")).unwrap_or_default());
+        }
+    }
+
+    /// Has JSON printed by this schema.
+    pub fn describe_by(&mut self, schema: Value) {
+        self.schema = schema;
+    }
+
+    /// Returns true if JSON is printed by a schema.
+    pub fn is_described(&self) -> bool {
+        !self.schema.is_null()
     }
 
     /// Whether one JSON document is wanted.
@@ -117,13 +145,17 @@ impl Output {
 
     /// The one JSON document.
     pub fn json(&mut self, value: &Value) {
+        let mut value = value.clone();
+        widen(&self.schema, &mut value);
         // A value always prints.
-        let text = serde_json::to_string_pretty(value).unwrap_or_default();
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
         self.line(&text);
     }
 
     /// A JSON document of a stream, on one line.
     pub fn json_line(&mut self, value: &Value) {
+        let mut value = value.clone();
+        widen(&self.schema, &mut value);
         self.line(&value.to_string());
     }
 
@@ -162,6 +194,7 @@ impl Output {
     /// Begins the elements of one JSON array of this name, or lines below this heading.
     pub fn begin_list(&mut self, name: &str, heading: &str) {
         self.list = Some(true);
+        self.element_schema = self.schema["properties"][name]["items"].take();
         match self.wanted.json {
             true => self.write(&format!("{{\"{name}\": [")),
             false => self.write(heading),
@@ -171,10 +204,13 @@ impl Output {
     /// An element of the list.
     pub fn element(&mut self, line: impl FnOnce() -> String, value: impl FnOnce() -> Value) {
         let first = self.list.replace(false) == Some(true);
-        let text = match (self.wanted.json, first) {
-            (true, true) => format!("\n{}", value()),
-            (true, false) => format!(",\n{}", value()),
-            (false, _) => format!("{}\n", line()),
+        let text = match self.wanted.json {
+            true => {
+                let mut value = value();
+                widen(&self.element_schema, &mut value);
+                format!("{}\n{value}", if first { "" } else { "," })
+            }
+            false => format!("{}\n", line()),
         };
         self.write(&text);
     }
@@ -263,10 +299,12 @@ pub fn fail(failure: &Failure, as_json: bool) -> ExitCode {
     ExitCode::from(failure.status)
 }
 
-/// Prints one JSON document.
-pub fn print_json(value: &serde_json::Value) {
+/// Prints one JSON document by the schema of this name.
+pub fn print_json(schema: &str, value: &serde_json::Value) {
+    let mut value = value.clone();
+    widen(&schemas::read(schema).unwrap_or_default(), &mut value);
     // A value always prints; a closed pipe ends the program at the next line anyway.
-    println!("{}", serde_json::to_string_pretty(value).unwrap_or_default());
+    println!("{}", serde_json::to_string_pretty(&value).unwrap_or_default());
 }
 
 /// A table: columns as wide as their widest cell, two spaces between them.
@@ -280,9 +318,10 @@ impl Table {
         Table { rows: vec![headings.iter().map(|h| (*h).to_string()).collect()] }
     }
 
-    /// Adds a row.
+    /// Adds a row. A cell without text is shown as `-`.
     pub fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        let shown = |cell: String| if cell.trim().is_empty() { "-".into() } else { cell };
+        self.rows.push(cells.into_iter().map(shown).collect());
     }
 
     /// Its lines: each column as wide as its widest cell.

@@ -142,24 +142,16 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
         return Ok(());
     }
     for n in &neighbors {
-        out.line(&format!(
-            "neighbor {} AS {} ({}) {}",
-            n.address,
-            n.peer_as,
-            if n.internal { "internal" } else { "external" },
-            n.description
-        ));
-        out.line(&format!(
-            "  {} for {}, router id {}, hold time {} s",
-            n.state,
-            output::span(n.uptime_ms),
-            n.router_id,
-            n.hold_time
-        ));
+        let kind = if n.internal { "internal" } else { "external" };
+        let first = format!("neighbor {} AS {} ({kind}) {}", n.address, n.peer_as, n.description);
+        out.line(first.trim_end());
+        out.line(&format!("  {}", standing(n)));
         if !n.reason.is_empty() {
             out.line(&format!("  not up: {}", n.reason));
         }
-        out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
+        if !n.capabilities.is_empty() {
+            out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
+        }
         for t in &n.timers {
             out.line(&format!("  {} in {}", t.name, output::span(t.expires_in_ms)));
         }
@@ -199,4 +191,34 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
         }
     }
     Ok(())
+}
+
+/// A session's state, and what was agreed on if it is up.
+fn standing(n: &pb::Neighbor) -> String {
+    if n.uptime_ms == 0 {
+        return n.state.clone();
+    }
+    let hold_time = match n.hold_time {
+        0 => "no hold time".into(),
+        seconds => format!("hold time {seconds} s"),
+    };
+    format!("{} for {}, router id {}, {hold_time}", n.state, output::span(n.uptime_ms), n.router_id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_that_is_not_up_has_no_empty_fields() {
+        let down = pb::Neighbor { state: "Active".into(), ..pb::Neighbor::default() };
+        assert_eq!(standing(&down), "Active");
+        let up = pb::Neighbor {
+            state: "Established".into(),
+            uptime_ms: 2000,
+            router_id: "10.0.0.2".into(),
+            ..pb::Neighbor::default()
+        };
+        assert_eq!(standing(&up), "Established for 2 s, router id 10.0.0.2, no hold time");
+    }
 }

@@ -148,7 +148,11 @@ fn detail(route: &pb::Route) -> String {
         }
         for other in &p.others {
             let octets: String = other.value.iter().map(|octet| format!("{octet:02x}")).collect();
-            text.push_str(&format!("    attribute {} (flags {:#04x}): {octets}\n", other.code, other.flags));
+            let name = if other.name.is_empty() { "unknown attribute" } else { &other.name };
+            text.push_str(&format!(
+                "    {name} (attribute {}, flags {:#04x}): {octets}\n",
+                other.code, other.flags
+            ));
         }
     }
     text

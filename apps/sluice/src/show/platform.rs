@@ -1,7 +1,7 @@
 //! `sluice show version`, `show packages`, `show revisions`.
 
 use crate::output::{Failure, Output, Table};
-use crate::packages::package_json;
+use crate::packages::{package_json, package_state};
 use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_cli::render;
@@ -69,18 +69,19 @@ pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -
         out.json(&json!({ "packages": all }));
         return Ok(());
     }
-    let mut table = Table::new(&["package", "version", "from", "commands", "description"]);
+    let mut table = Table::new(&["package", "version", "state", "path", "commands", "description"]);
     for p in &reply.packages {
         let (commands, refused) = about(p);
         let description = match (p.refused.is_empty(), refused.is_empty()) {
-            (false, _) => format!("not taken: {}", p.refused),
+            (false, _) => format!("refused: {}", p.refused),
             (_, false) => format!("commands not taken: {}", refused.join("; ")),
             _ => p.description.clone(),
         };
         table.row(vec![
             p.name.clone(),
             p.version.clone(),
-            (if p.builtin { "the executable" } else { "a package" }).into(),
+            package_state(p).into(),
+            (if p.builtin { "(the executable)" } else { p.path.as_str() }).into(),
             commands.len().to_string(),
             description,
         ]);

@@ -15,6 +15,7 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
                     t.interfaces.iter().map(|i| json!({ "name": i.name, "methods": i.methods })).collect();
                 json!({
                     "class": t.class, "instance": t.instance, "pid": t.pid, "uid": t.uid,
+                    "user": user_name(t.uid),
                     "principal": t.principal, "interfaces": interfaces,
                 })
             })
@@ -29,10 +30,16 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
             t.class.clone(),
             t.instance.clone(),
             t.pid.to_string(),
-            t.uid.to_string(),
+            user_name(t.uid),
             interfaces.join(" "),
         ]);
     }
     out.table(&table, "no targets");
     Ok(())
+}
+
+/// Returns the name of a user, or its number if it has no name.
+fn user_name(uid: u32) -> String {
+    let known = nix::unistd::User::from_uid(uid.into()).ok().flatten();
+    known.map_or_else(|| uid.to_string(), |user| user.name)
 }

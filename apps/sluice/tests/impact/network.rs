@@ -273,7 +273,7 @@ impl Network {
         let all = self.lab.ask(&["show", "bgp", "neighbor"]);
         let has_routes = |n: &&Value| {
             let mut families = n["families"].as_array().into_iter().flatten();
-            n["state"] == "Established" && families.any(|f| f["prefixes_received"] == 1)
+            n["state"] == "Established" && families.any(|f| f["prefixes_received"] == "1")
         };
         let up = all["neighbors"].as_array().into_iter().flatten().filter(has_routes);
         let up: BTreeSet<&str> = up.filter_map(|n| n["address"].as_str()).collect();

@@ -1,6 +1,7 @@
 //! `sluice stop`, `sluice reload` and `sluice flush`.
 
 use crate::{FILE, Router};
+use sluice_load::wide;
 
 const STATIC: &str = "interfaces { interface lo { address 192.0.2.1/32; } }
 protocols { static { route 10.1.0.0/16 discard; } }\n";
@@ -21,7 +22,7 @@ fn a_router_is_stopped_reloaded_and_flushed() {
     assert!(said.contains("committed as revision 2"), "{said}");
     assert!(router.waits(|router| router.kernel().contains("10.3.0.0/16")));
     let again = router.json("sluice reload");
-    assert_eq!(again["changes"], 0, "{again}");
+    assert_eq!(again["changes"], "0", "{again}");
 
     let (said, status) = router.shell("sluice flush");
     assert_eq!(status, 1, "{said}");
@@ -43,7 +44,7 @@ fn a_router_is_stopped_reloaded_and_flushed() {
     );
     router.run("ip nexthop replace id 99 blackhole proto 83; ip address replace 192.0.2.9/32 dev lo");
     let flushed = router.json("sluice flush");
-    assert!(flushed["routes"].as_u64() >= Some(2) && flushed["next_hops"].as_u64() >= Some(1), "{flushed}");
+    assert!(wide(&flushed["routes"]) >= Some(2) && wide(&flushed["next_hops"]) >= Some(1), "{flushed}");
     let left = router.run("ip route show table all proto 83; ip nexthop show proto 83; ip address");
     assert!(!left.contains("10.") && !left.contains("id 99") && !left.contains("192.0.2.1/"), "{left}");
     assert!(router.run("ip route; ip address").contains("10.6.0.0/16"));

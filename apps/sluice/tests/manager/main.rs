@@ -46,6 +46,10 @@ impl Router {
     }
 
     /// Asks until it is so, or there is no patience left; returns whether it is.
+    ///
+    /// This polls because no event covers what is asked: the conditions are about the kernel's routes, about the process table of another
+    /// namespace, and about a router that has not started to listen yet, has been killed or has just ended, so that nobody could report
+    /// a change. A condition that is reached late makes the test slower and never wrong.
     fn waits(&mut self, mut so: impl FnMut(&mut Self) -> bool) -> bool {
         let until = std::time::Instant::now() + PATIENCE;
         while std::time::Instant::now() < until {

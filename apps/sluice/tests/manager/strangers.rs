@@ -42,7 +42,7 @@ fn idle_strangers_are_in_nobodys_way() {
     router.run(&format!("kill -9 {pid}"));
     assert!(router.waits(|router| ![0, pid].contains(&router.pid("static")) && router.status() == 0));
     let all = router.json("sluice show processes");
-    let memory = all["processes"][0]["memory_bytes"].as_u64().unwrap();
+    let memory = sluice_load::wide(&all["processes"][0]["memory_bytes"]).unwrap();
     assert!(memory < 256 << 20, "{memory} octets");
 }
 

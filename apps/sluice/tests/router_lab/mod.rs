@@ -4,6 +4,7 @@
 use serde_json::Value;
 use sluice_lab::process::ProcessId;
 use sluice_lab::{Lab, LabOptions, Topology, available};
+use sluice_load::wide;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -128,7 +129,8 @@ impl RouterLab {
 
     fn process(&self, component: &str, field: &str) -> Option<u64> {
         let all = self.ask(&["show", "processes"]);
-        all["processes"].as_array()?.iter().find(|p| p["component"] == component)?[field].as_u64()
+        let of_component = all["processes"].as_array()?.iter().find(|p| p["component"] == component);
+        of_component.and_then(|p| wide(&p[field]))
     }
 
     /// How often components were started again, all together.
@@ -151,7 +153,7 @@ impl RouterLab {
         let of = |family: &str| {
             let families = neighbor["families"].as_array().into_iter().flatten();
             let number =
-                families.filter(|f| f["family"] == family).find_map(|f| f["prefixes_received"].as_u64());
+                families.filter(|f| f["family"] == family).find_map(|f| wide(&f["prefixes_received"]));
             number.unwrap_or(0) as usize
         };
         Count { v4: of("ipv4"), v6: of("ipv6") }
@@ -164,8 +166,7 @@ impl RouterLab {
             let tables = summary["tables"].as_array().into_iter().flatten();
             let origins =
                 tables.filter(|t| t["family"] == family).flat_map(|t| t["origins"].as_array()).flatten();
-            origins.filter(|o| o["origin"] == origin).filter_map(|o| o["routes"].as_u64()).sum::<u64>()
-                as usize
+            origins.filter(|o| o["origin"] == origin).filter_map(|o| wide(&o["routes"])).sum::<u64>() as usize
         };
         (Count { v4: of("ipv4"), v6: of("ipv6") }, summary["idle"] == true)
     }

@@ -6,7 +6,7 @@ use crate::router_lab::{Count, RouterLab, SLUICE, alone, possible, routes};
 use crate::traffic::{Drops, Traffic};
 use sluice_base::IpPrefix;
 use sluice_lab::Topology;
-use sluice_load::{Announcement, RoutingTable, source};
+use sluice_load::{Announcement, RoutingTable, source, wide};
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -182,7 +182,7 @@ fn every_process_killed_at_full_table() {
 fn replaced(lab: &RouterLab, component: &str, all: Count) -> (u64, u64) {
     let of_session = |lab: &RouterLab| {
         let neighbor = lab.neighbor(FEED);
-        (neighbor["flaps"].clone(), neighbor["state"].clone(), neighbor["uptime_ms"].as_u64())
+        (neighbor["flaps"].clone(), neighbor["state"].clone(), wide(&neighbor["uptime_ms"]))
     };
     let (pid, before) = (lab.pid(component).unwrap(), of_session(lab));
     let said = lab.cli(&["restart", component]);
@@ -197,7 +197,7 @@ fn replaced(lab: &RouterLab, component: &str, all: Count) -> (u64, u64) {
     assert!(after.2 >= before.2, "the session's time runs on: {before:?} {after:?}");
     assert_eq!(lab.kernel(), all, "{component}");
     converged(lab, all);
-    (said["taken_over_ms"].as_u64().unwrap_or(0), said["octets"].as_u64().unwrap_or(0))
+    (said["taken_over_ms"].as_u64().unwrap_or(0), wide(&said["octets"]).unwrap_or(0))
 }
 
 /// Neighbour discovery loses packets of its own; it is done before anything is counted.

@@ -133,7 +133,7 @@ fn the_manager_killed() {
     lab.lab.start("sluice").unwrap();
     lab.until("the router answers again", |l| l.ready() && l.established(FEED));
     assert_eq!(lab.pid("bgp"), bgp, "the process was taken over, not started anew");
-    assert_eq!(lab.neighbor(FEED)["flaps"], 0);
+    assert_eq!(lab.neighbor(FEED)["flaps"], "0");
     assert_eq!(lab.kernel(), WHOLE);
 }
 

@@ -62,8 +62,36 @@ fn capability(capability: &Capability) -> String {
         Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
         Capability::Role(role) => format!("role {role}"),
         Capability::GracefulRestart { .. } => "graceful-restart".into(),
-        Capability::Other { code, .. } => format!("code {code}"),
+        Capability::Other { code, .. } => match capability_name(*code) {
+            Some(name) => name.into(),
+            None => format!("unknown capability {code}"),
+        },
     }
+}
+
+/// Returns the name of a capability that the router does not use (IANA, BGP Capability Codes).
+fn capability_name(code: u8) -> Option<&'static str> {
+    Some(match code {
+        3 => "outbound-route-filtering",
+        5 => "extended-next-hop-encoding",
+        6 => "extended-message",
+        7 => "bgpsec",
+        8 => "multiple-labels",
+        9 => "role",
+        64 => "graceful-restart",
+        65 => "4-octet-as",
+        66 | 67 => "dynamic-capability",
+        68 => "multisession",
+        69 => "add-path",
+        70 => "enhanced-route-refresh",
+        71 => "long-lived-graceful-restart",
+        73 => "fqdn",
+        75 => "software-version",
+        76 => "paths-limit",
+        128 => "route-refresh (before RFC 2918)",
+        130 => "outbound-route-filtering (before RFC 5291)",
+        _ => return None,
+    })
 }
 
 fn timer(timer: Timer) -> &'static str {
@@ -192,6 +220,7 @@ pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path
                 code: code.into(),
                 flags: attribute.flags.0.into(),
                 value: value.to_vec(),
+                name: code::name(code).unwrap_or_default().into(),
             }),
         }
     }

@@ -251,6 +251,7 @@ impl pb::Configuration for Served {
         _ctx: &CallContext,
         _request: pb::GetPackagesRequest,
     ) -> Result<pb::GetPackagesReply, XrlError> {
+        let folder = |name: &str| self.options.source.packages_dir.join(name).display().to_string();
         let taken = self.model.packages.iter().map(|package| pb::Package {
             name: package.name.clone(),
             version: package.version.clone(),
@@ -260,10 +261,12 @@ impl pb::Configuration for Served {
             help: package.help.clone().unwrap_or_default(),
             builtin: package.builtin,
             metrics: package.metrics.clone().unwrap_or_default(),
+            path: if package.builtin { String::new() } else { folder(&package.name) },
         });
         let refused = self.model.refused.iter().map(|refused| pb::Package {
             name: refused.name.clone(),
             refused: refused.reason.clone(),
+            path: folder(&refused.name),
             ..pb::Package::default()
         });
         Ok(pb::GetPackagesReply { packages: taken.chain(refused).collect() })

@@ -43,6 +43,7 @@ impl pb::Manager for Served {
             uid: own.uid,
             last_exit: String::new(),
             degraded: self.own_degraded(),
+            user: user_name(own.uid),
         }];
         self.driver.read(|manager| {
             // Who has ended and is not wanted any more is none of the router's processes.
@@ -60,6 +61,7 @@ impl pb::Manager for Served {
                     uid: usage.uid,
                     last_exit: c.last_exit.clone(),
                     degraded: self.degraded.of_component(&c.spec.class),
+                    user: user_name(usage.uid),
                 });
             }
         });
@@ -98,4 +100,10 @@ impl pb::Manager for Served {
         let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
         outcome.map_err(|reason| XrlError::application(1, reason))
     }
+}
+
+/// Returns the name of a user, or its number if it has no name.
+fn user_name(uid: u32) -> String {
+    let known = nix::unistd::User::from_uid(uid.into()).ok().flatten();
+    known.map_or_else(|| uid.to_string(), |user| user.name)
 }

@@ -32,7 +32,7 @@ pub async fn call_plain(
     Ok(plain(&reply))
 }
 
-/// The JSON Schema of what [`call_plain`] gives for a method.
+/// The JSON Schema of what commands print of a reply of [`call_plain`]: numbers of 64 bits are strings.
 ///
 /// # Errors
 /// Where the method is not there.
@@ -130,7 +130,7 @@ fn word(message: &DynamicMessage) -> Option<String> {
     }
 }
 
-/// The JSON Schema of [`plain`] for a message.
+/// The JSON Schema of what commands print of [`plain`] for a message: numbers of 64 bits are strings.
 pub fn schema(descriptor: &MessageDescriptor) -> Json {
     if matches!(descriptor.full_name(), "common.v1.Addr" | "common.v1.Net" | "common.v1.Mac") {
         return json!({ "type": "string" });
@@ -148,7 +148,10 @@ fn field_schema(field: &FieldDescriptor) -> Json {
         Kind::Float | Kind::Double => json!({ "type": "number" }),
         Kind::Enum(_) => json!({ "type": "string" }),
         Kind::Message(inner) => schema(&inner),
-        _ => json!({ "type": "integer" }),
+        Kind::Uint64 | Kind::Fixed64 | Kind::Int64 | Kind::Sint64 | Kind::Sfixed64 => {
+            json!({ "type": "string", "format": "uint64" })
+        }
+        _ => json!({ "type": "integer", "format": "uint32" }),
     };
     if field.cardinality() == Cardinality::Repeated {
         return json!({ "type": "array", "items": one });

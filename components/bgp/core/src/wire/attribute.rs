@@ -52,6 +52,27 @@ pub mod code {
     pub const ONLY_TO_CUSTOMER: u8 = 35;
     /// RFC 8669.
     pub const PREFIX_SID: u8 = 40;
+
+    /// Returns the name of an attribute that has none of its own fields in what operators see.
+    pub const fn name(code: u8) -> Option<&'static str> {
+        Some(match code {
+            NEXT_HOP => "NEXT_HOP",
+            ORIGINATOR_ID => "ORIGINATOR_ID",
+            CLUSTER_LIST => "CLUSTER_LIST",
+            MP_REACH_NLRI => "MP_REACH_NLRI",
+            MP_UNREACH_NLRI => "MP_UNREACH_NLRI",
+            AS4_PATH => "AS4_PATH",
+            AS4_AGGREGATOR => "AS4_AGGREGATOR",
+            PMSI_TUNNEL => "PMSI_TUNNEL",
+            TUNNEL_ENCAPSULATION => "TUNNEL_ENCAPSULATION",
+            IPV6_EXTENDED_COMMUNITIES => "IPV6_EXTENDED_COMMUNITIES",
+            AIGP => "AIGP",
+            BGP_LS => "BGP_LS",
+            ONLY_TO_CUSTOMER => "ONLY_TO_CUSTOMER",
+            PREFIX_SID => "PREFIX_SID",
+            _ => return None,
+        })
+    }
 }
 
 /// The flags octet of an attribute.
