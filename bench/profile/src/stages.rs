@@ -11,9 +11,9 @@ use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
 use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Dated, Life, Order, Sharded, Spread, Table, Told};
+use sluice_bgp::table::{Order, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
-use sluice_bgp::writer::Outlet;
+use sluice_bgp::writer::PeerExport;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -27,7 +27,7 @@ const PIECE: usize = 32_768;
 /// Routes that the RIB is handed at a time.
 const RIB_BATCH: usize = 4096;
 /// All sessions are the first of their peers.
-const LIFE: Life = 1;
+const LIFE: SessionEpoch = 1;
 
 /// Who sends what to how many.
 #[derive(Clone, Debug)]
@@ -159,7 +159,7 @@ fn letters(scene: &Scene<'_>, spread: Spread, read_in_all: &mut (u64, u64)) -> R
 /// A table by itself.
 struct Driven {
     table: Table,
-    out: Outbox<Told>,
+    out: Outbox<TableEvent>,
     answers: u64,
     peers: usize,
     cost: TableCost,
@@ -235,15 +235,19 @@ impl Driven {
 
     /// Every next hop is on a connected subnet.
     fn answer(&mut self) {
-        let asked: Vec<Told> = self.out.drain().collect();
+        let asked: Vec<TableEvent> = self.out.drain().collect();
         for question in asked {
             self.answers += 1;
             let number = self.answers;
             let order = match question {
-                Told::InterestIpv4(Interest::Register(address), _) => connected(Ipv4Prefix::new(address, 24))
-                    .map(|answer| Order::AnswerIpv4(Dated { number, answer }, Provenance::NONE)),
-                Told::InterestIpv6(Interest::Register(address), _) => connected(Ipv6Prefix::new(address, 64))
-                    .map(|answer| Order::AnswerIpv6(Dated { number, answer }, Provenance::NONE)),
+                TableEvent::InterestIpv4(Interest::Register(address), _) => {
+                    connected(Ipv4Prefix::new(address, 24))
+                        .map(|answer| Order::AnswerIpv4(Versioned { number, answer }, Provenance::NONE))
+                }
+                TableEvent::InterestIpv6(Interest::Register(address), _) => {
+                    connected(Ipv6Prefix::new(address, 64))
+                        .map(|answer| Order::AnswerIpv6(Versioned { number, answer }, Provenance::NONE))
+                }
                 _ => None,
             };
             if let Some(order) = order {
@@ -253,7 +257,7 @@ impl Driven {
     }
 }
 
-fn outlet(ipv6: bool) -> Outlet {
+fn outlet(ipv6: bool) -> PeerExport {
     let key = GroupKey {
         internal: false,
         four_octet_as: true,
@@ -263,7 +267,7 @@ fn outlet(ipv6: bool) -> Outlet {
         graceful_shutdown: false,
     };
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
-    Outlet {
+    PeerExport {
         families: Families { ipv4: true, ipv6 },
         next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
         shared: None,

@@ -8,9 +8,9 @@ use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
 use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Dated, Life, Order, Spread, Table, Told};
+use sluice_bgp::table::{Order, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
-use sluice_bgp::writer::Outlet;
+use sluice_bgp::writer::PeerExport;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
 use std::net::Ipv4Addr;
@@ -42,7 +42,7 @@ pub struct Session {
     reader: Reader,
     batches: Vec<Batches>,
     tables: Vec<Table>,
-    out: Outbox<Told>,
+    out: Outbox<TableEvent>,
     answers: u64,
     receivers: Vec<PeerIndex>,
     buffer: Vec<u8>,
@@ -53,7 +53,7 @@ pub struct Session {
 /// The peer that sends.
 const SENDER: PeerIndex = PeerIndex(1);
 /// All sessions are the first of their peers.
-const LIFE: Life = 1;
+const LIFE: SessionEpoch = 1;
 
 impl Session {
     /// An empty router with a session that sends and so many that are told.
@@ -144,12 +144,12 @@ impl Session {
 
     /// Every next hop is on a connected subnet.
     fn answer(&mut self) {
-        let asked: Vec<Told> = self.out.drain().collect();
+        let asked: Vec<TableEvent> = self.out.drain().collect();
         for question in asked {
-            let Told::InterestIpv4(Interest::Register(address), _) = question else { continue };
+            let TableEvent::InterestIpv4(Interest::Register(address), _) = question else { continue };
             let Some(answer) = connected(Ipv4Prefix::new(address, 24)) else { continue };
             self.answers += 1;
-            self.order(&Order::AnswerIpv4(Dated { number: self.answers, answer }, Provenance::NONE));
+            self.order(&Order::AnswerIpv4(Versioned { number: self.answers, answer }, Provenance::NONE));
         }
     }
 
@@ -164,7 +164,7 @@ impl Session {
             graceful_shutdown: false,
         };
         for peer in self.receivers.clone() {
-            let outlet = Outlet {
+            let outlet = PeerExport {
                 families: Families { ipv4: true, ipv6: false },
                 next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
                 shared: None,

@@ -146,7 +146,7 @@ impl RibOrigin {
 
     fn read_replies(&self) {
         if let Some(reply) = self.under_way.newest_reply() {
-            self.state.borrow_mut().answered(Duration::from_millis(reply.gather_ms.into()));
+            self.state.borrow_mut().answered(Duration::from_millis(reply.coalesce_ms.into()));
         }
     }
 

@@ -12,5 +12,5 @@ struct Cli {
 }
 
 fn main() -> anyhow::Result<ExitCode> {
-    sluice_sim::cli::run(&Cli::parse().args)
+    sluice_sim::cli::run(&Cli::parse().args, &|document| println!("{document:#}"))
 }

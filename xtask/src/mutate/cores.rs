@@ -64,7 +64,7 @@ mutations! {
     }
     "fib/resync.rs" {
         "fea-resync-sweeps-nothing": "self.routes.values_mut().for_each(|r| r.set_announced(false));" => "";
-        "fea-damage-overlooked": "Standing::Installed if wanted == Some(target) => Sighting::Fine," => "Standing::Installed => Sighting::Fine,";
+        "fea-damage-overlooked": "Standing::Installed if wanted == Some(target) => Observation::Fine," => "Standing::Installed => Observation::Fine,";
         "fea-group-damage-overlooked": "Some(live == shown)" => "Some(live == shown || true)";
     }
     "fib/group.rs" {

@@ -65,7 +65,7 @@ mutations! {
     "shard/queue.rs" {
         "queue-loses-changes": "entry.queued = self.end() as u32;" => "entry.queued = (self.end() as u32).wrapping_sub(1);";
         "queue-trims-one-too-many": "while self.start < place {" => "while self.start <= place {";
-        "queue-squeeze-moves-readers-wrong": "u64::from(place < **cursor)" => "u64::from(place <= **cursor)";
+        "queue-compact-moves-readers-wrong": "u64::from(place < **cursor)" => "u64::from(place <= **cursor)";
         "queue-entry-never-leaves": "entry.is_queued = false;" => "";
     }
     "shard/branch.rs" {

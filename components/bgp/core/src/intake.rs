@@ -10,7 +10,7 @@ use crate::event::PeerEvent;
 use crate::reader::{Batches, Framer, Reader, ReaderCounters, Remarks};
 use crate::session::Received;
 use crate::shard::PeerIndex;
-use crate::table::Life;
+use crate::table::SessionEpoch;
 use crate::wire::notification::{code, open as open_error};
 use crate::wire::{Expected, Frame, MessageType, Notification, Open, RouteRefresh};
 use alloc::vec::Vec;
@@ -51,7 +51,7 @@ pub struct Reading {
     /// The peer's number.
     pub peer: PeerIndex,
     /// The session's number.
-    pub life: Life,
+    pub life: SessionEpoch,
     /// Reads UPDATEs.
     pub reader: Reader,
     /// The id of the newest UPDATE.

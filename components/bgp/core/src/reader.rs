@@ -199,7 +199,7 @@ impl Reader {
         let verdict = scan.verdict(&update);
         let (accepted, withdraw) = (verdict == Verdict::Accept, verdict == Verdict::Withdraw);
         if !accepted {
-            self.object(verdict)?;
+            self.count_rejected(verdict)?;
         }
         self.counters.attribute_discards += u64::from(!withdraw && scan.error.is_some());
         let accepted = accepted.then_some(&scan);
@@ -216,7 +216,7 @@ impl Reader {
 
     /// Counts an UPDATE whose routes are not good; fails if the session must end.
     #[cold]
-    fn object(&mut self, verdict: Verdict) -> Result<(), Notification> {
+    fn count_rejected(&mut self, verdict: Verdict) -> Result<(), Notification> {
         match verdict {
             Verdict::Accept => {}
             Verdict::Loop => self.counters.loops += 1,

@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 
 /// How a peer is told routes: what a table needs to know to write for it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Outlet {
+pub struct PeerExport {
     /// Families that the peer is told: agreed on, and the router has a next hop for them.
     pub families: Families,
     /// The octets of the router's own next hop, by family.
@@ -29,7 +29,7 @@ pub struct Outlet {
     pub keys: [GroupKey; 2],
 }
 
-impl Outlet {
+impl PeerExport {
     /// The outlet of a session that has just come up.
     pub fn new(
         negotiated: &Negotiated,
@@ -50,7 +50,7 @@ impl Outlet {
         let with_link_local = GroupKey { link_local: next_hops[1].len() == 32, ..key };
         let is_direct = !internal && config.multihop.is_none();
         let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
-        Outlet {
+        PeerExport {
             families: negotiated.families.and(has_hop),
             next_hops,
             shared: subnet.map(|subnet| (subnet, config.address)),

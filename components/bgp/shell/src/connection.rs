@@ -1,10 +1,10 @@
 //! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
 use crate::executor::Halt;
-use crate::outgoing::{Backlog, Outgoing};
+use crate::outgoing::{Backlog, SendQueue};
 use crate::pool::Pool;
-use crate::reading::{Name, News, Post, Reader};
-use crate::writing::{Note, Writer};
+use crate::reading::{ConnectionKey, Mailboxes, Reader, Reported};
+use crate::writing::{Writer, WriterMessage};
 use sluice_bgp::intake::Intake;
 use sluice_bgp::reader::ReaderCounters;
 use sluice_bgp::shard::Sent;
@@ -58,9 +58,9 @@ struct Tasks {
 
 /// A connection, or one that is being made.
 pub struct Connection {
-    notes: UnboundedSender<Note>,
+    notes: UnboundedSender<WriterMessage>,
     /// Until the tasks have them.
-    unread: Cell<Option<UnboundedReceiver<Note>>>,
+    unread: Cell<Option<UnboundedReceiver<WriterMessage>>>,
     /// Who makes the connection.
     connecting: Cell<Option<AbortHandle>>,
     tasks: Cell<Option<Tasks>>,
@@ -69,9 +69,9 @@ pub struct Connection {
     /// Which of the pool's threads it is on.
     pub place: usize,
     /// What was read in the session.
-    pub heard: Arc<News<ReaderCounters>>,
+    pub heard: Arc<Reported<ReaderCounters>>,
     /// What was written in the session.
-    pub sent: Arc<News<Sent>>,
+    pub sent: Arc<Reported<Sent>>,
     /// The octets that wait for the neighbor, by age.
     pub backlog: Arc<Backlog>,
 }
@@ -99,7 +99,13 @@ impl Connection {
     }
 
     /// The socket is there.
-    pub fn start(&self, pool: &Pool, name: Name, stream: TcpStream, post: &Arc<Post>) -> io::Result<()> {
+    pub fn start(
+        &self,
+        pool: &Pool,
+        name: ConnectionKey,
+        stream: TcpStream,
+        post: &Arc<Mailboxes>,
+    ) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = self.outgoing(post);
@@ -110,9 +116,9 @@ impl Connection {
         Ok(())
     }
 
-    fn outgoing(&self, post: &Post) -> Outgoing {
+    fn outgoing(&self, post: &Mailboxes) -> SendQueue {
         let (sent, backlog) = (Arc::clone(&self.sent), Arc::clone(&self.backlog));
-        Outgoing::new(post.tables.len(), self.notes.clone(), sent, backlog)
+        SendQueue::new(post.tables.len(), self.notes.clone(), sent, backlog)
     }
 
     fn run(&self, pool: &Pool, reader: Reader, writer: Writer) {
@@ -123,7 +129,7 @@ impl Connection {
     }
 
     /// Tells the writer.
-    pub fn note(&self, note: Note) {
+    pub fn note(&self, note: WriterMessage) {
         // It has ended if the connection is gone, which control hears soon.
         let _ = self.notes.send(note);
     }
@@ -137,11 +143,11 @@ impl Connection {
             tasks.halt_reader.wish();
             self.tasks.set(Some(tasks));
         }
-        self.note(Note::Close);
+        self.note(WriterMessage::Close);
         let notes = self.notes.clone();
         tokio::task::spawn_local(async move {
             tokio::select! {
-                () = tokio::time::sleep(LAST_WORDS) => drop(notes.send(Note::End)),
+                () = tokio::time::sleep(LAST_WORDS) => drop(notes.send(WriterMessage::End)),
                 () = notes.closed() => {}
             }
         });
@@ -211,14 +217,20 @@ impl Connection {
     }
 
     /// The connection of a session that is up, from another process.
-    pub fn inherit(&self, pool: &Pool, name: Name, inherited: Inherited, post: &Arc<Post>) -> io::Result<()> {
+    pub fn inherit(
+        &self,
+        pool: &Pool,
+        name: ConnectionKey,
+        inherited: Inherited,
+        post: &Arc<Mailboxes>,
+    ) -> io::Result<()> {
         let Some(unread) = self.unread.take() else { return Ok(()) };
         let Inherited { stream, link, pending, unsent } = inherited;
         let socket = Arc::new(pool.socket(self.place, stream)?);
         let outgoing = self.outgoing(post);
         outgoing.attach(Arc::clone(&socket));
         outgoing.push(unsent);
-        self.note(Note::Open(link.writer, link.reading.life));
+        self.note(WriterMessage::Open(link.writer, link.reading.life));
         let intake = Intake::resumed(link.reading, pending);
         let reader = Reader::new(name, socket, Arc::clone(post), Arc::clone(&self.heard)).with(intake);
         let writer = Writer::new(name, Arc::new(outgoing), Arc::clone(post), unread);

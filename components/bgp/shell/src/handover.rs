@@ -5,8 +5,8 @@
 //! tables say, and tells nobody again. The sockets themselves are copies: neither process shuts any down.
 
 use crate::connection::{Connection, Inherited};
-use crate::reading::{Name, ToMain};
-use crate::table::{self, Letter};
+use crate::reading::{ConnectionKey, ControlMessage};
+use crate::table::{self, TableMessage};
 use crate::{BgpShell, Core, config, listening};
 use serde::{Deserialize, Serialize};
 use sluice_bgp::session::{ConnectionId, Direction};
@@ -32,13 +32,13 @@ const REST: Duration = Duration::from_secs(5);
 
 /// A table's task.
 enum TableTask {
-    Resting(Box<table::Post>),
-    Running(oneshot::Receiver<table::Post>),
+    Resting(Box<table::TableTask>),
+    Running(oneshot::Receiver<table::TableTask>),
 }
 
 /// What is to begin when this process is registered.
 struct Waiting {
-    connections: Vec<(Name, Inherited)>,
+    connections: Vec<(ConnectionKey, Inherited)>,
     outputs: Vec<Output>,
 }
 
@@ -102,7 +102,7 @@ impl BgpShell {
         });
         rested.await.map_err(|_| "the process ends".to_string())??;
         let state = core.driver.read(|control| control.export());
-        let established: Vec<Name> = state.established().collect();
+        let established: Vec<ConnectionKey> = state.established().collect();
         to.put(&state).await?;
         to.put(&established.len()).await?;
         for (address, id) in established {
@@ -128,9 +128,9 @@ impl BgpShell {
             control.abort();
         }
         self.collect_all();
-        let is_up = |(address, id): &Name| self.read(|c| c.established(*address)) == Some(Some(*id));
-        let (up, other): (Vec<Name>, Vec<Name>) = {
-            let all: Vec<Name> = self.connections.borrow().keys().copied().collect();
+        let is_up = |(address, id): &ConnectionKey| self.read(|c| c.established(*address)) == Some(Some(*id));
+        let (up, other): (Vec<ConnectionKey>, Vec<ConnectionKey>) = {
+            let all: Vec<ConnectionKey> = self.connections.borrow().keys().copied().collect();
             all.into_iter().partition(is_up)
         };
         // Sessions that are not up yet are begun anew, here or there.
@@ -147,7 +147,7 @@ impl BgpShell {
         }
         // What connections and tables wrote before that is read first.
         let (reply, read) = oneshot::channel();
-        let _ = core.post.main.send(ToMain::Read(reply));
+        let _ = core.post.main.send(ControlMessage::Read(reply));
         let _ = read.await;
         self.collect_all();
         Ok(())
@@ -156,7 +156,7 @@ impl BgpShell {
     async fn rest_tables(&self, core: &Core) -> Result<(), String> {
         let until = Instant::now() + REST;
         for table in &core.post.tables {
-            table.write(Letter::Rest);
+            table.write(TableMessage::Rest);
         }
         let mut tasks = Vec::new();
         let mut late = 0;
@@ -194,7 +194,7 @@ impl BgpShell {
                 TableTask::Resting(post) => pool.spawn(number, post.serve()),
                 TableTask::Running(mut task) => {
                     let address = &core.post.tables[number];
-                    address.write(Letter::GoOn);
+                    address.write(TableMessage::GoOn);
                     // It answers, or had come to rest before it read that.
                     tokio::select! {
                         _ = address.ask(|_| ()) => task,
@@ -310,7 +310,10 @@ async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOver
 }
 
 /// Does to tables what control says; the links of sessions, and what is to be done later.
-fn set_up(tables: &mut [Table], mut out: Outbox<Output>) -> (BTreeMap<Name, Box<Link>>, Vec<Output>) {
+fn set_up(
+    tables: &mut [Table],
+    mut out: Outbox<Output>,
+) -> (BTreeMap<ConnectionKey, Box<Link>>, Vec<Output>) {
     let mut links = BTreeMap::new();
     let mut later = Vec::new();
     let mut told = Outbox::new();

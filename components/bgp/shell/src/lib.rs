@@ -12,7 +12,6 @@ mod executor;
 mod ffi;
 mod handover;
 mod interfaces;
-mod latest;
 mod listening;
 mod notices;
 mod outgoing;
@@ -23,6 +22,7 @@ mod routes;
 mod service;
 mod sockets;
 mod table;
+mod watch;
 mod writing;
 
 sluice_xrl::include_idl!();
@@ -30,7 +30,7 @@ sluice_xrl::include_idl!();
 use connection::Connection;
 use listening::Listening;
 use pool::{Plan, Pool};
-use reading::{Name, Post, ToMain};
+use reading::{ConnectionKey, ControlMessage, Mailboxes};
 use rib::RibSide;
 use sluice_base::{Distance, Duration, TableId};
 use sluice_bgp::endpoints::Endpoints;
@@ -56,13 +56,13 @@ use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use table::Letter;
+use table::TableMessage;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, JoinHandle};
 use tracing::{debug, info, warn};
-use writing::Note;
+use writing::WriterMessage;
 
 /// The most tables: with more, what one UPDATE announces would be scattered for no gain.
 const MOST_TABLES: u16 = 16;
@@ -82,7 +82,7 @@ pub struct BgpShell {
     sockets: Sockets,
     listening: Listening,
     listings: routes::Listings,
-    connections: RefCell<BTreeMap<Name, Rc<Connection>>>,
+    connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<InterfaceTable>,
     /// What sessions wait for: their next hops are made of the interfaces' addresses.
@@ -96,9 +96,9 @@ pub struct BgpShell {
 /// Control, and the tables that it tells what to do.
 struct Core {
     driver: Driver<Control>,
-    post: Arc<Post>,
+    post: Arc<Mailboxes>,
     /// The tables' tasks, by number.
-    tables: RefCell<Vec<oneshot::Receiver<table::Post>>>,
+    tables: RefCell<Vec<oneshot::Receiver<table::TableTask>>>,
     pool: RefCell<Rc<Pool>>,
     /// Threads change one time after the other.
     moving: tokio::sync::Mutex<()>,
@@ -159,7 +159,7 @@ impl BgpShell {
     }
 
     /// Tells control what a connection read and wrote since it was last told, and when.
-    fn collect(&self, (address, id): Name, connection: &Connection) {
+    fn collect(&self, (address, id): ConnectionKey, connection: &Connection) {
         let Some(core) = self.core() else { return };
         if let Some((time, read)) = connection.heard.look(Option::take) {
             core.driver.input_at(time, Input::Heard(address, id, read));
@@ -176,7 +176,8 @@ impl BgpShell {
         let soon = clock::now() + AHEAD;
         let due = self.read(|control| {
             let due = control.due(soon).into_iter();
-            due.filter_map(|address| Some((address, control.established(address)?))).collect::<Vec<Name>>()
+            due.filter_map(|address| Some((address, control.established(address)?)))
+                .collect::<Vec<ConnectionKey>>()
         });
         for (address, id) in due.unwrap_or_default() {
             if let Some(connection) = self.connection(address, id) {
@@ -187,7 +188,7 @@ impl BgpShell {
 
     /// Does so for all connections: before somebody looks.
     fn collect_all(&self) {
-        let all: Vec<(Name, Rc<Connection>)> =
+        let all: Vec<(ConnectionKey, Rc<Connection>)> =
             self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
         for (name, connection) in all {
             self.collect(name, &connection);
@@ -228,7 +229,7 @@ impl BgpShell {
             }
             Output::Send(address, id, octets) => {
                 if let Some(connection) = self.connection(address, id) {
-                    connection.note(Note::Octets(octets));
+                    connection.note(WriterMessage::Octets(octets));
                 }
             }
             Output::Up(address, id, link) => {
@@ -239,9 +240,9 @@ impl BgpShell {
             Output::Order(to, order) => {
                 let Some(core) = self.core() else { return };
                 match to {
-                    Some(number) => core.post.tables[number].write(Letter::Order(order)),
+                    Some(number) => core.post.tables[number].write(TableMessage::Order(order)),
                     None => {
-                        core.post.tables.iter().for_each(|t| t.write(Letter::Order(order.clone())));
+                        core.post.tables.iter().for_each(|t| t.write(TableMessage::Order(order.clone())));
                     }
                 }
             }
@@ -249,7 +250,7 @@ impl BgpShell {
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
             Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
-            Output::AllTold => self.rib.announced(),
+            Output::AllAnnounced => self.rib.announced(),
             Output::Event(event) => self.report(&event),
         }
     }
@@ -276,15 +277,15 @@ impl BgpShell {
     }
 
     /// Reads what connections and tables write, as long as the process lives.
-    async fn read_letters(self: Rc<Self>, mut letters: UnboundedReceiver<ToMain>) {
+    async fn read_letters(self: Rc<Self>, mut letters: UnboundedReceiver<ControlMessage>) {
         while let Some(letter) = letters.recv().await {
             self.take_letter(letter);
         }
     }
 
-    fn take_letter(&self, letter: ToMain) {
+    fn take_letter(&self, letter: ControlMessage) {
         match letter {
-            ToMain::Message((address, id), message, reply) => {
+            ControlMessage::Message((address, id), message, reply) => {
                 // A connection that is closed meanwhile gets no answer.
                 let Some(connection) = self.connection(address, id) else { return };
                 self.collect((address, id), &connection);
@@ -293,36 +294,36 @@ impl BgpShell {
                     return;
                 }
                 let reading = connection.link.take().map(|link| {
-                    connection.note(Note::Open(link.writer, link.reading.life));
+                    connection.note(WriterMessage::Open(link.writer, link.reading.life));
                     link.reading
                 });
                 let _ = reply.send(reading);
             }
-            ToMain::Remark(address, what, noted) => {
+            ControlMessage::Remark(address, what, noted) => {
                 self.input(Input::Remark(address, what));
                 let _ = noted.send(());
             }
-            ToMain::Traced(traced) => {
+            ControlMessage::Traced(traced) => {
                 for (time, (prefix, withdrawn, provenance)) in traced.look(std::mem::take) {
                     self.entering.record_at(time, prefix, withdrawn, provenance);
                 }
             }
-            ToMain::Lost((address, id)) => self.lost(address, id),
-            ToMain::Told(table, told) => self.input(Input::Told(table, told)),
-            ToMain::Routes(table, routes) => self.rib.routes(table, routes),
-            ToMain::Read(reply) => drop(reply.send(())),
+            ControlMessage::Lost((address, id)) => self.lost(address, id),
+            ControlMessage::Table(table, told) => self.input(Input::Table(table, told)),
+            ControlMessage::Routes(table, routes) => self.rib.routes(table, routes),
+            ControlMessage::Read(reply) => drop(reply.send(())),
         }
     }
 
     /// Returns true if every neighbor has announced all its routes, or the time for that is over.
-    fn have_all_told(&self) -> bool {
+    fn have_all_announced(&self) -> bool {
         // One whose UPDATEs control has not heard of would count as quiet.
         self.collect_all();
-        self.read(|control| control.have_all_told(clock::now())).unwrap_or(false)
+        self.read(|control| control.have_all_announced(clock::now())).unwrap_or(false)
     }
 
     /// A new connection, on the thread that has the fewest.
-    fn new_connection(&self, name: Name) -> Rc<Connection> {
+    fn new_connection(&self, name: ConnectionKey) -> Rc<Connection> {
         let threads = self.core().map_or(1, |core| core.pool.borrow().plan().threads.max(1));
         let mut connections = self.connections.borrow_mut();
         let mut busy = vec![0; threads];
@@ -414,7 +415,7 @@ impl BgpShell {
         let mut tasks = Vec::new();
         let mut tables = Vec::new();
         for (number, table) in made.into_iter().enumerate() {
-            let (post, address) = table::Post::new(number, table, main.clone());
+            let (post, address) = table::TableTask::new(number, table, main.clone());
             tasks.push(pool.spawn(number, post.serve()));
             tables.push(address);
         }
@@ -426,7 +427,7 @@ impl BgpShell {
         };
         let core = Rc::new(Core {
             driver: Driver::new(control, effect),
-            post: Arc::new(Post { tables, main, tracing: self.entering.switch() }),
+            post: Arc::new(Mailboxes { tables, main, tracing: self.entering.switch() }),
             tables: RefCell::new(tasks),
             pool: RefCell::new(Rc::new(pool)),
             moving: tokio::sync::Mutex::new(()),
@@ -448,13 +449,13 @@ impl BgpShell {
         let _old = core.pool.replace(Rc::clone(&pool));
         let tasks = core.tables.take();
         for address in &core.post.tables {
-            address.write(Letter::Halt);
+            address.write(TableMessage::Halt);
         }
         for (number, task) in tasks.into_iter().enumerate() {
             let post = task.await.map_err(|e| format!("a table is lost: {e}"))?;
             core.tables.borrow_mut().push(pool.spawn(number, post.serve()));
         }
-        let connections: Vec<(Name, Rc<Connection>)> =
+        let connections: Vec<(ConnectionKey, Rc<Connection>)> =
             self.connections.borrow().iter().map(|(name, c)| (*name, Rc::clone(c))).collect();
         for ((address, id), connection) in connections {
             if let Err(error) = connection.go(&pool).await {

@@ -5,13 +5,13 @@
 
 use crate::credit::Credit;
 use crate::executor::Socket;
-use crate::reading::News;
+use crate::reading::Reported;
 use crate::table::PIECE;
-use crate::writing::Note;
+use crate::writing::WriterMessage;
 use sluice_base::Instant;
 use sluice_bgp::shard::Sent;
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
-use sluice_bgp::writer::Writer as Joiner;
+use sluice_bgp::writer::Writer as UpdateStream;
 use sluice_shell::clock;
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -22,11 +22,11 @@ use tokio::sync::mpsc::UnboundedSender;
 /// Buffers that are written at once.
 const SLICES: usize = 16;
 /// Octets that take less long to write than it takes to wake somebody for it.
-pub const LITTLE: usize = MAX_MESSAGE_LEN;
+pub const SMALL_WRITE: usize = MAX_MESSAGE_LEN;
 
 /// Octets from a table: whole messages.
 #[derive(Default)]
-pub struct Piece {
+pub struct Chunk {
     /// The table's number.
     pub table: usize,
     /// The messages.
@@ -81,33 +81,33 @@ pub enum Left {
 struct Stream {
     /// `None` while the connection moves, and when it is over.
     socket: Option<Arc<Socket>>,
-    session: Option<Joiner>,
+    session: Option<UpdateStream>,
     waiting: VecDeque<Waiting>,
     /// Octets of the first that are written.
     written: usize,
 }
 
 /// A connection's way out. A lock is held for a write; tables do not wait for it.
-pub struct Outgoing {
+pub struct SendQueue {
     stream: Mutex<Stream>,
     /// By table: one piece of each may wait here, and comes with space for the next.
     credits: Vec<Credit<Vec<u8>>>,
-    notes: UnboundedSender<Note>,
-    sent: Arc<News<Sent>>,
+    notes: UnboundedSender<WriterMessage>,
+    sent: Arc<Reported<Sent>>,
     backlog: Arc<Backlog>,
 }
 
-impl Outgoing {
+impl SendQueue {
     /// The way out of a new connection. `notes` lead to its writer.
     pub fn new(
         tables: usize,
-        notes: UnboundedSender<Note>,
-        sent: Arc<News<Sent>>,
+        notes: UnboundedSender<WriterMessage>,
+        sent: Arc<Reported<Sent>>,
         backlog: Arc<Backlog>,
     ) -> Self {
         let stream = Stream { socket: None, session: None, waiting: VecDeque::new(), written: 0 };
         let credits = (0..tables).map(|_| Credit::new(Vec::new())).collect();
-        Outgoing { stream: Mutex::new(stream), credits, notes, sent, backlog }
+        SendQueue { stream: Mutex::new(stream), credits, notes, sent, backlog }
     }
 
     fn lock(&self) -> MutexGuard<'_, Stream> {
@@ -130,7 +130,7 @@ impl Outgoing {
     }
 
     /// The session is up.
-    pub fn open(&self, joiner: Joiner) {
+    pub fn open(&self, joiner: UpdateStream) {
         self.lock().session = Some(joiner);
     }
 
@@ -168,23 +168,23 @@ impl Outgoing {
 
     /// Sends a piece of a table that has the credit for it: `at_once` if the table has time to write it. What comes back is space
     /// to be used again.
-    pub fn send(&self, mut piece: Piece, at_once: bool) -> Vec<u8> {
+    pub fn send(&self, mut piece: Chunk, at_once: bool) -> Vec<u8> {
         if at_once && self.write_now(&mut piece) {
             return piece.octets;
         }
-        if piece.octets.len() > LITTLE {
-            let _ = self.notes.send(Note::Piece(piece));
+        if piece.octets.len() > SMALL_WRITE {
+            let _ = self.notes.send(WriterMessage::Chunk(piece));
             return Vec::new();
         }
         // It may wait for long: in no more space than it needs.
         let octets = piece.octets.as_slice().to_vec();
         let space = std::mem::replace(&mut piece.octets, octets);
-        let _ = self.notes.send(Note::Piece(piece));
+        let _ = self.notes.send(WriterMessage::Chunk(piece));
         space
     }
 
     /// Writes a piece if nothing waits and nobody else is writing.
-    fn write_now(&self, piece: &mut Piece) -> bool {
+    fn write_now(&self, piece: &mut Chunk) -> bool {
         let mut stream = match self.stream.try_lock() {
             Ok(stream) => stream,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
@@ -207,19 +207,19 @@ impl Outgoing {
             self.credits[piece.table].give(Vec::new());
             return true;
         }
-        let octets = if piece.octets.len() > LITTLE {
+        let octets = if piece.octets.len() > SMALL_WRITE {
             *written = taken;
             std::mem::take(&mut piece.octets)
         } else {
             piece.octets[taken..].to_vec()
         };
         self.wait(waiting, Waiting { octets, table: Some(piece.table) });
-        let _ = self.notes.send(Note::Rest);
+        let _ = self.notes.send(WriterMessage::Rest);
         true
     }
 
     /// Puts a piece behind what waits; returns whether its table is to be told that it may send more.
-    pub fn put(&self, mut piece: Piece) -> bool {
+    pub fn put(&self, mut piece: Chunk) -> bool {
         let mut stream = self.lock();
         if !self.join(&mut stream.session, &mut piece) {
             return false;
@@ -232,7 +232,7 @@ impl Outgoing {
     }
 
     /// Makes a piece part of the session's stream; `false` if that is over.
-    fn join(&self, session: &mut Option<Joiner>, piece: &mut Piece) -> bool {
+    fn join(&self, session: &mut Option<UpdateStream>, piece: &mut Chunk) -> bool {
         let Some(joiner) = session else { return false };
         joiner.ended(piece.ended, &mut piece.octets);
         joiner.sent += piece.sent;
@@ -313,25 +313,27 @@ mod tests {
         let mut other = listener.accept().unwrap().0;
         let (notes, mut heard) = mpsc::unbounded_channel();
         let backlog: Arc<Backlog> = Arc::default();
-        let outgoing = Outgoing::new(1, notes, Arc::default(), Arc::clone(&backlog));
+        let outgoing = SendQueue::new(1, notes, Arc::default(), Arc::clone(&backlog));
         outgoing.attach(Arc::new(Socket::new(&executor, one).unwrap()));
-        outgoing.open(Joiner::new(PeerIndex(1), 1));
+        outgoing.open(UpdateStream::new(PeerIndex(1), 1));
         let mut expected = Vec::new();
         let mut send = |length: usize| {
             let octets: Vec<u8> = (0..length).map(|n| (expected.len() + n) as u8 ^ (n >> 8) as u8).collect();
             expected.extend_from_slice(&octets);
-            outgoing.send(Piece { octets, ..Piece::default() }, true);
+            outgoing.send(Chunk { octets, ..Chunk::default() }, true);
         };
         // Neither a multiple of a page nor of what a socket takes.
         while heard.is_empty() {
             send(PIECE + 4_321);
         }
-        assert!(matches!(heard.try_recv(), Ok(Note::Rest)));
+        assert!(matches!(heard.try_recv(), Ok(WriterMessage::Rest)));
         let stuck = backlog.since().unwrap();
         assert_eq!(outgoing.write(|_| ()).unwrap(), Left::Blocked);
         assert_eq!(backlog.since(), Some(stuck), "a socket that takes nothing is no progress");
-        send(LITTLE);
-        let Ok(Note::Piece(piece)) = heard.try_recv() else { panic!("a table writes while something waits") };
+        send(SMALL_WRITE);
+        let Ok(WriterMessage::Chunk(piece)) = heard.try_recv() else {
+            panic!("a table writes while something waits")
+        };
         outgoing.put(piece);
         let mut got = vec![0; expected.len() - outgoing.unsent().len()];
         other.read_exact(&mut got).unwrap();

@@ -1,14 +1,14 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
 use crate::executor::{Halt, Socket, yield_now};
-use crate::latest::Latest;
-use crate::table::{Address, Routes};
+use crate::table::{Routes, TableHandle};
+use crate::watch::Watch;
 use sluice_base::Instant;
 use sluice_bgp::event::PeerEvent;
 use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
 use sluice_bgp::reader::{Batches, ReaderCounters};
 use sluice_bgp::session::ConnectionId;
-use sluice_bgp::table::Told;
+use sluice_bgp::table::TableEvent;
 use sluice_shell::clock;
 use std::io;
 use std::net::IpAddr;
@@ -20,26 +20,26 @@ use tokio::sync::oneshot;
 /// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
 const PIECE: usize = 65_536;
 /// Octets that are read at a time of a neighbour who has said less the last time: space for so little is always there.
-const LITTLE: usize = 1024;
+const SMALL_WRITE: usize = 1024;
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
 
 /// Who a connection is.
-pub type Name = (IpAddr, ConnectionId);
+pub type ConnectionKey = (IpAddr, ConnectionId);
 
 /// What the process's own thread is written. Of every sort there is at most one letter a connection under way, and few a table.
-pub enum ToMain {
+pub enum ControlMessage {
     /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
     /// came up with it; nothing at all if the connection is to be read no more.
-    Message(Name, Message, oneshot::Sender<Option<Reading>>),
+    Message(ConnectionKey, Message, oneshot::Sender<Option<Reading>>),
     /// Something is remarkable; nothing more is read until it is noted.
     Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
     /// Prefixes were read, for a latency profile.
-    Traced(Arc<Latest<Vec<(Instant, Traced)>>>),
+    Traced(Arc<Watch<Vec<(Instant, Traced)>>>),
     /// The connection is gone.
-    Lost(Name),
+    Lost(ConnectionKey),
     /// A table says something.
-    Told(usize, Told),
+    Table(usize, TableEvent),
     /// A table's routes for the RIB.
     Routes(usize, Routes),
     /// To be thrown away: everything that was written before has been read.
@@ -47,14 +47,14 @@ pub enum ToMain {
 }
 
 /// What was done in a session so far, and when the last of it: looked at when somebody wants to know, or a timer fires.
-pub type News<T> = Latest<Option<(Instant, T)>>;
+pub type Reported<T> = Watch<Option<(Instant, T)>>;
 
 /// What all readers share: where things go.
-pub struct Post {
+pub struct Mailboxes {
     /// The tables, by number.
-    pub tables: Vec<Address>,
+    pub tables: Vec<TableHandle>,
     /// The process's own thread.
-    pub main: UnboundedSender<ToMain>,
+    pub main: UnboundedSender<ControlMessage>,
     /// Whether somebody wants to know when routes enter.
     pub tracing: Arc<AtomicBool>,
 }
@@ -65,19 +65,24 @@ struct Over;
 /// The reader of a connection.
 pub struct Reader {
     /// Whose.
-    pub name: Name,
+    pub name: ConnectionKey,
     /// The connection.
     pub socket: Arc<Socket>,
-    post: Arc<Post>,
+    post: Arc<Mailboxes>,
     intake: Intake,
     batches: Vec<Batches>,
-    heard: Arc<News<ReaderCounters>>,
-    traced: Arc<Latest<Vec<(Instant, Traced)>>>,
+    heard: Arc<Reported<ReaderCounters>>,
+    traced: Arc<Watch<Vec<(Instant, Traced)>>>,
 }
 
 impl Reader {
     /// A reader of a new connection.
-    pub fn new(name: Name, socket: Arc<Socket>, post: Arc<Post>, heard: Arc<News<ReaderCounters>>) -> Self {
+    pub fn new(
+        name: ConnectionKey,
+        socket: Arc<Socket>,
+        post: Arc<Mailboxes>,
+        heard: Arc<Reported<ReaderCounters>>,
+    ) -> Self {
         let batches = post.tables.iter().map(|_| Batches::default()).collect();
         Reader { name, socket, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
     }
@@ -94,7 +99,7 @@ impl Reader {
 
     /// Reads until the connection is gone, or the reader is to go to another thread.
     pub async fn run(mut self, halt: Arc<Halt>) -> Option<Reader> {
-        let (mut little, mut is_busy) = ([0; LITTLE], false);
+        let (mut little, mut is_busy) = ([0; SMALL_WRITE], false);
         // Who has much to say does not keep the reader from going.
         while !halt.is_wished() {
             tokio::select! {
@@ -117,7 +122,7 @@ impl Reader {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
                 Err(_) => return self.lost(),
             };
-            is_busy = read >= LITTLE;
+            is_busy = read >= SMALL_WRITE;
             if self.feed(&space[..read]).await.is_err() {
                 return None;
             }
@@ -133,9 +138,9 @@ impl Reader {
         for what in self.intake.end() {
             // Nobody reads on: there is nothing to wait for.
             let (reply, _) = oneshot::channel();
-            let _ = self.post.main.send(ToMain::Remark(self.name.0, what, reply));
+            let _ = self.post.main.send(ControlMessage::Remark(self.name.0, what, reply));
         }
-        let _ = self.post.main.send(ToMain::Lost(self.name));
+        let _ = self.post.main.send(ControlMessage::Lost(self.name));
         None
     }
 
@@ -153,7 +158,7 @@ impl Reader {
                 Taken::Message(message) => {
                     self.hand_over().await;
                     let (reply, verdict) = oneshot::channel();
-                    let _ = self.post.main.send(ToMain::Message(self.name, message, reply));
+                    let _ = self.post.main.send(ControlMessage::Message(self.name, message, reply));
                     if let Some(reading) = verdict.await.map_err(|_| Over)? {
                         self.intake.open(reading);
                     }
@@ -180,7 +185,7 @@ impl Reader {
     /// Reports what is remarkable, and waits until that is noted: of what a neighbor sends, no more waits than is read.
     async fn remark(&self, what: PeerEvent) -> Result<(), Over> {
         let (reply, noted) = oneshot::channel();
-        let _ = self.post.main.send(ToMain::Remark(self.name.0, what, reply));
+        let _ = self.post.main.send(ControlMessage::Remark(self.name.0, what, reply));
         noted.await.map_err(|_| Over)
     }
 
@@ -202,7 +207,7 @@ impl Reader {
             traced.extend(new.into_iter().take(room).map(|t| (now, t)));
         });
         if announce {
-            let _ = self.post.main.send(ToMain::Traced(Arc::clone(&self.traced)));
+            let _ = self.post.main.send(ControlMessage::Traced(Arc::clone(&self.traced)));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
 
 use crate::BgpShell;
-use crate::reading::ToMain;
+use crate::reading::ControlMessage;
 use crate::table::{RIB_BATCH, Routes};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
@@ -106,7 +106,7 @@ pub async fn pump(shell: Rc<BgpShell>) {
             };
             let Some(core) = shell.core() else { continue };
             let address = core.post.tables[table].clone();
-            address.rib_is_waited_for(!shell.origin.may_coalesce());
+            address.rib_has_consumers(!shell.origin.may_coalesce());
             let delay = shell.origin.next_batch_delay(!was_all);
             if delay.is_zero() {
                 address.rib_room(family);
@@ -127,7 +127,7 @@ pub async fn refresh(shell: Rc<BgpShell>) {
     let side = &shell.rib;
     loop {
         side.announced.notified().await;
-        if !shell.origin.is_refresh_due() || !shell.have_all_told() {
+        if !shell.origin.is_refresh_due() || !shell.have_all_announced() {
             continue;
         }
         let Some(core) = shell.core() else { continue };
@@ -136,7 +136,7 @@ pub async fn refresh(shell: Rc<BgpShell>) {
         }
         // What tables had is in letters that are read before this one, and is looked for again when it was sent.
         let (reply, read) = oneshot::channel();
-        let _ = core.post.main.send(ToMain::Read(reply));
+        let _ = core.post.main.send(ControlMessage::Read(reply));
         let _ = read.await;
         if !side.batches.borrow().is_empty() || side.stopped.get() {
             continue;

@@ -1,7 +1,7 @@
 //! The interface that BGP serves: the core's views as messages.
 
 use crate::idl::bgp::v1 as pb;
-use crate::table::Letter;
+use crate::table::TableMessage;
 use crate::{BgpShell, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
@@ -410,7 +410,7 @@ impl pb::Bgp for Served {
         request: pb::SetCheckRequest,
     ) -> Result<pb::SetCheckReply, XrlError> {
         let core = self.core().ok_or_else(not_configured)?;
-        core.post.tables.iter().for_each(|t| t.write(Letter::Order(Order::Check(request.on))));
+        core.post.tables.iter().for_each(|t| t.write(TableMessage::Order(Order::Check(request.on))));
         Ok(pb::SetCheckReply {})
     }
 }

@@ -2,12 +2,12 @@
 
 use crate::credit::Credit;
 use crate::executor::{others_wait, yield_now};
-use crate::outgoing::{LITTLE, Outgoing, Piece};
-use crate::reading::ToMain;
+use crate::outgoing::{Chunk, SMALL_WRITE, SendQueue};
+use crate::reading::ControlMessage;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::reader::Batches;
 use sluice_bgp::shard::{PeerIndex, Sent};
-use sluice_bgp::table::{Life, Order, Sharded, Table, Told};
+use sluice_bgp::table::{Order, SessionEpoch, Sharded, Table, TableEvent};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_machine::{Budget, Outbox, Progress};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -34,13 +34,13 @@ const OWN_PIECES: usize = 64;
 type Question = Box<dyn FnOnce(&mut Table) + Send>;
 
 /// What a table is written.
-pub enum Letter {
+pub enum TableMessage {
     /// Control's word.
     Order(Order),
     /// What a reader read in a session.
-    Read(PeerIndex, Life, Box<Batches>, OwnedSemaphorePermit),
+    Read(PeerIndex, SessionEpoch, Box<Batches>, OwnedSemaphorePermit),
     /// The way out to a neighbour in its session: what there is for it goes there.
-    Writer(PeerIndex, Life, Arc<Outgoing>),
+    Writer(PeerIndex, SessionEpoch, Arc<SendQueue>),
     /// A writer or the RIB can take more, which the table waited for.
     Room,
     /// Somebody wants to look into the table.
@@ -65,8 +65,8 @@ pub enum Routes {
 
 /// A table's address.
 #[derive(Clone)]
-pub struct Address {
-    letters: UnboundedSender<Letter>,
+pub struct TableHandle {
+    letters: UnboundedSender<TableMessage>,
     room: Arc<Semaphore>,
     /// Empty batches, to be used again. The lock is held for one push or pop, once for thousands of routes. They come and go by their
     /// addresses: each is 200 octets.
@@ -80,34 +80,34 @@ struct WayToRib {
     /// By family: one batch of the table may be on its way.
     credits: [Credit<()>; 2],
     /// Whether anybody waits there for what it is told.
-    is_waited_for: AtomicBool,
+    has_consumers: AtomicBool,
 }
 
-impl Address {
+impl TableHandle {
     /// Writes a letter. It is one of few: what could be many waits for room first.
-    pub fn write(&self, letter: Letter) {
+    pub fn write(&self, letter: TableMessage) {
         // A table ends with the process.
         let _ = self.letters.send(letter);
     }
 
     /// Hands over what was read, as soon as there is room, in exchange for empty space.
-    pub async fn hand_over(&self, peer: PeerIndex, life: Life, batches: &mut Batches) {
+    pub async fn hand_over(&self, peer: PeerIndex, life: SessionEpoch, batches: &mut Batches) {
         let Ok(permit) = Arc::clone(&self.room).acquire_owned().await else { return };
         let mut read = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
         std::mem::swap(&mut *read, batches);
-        self.write(Letter::Read(peer, life, read, permit));
+        self.write(TableMessage::Read(peer, life, read, permit));
     }
 
     /// The RIB can take another batch of a family.
     pub fn rib_room(&self, family: Family) {
         if self.rib.credits[family as usize].give(()) {
-            self.write(Letter::Room);
+            self.write(TableMessage::Room);
         }
     }
 
     /// Whether anybody waits for what the RIB is told.
-    pub fn rib_is_waited_for(&self, is_waited_for: bool) {
-        self.rib.is_waited_for.store(is_waited_for, Ordering::Relaxed);
+    pub fn rib_has_consumers(&self, has_consumers: bool) {
+        self.rib.has_consumers.store(has_consumers, Ordering::Relaxed);
     }
 
     /// What `look` sees in the table; `None` if the process ends.
@@ -116,7 +116,7 @@ impl Address {
         look: impl FnOnce(&mut Table) -> R + Send + 'static,
     ) -> Option<R> {
         let (reply, answer) = oneshot::channel();
-        self.write(Letter::Ask(Box::new(move |table| {
+        self.write(TableMessage::Ask(Box::new(move |table| {
             let _ = reply.send(look(table));
         })));
         answer.await.ok()
@@ -125,20 +125,20 @@ impl Address {
     /// Waits until everything is decided by the RIB's word, and the RIB has been told.
     pub async fn settled(&self) {
         let (reply, answer) = oneshot::channel();
-        self.write(Letter::Settle(reply));
+        self.write(TableMessage::Settle(reply));
         let _ = answer.await;
     }
 }
 
 /// A table and its letters.
-pub struct Post {
+pub struct TableTask {
     number: usize,
     table: Table,
-    letters: UnboundedReceiver<Letter>,
-    address: Address,
-    main: UnboundedSender<ToMain>,
+    letters: UnboundedReceiver<TableMessage>,
+    address: TableHandle,
+    main: UnboundedSender<ControlMessage>,
     /// The ways out to neighbours whose sessions are up, by number.
-    writers: Vec<(PeerIndex, Arc<Outgoing>)>,
+    writers: Vec<(PeerIndex, Arc<SendQueue>)>,
     /// The neighbour that is told first when there is something to tell.
     first: PeerIndex,
     /// Space for the numbers of neighbors that have to be told something.
@@ -154,18 +154,22 @@ pub struct Post {
     rounds: u32,
     /// It is to halt when it has come to rest.
     resting: bool,
-    out: Outbox<Told>,
+    out: Outbox<TableEvent>,
 }
 
-impl Post {
+impl TableTask {
     /// The table of this number, and its address.
-    pub fn new(number: usize, table: Table, main: UnboundedSender<ToMain>) -> (Post, Address) {
+    pub fn new(
+        number: usize,
+        table: Table,
+        main: UnboundedSender<ControlMessage>,
+    ) -> (TableTask, TableHandle) {
         let (sender, letters) = mpsc::unbounded_channel();
         let (room, spare) = (Arc::new(Semaphore::new(WAITING)), Arc::default());
         let credits = [Credit::new(()), Credit::new(())];
-        let rib = Arc::new(WayToRib { credits, is_waited_for: AtomicBool::new(true) });
-        let address = Address { letters: sender, room, spare, rib };
-        let post = Post {
+        let rib = Arc::new(WayToRib { credits, has_consumers: AtomicBool::new(true) });
+        let address = TableHandle { letters: sender, room, spare, rib };
+        let post = TableTask {
             number,
             table,
             letters,
@@ -186,7 +190,7 @@ impl Post {
     }
 
     /// Serves the table until it is to go elsewhere.
-    pub async fn serve(mut self) -> Post {
+    pub async fn serve(mut self) -> TableTask {
         loop {
             let mut next = match self.busy || self.puts_off {
                 true => self.letters.try_recv().ok(),
@@ -194,7 +198,7 @@ impl Post {
             };
             let mut read = 0;
             while let Some(letter) = next.take() {
-                if matches!(letter, Letter::Halt) {
+                if matches!(letter, TableMessage::Halt) {
                     self.tell();
                     self.busy = true;
                     return self;
@@ -223,20 +227,20 @@ impl Post {
         }
     }
 
-    fn open(&mut self, letter: Letter) {
+    fn open(&mut self, letter: TableMessage) {
         match letter {
-            Letter::Order(order) => {
+            TableMessage::Order(order) => {
                 if let Order::PeerDown(peer, _) = order {
                     self.writers.retain(|(other, _)| *other != peer);
                 }
                 self.table.order(order, &mut self.out);
             }
-            Letter::Read(peer, life, mut batches, permit) => {
+            TableMessage::Read(peer, life, mut batches, permit) => {
                 self.table.apply(peer, life, &mut batches, &mut self.out);
                 self.address.spare.lock().unwrap_or_else(PoisonError::into_inner).push(batches);
                 drop(permit);
             }
-            Letter::Writer(peer, life, outgoing) => {
+            TableMessage::Writer(peer, life, outgoing) => {
                 if self.table.is_up(peer, life) {
                     self.writers.retain(|(other, _)| *other != peer);
                     let place = self.writers.partition_point(|(other, _)| *other < peer);
@@ -244,11 +248,11 @@ impl Post {
                 }
             }
             // What there is to say is looked for after every letter.
-            Letter::Room | Letter::Halt => {}
-            Letter::Rest => self.resting = true,
-            Letter::GoOn => self.resting = false,
-            Letter::Ask(question) => question(&mut self.table),
-            Letter::Settle(waiting) => self.settling.push(waiting),
+            TableMessage::Room | TableMessage::Halt => {}
+            TableMessage::Rest => self.resting = true,
+            TableMessage::GoOn => self.resting = false,
+            TableMessage::Ask(question) => question(&mut self.table),
+            TableMessage::Settle(waiting) => self.settling.push(waiting),
         }
     }
 
@@ -268,7 +272,7 @@ impl Post {
                     self.space = space;
                 }
                 let mut piece =
-                    Piece { table: number, octets: std::mem::take(&mut self.space), ..Piece::default() };
+                    Chunk { table: number, octets: std::mem::take(&mut self.space), ..Chunk::default() };
                 piece.octets.clear();
                 // What is filled in ends with the message that reaches the limit.
                 piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
@@ -279,7 +283,7 @@ impl Post {
                     break;
                 }
                 // Much is left to writers where there is a thread that has time for them.
-                let at_once = match piece.octets.len() > LITTLE {
+                let at_once = match piece.octets.len() > SMALL_WRITE {
                     true => own_pieces > 0 && others_wait(),
                     false => own_writes > 0,
                 };
@@ -299,8 +303,8 @@ impl Post {
         self.tell_neighbors();
         for told in self.out.drain() {
             // The RIB's pull is answered anyway.
-            if !matches!(told, Told::RibReady(_)) {
-                let _ = self.main.send(ToMain::Told(self.number, told));
+            if !matches!(told, TableEvent::RibReady(_)) {
+                let _ = self.main.send(ControlMessage::Table(self.number, told));
             }
         }
         // After the neighbours: their letters are on their way while the RIB's are made.
@@ -308,10 +312,10 @@ impl Post {
         self.puts_off = !has_time && (self.can_tell_rib::<Ipv4Prefix>() || self.can_tell_rib::<Ipv6Prefix>());
         if has_time {
             while let Some(batch) = self.rib_batch() {
-                let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv4(batch)));
+                let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Ipv4(batch)));
             }
             while let Some(batch) = self.rib_batch() {
-                let _ = self.main.send(ToMain::Routes(self.number, Routes::Ipv6(batch)));
+                let _ = self.main.send(ControlMessage::Routes(self.number, Routes::Ipv6(batch)));
             }
         }
         if !self.settling.is_empty() && self.is_settled() {
@@ -324,7 +328,7 @@ impl Post {
     /// Whether the RIB has its turn: always, unless nobody waits for it and there is other work, here or elsewhere.
     fn has_time_for_rib(&mut self) -> bool {
         let others_first = self.busy || !self.letters.is_empty() || others_wait();
-        let has_time = !others_first || self.address.rib.is_waited_for.load(Ordering::Relaxed);
+        let has_time = !others_first || self.address.rib.has_consumers.load(Ordering::Relaxed);
         self.rounds = if has_time { 0 } else { (self.rounds + 1) % RIB_ROUNDS };
         self.rounds == 0
     }

@@ -4,22 +4,22 @@
 //! the tables as cursors. So a neighbour that does not read costs next to nothing.
 
 use crate::executor::Halt;
-use crate::outgoing::{Left, Outgoing, Piece};
-use crate::reading::{Name, Post, ToMain};
-use crate::table::Letter;
-use sluice_bgp::table::Life;
-use sluice_bgp::writer::Writer as Joiner;
+use crate::outgoing::{Chunk, Left, SendQueue};
+use crate::reading::{ConnectionKey, ControlMessage, Mailboxes};
+use crate::table::TableMessage;
+use sluice_bgp::table::SessionEpoch;
+use sluice_bgp::writer::Writer as UpdateStream;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 /// What a writer is told.
-pub enum Note {
+pub enum WriterMessage {
     /// A message of the session: behind what waits already.
     Octets(Vec<u8>),
     /// The session is up.
-    Open(Joiner, Life),
+    Open(UpdateStream, SessionEpoch),
     /// What a table has for the neighbour.
-    Piece(Piece),
+    Chunk(Chunk),
     /// A table has written itself, but the socket did not take all.
     Rest,
     /// What waits is written, then the connection ends.
@@ -31,18 +31,23 @@ pub enum Note {
 /// The writer of a connection.
 pub struct Writer {
     /// Whose.
-    pub name: Name,
+    pub name: ConnectionKey,
     /// The connection's way out.
-    pub outgoing: Arc<Outgoing>,
-    post: Arc<Post>,
-    notes: UnboundedReceiver<Note>,
+    pub outgoing: Arc<SendQueue>,
+    post: Arc<Mailboxes>,
+    notes: UnboundedReceiver<WriterMessage>,
     is_closing: bool,
     is_over: bool,
 }
 
 impl Writer {
     /// A writer of a new connection, whose `outgoing` sends to `notes`.
-    pub fn new(name: Name, outgoing: Arc<Outgoing>, post: Arc<Post>, notes: UnboundedReceiver<Note>) -> Self {
+    pub fn new(
+        name: ConnectionKey,
+        outgoing: Arc<SendQueue>,
+        post: Arc<Mailboxes>,
+        notes: UnboundedReceiver<WriterMessage>,
+    ) -> Self {
         Writer { name, outgoing, post, notes, is_closing: false, is_over: false }
     }
 
@@ -56,7 +61,7 @@ impl Writer {
                 return None;
             }
             let tables = &self.post.tables;
-            match self.outgoing.write(|table| tables[table].write(Letter::Room)) {
+            match self.outgoing.write(|table| tables[table].write(TableMessage::Room)) {
                 Ok(Left::More) => continue,
                 Ok(Left::Nothing) => {
                     if self.is_closing {
@@ -82,7 +87,7 @@ impl Writer {
                 note = self.notes.recv() => self.take(note?),
             }
         }
-        let _ = self.post.main.send(ToMain::Lost(self.name));
+        let _ = self.post.main.send(ControlMessage::Lost(self.name));
         None
     }
 
@@ -93,32 +98,32 @@ impl Writer {
         }
         let tables = &self.post.tables;
         // An error is met again by whoever writes next.
-        while let Ok(Left::More) = self.outgoing.write(|table| tables[table].write(Letter::Room)) {}
+        while let Ok(Left::More) = self.outgoing.write(|table| tables[table].write(TableMessage::Room)) {}
     }
 
-    fn take(&mut self, note: Note) {
+    fn take(&mut self, note: WriterMessage) {
         match note {
-            Note::Octets(octets) => self.outgoing.push(octets),
-            Note::Open(joiner, life) => {
+            WriterMessage::Octets(octets) => self.outgoing.push(octets),
+            WriterMessage::Open(joiner, life) => {
                 let peer = joiner.peer();
                 self.outgoing.open(joiner);
                 for table in &self.post.tables {
-                    table.write(Letter::Writer(peer, life, Arc::clone(&self.outgoing)));
+                    table.write(TableMessage::Writer(peer, life, Arc::clone(&self.outgoing)));
                 }
             }
-            Note::Piece(piece) => {
+            WriterMessage::Chunk(piece) => {
                 let table = piece.table;
                 if self.outgoing.put(piece) {
-                    self.post.tables[table].write(Letter::Room);
+                    self.post.tables[table].write(TableMessage::Room);
                 }
             }
-            Note::Rest => {}
-            Note::Close => {
+            WriterMessage::Rest => {}
+            WriterMessage::Close => {
                 self.is_closing = true;
                 // The session's last word is behind what it says itself, not behind all that tables have.
                 self.outgoing.close();
             }
-            Note::End => self.is_over = true,
+            WriterMessage::End => self.is_over = true,
         }
     }
 }

@@ -34,7 +34,7 @@ fn changes_that_nobody_waits_for_are_gathered() {
         let dir = tempfile::tempdir().unwrap();
         let Surroundings { shell, rib, others, .. } = &surround(dir.path()).await;
         rib.answers.set(true);
-        rib.gather_ms.set(300);
+        rib.coalesce_ms.set(300);
         let listener = TcpListener::bind((NEIGHBOR, 0)).await.unwrap();
         let config = serde_json::json!({
             "local-as": 65001, "router-id": "10.0.0.1",

@@ -159,7 +159,7 @@ impl Interfaces {
     }
 
     /// A snapshot begins.
-    pub(crate) fn unsee(&mut self) {
+    pub(crate) fn clear_seen(&mut self) {
         for known in self.known.values_mut() {
             known.seen = false;
             known.seen_addresses.clear();

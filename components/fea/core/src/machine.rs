@@ -2,10 +2,10 @@
 
 use crate::engine::{EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, RouteTarget};
 use crate::event::Event;
-use crate::fib::{Fib, RefusedRoute, Side, Sighting, Summary};
+use crate::fib::{Fib, Observation, RefusedRoute, Side, Summary};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
-use crate::repair::{Damage, Repairs, Verdict};
+use crate::repair::{Drift, Repairs, Verdict};
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -201,7 +201,7 @@ impl Fea {
         for (op, refusal) in list {
             match op {
                 EngineOp::SetMember { id, .. } => {
-                    if let Some(member) = self.pool.bury(id, refusal) {
+                    if let Some(member) = self.pool.mark_unusable(id, refusal) {
                         for side in self.tables.values_mut().flat_map(Table::sides) {
                             side.member_changed(member, round, &self.pool, out);
                         }
@@ -234,7 +234,7 @@ impl Fea {
                 let index = link.index;
                 match self.interfaces.link_is(link, out) {
                     Transition::CameUp => {
-                        self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
+                        self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
                     }
                     Transition::WentDown => self.link_down(index, out),
                     Transition::None => {}
@@ -246,14 +246,14 @@ impl Fea {
             }
             Notice::AddressIs(index, address, own) => {
                 if self.interfaces.address_is(index, address, own, out) {
-                    self.revive(self.pool.dead(|m| m.interface() == Some(index)), out);
+                    self.retry(self.pool.dead(|m| m.interface() == Some(index)), out);
                 }
             }
             Notice::AddressGone(index, address) => self.interfaces.address_gone(index, address, out),
             Notice::MemberIs(id, member) => match self.pool.find(id) {
                 Some(n) => {
                     if !self.pool.see(n, member) {
-                        self.damage(now, Damage::NextHop(id), out);
+                        self.damage(now, Drift::NextHop(id), out);
                     }
                 }
                 None if !self.started => self.pool.adopt(id, member, out),
@@ -261,7 +261,7 @@ impl Fea {
             },
             Notice::GroupIs(id, members) => self.group_is(now, id, members, out),
             Notice::NextHopForeign(id) => match self.holds_object(id) {
-                true => self.damage(now, Damage::NextHop(id), out),
+                true => self.damage(now, Drift::NextHop(id), out),
                 // The number is not free, whoever took it.
                 false => self.pool.take_id(id),
             },
@@ -271,12 +271,12 @@ impl Fea {
             }
             Notice::RouteGone { table, prefix } => {
                 if self.table(table).side(prefix.family()).route_gone(prefix) {
-                    self.damage(now, Damage::Route(table, prefix), out);
+                    self.damage(now, Drift::Route(table, prefix), out);
                 }
             }
             Notice::ForwardingIs(family, enabled) => {
                 if self.interfaces.wanted_forwarding(family).is_some_and(|wanted| wanted != enabled) {
-                    self.damage(now, Damage::Forwarding(family), out);
+                    self.damage(now, Drift::Forwarding(family), out);
                 }
             }
             Notice::SnapshotBegin => self.begin_snapshot(),
@@ -291,10 +291,10 @@ impl Fea {
     fn begin_snapshot(&mut self) {
         self.in_snapshot = true;
         self.found_groups.clear();
-        self.interfaces.unsee();
-        self.pool.unsee();
+        self.interfaces.clear_seen();
+        self.pool.clear_seen();
         for side in self.tables.values_mut().flat_map(Table::sides) {
-            side.unsee();
+            side.clear_seen();
         }
     }
 
@@ -308,7 +308,7 @@ impl Fea {
             self.pool.rewrite(n, out);
         }
         // What made them impossible may have passed unnoticed.
-        self.revive(self.pool.dead(|_| true), out);
+        self.retry(self.pool.dead(|_| true), out);
         for side in self.tables.values_mut().flat_map(Table::sides) {
             side.end_snapshot(&self.pool, out);
         }
@@ -326,7 +326,7 @@ impl Fea {
             self.tables.values_mut().flat_map(Table::sides).find_map(|s| s.see_group(id, &members, pool));
         match seen {
             Some(true) => {}
-            Some(false) => self.damage(now, Damage::NextHop(id), out),
+            Some(false) => self.damage(now, Drift::NextHop(id), out),
             None if !self.started => {
                 self.pool.take_id(id);
                 self.found_groups.insert(id, members);
@@ -348,14 +348,14 @@ impl Fea {
         let side = self.table(table).side(prefix.family());
         let Some(target) = target else {
             if replaced && side.route_gone(prefix) {
-                self.damage(now, Damage::Route(table, prefix), out);
+                self.damage(now, Drift::Route(table, prefix), out);
             }
             return;
         };
         match side.see_route(prefix, target) {
-            Sighting::Fine => {}
-            Sighting::Damaged => self.damage(now, Damage::Route(table, prefix), out),
-            Sighting::Unwanted if !started => {
+            Observation::Fine => {}
+            Observation::Damaged => self.damage(now, Drift::Route(table, prefix), out),
+            Observation::Unwanted if !started => {
                 let members = match target {
                     RouteTarget::Group(id) => self.found_groups.remove(&id),
                     _ => None,
@@ -364,7 +364,7 @@ impl Fea {
                 let table = self.tables.entry(table).or_insert_with(|| Table::new(table, seed));
                 table.side(prefix.family()).adopt_route(prefix, target, members.as_ref(), &mut self.pool);
             }
-            Sighting::Unwanted => {
+            Observation::Unwanted => {
                 let provenance = Provenance::NONE;
                 out.push(Output::Engine(EngineOp::DeleteRoute { table, prefix, provenance }));
             }
@@ -385,7 +385,7 @@ impl Fea {
             side.group_lost(id);
         }
         if held {
-            self.damage(now, Damage::NextHop(id), out);
+            self.damage(now, Drift::NextHop(id), out);
         }
     }
 
@@ -397,7 +397,7 @@ impl Fea {
         self.round += 1;
         for id in self.pool.living_on(interface) {
             out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
-            if let Some(n) = self.pool.bury(id, refusal.clone()) {
+            if let Some(n) = self.pool.mark_unusable(id, refusal.clone()) {
                 for side in self.tables.values_mut().flat_map(Table::sides) {
                     side.member_changed(n, self.round, &self.pool, out);
                 }
@@ -406,7 +406,7 @@ impl Fea {
     }
 
     /// Tries members that were refused again, as when an interface came up or got an address.
-    fn revive(&mut self, dead: Vec<u32>, out: &mut Outbox<Output>) {
+    fn retry(&mut self, dead: Vec<u32>, out: &mut Outbox<Output>) {
         for n in dead {
             self.pool.rewrite(n, out);
             for side in self.tables.values_mut().flat_map(Table::sides) {
@@ -425,14 +425,14 @@ impl Fea {
     }
 
     /// Repairs a damage now, or when it may be.
-    fn damage(&mut self, now: Instant, damage: Damage, out: &mut Outbox<Output>) {
+    fn damage(&mut self, now: Instant, damage: Drift, out: &mut Outbox<Output>) {
         match self.repairs.ask(now, damage) {
             Verdict::Now => self.repair(damage, out),
             Verdict::FirstWait => {
                 let what = match damage {
-                    Damage::Route(_, prefix) => prefix.to_string(),
-                    Damage::NextHop(id) => id.to_string(),
-                    Damage::Forwarding(family) => alloc::format!("{family} forwarding"),
+                    Drift::Route(_, prefix) => prefix.to_string(),
+                    Drift::NextHop(id) => id.to_string(),
+                    Drift::Forwarding(family) => alloc::format!("{family} forwarding"),
                 };
                 out.push(Output::Effect(Effect::Event(Event::Contended(what))));
             }
@@ -440,20 +440,20 @@ impl Fea {
         }
     }
 
-    fn repair(&mut self, damage: Damage, out: &mut Outbox<Output>) {
+    fn repair(&mut self, damage: Drift, out: &mut Outbox<Output>) {
         self.repaired += 1;
         match damage {
-            Damage::Route(table, prefix) => {
+            Drift::Route(table, prefix) => {
                 out.push(Output::Effect(Effect::Event(Event::RouteRepaired(table, prefix))));
                 self.table(table).side(prefix.family()).repair(prefix, out);
             }
-            Damage::Forwarding(family) => {
+            Drift::Forwarding(family) => {
                 if let Some(enabled) = self.interfaces.wanted_forwarding(family) {
                     out.push(Output::Effect(Effect::Event(Event::ForwardingRepaired(family))));
                     out.push(Output::Engine(EngineOp::SetForwarding { family, enabled }));
                 }
             }
-            Damage::NextHop(id) => {
+            Drift::NextHop(id) => {
                 out.push(Output::Effect(Effect::Event(Event::NextHopRepaired(id))));
                 if let Some(n) = self.pool.find(id) {
                     self.pool.rewrite(n, out);

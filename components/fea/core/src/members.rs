@@ -164,7 +164,7 @@ impl Pool {
     }
 
     /// Notes that the engine refused the member; its number here.
-    pub(crate) fn bury(&mut self, id: NextHopId, refusal: Refusal) -> Option<u32> {
+    pub(crate) fn mark_unusable(&mut self, id: NextHopId, refusal: Refusal) -> Option<u32> {
         let n = self.find(id)?;
         self.members.get_mut(n)?.dead = Some(refusal);
         Some(n)
@@ -204,7 +204,7 @@ impl Pool {
     }
 
     /// Forgets what was seen: a snapshot begins.
-    pub(crate) fn unsee(&mut self) {
+    pub(crate) fn clear_seen(&mut self) {
         for n in 0..self.members.end() {
             if let Some(m) = self.members.get_mut(n) {
                 m.seen = false;

@@ -18,7 +18,7 @@ const LIMIT: usize = 16_384;
 
 /// Something that may need repair.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub(crate) enum Damage {
+pub(crate) enum Drift {
     /// A route.
     Route(TableId, IpPrefix),
     /// A member or a group.
@@ -41,7 +41,7 @@ struct Watch {
 /// When what may be repaired.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repairs {
-    watched: BTreeMap<Damage, Watch>,
+    watched: BTreeMap<Drift, Watch>,
     /// Not after the first of the watches' ends.
     deadline: Option<Instant>,
 }
@@ -59,7 +59,7 @@ pub(crate) enum Verdict {
 
 impl Repairs {
     /// Whether `damage` may be repaired at `now`.
-    pub(crate) fn ask(&mut self, now: Instant, damage: Damage) -> Verdict {
+    pub(crate) fn ask(&mut self, now: Instant, damage: Drift) -> Verdict {
         if let Some(watch) = self.watched.get_mut(&damage).filter(|w| now < w.next) {
             let first = watch.pause == FIRST_PAUSE && !watch.waiting;
             watch.waiting = true;
@@ -71,7 +71,7 @@ impl Repairs {
         Verdict::Now
     }
 
-    fn watch(&mut self, damage: Damage, now: Instant, pause: Duration) {
+    fn watch(&mut self, damage: Drift, now: Instant, pause: Duration) {
         let next = now + pause;
         self.watched.insert(damage, Watch { next, pause, waiting: false });
         self.deadline = Some(self.deadline.map_or(next, |d| d.min(next)));
@@ -83,7 +83,7 @@ impl Repairs {
     }
 
     /// What waited and may be repaired now. What was quiet since its last repair is forgotten.
-    pub(crate) fn due(&mut self, now: Instant) -> Vec<Damage> {
+    pub(crate) fn due(&mut self, now: Instant) -> Vec<Drift> {
         let mut due = Vec::new();
         self.watched.retain(|damage, watch| {
             if watch.next <= now && watch.waiting {
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn a_fight_slows_down() {
         let mut repairs = Repairs::default();
-        let thing = Damage::NextHop(NextHopId(1));
+        let thing = Drift::NextHop(NextHopId(1));
         let (mut now, mut repaired) = (Instant::ZERO, 0);
         // Somebody breaks it every millisecond for ten minutes.
         for _ in 0..600_000 {

@@ -33,9 +33,9 @@ pub enum Input {
     Upgraded(String),
     /// Somebody has mended what a component died of, or wants to see: its deaths are forgotten, and if it waits for its next try it is
     /// tried at once.
-    Pardon(String),
+    ResetBackoff(String),
     /// The process of a component is being ended from outside this machine, for this reason.
-    Condemned(String, String),
+    Killed(String, String),
     /// A process ended, or could not be started.
     Exited(String, String),
     /// The router is to end.
@@ -56,7 +56,7 @@ pub enum Output {
     /// From now on the component's executable is the one that it had before its upgrade.
     FallBack(String),
     /// The component's executable has proven itself: there is nothing to go back to any more.
-    Proven(String),
+    UpgradeConfirmed(String),
     /// Everything has ended.
     AllStopped,
     /// Something to report.
@@ -266,7 +266,7 @@ impl Manager {
                 out.push(Output::Event(Event::FellBack { class: class.into(), how }));
             }
             AfterDeath::Again(_) | AfterDeath::Seldom(_) if is_proven => {
-                out.push(Output::Proven(class.into()))
+                out.push(Output::UpgradeConfirmed(class.into()))
             }
             AfterDeath::Again(_) | AfterDeath::Seldom(_) => {}
         }
@@ -313,8 +313,8 @@ impl Machine for Manager {
                     component.upgraded(now);
                 }
             }
-            Input::Pardon(class) => self.pardon(now, &class),
-            Input::Condemned(class, reason) => self.condemn(&class, reason),
+            Input::ResetBackoff(class) => self.pardon(now, &class),
+            Input::Killed(class, reason) => self.condemn(&class, reason),
             Input::Exited(class, how) => self.exited(now, &class, how, out),
             Input::StopAll => {
                 self.stopping = true;

@@ -52,7 +52,7 @@ impl World {
                 Output::Terminate(c, End::ForGood) => format!("terminate {c} for good"),
                 Output::Kill(c) => format!("kill {c}"),
                 Output::FallBack(c) => format!("{c} falls back"),
-                Output::Proven(c) => format!("{c} is proven"),
+                Output::UpgradeConfirmed(c) => format!("{c} is proven"),
                 Output::AllStopped => "stopped".into(),
                 Output::Event(Event::Ready(c)) => format!("ready {c}"),
                 Output::Event(e) => format!("{e}"),
@@ -172,7 +172,7 @@ fn who_keeps_dying_since_its_upgrade_falls_back() {
     assert_eq!(falls_back(&mut w, 2, second), []);
     w.input(Input::Upgraded("bgp".into()));
     assert_eq!(falls_back(&mut w, 2, second), []);
-    w.input(Input::Pardon("bgp".into()));
+    w.input(Input::ResetBackoff("bgp".into()));
     assert_eq!(falls_back(&mut w, 3, second), [3]);
     // It has proven itself, or dies too seldom.
     let mut w = upgraded();
@@ -276,25 +276,25 @@ fn one_that_dies_too_often_is_tried_seldom_until_somebody_looks_at_it() {
     w.input(Input::Exited("fea".into(), "signal 11".into()));
     assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 300000 ms"], "told once");
     // A pardon: it is tried at once, and waits as at first.
-    w.input(Input::Pardon("fea".into()));
+    w.input(Input::ResetBackoff("fea".into()));
     assert_eq!(w.said(), ["spawn fea"]);
     w.input(Input::Exited("fea".into(), "signal 11".into()));
     assert_eq!(
         (w.said(), phase(&w)),
         (vec!["fea ended (signal 11); it is started again in 100 ms".into()], Phase::BackingOff)
     );
-    w.input(Input::Pardon("fea".into()));
+    w.input(Input::ResetBackoff("fea".into()));
     assert_eq!(w.said(), ["spawn fea"]);
     // So does a sound life.
     spend(&mut w, "fea");
-    w.input(Input::Pardon("fea".into())).up("fea").said();
+    w.input(Input::ResetBackoff("fea".into())).up("fea").said();
     spend(&mut w, "fea");
     w.wait(CrashBudget::WAIT).up("fea").wait(CrashBudget::SOUND_LIFE).said();
     w.input(Input::Exited("fea".into(), "signal 11".into()));
     assert_eq!(w.said(), ["fea ended (signal 11); it is started again in 100 ms"]);
     // One that runs is left alone.
     w.wait(Component::FIRST_BACKOFF).up("fea").said();
-    w.input(Input::Pardon("fea".into())).input(Input::Pardon("nobody".into()));
+    w.input(Input::ResetBackoff("fea".into())).input(Input::ResetBackoff("nobody".into()));
     assert_eq!((w.said(), phase(&w)), (vec![], Phase::Ready));
 }
 
@@ -309,12 +309,10 @@ fn what_the_manager_ends_says_why() {
     w.input(Input::ConfigureFailed("fea".into(), "no such table".into())).input(kill());
     assert_eq!(last(&w), "no such table; signal 9");
     w.wait(Component::MAX_BACKOFF).up("fea");
-    w.input(Input::Condemned("fea".into(), "it does nothing".into())).input(kill());
+    w.input(Input::Killed("fea".into(), "it does nothing".into())).input(kill());
     assert_eq!(last(&w), "it does nothing; signal 9");
     // Where there is no process there is nothing to end, and the next death has its own reason.
-    w.input(Input::Condemned("fea".into(), "it does nothing".into()))
-        .wait(Component::MAX_BACKOFF)
-        .input(kill());
+    w.input(Input::Killed("fea".into(), "it does nothing".into())).wait(Component::MAX_BACKOFF).input(kill());
     assert_eq!(last(&w), "signal 9");
 }
 
@@ -368,7 +366,7 @@ proptest! {
                 }
                 3 => { w.wait(Duration::from_millis(70)); }
                 5 => { w.input(Input::Restart(class)); }
-                6 => { w.input(Input::Pardon(class)); }
+                6 => { w.input(Input::ResetBackoff(class)); }
                 7 => { w.input(Input::Upgraded(class)); }
                 8 => { w.input(Input::Renew(class)); }
                 4 if running[index] => { w.input(Input::ConfigureFailed(class, "refused".into())); }

@@ -16,7 +16,7 @@ pub enum Verdict {
     /// It is silent and does nothing.
     Stuck,
     /// It has worked without an answer for so long that it will not come to an end.
-    Circling,
+    Livelocked,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -98,7 +98,7 @@ impl Watchdog {
         }
         if silence >= self.limits.longest {
             self.heard.remove(class);
-            return Verdict::Circling;
+            return Verdict::Livelocked;
         }
         match core::mem::replace(&mut heard.was_busy, true) {
             false => Verdict::Busy,
@@ -131,7 +131,7 @@ mod tests {
             if verdict != Verdict::Well {
                 got.push((second, verdict));
             }
-            if matches!(verdict, Verdict::Stuck | Verdict::Circling) {
+            if matches!(verdict, Verdict::Stuck | Verdict::Livelocked) {
                 break;
             }
         }
@@ -142,8 +142,8 @@ mod tests {
     fn busy_is_not_stuck() {
         check(|_| 0, &[(30, Verdict::Stuck)]);
         check(|s| s * 40, &[(30, Verdict::Stuck)]);
-        check(|s| s * 1000, &[(30, Verdict::Busy), (180, Verdict::Circling)]);
-        check(|s| s.min(60) * 200, &[(30, Verdict::Busy), (180, Verdict::Circling)]);
+        check(|s| s * 1000, &[(30, Verdict::Busy), (180, Verdict::Livelocked)]);
+        check(|s| s.min(60) * 200, &[(30, Verdict::Busy), (180, Verdict::Livelocked)]);
         check(|s| s.min(20) * 100, &[(30, Verdict::Busy), (45, Verdict::Stuck)]);
     }
 
@@ -164,7 +164,7 @@ mod tests {
         let mut watchdog = Watchdog::new(Limits { every: second, silence: second, longest: second * 3 });
         watchdog.answered(at(0), "bgp", Duration::ZERO);
         assert_eq!(watchdog.silent(at(1), "bgp", second), Verdict::Busy);
-        assert_eq!(watchdog.silent(at(3), "bgp", second * 3), Verdict::Circling);
+        assert_eq!(watchdog.silent(at(3), "bgp", second * 3), Verdict::Livelocked);
     }
 
     #[test]

@@ -245,7 +245,7 @@ impl ManagerShell {
         let plan = &shares.plan;
         for class in plan.changed.iter().chain(&plan.restarted).chain(&shares.absent) {
             // What it died of may be mended with this.
-            self.driver.input(sluice_manager::Input::Pardon(class.clone()));
+            self.driver.input(sluice_manager::Input::ResetBackoff(class.clone()));
         }
         for class in shares.absent {
             if self.phase(&class).is_some_and(Phase::has_process) {

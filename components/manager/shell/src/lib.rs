@@ -241,7 +241,7 @@ impl ManagerShell {
                     info!(class, "{} is given up", binary.display());
                 }
             }
-            Output::Proven(class) => self.processes.proven(&class),
+            Output::UpgradeConfirmed(class) => self.processes.proven(&class),
             Output::AllStopped => self.stopped.notify_one(),
             Output::Event(event) => {
                 report(&event);

@@ -20,7 +20,7 @@ pub fn waits_for_its_next_try(phase: Phase) -> bool {
 pub async fn start_again(shell: &Rc<ManagerShell>, class: &str) -> Result<pb::RestartReply, String> {
     let began = Instant::now();
     let restarts = shell.driver.read(|m| m.component(class).map(|c| c.restarts));
-    shell.driver.input(Input::Pardon(class.into()));
+    shell.driver.input(Input::ResetBackoff(class.into()));
     let took = comes_up(shell, class, restarts, began).await?;
     Ok(pb::RestartReply {
         new_pid: shell.processes.pid(class),

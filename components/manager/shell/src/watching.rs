@@ -87,10 +87,10 @@ async fn ask(me: &Rc<ManagerShell>, watchdog: &RefCell<Watchdog>, limits: Limits
             );
         }
         Verdict::Stuck => format!("it did not answer for {:?} and did nothing", limits.silence),
-        Verdict::Circling => format!("it worked for {:?} without an answer", limits.longest),
+        Verdict::Livelocked => format!("it worked for {:?} without an answer", limits.longest),
     };
     error!(event = "process.stuck", class, pid, reason, "stuck: {reason}; it is ended and started anew");
-    me.driver.input(Input::Condemned(class.into(), reason));
+    me.driver.input(Input::Killed(class.into(), reason));
     // With a core, where those are written: what it was doing is in there.
     me.processes.abort(class);
     tokio::time::sleep(DUMPS).await;

@@ -111,7 +111,7 @@ pub struct FamilyRib<P: TableKey> {
     /// Why the engine refused a route.
     pub(crate) rejected: BTreeMap<P, String>,
     /// Stages that every selected route passes.
-    pub(crate) trunk: Branch<RibTable<P>>,
+    pub(crate) selected_routes: Branch<RibTable<P>>,
     pub(crate) subscribers: Vec<Subscriber<P>>,
     pub(crate) interests_internal: Interests<P>,
     pub(crate) interests_all: Interests<P>,
@@ -142,7 +142,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             route_counts: Vec::new(),
             downstream: Downstream::default(),
             rejected: BTreeMap::new(),
-            trunk: Branch::new(),
+            selected_routes: Branch::new(),
             subscribers: Vec::new(),
             interests_internal: Interests::default(),
             interests_all: Interests::default(),
@@ -154,7 +154,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
     }
 }
 
-/// The head of the trunk, for stages and subscribers: what was selected.
+/// The head of the selected_routes, for stages and subscribers: what was selected.
 pub(crate) struct Selected<'a, P: TableKey>(pub(crate) &'a PrefixTable<P, Entry>);
 
 impl<P: TableKey> Source<RibTable<P>> for Selected<'_, P> {
@@ -218,7 +218,7 @@ impl<P: TableKey> FamilyRib<P> {
     ) {
         let generation = shared.origin(origin).generation;
         let new = set.map(|set| Path::new(origin, set, provenance, generation));
-        let is_heard = self.is_heard();
+        let has_listeners = self.has_listeners();
         let mut is_first = false;
         let entry = match new {
             Some(path) => self.entries.get_or_insert_with(prefix, || {
@@ -254,7 +254,7 @@ impl<P: TableKey> FamilyRib<P> {
             (None, _) => None,
         };
         let open = Open { prefix, entry: &mut *entry, before: used_before, told, provenance };
-        self.downstream.settle(shared, is_heard, open);
+        self.downstream.settle(shared, has_listeners, open);
         if entry.is_over() {
             self.entries.remove(prefix);
         }
@@ -307,7 +307,7 @@ impl<P: TableKey> FamilyRib<P> {
 
     /// Decides an entry anew because the resolution of a group changed.
     fn redecide(&mut self, shared: &mut Shared, prefix: P, provenance: Provenance) {
-        let is_heard = self.is_heard();
+        let has_listeners = self.has_listeners();
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         if entry.has_picked(shared.decide(entry.paths())) {
             return;
@@ -318,7 +318,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
         let before = Used::of(entry);
         let told = entry.take_told(&shared.sets);
-        self.downstream.settle(shared, is_heard, Open { prefix, entry, before, told, provenance });
+        self.downstream.settle(shared, has_listeners, Open { prefix, entry, before, told, provenance });
     }
 
     /// Decides all entries with internal paths anew, now: they are few, and others depend on them.
@@ -418,17 +418,17 @@ impl<P: TableKey> FamilyRib<P> {
     }
 
     /// Whether anybody hears what is selected, the engine aside.
-    fn is_heard(&self) -> bool {
-        !(self.subscribers.is_empty() && self.interests_all.is_empty() && self.trunk.is_empty())
+    fn has_listeners(&self) -> bool {
+        !(self.subscribers.is_empty() && self.interests_all.is_empty() && self.selected_routes.is_empty())
     }
 
     /// Whether anybody waits to hear of a change of an origin's routes: the engine, a subscriber, who asked about an address.
-    pub(crate) fn is_waited_for(&self, shared: &Shared, origin: OriginId) -> bool {
+    pub(crate) fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
         let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
-        shared.has_engine || self.is_heard() || resolves
+        shared.has_engine || self.has_listeners() || resolves
     }
 
-    /// Sends what has been selected through the trunk, to the subscribers and to interest.
+    /// Sends what has been selected through the selected_routes, to the subscribers and to interest.
     pub(crate) fn flush_trunk(&mut self, shared: &mut Shared) {
         let batch = &mut self.downstream.trunk_batch;
         if batch.is_empty() {
@@ -443,7 +443,7 @@ impl<P: TableKey> FamilyRib<P> {
             }
         }
         let source = Selected(&self.entries);
-        self.trunk.push(&source, batch);
+        self.selected_routes.push(&source, batch);
         for subscriber in &mut self.subscribers {
             subscriber.offer(&source, shared, batch);
         }

@@ -4,7 +4,7 @@
 //! section 5.2), for each table and family:
 //!
 //! ```text
-//! origins ──► merge (internal) ──┬──► ext-int ──► trunk ──┬──► redistribution, one branch a subscriber
+//! origins ──► merge (internal) ──┬──► ext-int ──► selected_routes ──┬──► redistribution, one branch a subscriber
 //! connected, static,             │    external routes,    ├──► interest in any route
 //! each protocol                  │    resolved through    └──► forwarding engine
 //!                                │    internal ones

@@ -184,14 +184,14 @@ impl Rib {
     /// them, be it the engine, a subscriber, or who asked how an address is reached; nor of an origin that is not known.
     pub fn gather_time(&self, table: TableId, family: Family, origin: &str) -> Duration {
         fn by<P: RibKey>(table: &Table, origin: OriginId) -> bool {
-            P::family(table).is_waited_for(&table.shared, origin)
+            P::family(table).has_consumers(&table.shared, origin)
         }
         let known = self.table(table).and_then(|t| Some((t, t.origin_id(origin)?)));
-        let is_waited_for = known.is_none_or(|(table, origin)| match family {
+        let has_consumers = known.is_none_or(|(table, origin)| match family {
             Family::Ipv4 => by::<Ipv4Prefix>(table, origin),
             Family::Ipv6 => by::<Ipv6Prefix>(table, origin),
         });
-        if is_waited_for { Duration::ZERO } else { GATHER }
+        if has_consumers { Duration::ZERO } else { GATHER }
     }
 
     /// Subscribes to the routes of origins (none named: all). What there is and what changes is pulled with

@@ -1,4 +1,4 @@
-//! Where decisions on entries go: to resolution, to the trunk and to the forwarding engine.
+//! Where decisions on entries go: to resolution, to the selected_routes and to the forwarding engine.
 
 use crate::entry::Entry;
 use crate::family::{RibRoute, RibTable, Shared};
@@ -56,8 +56,8 @@ pub(crate) struct Open<'a, P> {
 }
 
 impl<P: TableKey> Downstream<P> {
-    /// Decides an entry anew and keeps for passing on what differs from before: for the trunk only if it `is_heard`.
-    pub(crate) fn settle(&mut self, shared: &Shared, is_heard: bool, open: Open<'_, P>) {
+    /// Decides an entry anew and keeps for passing on what differs from before: for the selected_routes only if it `has_listeners`.
+    pub(crate) fn settle(&mut self, shared: &Shared, has_listeners: bool, open: Open<'_, P>) {
         let Open { prefix, entry, before, told, provenance } = open;
         entry.pick(shared.decide(entry.paths()));
         let after = Used::of(entry);
@@ -75,7 +75,7 @@ impl<P: TableKey> Downstream<P> {
             Action::Delete(_) => self.selected_count -= 1,
             Action::Replace { .. } => {}
         }
-        if is_heard {
+        if has_listeners {
             self.trunk_batch.push(Change { key: prefix, action, provenance });
             entry.set_in_batch(true);
         }

@@ -1,4 +1,4 @@
-//! Redistribution: a branch off the trunk for each who wants to hear other origins' routes. First everything that is there
+//! Redistribution: a branch off the selected_routes for each who wants to hear other origins' routes. First everything that is there
 //! (in the background), then every change.
 
 use crate::family::{RibRoute, RibTable, Shared};
@@ -98,7 +98,7 @@ impl<P: TableKey> Subscriber<P> {
         }
     }
 
-    /// Takes changes from the trunk.
+    /// Takes changes from the selected_routes.
     pub(crate) fn offer(
         &mut self,
         source: &dyn Source<RibTable<P>>,

@@ -232,7 +232,7 @@ impl<P: Plan> Model<P> {
     }
 }
 
-fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, is_heard: bool) -> TestCaseResult {
+fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, has_listeners: bool) -> TestCaseResult {
     let mut b = Bench::new();
     let mut m = Model::<P>::new();
     for (name, distance, external) in ORIGINS {
@@ -244,7 +244,7 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, is_heard: 
         true => gateway::<P>(n),
         false => gateway::<P>(n % NEAR_GATEWAYS),
     };
-    let subscriber = is_heard.then(|| b.rib.subscribe::<P>(TableId::MAIN, Vec::new()));
+    let subscriber = has_listeners.then(|| b.rib.subscribe::<P>(TableId::MAIN, Vec::new()));
     let mut heard = BTreeMap::new();
     let mut gone = false;
     let mut answers: BTreeMap<String, (IpAddr, String)> = BTreeMap::new();
@@ -340,12 +340,12 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_life_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), is_heard in any::<bool>()) {
-        lives_as_the_model_says::<Ipv4Prefix>(ops, behind_links, is_heard)?;
+    fn any_life_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), has_listeners in any::<bool>()) {
+        lives_as_the_model_says::<Ipv4Prefix>(ops, behind_links, has_listeners)?;
     }
 
     #[test]
-    fn any_life_of_ipv6_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), is_heard in any::<bool>()) {
-        lives_as_the_model_says::<Ipv6Prefix>(ops, behind_links, is_heard)?;
+    fn any_life_of_ipv6_ends_as_the_model_says(ops in proptest::collection::vec(op(), 1..60), behind_links in any::<bool>(), has_listeners in any::<bool>()) {
+        lives_as_the_model_says::<Ipv6Prefix>(ops, behind_links, has_listeners)?;
     }
 }

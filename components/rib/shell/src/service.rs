@@ -118,7 +118,7 @@ impl pb::Rib for Served {
             Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
             Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
         }
-        Ok(pb::UpdateRoutesReply { gather_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
+        Ok(pb::UpdateRoutesReply { coalesce_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
     }
 
     async fn end_of_refresh(

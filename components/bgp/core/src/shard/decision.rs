@@ -15,7 +15,7 @@ use smallvec::SmallVec;
 /// Why a path is not the best one, in the order of the decision's steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Lost {
+pub enum Elimination {
     /// The RIB has not said yet how the next hop is reached.
     NextHopWaits,
     /// The next hop cannot be reached (section 9.1.2.1).
@@ -44,22 +44,22 @@ pub enum Lost {
     PeerAddress,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for Elimination {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(match self {
-            Lost::NextHopWaits => "next hop not resolved yet",
-            Lost::NextHopUnreachable => "next hop unreachable",
-            Lost::NextHopNotConnected => "next hop not on the peer's link",
-            Lost::Originated => "originated here",
-            Lost::LocalPref => "lower local preference",
-            Lost::PathLength => "longer AS path",
-            Lost::Origin => "higher origin",
-            Lost::Med => "higher MED",
-            Lost::External => "internal",
-            Lost::InteriorCost => "farther next hop",
-            Lost::RouterId => "higher router identifier",
-            Lost::ClusterList => "longer cluster list",
-            Lost::PeerAddress => "higher peer address",
+            Elimination::NextHopWaits => "next hop not resolved yet",
+            Elimination::NextHopUnreachable => "next hop unreachable",
+            Elimination::NextHopNotConnected => "next hop not on the peer's link",
+            Elimination::Originated => "originated here",
+            Elimination::LocalPref => "lower local preference",
+            Elimination::PathLength => "longer AS path",
+            Elimination::Origin => "higher origin",
+            Elimination::Med => "higher MED",
+            Elimination::External => "internal",
+            Elimination::InteriorCost => "farther next hop",
+            Elimination::RouterId => "higher router identifier",
+            Elimination::ClusterList => "longer cluster list",
+            Elimination::PeerAddress => "higher peer address",
         })
     }
 }
@@ -87,17 +87,17 @@ struct Candidate {
 impl<P: Prefix> Tables<'_, P> {
     /// Whether a path takes part at all; its interior cost if it does.
     #[inline]
-    fn eligible(&self, path: &Path) -> Result<u32, Lost> {
+    fn eligible(&self, path: &Path) -> Result<u32, Elimination> {
         if path.peer == PeerIndex::LOCAL {
             return Ok(0);
         }
         match self.resolver.resolution(self.sets[path.set].hop) {
-            Resolution::Waiting => Err(Lost::NextHopWaits),
-            Resolution::Unreachable => Err(Lost::NextHopUnreachable),
+            Resolution::Waiting => Err(Elimination::NextHopWaits),
+            Resolution::Unreachable => Err(Elimination::NextHopUnreachable),
             Resolution::Reachable { connected: false, .. }
                 if self.peers[usize::from(path.peer.0)].info.direct =>
             {
-                Err(Lost::NextHopNotConnected)
+                Err(Elimination::NextHopNotConnected)
             }
             Resolution::Reachable { metric, .. } => Ok(metric.0),
         }
@@ -107,19 +107,19 @@ impl<P: Prefix> Tables<'_, P> {
     /// beats by MULTI_EXIT_DISC had lost to that one anyway. What it replaces must not have come as far as that, or those that it had
     /// beaten would be back. A path loses nothing to itself.
     #[inline(never)]
-    pub fn remains(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {
+    pub fn best_unchanged(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {
         let loses = |path: Path| {
             let mut why = None;
             let won = self.decide_among(&[*best, path], |_, lost| why = Some(lost));
             why.filter(|_| won == Some(0))
         };
-        let did_not_matter = |set| loses(Path { set, ..*new }).is_some_and(|why| why < Lost::Med);
+        let did_not_matter = |set| loses(Path { set, ..*new }).is_some_and(|why| why < Elimination::Med);
         loses(*new).is_some() && replaced.is_none_or(did_not_matter)
     }
 
     /// The best path's index; `None` if none can be used. `lost` hears of every other, and why.
     #[inline]
-    pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Lost)) -> Option<usize> {
+    pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Elimination)) -> Option<usize> {
         match paths {
             [path] => self.eligible(path).map_err(|why| lost(0, why)).ok().map(|_| 0),
             paths => self.decide_among(paths, lost),
@@ -127,7 +127,7 @@ impl<P: Prefix> Tables<'_, P> {
     }
 
     #[inline(never)]
-    fn decide_among(&self, paths: &[Path], mut lost: impl FnMut(usize, Lost)) -> Option<usize> {
+    fn decide_among(&self, paths: &[Path], mut lost: impl FnMut(usize, Elimination)) -> Option<usize> {
         let mut field: SmallVec<[Candidate; 12]> = SmallVec::new();
         for (index, path) in paths.iter().enumerate() {
             match self.eligible(path) {
@@ -151,16 +151,16 @@ impl<P: Prefix> Tables<'_, P> {
         }
         let info = |c: &Candidate| &self.peers[usize::from(c.peer.0)].info;
         let view = |c: &Candidate| &self.sets[paths[c.index].set].view;
-        keep(&mut field, Lost::Originated, &mut lost, |c| c.peer != PeerIndex::LOCAL);
-        keep(&mut field, Lost::LocalPref, &mut lost, |c| Reverse(c.local_pref));
-        keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);
-        keep(&mut field, Lost::Origin, &mut lost, |c| c.origin);
+        keep(&mut field, Elimination::Originated, &mut lost, |c| c.peer != PeerIndex::LOCAL);
+        keep(&mut field, Elimination::LocalPref, &mut lost, |c| Reverse(c.local_pref));
+        keep(&mut field, Elimination::PathLength, &mut lost, |c| c.path_length);
+        keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);
         keep_lowest_med(&mut field, &mut lost);
-        keep(&mut field, Lost::External, &mut lost, |c| info(c).internal);
-        keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);
-        keep(&mut field, Lost::RouterId, &mut lost, |c| view(c).compared_id(info(c).router_id));
-        keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);
-        keep(&mut field, Lost::PeerAddress, &mut lost, |c| info(c).address);
+        keep(&mut field, Elimination::External, &mut lost, |c| info(c).internal);
+        keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);
+        keep(&mut field, Elimination::RouterId, &mut lost, |c| view(c).compared_id(info(c).router_id));
+        keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);
+        keep(&mut field, Elimination::PeerAddress, &mut lost, |c| info(c).address);
         field.first().map(|c| c.index)
     }
 }
@@ -168,8 +168,8 @@ impl<P: Prefix> Tables<'_, P> {
 /// Drops all but those with the lowest key.
 fn keep<K: Ord>(
     field: &mut SmallVec<[Candidate; 12]>,
-    why: Lost,
-    lost: &mut impl FnMut(usize, Lost),
+    why: Elimination,
+    lost: &mut impl FnMut(usize, Elimination),
     key: impl Fn(&Candidate) -> K,
 ) {
     if field.len() < 2 {
@@ -187,7 +187,7 @@ fn keep<K: Ord>(
 
 /// MULTI_EXIT_DISC counts only among routes of one neighbouring AS, so that it is no order over all of them: all that are
 /// beaten go at once (RFC 4271, section 9.1.2.2 c).
-fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(usize, Lost)) {
+fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(usize, Elimination)) {
     if field.len() < 2 {
         return;
     }
@@ -197,7 +197,7 @@ fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(
     }
     field.retain(|c| {
         if c.is_beaten {
-            lost(c.index, Lost::Med);
+            lost(c.index, Elimination::Med);
         }
         !c.is_beaten
     });

@@ -242,7 +242,7 @@ impl<P: Unicast> Groups<P> {
     /// Adds all members that have anything to be told to `out`. Groups that rest cost nothing, however many members they have.
     pub fn with_output(&self, queue_end: u64, out: &mut Vec<PeerIndex>) {
         for group in self.groups.iter().flatten() {
-            // A newcomer is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
+            // A new_path is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
             if group.is_settled(queue_end) {
                 continue;
             }

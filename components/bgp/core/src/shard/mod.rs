@@ -37,7 +37,7 @@ mod sets;
 mod told;
 mod view;
 
-pub use decision::Lost;
+pub use decision::Elimination;
 pub use entry::PeerIndex;
 pub use export::GroupKey;
 pub use groups::Filled;
@@ -115,7 +115,7 @@ impl<P: Unicast> Core<P> {
     /// Looks up what is to be changed next, all of it, for the memory's sake alone: look-ups that follow each other at once wait for
     /// memory together, those with a decision between them one by one.
     #[inline(never)]
-    fn look_ahead(&self, changes: &[Change<P>]) {
+    fn prefetch(&self, changes: &[Change<P>]) {
         let found = changes.iter().filter_map(|change| self.find(change.prefix));
         core::hint::black_box(found.fold(0, |all, id| all ^ id));
     }
@@ -237,7 +237,7 @@ impl<P: Unicast> Core<P> {
             }
         };
         // Among many paths most that come are not the best: two are compared then, not all.
-        if !self.remains(id, Path { set, peer, generation }, before) {
+        if !self.best_unchanged(id, Path { set, peer, generation }, before) {
             self.decide(id, old, provenance);
         }
         if let Some(before) = before {
@@ -247,9 +247,9 @@ impl<P: Unicast> Core<P> {
 
     /// Whether the best path of an entry remains so, now that there is this one too.
     #[inline]
-    fn remains(&self, id: u32, new: Path, replaced: Option<SetId>) -> bool {
+    fn best_unchanged(&self, id: u32, new: Path, replaced: Option<SetId>) -> bool {
         self.entries.paths(id).len() > 1
-            && self.entries.best(id).is_some_and(|best| self.tables().remains(best, &new, replaced))
+            && self.entries.best(id).is_some_and(|best| self.tables().best_unchanged(best, &new, replaced))
     }
 
     /// The set of a batch in this shard, with a reference for the caller.
@@ -349,7 +349,7 @@ impl<P: Unicast> Shard<P> {
                 (end, provenance) = events.next().unwrap_or((u32::MAX, Provenance::NONE));
             }
             if position.is_multiple_of(AHEAD) && changes.len() > position + 1 {
-                core.look_ahead(&changes[position..changes.len().min(position + AHEAD)]);
+                core.prefetch(&changes[position..changes.len().min(position + AHEAD)]);
             }
             if change.set == Change::<P>::WITHDRAWN {
                 core.withdraw(peer, change.prefix, provenance, out);
@@ -365,7 +365,7 @@ impl<P: Unicast> Shard<P> {
         for set in self.interned.drain(..).flatten() {
             core.release(set, out);
         }
-        self.squeeze();
+        self.compact();
     }
 
     /// Originates `prefix`, or no longer does.
@@ -436,12 +436,12 @@ impl<P: Unicast> Shard<P> {
                     self.core.decide(id, old, provenance);
                 }
             }
-            self.squeeze();
+            self.compact();
             return Progress::More;
         }
         if self.core.peers.iter().any(|p| p.stale > 0) {
             self.delete_slice(limit, out);
-            self.squeeze();
+            self.compact();
             return Progress::More;
         }
         self.deletion.is_on = false;
@@ -467,12 +467,12 @@ impl<P: Unicast> Shard<P> {
     }
 
     /// Drops what is stale in the queue when there is too much of it.
-    fn squeeze(&mut self) {
+    fn compact(&mut self) {
         let rib = &mut self.rib.branch.cursor;
         let Core { queue, entries, .. } = &mut self.core;
-        if queue.is_bloated(entries.len()) {
+        if queue.needs_compaction(entries.len()) {
             let mut cursors: Vec<&mut u64> = self.groups.cursors().chain([rib]).collect();
-            queue.squeeze(entries, &mut cursors);
+            queue.compact(entries, &mut cursors);
         }
     }
 
@@ -496,7 +496,7 @@ impl<P: Unicast> Shard<P> {
     }
 
     fn squeeze_log(&mut self) {
-        let Some((hop, mut log)) = self.core.resolver.bloated() else { return };
+        let Some((hop, mut log)) = self.core.resolver.next_bloated() else { return };
         let core = &self.core;
         log.sort_unstable();
         log.dedup();

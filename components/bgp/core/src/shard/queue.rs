@@ -72,13 +72,13 @@ impl Queue {
         }
     }
 
-    /// Whether it is time to squeeze, with so many entries.
-    pub fn is_bloated(&self, entries: usize) -> bool {
+    /// Whether it is time to compact, with so many entries.
+    pub fn needs_compaction(&self, entries: usize) -> bool {
         self.changes.len() > 2 * entries + SLACK
     }
 
     /// Takes out what is stale. `cursors` are the readers' and are moved along.
-    pub fn squeeze<P>(&mut self, entries: &mut Entries<P>, cursors: &mut [&mut u64]) {
+    pub fn compact<P>(&mut self, entries: &mut Entries<P>, cursors: &mut [&mut u64]) {
         let mut kept_before: Vec<u64> = cursors.iter().map(|_| 0).collect();
         let mut kept = VecDeque::new();
         let begin = self.end();
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(read(&queue, &entries, 0), [0, 2, 1, 3]);
         assert_eq!(queue.get(&entries, 5), Some((3, Provenance::new(1, 1 << 40))));
         let (mut slow, mut fast) = (1, 4);
-        queue.squeeze(&mut entries, &mut [&mut slow, &mut fast]);
+        queue.compact(&mut entries, &mut [&mut slow, &mut fast]);
         assert_eq!((queue.len(), queue.end() - fast, queue.end() - slow), (4, 2, 4));
         assert_eq!(read(&queue, &entries, slow), [0, 2, 1, 3]);
         assert_eq!(read(&queue, &entries, fast), [1, 3]);

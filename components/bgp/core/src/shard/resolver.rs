@@ -54,13 +54,13 @@ struct Hop {
     paths: u32,
     /// Entries of the log that have yet to be decided by the last change; those behind them came later and were.
     redecide: Option<(Range<usize>, Provenance)>,
-    /// It is listed in [`Resolver::bloated`].
+    /// It is listed in [`Resolver::next_bloated`].
     is_listed: bool,
 }
 
 impl Hop {
     /// Its log is mostly stale.
-    fn is_bloated(&self) -> bool {
+    fn needs_compaction(&self) -> bool {
         self.log.len() > 2 * self.paths as usize + LOG_SLACK
     }
 }
@@ -75,7 +75,7 @@ pub(super) struct Resolver<P> {
     /// Next hops whose entries are to be decided again, and some that are gone: so a slice that has nothing to do does not look at all.
     redeciding: VecDeque<u32>,
     /// Next hops whose log was mostly stale when it was last looked, and some that are gone.
-    bloated: Vec<u32>,
+    next_bloated: Vec<u32>,
 }
 
 impl<P: Prefix> Default for Resolver<P> {
@@ -86,7 +86,7 @@ impl<P: Prefix> Default for Resolver<P> {
             by_address: BTreeMap::new(),
             answers: BTreeMap::new(),
             redeciding: VecDeque::new(),
-            bloated: Vec::new(),
+            next_bloated: Vec::new(),
         }
     }
 }
@@ -299,9 +299,9 @@ impl<P: Prefix> Resolver<P> {
         if let Some(hop) = self.hops.get_mut(id as usize).and_then(Option::as_mut) {
             hop.paths -= 1;
             // A path more makes no log stale.
-            if !hop.is_listed && hop.is_bloated() {
+            if !hop.is_listed && hop.needs_compaction() {
                 hop.is_listed = true;
-                self.bloated.push(id);
+                self.next_bloated.push(id);
             }
         }
     }
@@ -315,10 +315,10 @@ impl<P: Prefix> Resolver<P> {
             .all(|h| h.redecide.is_none() && (!is_asked_about(&h.next_hop) || is_answered(&h.next_hop)))
     }
 
-    /// Whether [`Resolver::slice`] or [`Resolver::bloated`] may have anything.
+    /// Whether [`Resolver::slice`] or [`Resolver::next_bloated`] may have anything.
     #[inline]
     pub fn has_work(&self) -> bool {
-        !(self.redeciding.is_empty() && self.bloated.is_empty())
+        !(self.redeciding.is_empty() && self.next_bloated.is_empty())
     }
 
     /// Up to `limit` entries to decide again, with the event behind it; none when nothing is left to do.
@@ -340,10 +340,10 @@ impl<P: Prefix> Resolver<P> {
     }
 
     /// A log that is mostly stale and not in use, for [`Resolver::squeezed`]: `(next hop, log)`.
-    pub fn bloated(&mut self) -> Option<(u32, Vec<u32>)> {
-        let Resolver { hops, bloated, .. } = self;
+    pub fn next_bloated(&mut self) -> Option<(u32, Vec<u32>)> {
+        let Resolver { hops, next_bloated, .. } = self;
         let mut found = None;
-        bloated.retain(|id| {
+        next_bloated.retain(|id| {
             let Some(hop) = hops.get_mut(*id as usize).and_then(Option::as_mut).filter(|h| h.is_listed)
             else {
                 return false;
@@ -353,7 +353,7 @@ impl<P: Prefix> Resolver<P> {
                 return true;
             }
             hop.is_listed = false;
-            if hop.is_bloated() {
+            if hop.needs_compaction() {
                 found = Some((*id, core::mem::take(&mut hop.log)));
             }
             false
@@ -435,13 +435,13 @@ mod tests {
         (0..count).for_each(|entry| resolver.add_path(id, entry));
         (1..count).for_each(|_| resolver.remove_path(id));
         resolver.answer(&unreachable(), BEHIND, &mut out);
-        assert_eq!(resolver.bloated(), None, "its entries are to be decided again");
+        assert_eq!(resolver.next_bloated(), None, "its entries are to be decided again");
         let mut entries = Vec::new();
         while resolver.slice(500, &mut entries).is_some() {}
         assert_eq!(entries.len(), count as usize);
-        let (found, log) = resolver.bloated().expect("it is mostly stale");
+        let (found, log) = resolver.next_bloated().expect("it is mostly stale");
         assert_eq!((found, log.len()), (id, count as usize));
         resolver.squeezed(id, Vec::from([0]));
-        assert_eq!(resolver.bloated(), None);
+        assert_eq!(resolver.next_bloated(), None);
     }
 }

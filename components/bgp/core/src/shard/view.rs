@@ -2,7 +2,7 @@
 
 use super::entry::PeerIndex;
 use super::export::Exported;
-use super::{GroupKey, Lost, NextHopsFor, Resolution, Shard};
+use super::{Elimination, GroupKey, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::wire::Unicast;
 use crate::wire::attribute::code;
@@ -17,7 +17,7 @@ pub struct PathView {
     /// Whether it is of a session that is over, and will be deleted.
     pub stale: bool,
     /// Why it is not the best; `None` for the best.
-    pub lost: Option<Lost>,
+    pub lost: Option<Elimination>,
     /// Where it goes.
     pub next_hop: NextHop,
     /// How the next hop is reached.
@@ -161,7 +161,7 @@ impl<P: Unicast> Shard<P> {
         if paths.is_empty() {
             return None;
         }
-        let mut reasons: Vec<Option<Lost>> = paths.iter().map(|_| None).collect();
+        let mut reasons: Vec<Option<Elimination>> = paths.iter().map(|_| None).collect();
         self.core.tables().decide(paths, |index, lost| reasons[index] = Some(lost));
         let mut paths: Vec<PathView> = paths
             .iter()

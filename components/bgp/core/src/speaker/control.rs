@@ -15,7 +15,7 @@ use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, State};
 use crate::shard::{Interest, Sent};
-use crate::table::{Order, Spread, Table, Told};
+use crate::table::{Order, Spread, Table, TableEvent};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
@@ -59,7 +59,7 @@ pub enum Input {
     /// An intake found something remarkable.
     Remark(IpAddr, PeerEvent),
     /// The table of this number says something.
-    Told(usize, Told),
+    Table(usize, TableEvent),
     /// The RIB says how IPv4 next hops are reached.
     AnswerIpv4(InterestAnswer<Ipv4Prefix>),
     /// The RIB says how IPv6 next hops are reached.
@@ -95,8 +95,8 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
-    /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_told`] is true from now on.
-    AllTold,
+    /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_announced`] is true from now on.
+    AllAnnounced,
     /// For the log.
     Event(Event),
 }
@@ -129,7 +129,7 @@ pub struct Control {
     questions6: Questions<Ipv6Prefix>,
     spread: Spread,
     pub(super) started: Instant,
-    pub(super) all_told: bool,
+    pub(super) all_announced: bool,
     /// The next time to check whether all neighbors have announced all their routes; `None` when that was reported.
     pub(super) look_at: Option<Instant>,
 }
@@ -146,7 +146,7 @@ impl Control {
             questions6: Questions::default(),
             spread,
             started: now,
-            all_told: false,
+            all_announced: false,
             look_at: Some(now + GRACE),
         }
     }
@@ -178,9 +178,10 @@ impl Control {
         }
     }
 
-    fn told(&mut self, table: usize, told: Told, out: &mut Outbox<Output>) {
+    fn told(&mut self, table: usize, told: TableEvent, out: &mut Outbox<Output>) {
         match told {
-            Told::InterestIpv4(interest, seen) => match self.questions4.interest(table, interest, seen) {
+            TableEvent::InterestIpv4(interest, seen) => match self.questions4.interest(table, interest, seen)
+            {
                 None => {}
                 Some(Reply::Rib(interest)) => out.push(Output::InterestIpv4(interest)),
                 Some(Reply::Table(answer)) => {
@@ -188,7 +189,8 @@ impl Control {
                     out.push(Output::Order(Some(table), Order::AnswerIpv4(answer, provenance)));
                 }
             },
-            Told::InterestIpv6(interest, seen) => match self.questions6.interest(table, interest, seen) {
+            TableEvent::InterestIpv6(interest, seen) => match self.questions6.interest(table, interest, seen)
+            {
                 None => {}
                 Some(Reply::Rib(interest)) => out.push(Output::InterestIpv6(interest)),
                 Some(Reply::Table(answer)) => {
@@ -196,20 +198,20 @@ impl Control {
                     out.push(Output::Order(Some(table), Order::AnswerIpv6(answer, provenance)));
                 }
             },
-            Told::Clean(peer, life) => self.peers.clean(peer, life),
+            TableEvent::Drained(peer, life) => self.peers.clean(peer, life),
             // The RIB's business, not control's.
-            Told::RibReady(_) => {}
+            TableEvent::RibReady(_) => {}
         }
     }
 
     /// Returns true if every neighbor that is wanted has announced all its routes since the router started, or the time for that is over.
-    /// Stays true after [`Output::AllTold`].
-    pub fn have_all_told(&self, now: Instant) -> bool {
-        self.all_told || now >= self.all_told_by()
+    /// Stays true after [`Output::AllAnnounced`].
+    pub fn have_all_announced(&self, now: Instant) -> bool {
+        self.all_announced || now >= self.all_announced_by()
     }
 
     /// Returns the end of the wait for neighbors, provided that no neighbor sends anything more.
-    fn all_told_by(&self) -> Instant {
+    fn all_announced_by(&self) -> Instant {
         let latest = self.started + GRACE;
         let mut by = self.started;
         for peer in self.peers.configured().filter(|peer| peer.config.enabled) {
@@ -226,12 +228,12 @@ impl Control {
 
     /// Reports the end of the wait for neighbors, or looks again when it can have come.
     fn look(&mut self, now: Instant, out: &mut Outbox<Output>) {
-        if self.have_all_told(now) {
-            self.all_told = true;
+        if self.have_all_announced(now) {
+            self.all_announced = true;
             self.look_at = None;
-            out.push(Output::AllTold);
+            out.push(Output::AllAnnounced);
         } else {
-            self.look_at = Some(self.all_told_by());
+            self.look_at = Some(self.all_announced_by());
         }
     }
 
@@ -298,7 +300,7 @@ impl Machine for Control {
             Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent, out),
             Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),
-            Input::Told(table, told) => self.told(table, told, out),
+            Input::Table(table, told) => self.told(table, told, out),
             Input::AnswerIpv4(answer) => {
                 let answer = self.questions4.answer(answer, tables);
                 out.push(Output::Order(None, Order::AnswerIpv4(answer, peers.draw_provenance())));

@@ -8,7 +8,7 @@ use crate::endpoints::Endpoints;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, SessionState};
 use crate::shard::{PeerIndex, Sent};
-use crate::table::{Life, Order};
+use crate::table::{Order, SessionEpoch};
 use crate::writer::Writer;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -25,9 +25,9 @@ pub struct SpeakerState {
     /// The configuration.
     pub config: Config,
     peers: Vec<PeerState>,
-    life: Life,
+    life: SessionEpoch,
     started: Instant,
-    all_told: bool,
+    all_announced: bool,
 }
 
 /// A neighbour.
@@ -36,7 +36,7 @@ struct PeerState {
     address: IpAddr,
     index: u16,
     session: SessionState,
-    life: Option<Life>,
+    life: Option<SessionEpoch>,
     end_of_rib: [bool; 2],
     endpoints: Option<Endpoints>,
     /// In this session, and in those before.
@@ -68,13 +68,13 @@ impl Control {
             peers: states.collect(),
             life: peers.life,
             started: self.started,
-            all_told: self.all_told,
+            all_announced: self.all_announced,
         }
     }
 
     pub(super) fn import_state(&mut self, now: Instant, state: SpeakerState, out: &mut Outbox<Output>) {
-        (self.started, self.all_told) = (state.started, state.all_told);
-        self.look_at = (!state.all_told).then_some(now);
+        (self.started, self.all_announced) = (state.started, state.all_announced);
+        self.look_at = (!state.all_announced).then_some(now);
         self.peers.life = state.life;
         for peer in state.peers {
             let config = state.config.neighbors.iter().find(|n| n.address == peer.address);

@@ -3,7 +3,7 @@
 //! ```text
 //! octets -> Intake -+- messages -> Control (Sessions, Questions) -> octets
 //!                   |                 |  ^
-//!                   |          Orders v  | Told
+//!                   |          Orders v  | TableEvent
 //!                   +- Batches -> Tables -> change queue -> groups -> Writer -> octets
 //!                                       \-> RIB branch -> route batches
 //! ```
@@ -37,7 +37,7 @@ use crate::intake::{Intake, Taken};
 use crate::reader::Batches;
 use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
-use crate::table::{self, Sharded, Table, TablePart, Tables, Told};
+use crate::table::{self, Sharded, Table, TableEvent, TablePart, Tables};
 use crate::writer::Writer;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -130,7 +130,7 @@ pub struct Speaker {
     turn: usize,
     rib_offered: [bool; 2],
     control_out: Outbox<control::Output>,
-    told: Outbox<Told>,
+    told: Outbox<TableEvent>,
     /// Space for the numbers of neighbors that have to be told something.
     ready: Vec<PeerIndex>,
 }
@@ -250,7 +250,7 @@ impl Speaker {
                 Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
                 Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
                 // The driver asks for [`Speaker::is_converged`].
-                Do::AllTold => {}
+                Do::AllAnnounced => {}
                 Do::Event(event) => out.push(Output::Event(event)),
             }
         }
@@ -265,12 +265,12 @@ impl Speaker {
         let mut control_out = Outbox::new();
         for told in told.drain() {
             match told {
-                Told::RibReady(family) => {
+                TableEvent::RibReady(family) => {
                     if !core::mem::replace(&mut self.rib_offered[family as usize], true) {
                         out.push(Output::RibReady(family));
                     }
                 }
-                told => self.control.handle(now, control::Input::Told(number, told), &mut control_out),
+                told => self.control.handle(now, control::Input::Table(number, told), &mut control_out),
             }
         }
         self.told = told;
@@ -331,7 +331,7 @@ impl Speaker {
     /// Whether what was announced to the RIB is all there is: every neighbour that is wanted has told all its routes, or the time
     /// for that is over, and all next hops are resolved (what waits for that is not announced yet).
     pub fn is_converged(&mut self, now: Instant) -> bool {
-        self.control.have_all_told(now) && self.tables().is_resolved()
+        self.control.have_all_announced(now) && self.tables().is_resolved()
     }
 
     /// Puts checking stages before every PeerOut, or takes them out.

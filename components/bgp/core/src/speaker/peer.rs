@@ -7,8 +7,8 @@ use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
 use crate::session::{ConnectionId, Families, Negotiated, Session};
 use crate::shard::{PeerIndex, PeerInfo, Sent};
-use crate::table::{Life, Spread};
-use crate::writer::{Outlet, Writer};
+use crate::table::{SessionEpoch, Spread};
+use crate::writer::{PeerExport, Writer};
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
 
@@ -35,7 +35,7 @@ pub(super) struct Peer {
     /// The session's next deadline, as it is kept among those of all.
     pub deadline: Option<Instant>,
     /// The number of the session that is up.
-    pub life: Option<Life>,
+    pub life: Option<SessionEpoch>,
     /// Families that the neighbour has told all its routes of in this session.
     pub end_of_rib: [bool; 2],
     /// The arrival of this session's last UPDATE; the session's beginning if no UPDATE arrived.
@@ -96,12 +96,12 @@ impl Peer {
     pub fn up(
         &mut self,
         peer: PeerIndex,
-        life: Life,
+        life: SessionEpoch,
         id: ConnectionId,
         negotiated: &Negotiated,
         spread: Spread,
         source: u16,
-    ) -> Option<(Link, Outlet)> {
+    ) -> Option<(Link, PeerExport)> {
         let outlet = self.outlet(id, negotiated)?;
         let endpoints = self.endpoints(id)?;
         let config = self.session.config();
@@ -139,14 +139,14 @@ impl Peer {
         Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
     }
 
-    fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<Outlet> {
+    fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<PeerExport> {
         let endpoints = self.endpoints(id)?;
         let internal = self.session.config().is_internal();
-        Some(Outlet::new(negotiated, internal, &self.config, &endpoints))
+        Some(PeerExport::new(negotiated, internal, &self.config, &endpoints))
     }
 
     /// How the neighbour is told routes as it is configured now, if its session is up.
-    pub fn current_outlet(&self) -> Option<Outlet> {
+    pub fn current_outlet(&self) -> Option<PeerExport> {
         self.outlet(self.session.established()?, self.session.negotiated()?)
     }
 
@@ -156,7 +156,7 @@ impl Peer {
         self.current_outlet().map_or(Families::default(), |outlet| agreed.without(outlet.families))
     }
 
-    pub fn down(&mut self) -> Option<Life> {
+    pub fn down(&mut self) -> Option<SessionEpoch> {
         (self.read_before, self.sent_before) = (self.read(), self.sent());
         (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
         self.end_of_rib = [false; 2];

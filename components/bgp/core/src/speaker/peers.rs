@@ -8,7 +8,7 @@ use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, Received};
 use crate::shard::{PeerIndex, Sent};
-use crate::table::{Life, Order, Spread};
+use crate::table::{Order, SessionEpoch, Spread};
 use crate::wire::{AFI_IPV4, AFI_IPV6, RouteRefresh, SAFI_UNICAST};
 use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
@@ -26,9 +26,9 @@ pub(super) struct Peers {
     pub by_address: BTreeMap<IpAddr, PeerIndex>,
     pub spread: Spread,
     /// The number of the newest session.
-    pub life: Life,
+    pub life: SessionEpoch,
     /// Of which numbers how many tables have yet to forget the routes, and of which session.
-    leaving: BTreeMap<PeerIndex, (Life, usize)>,
+    leaving: BTreeMap<PeerIndex, (SessionEpoch, usize)>,
     provenance: Provenance,
     /// Numbers of peers that are no longer configured and whose routes all tables have forgotten.
     pub free: BTreeSet<PeerIndex>,
@@ -76,7 +76,7 @@ impl Peers {
     }
 
     /// A table has forgotten the routes of a session.
-    pub fn clean(&mut self, peer: PeerIndex, life: Life) {
+    pub fn clean(&mut self, peer: PeerIndex, life: SessionEpoch) {
         if let Some((last, tables)) = self.leaving.get_mut(&peer)
             && *last == life
         {

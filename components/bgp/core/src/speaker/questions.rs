@@ -7,7 +7,7 @@
 //! with each question which it had seen: what it said before it saw an answer is not about that answer.
 
 use crate::shard::Interest;
-use crate::table::{Dated, Sharded};
+use crate::table::{Sharded, Versioned};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use sluice_base::interest::InterestAnswer;
@@ -25,7 +25,7 @@ pub(super) enum Reply<P: Sharded> {
     /// The RIB is to be asked, or told.
     Rib(Interest<P>),
     /// The table is to be told.
-    Table(Dated<P>),
+    Table(Versioned<P>),
 }
 
 /// Questions that wait for answers, and answers that hold.
@@ -63,7 +63,7 @@ impl<P: Sharded> Questions<P> {
         }
         self.number += 1;
         *told = self.number;
-        Some(Reply::Table(Dated { number: self.number, answer: held.answer.clone() }))
+        Some(Reply::Table(Versioned { number: self.number, answer: held.answer.clone() }))
     }
 
     fn deregister(&mut self, table: usize, valid: P, seen: u64) -> Option<Interest<P>> {
@@ -82,7 +82,7 @@ impl<P: Sharded> Questions<P> {
     }
 
     /// The RIB's answer, numbered, for each of so many tables.
-    pub fn answer(&mut self, answer: InterestAnswer<P>, tables: usize) -> Dated<P> {
+    pub fn answer(&mut self, answer: InterestAnswer<P>, tables: usize) -> Versioned<P> {
         let valid = answer.valid;
         self.asked.retain(|addr| !valid.contains(*addr));
         // Answers that hold never overlap.
@@ -90,7 +90,7 @@ impl<P: Sharded> Questions<P> {
         self.number += 1;
         let told = core::iter::repeat_n(self.number, tables).collect();
         self.held.insert(valid, Held { answer: answer.clone(), told });
-        Dated { number: self.number, answer }
+        Versioned { number: self.number, answer }
     }
 
     /// The RIB takes its answers inside or around `prefix` back; the tables ask again themselves.
@@ -130,7 +130,7 @@ mod tests {
         assert_eq!(questions.answer(unreachable(), 2).number, 1);
         assert_eq!(questions.interest(0, Interest::Deregister(valid()), 1), None);
         // One that asks what another knows has the answer at once, and is counted again.
-        let told = Some(Reply::Table(Dated { number: 2, answer: unreachable() }));
+        let told = Some(Reply::Table(Versioned { number: 2, answer: unreachable() }));
         assert_eq!(questions.interest(0, Interest::Register(ADDR), 1), told);
         assert_eq!(questions.interest(1, Interest::Deregister(valid()), 1), None);
         let last = Some(Reply::Rib(Interest::Deregister(valid())));

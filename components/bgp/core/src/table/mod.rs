@@ -1,7 +1,7 @@
 //! A table: what one thread keeps of the prefixes, a shard of each family. Tables share nothing.
 //!
 //! A table is told what to do by [`Order`]s, in order; takes what readers read ([`Table::apply`]); and gives octets to writers
-//! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it has to say on its own is [`Told`]. Who
+//! and routes to the RIB when they ask ([`Table::fill`], [`Table::rib_batch`]). What it has to say on its own is [`TableEvent`]. Who
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
 mod handover;
@@ -17,7 +17,7 @@ use crate::hash::HashSeed;
 use crate::reader::Batches;
 use crate::shard::{Filled, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent, Shard};
 use crate::wire::Unicast;
-use crate::writer::Outlet;
+use crate::writer::PeerExport;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ use sluice_base::{Asn, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, Rou
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
-pub type Life = u32;
+pub type SessionEpoch = u32;
 
 /// What a table is told. Orders to all tables are the same for each.
 #[derive(Clone, Debug)]
@@ -36,24 +36,24 @@ pub enum Order {
         /// Whose.
         peer: PeerIndex,
         /// The session's number.
-        life: Life,
+        life: SessionEpoch,
         /// What the decision needs to know of the peer.
         info: PeerInfo,
     },
     /// The peer is to be told all routes that a peer of its kind may have.
-    Open(PeerIndex, Box<Outlet>),
+    Open(PeerIndex, Box<PeerExport>),
     /// The peer is told everything once more, as one of another kind.
-    Reopen(PeerIndex, Box<Outlet>),
+    Reopen(PeerIndex, Box<PeerExport>),
     /// The peer is told everything of a family once more.
     Refresh(PeerIndex, Family),
     /// The session of this number is down.
-    PeerDown(PeerIndex, Life),
+    PeerDown(PeerIndex, SessionEpoch),
     /// The router originates a prefix, or no longer does.
     Originate(IpPrefix, bool, Provenance),
     /// The RIB's answer about IPv4 next hops.
-    AnswerIpv4(Dated<Ipv4Prefix>, Provenance),
+    AnswerIpv4(Versioned<Ipv4Prefix>, Provenance),
     /// The RIB's answer about IPv6 next hops.
-    AnswerIpv6(Dated<Ipv6Prefix>, Provenance),
+    AnswerIpv6(Versioned<Ipv6Prefix>, Provenance),
     /// An answer of the RIB holds no longer.
     Invalid(IpPrefix),
     /// The RIB was restarted: it is asked about all next hops and told all routes again.
@@ -64,7 +64,7 @@ pub enum Order {
 
 /// An answer of the RIB, with a number by which a table says later that it had seen it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Dated<P: Unicast> {
+pub struct Versioned<P: Unicast> {
     /// Grows from answer to answer.
     pub number: u64,
     /// What the RIB said.
@@ -73,7 +73,7 @@ pub struct Dated<P: Unicast> {
 
 /// What a table says.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Told {
+pub enum TableEvent {
     /// It asks about IPv4 next hops, having seen the answer of this number and those before.
     InterestIpv4(Interest<Ipv4Prefix>, u64),
     /// It asks about IPv6 next hops.
@@ -81,7 +81,7 @@ pub enum Told {
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
     RibReady(Family),
     /// All routes of a peer whose session of this number is over are forgotten.
-    Clean(PeerIndex, Life),
+    Drained(PeerIndex, SessionEpoch),
 }
 
 /// A family that is kept in tables.
@@ -128,15 +128,15 @@ sharded!(Ipv6Prefix, 30, ipv6, interests6);
 /// What a table keeps of a peer whose session is up.
 #[derive(Debug)]
 struct PeerOut {
-    life: Life,
-    outlet: Option<Box<Outlet>>,
+    life: SessionEpoch,
+    outlet: Option<Box<PeerExport>>,
     /// Whether IPv6 has the next turn.
     turn: bool,
 }
 
 /// What filling a peer's buffer came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Portion {
+pub struct FillResult {
     /// The limit was reached: there may be more.
     pub more: bool,
     /// Families of which, for the first time, there is nothing more to tell.
@@ -154,7 +154,7 @@ pub struct Table {
     /// The newest answer of the RIB that was seen, by family.
     seen: [u64; 2],
     /// Peers whose routes are being forgotten, and the last session of each.
-    leaving: BTreeMap<PeerIndex, Life>,
+    leaving: BTreeMap<PeerIndex, SessionEpoch>,
     rib_offered: [bool; 2],
 }
 
@@ -174,7 +174,7 @@ impl Table {
     }
 
     /// Does what it is told.
-    pub fn order(&mut self, order: Order, out: &mut Outbox<Told>) {
+    pub fn order(&mut self, order: Order, out: &mut Outbox<TableEvent>) {
         match order {
             Order::PeerUp { peer, life, info } => {
                 self.ipv4.peer_up(peer, info);
@@ -232,7 +232,7 @@ impl Table {
         self.tell(out);
     }
 
-    fn answer<P: Sharded>(&mut self, dated: &Dated<P>, provenance: Provenance) {
+    fn answer<P: Sharded>(&mut self, dated: &Versioned<P>, provenance: Provenance) {
         let seen = &mut self.seen[P::FAMILY as usize];
         *seen = dated.number.max(*seen);
         let (shard, interests) = P::shard_mut(self);
@@ -243,19 +243,25 @@ impl Table {
         self.peers.get_mut(usize::from(peer.0))?.as_mut()
     }
 
-    fn set_outlet(&mut self, peer: PeerIndex, outlet: Box<Outlet>) {
+    fn set_outlet(&mut self, peer: PeerIndex, outlet: Box<PeerExport>) {
         if let Some(known) = self.peer_mut(peer) {
             known.outlet = Some(outlet);
         }
     }
 
     /// Whether a session is the one that is up.
-    pub fn is_up(&self, peer: PeerIndex, life: Life) -> bool {
+    pub fn is_up(&self, peer: PeerIndex, life: SessionEpoch) -> bool {
         self.peers.get(usize::from(peer.0)).and_then(Option::as_ref).is_some_and(|p| p.life == life)
     }
 
     /// Takes what was read of `peer` in a session, and leaves the batches empty. What is of a session that is over is ignored.
-    pub fn apply(&mut self, peer: PeerIndex, life: Life, batches: &mut Batches, out: &mut Outbox<Told>) {
+    pub fn apply(
+        &mut self,
+        peer: PeerIndex,
+        life: SessionEpoch,
+        batches: &mut Batches,
+        out: &mut Outbox<TableEvent>,
+    ) {
         fn family<P: Sharded>(table: &mut Table, peer: PeerIndex, batches: &mut Batches) {
             let batch = P::batch_mut(batches);
             if !batch.is_empty() {
@@ -273,14 +279,14 @@ impl Table {
 
     /// Background work.
     #[inline]
-    pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Told>) -> Progress {
+    pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {
         match self.ipv4.has_work() || self.ipv6.has_work() {
             true => self.work(budget, out),
             false => Progress::Done,
         }
     }
 
-    fn work(&mut self, budget: Budget, out: &mut Outbox<Told>) -> Progress {
+    fn work(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {
         let mut progress = Progress::Done;
         if self.ipv4.has_work() {
             progress = self.ipv4.run_slice(budget, &mut self.interests4);
@@ -312,8 +318,8 @@ impl Table {
     }
 
     /// Appends UPDATEs for `peer` to `out` until it is about `end` octets long. Families take turns.
-    pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> Portion {
-        let mut portion = Portion::default();
+    pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> FillResult {
+        let mut portion = FillResult::default();
         let Table { ipv4, ipv6, peers, .. } = self;
         let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
         let Some(PeerOut { outlet: Some(outlet), turn, .. }) = known else { return portion };
@@ -335,7 +341,7 @@ impl Table {
         P::shard(self).has_rib_changes()
     }
 
-    /// Adds about `limit` changes for the RIB to `batch`; returns whether there are more. After a `false`, [`Told::RibReady`] says
+    /// Adds about `limit` changes for the RIB to `batch`; returns whether there are more. After a `false`, [`TableEvent::RibReady`] says
     /// when there are some again.
     pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
         let (shard, _) = P::shard_mut(self);
@@ -346,14 +352,14 @@ impl Table {
     }
 
     /// Says what nobody was told yet.
-    fn tell(&mut self, out: &mut Outbox<Told>) {
+    fn tell(&mut self, out: &mut Outbox<TableEvent>) {
         if !(self.interests4.is_empty() && self.interests6.is_empty()) {
             self.ask(out);
         }
         let ready = [self.ipv4.has_rib_changes(), self.ipv6.has_rib_changes()];
         for family in Family::ALL {
             if ready[family as usize] && !core::mem::replace(&mut self.rib_offered[family as usize], true) {
-                out.push(Told::RibReady(family));
+                out.push(TableEvent::RibReady(family));
             }
         }
         if !self.leaving.is_empty() {
@@ -363,20 +369,20 @@ impl Table {
 
     /// Passes on what the shards ask of the RIB.
     #[cold]
-    fn ask(&mut self, out: &mut Outbox<Told>) {
+    fn ask(&mut self, out: &mut Outbox<TableEvent>) {
         let [seen4, seen6] = self.seen;
-        self.interests4.drain().for_each(|interest| out.push(Told::InterestIpv4(interest, seen4)));
-        self.interests6.drain().for_each(|interest| out.push(Told::InterestIpv6(interest, seen6)));
+        self.interests4.drain().for_each(|interest| out.push(TableEvent::InterestIpv4(interest, seen4)));
+        self.interests6.drain().for_each(|interest| out.push(TableEvent::InterestIpv6(interest, seen6)));
     }
 
     /// Says whose routes are forgotten by now.
     #[cold]
-    fn take_leave(&mut self, out: &mut Outbox<Told>) {
+    fn take_leave(&mut self, out: &mut Outbox<TableEvent>) {
         let (ipv4, ipv6) = (&self.ipv4, &self.ipv6);
         self.leaving.retain(|peer, life| {
             let is_clean = ipv4.is_clean(*peer) && ipv6.is_clean(*peer);
             if is_clean {
-                out.push(Told::Clean(*peer, *life));
+                out.push(TableEvent::Drained(*peer, *life));
             }
             !is_clean
         });
@@ -387,7 +393,7 @@ impl Table {
 fn fill_family<P: Sharded>(
     shard: &mut Shard<P>,
     peer: PeerIndex,
-    outlet: &Outlet,
+    outlet: &PeerExport,
     end: usize,
     out: &mut Vec<u8>,
     sent: &mut Sent,

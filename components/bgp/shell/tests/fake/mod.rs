@@ -177,7 +177,7 @@ pub struct FakeRib {
     /// Batches that it was sent.
     pub batches: Cell<usize>,
     /// For how long it lets changes be gathered.
-    pub gather_ms: Cell<u32>,
+    pub coalesce_ms: Cell<u32>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
     /// Whether it answers questions about next hops.
@@ -238,7 +238,7 @@ impl rib::Rib for Served<FakeRib> {
         }
         self.0.batches.set(self.0.batches.get() + 1);
         self.0.changed.notify_waiters();
-        Ok(rib::UpdateRoutesReply { gather_ms: self.0.gather_ms.get() })
+        Ok(rib::UpdateRoutesReply { coalesce_ms: self.0.coalesce_ms.get() })
     }
 
     async fn end_of_refresh(

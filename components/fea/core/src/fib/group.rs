@@ -90,7 +90,7 @@ impl Group {
             .collect();
         if live.is_empty() {
             let reason = members.iter().find_map(|(n, _)| pool.get(*n)?.dead.clone());
-            self.bury(reason.unwrap_or_else(|| invalid("no next hop is usable")), out);
+            self.mark_unusable(reason.unwrap_or_else(|| invalid("no next hop is usable")), out);
             return;
         }
         self.seen = true;
@@ -103,7 +103,7 @@ impl Group {
     }
 
     /// Notes that it cannot forward.
-    pub(crate) fn bury(&mut self, reason: Refusal, out: &mut Outbox<Output>) {
+    pub(crate) fn mark_unusable(&mut self, reason: Refusal, out: &mut Outbox<Output>) {
         if let (Some(id), None) = (self.object, &self.dead) {
             out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
         }

@@ -23,7 +23,7 @@ use sluice_stage::TableKey;
 use smallvec::SmallVec;
 
 pub(crate) use refusal::RefusedRoute;
-pub(crate) use resync::Sighting;
+pub(crate) use resync::Observation;
 
 /// What the RIB's number for a group means.
 #[derive(Clone, Debug)]

@@ -74,7 +74,7 @@ impl<P: TableKey + TryFrom<IpPrefix>> Refusals for Fib<P> {
             return;
         }
         if group.retried {
-            group.bury(refusal.clone(), out);
+            group.mark_unusable(refusal.clone(), out);
             self.start_revisit();
             return;
         }

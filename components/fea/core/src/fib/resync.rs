@@ -20,7 +20,7 @@ use smallvec::SmallVec;
 
 /// What a route that the engine tells of is to us.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Sighting {
+pub(crate) enum Observation {
     /// It is as it should be, or none of our business.
     Fine,
     /// It is not as it should be.
@@ -38,10 +38,10 @@ pub(crate) trait Resync {
     fn end_resync(&mut self);
 
     /// Forgets what was seen: a snapshot begins.
-    fn unsee(&mut self);
+    fn clear_seen(&mut self);
 
     /// A snapshot, or a notice, shows a route that carries our mark.
-    fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Sighting;
+    fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Observation;
 
     /// Takes in a route that was found at our start; `members` are those of its group, if that is a group.
     fn adopt_route(
@@ -99,7 +99,7 @@ impl<P: TableKey + TryFrom<IpPrefix>> Resync for Fib<P> {
         self.sweep = Some((Walk::new(), 0, 0));
     }
 
-    fn unsee(&mut self) {
+    fn clear_seen(&mut self) {
         self.routes.values_mut().for_each(|r| r.set_seen(false));
         for n in 0..self.groups.end() {
             if let Some(group) = self.groups.get_mut(n) {
@@ -108,19 +108,19 @@ impl<P: TableKey + TryFrom<IpPrefix>> Resync for Fib<P> {
         }
     }
 
-    fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Sighting {
-        let Ok(prefix) = P::try_from(prefix) else { return Sighting::Unwanted };
-        let Some(route) = self.routes.get_mut(prefix) else { return Sighting::Unwanted };
+    fn see_route(&mut self, prefix: IpPrefix, target: RouteTarget) -> Observation {
+        let Ok(prefix) = P::try_from(prefix) else { return Observation::Unwanted };
+        let Some(route) = self.routes.get_mut(prefix) else { return Observation::Unwanted };
         route.set_seen(true);
         let wanted = self.groups.get(route.group()).map(Group::target);
         match route.standing() {
-            Standing::Installed if wanted == Some(target) => Sighting::Fine,
+            Standing::Installed if wanted == Some(target) => Observation::Fine,
             Standing::Installed => {
                 route.set_standing(Standing::Due);
-                Sighting::Damaged
+                Observation::Damaged
             }
-            Standing::Due => Sighting::Damaged,
-            Standing::Refused => Sighting::Unwanted,
+            Standing::Due => Observation::Damaged,
+            Standing::Refused => Observation::Unwanted,
         }
     }
 

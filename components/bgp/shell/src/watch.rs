@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 ///
 /// The lock is held for a copy, and taken once for many routes.
 #[derive(Debug, Default)]
-pub struct Latest<T> {
+pub struct Watch<T> {
     value: Mutex<T>,
     /// A letter is on its way.
     announced: AtomicBool,
 }
 
-impl<T> Latest<T> {
+impl<T> Watch<T> {
     /// Changes the value; returns whether whoever waits for news is to be sent a letter.
     pub fn change(&self, change: impl FnOnce(&mut T)) -> bool {
         change(&mut self.value.lock().unwrap_or_else(PoisonError::into_inner));
