@@ -136,7 +136,7 @@ fn down(name: &str) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns the lab that is meant: the named one, the one of the topology in the folder, or the only one.
+/// Returns the lab to act on: by name, else by the topology in the folder, else the only running lab.
 fn the_lab(folder: &Path, name: Option<String>) -> anyhow::Result<String> {
     if let Some(name) = name {
         return Ok(name);
@@ -165,7 +165,7 @@ fn lab_of(folder: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// A lab's name and the file that it was made from.
+/// A lab: its name and its topology file.
 fn shown(lab: &State) -> String {
     match &lab.topology {
         Some(file) => format!("{} ({})", lab.name, file.display()),

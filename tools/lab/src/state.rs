@@ -32,7 +32,7 @@ pub struct State {
     pub nodes: BTreeMap<String, NodeState>,
     /// Its links.
     pub links: Vec<LinkSpec>,
-    /// The topology file that it was made from, with all links followed; `None` for a lab that a program made without a file.
+    /// The topology file, with all links followed; `None` for a lab that a program made without a file.
     #[serde(default)]
     pub topology: Option<PathBuf>,
 }

@@ -22,7 +22,7 @@ pub struct Topology {
     /// What relative paths in it are relative to; the folder of the file it was read from.
     #[serde(skip)]
     pub base: PathBuf,
-    /// The file that it was read from.
+    /// The topology file.
     #[serde(skip)]
     pub file: Option<PathBuf>,
 }

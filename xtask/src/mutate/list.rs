@@ -33,21 +33,21 @@ mutations! {
     MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
-        "decision-path-length-skipped": "keep(&mut field, Lost::PathLength, &mut lost, |c| c.path_length);" => "";
+        "decision-path-length-skipped": "keep(&mut field, Elimination::PathLength, &mut lost, |c| c.path_length);" => "";
         "decision-path-length-inverted": "|c| c.path_length)" => "|c| Reverse(c.path_length))";
-        "decision-origin-skipped": "keep(&mut field, Lost::Origin, &mut lost, |c| c.origin);" => "";
+        "decision-origin-skipped": "keep(&mut field, Elimination::Origin, &mut lost, |c| c.origin);" => "";
         "decision-origin-inverted": "|c| c.origin)" => "|c| Reverse(c.origin))";
         "decision-med-skipped": "keep_lowest_med(&mut field, &mut lost);" => "";
         "decision-med-inverted": "n.med < med" => "n.med > med";
         "decision-med-of-any-as": "n.neighbor_as == neighbor_as && " => "";
-        "decision-external-skipped": "keep(&mut field, Lost::External, &mut lost, |c| info(c).internal);" => "";
+        "decision-external-skipped": "keep(&mut field, Elimination::External, &mut lost, |c| info(c).internal);" => "";
         "decision-external-inverted": "|c| info(c).internal)" => "|c| !info(c).internal)";
-        "decision-cost-skipped": "keep(&mut field, Lost::InteriorCost, &mut lost, |c| c.cost);" => "";
+        "decision-cost-skipped": "keep(&mut field, Elimination::InteriorCost, &mut lost, |c| c.cost);" => "";
         "decision-cost-inverted": "|c| c.cost)" => "|c| Reverse(c.cost))";
         "decision-router-id-inverted": "|c| view(c).compared_id(info(c).router_id))" => "|c| Reverse(view(c).compared_id(info(c).router_id)))";
         "decision-newcomer-overlooked": "loses(*new).is_some() && " => "";
         "decision-replaced-overlooked": "replaced.is_none_or(did_not_matter)" => "(replaced.is_none_or(did_not_matter) || true)";
-        "decision-unreachable-used": "Resolution::Unreachable => Err(Lost::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
+        "decision-unreachable-used": "Resolution::Unreachable => Err(Elimination::NextHopUnreachable)," => "Resolution::Unreachable => Ok(0),";
         "decision-unconnected-used": "Resolution::Reachable { connected: false, .. }\n" => "Resolution::Reachable { connected: false, metric: sluice_base::Metric(u32::MAX) }\n";
     }
     "shard/mod.rs" {
@@ -140,7 +140,7 @@ mutations! {
     RULE_MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";
-        "decision-cluster-list-skipped": "keep(&mut field, Lost::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
+        "decision-cluster-list-skipped": "keep(&mut field, Elimination::ClusterList, &mut lost, |c| view(c).cluster_list_length);" => "";
     }
     "shard/groups.rs" {
         "groups-large-routes-uncounted": "block.count_too_large(Source::of(peer), sent);" => "";
@@ -195,7 +195,7 @@ mutations! {
         "untold-family-not-reported": "out.push(event(address, PeerEvent::NoNextHop(family)));" => "";
     }
     "speaker/control.rs" {
-        "wait-is-not-looked-at": "self.look_at = Some(self.all_told_by());" => "self.look_at = None;";
+        "wait-is-not-looked-at": "self.look_at = Some(self.all_announced_by());" => "self.look_at = None;";
         "refresh-without-capability": "Some(negotiated) if !negotiated.route_refresh => Some(RefreshRefusal::NotNegotiated)," => "";
     }
     "intake/remarkable.rs" {
