@@ -18,7 +18,10 @@ pub fn widen(schema: &Value, value: &mut Value) {
         widen(branch, value);
     }
     match value {
-        Value::Number(number) if schema["format"] == FORMAT => *value = number.to_string().into(),
+        // A key may be a number with a fraction in another kind of document of the same command.
+        Value::Number(number) if schema["format"] == FORMAT && !number.is_f64() => {
+            *value = number.to_string().into();
+        }
         Value::Object(members) => {
             for (name, member) in members {
                 widen(&schema["properties"][name.as_str()], member);
