@@ -9,62 +9,110 @@ use std::time::Duration;
 
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
-/// `OUT` and `IN` are the router's subnets to the neighbours outside and inside.
-const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.OUT.0.1;
-    neighbor 10.OUT.0.2 { peer-as 65101; connect-retry-time 1; }
-    neighbor 10.IN.0.2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
+/// A router; `{OUT}` and `{IN}` are its subnets to the neighbours outside and inside, `{ID}` is its number.
+const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.{ID}.0.1;
+    neighbor {OUT}2 { peer-as 65101; connect-retry-time 1; }
+    neighbor {IN}2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
 } }";
 
 /// BIRD, which does nothing about the community by itself (RFC 8326, appendix B.3).
 const OUTSIDE: &str = "router id 10.1.0.2;
 protocol device { }
-protocol kernel { ipv4 { export where source = RTS_BGP; }; }
-protocol static { ipv4; route 203.0.113.0/24 blackhole; }
+protocol kernel { {FAMILY} { export where source = RTS_BGP; }; }
+protocol static { {FAMILY}; route {PREFIX} blackhole; }
 filter in_filter { if (65535, 0) ~ bgp_community then bgp_local_pref = 0; accept; }
 template bgp customer {
     local as 65101; connect delay time 1; connect retry time 1; error wait time 1, 2;
-    ipv4 { import filter in_filter; export where source = RTS_STATIC; };
+    {FAMILY} { import filter in_filter; export where source = RTS_STATIC; };
 }
-protocol bgp a from customer { neighbor 10.1.0.1 as 65000; }
-protocol bgp b from customer { neighbor 10.2.0.1 as 65000; }";
+protocol bgp a from customer { neighbor {A}1 as 65000; }
+protocol bgp b from customer { neighbor {B}1 as 65000; }";
 
 const INSIDE: &str = "router id 10.3.0.2;
 protocol device { }
-protocol kernel { ipv4 { export where source = RTS_BGP; }; }
-protocol static { ipv4; route 192.0.2.0/24 blackhole; }
+protocol kernel { {FAMILY} { export where source = RTS_BGP; }; }
+protocol static { {FAMILY}; route {PREFIX} blackhole; }
 template bgp ours {
     direct;
     local as 65000; connect delay time 1; connect retry time 1; error wait time 1, 2;
-    ipv4 { import all; export where source = RTS_STATIC; };
+    {FAMILY} { import all; export where source = RTS_STATIC; };
 }
-protocol bgp a from ours { neighbor 10.3.0.1 as 65000; }
-protocol bgp b from ours { neighbor 10.4.0.1 as 65000; }";
+protocol bgp a from ours { neighbor {A}1 as 65000; }
+protocol bgp b from ours { neighbor {B}1 as 65000; }";
 
-fn topology() -> Topology {
-    let router = |out: &str, inside: &str| ROUTER.replace("OUT", out).replace("IN", inside);
-    let link = |n: u8, router: char, other: &str| {
+/// A family's addresses.
+struct Addresses {
+    /// What BIRD calls the family.
+    name: &'static str,
+    /// The subnets 1 to 4 between routers and neighbors, without the host's number.
+    subnets: [&'static str; 4],
+    /// Bits of a subnet, and of a host.
+    lengths: [u8; 2],
+    /// The prefixes of `outside` and `inside`, and a host in each.
+    prefixes: [(&'static str, &'static str); 2],
+}
+
+const IPV4: Addresses = Addresses {
+    name: "ipv4",
+    subnets: ["10.1.0.", "10.2.0.", "10.3.0.", "10.4.0."],
+    lengths: [24, 32],
+    prefixes: [("203.0.113.0/24", "203.0.113.1"), ("192.0.2.0/24", "192.0.2.1")],
+};
+const IPV6: Addresses = Addresses {
+    name: "ipv6",
+    subnets: ["fd00:1::", "fd00:2::", "fd00:3::", "fd00:4::"],
+    lengths: [64, 128],
+    prefixes: [("2001:db8:a::/48", "2001:db8:a::1"), ("2001:db8:b::/48", "2001:db8:b::1")],
+};
+
+impl Addresses {
+    /// Host `host` of subnet `n`.
+    fn host(&self, n: usize, host: u8) -> String {
+        format!("{}{host}", self.subnets[n - 1])
+    }
+
+    fn topology(&self) -> Topology {
+        let [mask, one] = self.lengths;
+        let router = |out: usize, inside: usize| {
+            let text = ROUTER.replace("{OUT}", self.subnets[out - 1]);
+            text.replace("{IN}", self.subnets[inside - 1]).replace("{ID}", &out.to_string())
+        };
+        let neighbor = |text: &str, a: usize, b: usize, prefix: &str| {
+            let text = text.replace("{FAMILY}", self.name).replace("{PREFIX}", prefix);
+            text.replace("{A}", self.subnets[a - 1]).replace("{B}", self.subnets[b - 1])
+        };
+        let link = |n: usize, router: char, other: &str| {
+            let (own, its) = (self.host(n, 1), self.host(n, 2));
+            format!(
+                "[[links]]\na = '{router}:{other}'\nb = '{other}:to-{router}'\n\
+                 a_addresses = ['{own}/{mask}']\nb_addresses = ['{its}/{mask}']\n"
+            )
+        };
+        let links = [
+            link(1, 'a', "outside"),
+            link(2, 'b', "outside"),
+            link(3, 'a', "inside"),
+            link(4, 'b', "inside"),
+        ];
+        let [(outside_prefix, outside_host), (inside_prefix, inside_host)] = self.prefixes;
+        let (a, b) = (router(1, 3), router(2, 4));
+        let outside = neighbor(OUTSIDE, 1, 2, outside_prefix);
+        let inside = neighbor(INSIDE, 3, 4, inside_prefix);
         format!(
-            "[[links]]\na = '{router}:{other}'\nb = '{other}:to-{router}'\n\
-             a_addresses = ['10.{n}.0.1/24']\nb_addresses = ['10.{n}.0.2/24']\n"
+            "[nodes.a]\ndaemon = 'sluice'\nconfig = '''{a}'''\n[nodes.b]\ndaemon = 'sluice'\nconfig = '''{b}'''\n\
+             [nodes.outside]\ndaemon = 'bird'\nloopback = ['{outside_host}/{one}']\nconfig = '''{outside}'''\n\
+             [nodes.inside]\ndaemon = 'bird'\nloopback = ['{inside_host}/{one}']\nconfig = '''{inside}'''\n{}",
+            links.concat()
         )
-    };
-    let (a, b) = (router("1", "3"), router("2", "4"));
-    let links =
-        [link(1, 'a', "outside"), link(2, 'b', "outside"), link(3, 'a', "inside"), link(4, 'b', "inside")];
-    format!(
-        "[nodes.a]\ndaemon = 'sluice'\nconfig = '''{a}'''\n[nodes.b]\ndaemon = 'sluice'\nconfig = '''{b}'''\n\
-         [nodes.outside]\ndaemon = 'bird'\nloopback = ['203.0.113.1/32']\nconfig = '''{OUTSIDE}'''\n\
-         [nodes.inside]\ndaemon = 'bird'\nloopback = ['192.0.2.1/32']\nconfig = '''{INSIDE}'''\n{}",
-        links.concat()
-    )
-    .parse()
-    .unwrap()
+        .parse()
+        .unwrap()
+    }
 }
 
-struct Network(Lab);
+struct Network(Lab, &'static Addresses);
 
 impl Network {
-    fn up() -> Option<Self> {
+    fn up(addresses: &'static Addresses) -> Option<Self> {
         if let Err(reason) = available() {
             sluice_testkit::skipped(reason);
             return None;
@@ -74,7 +122,7 @@ impl Network {
             return None;
         }
         let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("drain") };
-        Some(Network(Lab::up(&topology(), options).unwrap()))
+        Some(Network(Lab::up(&addresses.topology(), options).unwrap(), addresses))
     }
 
     /// What the router `a` says.
@@ -104,10 +152,8 @@ impl Network {
 
     /// The router on the way between the loopback addresses of `outside` and `inside`: who says that a packet has gone too far.
     fn on_the_way(&self, from: &str) -> String {
-        let (own, other) = match from {
-            "outside" => ("203.0.113.1", "192.0.2.1"),
-            _ => ("192.0.2.1", "203.0.113.1"),
-        };
+        let [(_, outside), (_, inside)] = self.1.prefixes;
+        let (own, other) = if from == "outside" { (outside, inside) } else { (inside, outside) };
         let words = ["-n", "-c1", "-W1", "-t1", "-I", own, other];
         let output = self.0.output(from, "ping", words).unwrap();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -115,7 +161,9 @@ impl Network {
         who.unwrap_or_default()
     }
 
-    fn until_by(&self, outside: &str, inside: &str) {
+    /// Waits until the ways are by the router that is in these subnets.
+    fn until_by(&self, outside: usize, inside: usize) {
+        let (outside, inside) = (self.1.host(outside, 1), self.1.host(inside, 1));
         self.until(&format!("the ways are by {outside} and {inside}"), || {
             self.on_the_way("outside") == outside && self.on_the_way("inside") == inside
         });
@@ -123,27 +171,28 @@ impl Network {
 
     /// What a BIRD has of the other's prefix from the router `a`.
     fn told_by_a(&self, node: &str) -> String {
-        let prefix = if node == "outside" { "192.0.2.0/24" } else { "203.0.113.0/24" };
+        let (prefix, _) = self.1.prefixes[usize::from(node == "outside")];
         self.0.control(node, &format!("show route protocol a all for {prefix}")).unwrap_or_default()
     }
 }
 
-#[test]
-fn traffic_leaves_who_is_drained() {
-    let Some(network) = Network::up() else { return };
+fn traffic_leaves(addresses: &'static Addresses) {
+    let Some(network) = Network::up(addresses) else { return };
     let is_told = || {
         let (outside, inside) = (network.told_by_a("outside"), network.told_by_a("inside"));
         [outside.contains("(65535,0)"), inside.contains("(65535,0)"), inside.contains("BGP.local_pref: 0")]
     };
-    network.until_by("10.1.0.1", "10.3.0.1");
+    network.until_by(1, 3);
     assert_eq!(is_told(), [false; 3]);
     let mut ping = network.0.command("outside", "ping").unwrap();
-    ping.args(["-q", "-i", "0.005", "-I", "203.0.113.1", "192.0.2.1"]).stdout(Stdio::piped());
+    let [(_, outside), (_, inside)] = addresses.prefixes;
+    ping.args(["-q", "-i", "0.005", "-I", outside, inside]).stdout(Stdio::piped());
     let ping = ping.spawn().unwrap();
 
     let (said, _) = network.sluice(&["drain", "comment", "a new line card"]);
-    assert!(said.contains("filtered again: 10.1.0.2, 10.3.0.2") && said.contains("undrain"), "{said}");
-    network.until_by("10.2.0.1", "10.4.0.1");
+    let filtered = format!("filtered again: {}, {}", addresses.host(1, 2), addresses.host(3, 2));
+    assert!(said.contains(&filtered) && said.contains("undrain"), "{said}");
+    network.until_by(2, 4);
     assert_eq!(is_told(), [true; 3]);
     let (said, status) = network.sluice(&["status"]);
     assert!(said.contains("\ndrained: ") && status["drained"] == true, "{said}");
@@ -168,14 +217,24 @@ fn traffic_leaves_who_is_drained() {
         let (_, now) = network.sluice(&["show", "processes"]);
         now != processes && summary["established"] == 2 && is_told() == [true; 3]
     });
-    network.until_by("10.2.0.1", "10.4.0.1");
+    network.until_by(2, 4);
 
     let (said, _) = network.sluice(&["undrain"]);
     assert!(said.contains("not drained"), "{said}");
-    network.until_by("10.1.0.1", "10.3.0.1");
+    network.until_by(1, 3);
     assert_eq!(is_told(), [false; 3]);
     let (said, status) = network.sluice(&["status"]);
     assert!(!said.contains("drained") && status["drained"] == false, "{said}");
     let (_, revisions) = network.sluice(&["show", "revisions"]);
     assert_eq!(revisions["revisions"][1]["comment"], "a new line card");
+}
+
+#[test]
+fn traffic_leaves_who_is_drained() {
+    traffic_leaves(&IPV4);
+}
+
+#[test]
+fn traffic_leaves_who_is_drained_over_ipv6() {
+    traffic_leaves(&IPV6);
 }

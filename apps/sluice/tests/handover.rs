@@ -2,77 +2,141 @@
 //! routes do not change and no packet is lost; and whatever a new process lacks, the old one goes on.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
+mod router_lab;
+
+use router_lab::{RouterLab, SLUICE, possible_with_frr};
 use serde_json::Value;
-use sluice_lab::{Lab, LabOptions, Topology, available};
+use sluice_lab::Topology;
 use std::fmt::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
-
-/// Prefixes that BIRD announces: 100.0.0.0/24 and so on.
+/// Prefixes that BIRD announces.
 const PREFIXES: usize = 10_000;
 
 /// Routes that the router's kernel has from it: those, FRR's prefix, and a static one.
 const ROUTES: usize = PREFIXES + 2;
 
-const SLUICE_CONFIG: &str = "protocols {
-    bgp {
+/// A family's addresses.
+struct Addresses {
+    /// What BIRD, FRR and Sluice call the family.
+    name: &'static str,
+    /// The router and BIRD on their subnet, the router and FRR on theirs.
+    bird: [&'static str; 2],
+    frr: [&'static str; 2],
+    /// The subnet of the router and FRR.
+    frr_subnet: &'static str,
+    /// Bits of a subnet, and of a host.
+    lengths: [u8; 2],
+    /// The prefixes of the router and of FRR.
+    networks: [&'static str; 2],
+    /// One of BIRD's prefixes, and a host in it.
+    target: [&'static str; 2],
+    nth: fn(usize) -> String,
+}
+
+const IPV4: Addresses = Addresses {
+    name: "ipv4",
+    bird: ["10.1.0.1", "10.1.0.2"],
+    frr: ["10.2.0.1", "10.2.0.2"],
+    frr_subnet: "10.2.0.0/24",
+    lengths: [24, 32],
+    networks: ["192.0.2.0/24", "203.0.113.0/24"],
+    target: ["100.0.7.0/24", "100.0.7.1"],
+    nth: |n| format!("100.{}.{}.0/24", n / 256, n % 256),
+};
+const IPV6: Addresses = Addresses {
+    name: "ipv6",
+    bird: ["fd00:1::1", "fd00:1::2"],
+    frr: ["fd00:2::1", "fd00:2::2"],
+    frr_subnet: "fd00:2::/64",
+    lengths: [64, 128],
+    networks: ["2001:db8:a::/48", "2001:db8:f::/48"],
+    target: ["2a00:100:7::/48", "2a00:100:7::1"],
+    nth: |n| format!("2a00:100:{n:x}::/48"),
+};
+
+impl Addresses {
+    fn sluice_config(&self) -> String {
+        let (bird, frr, network) = (self.bird[1], self.frr[1], self.networks[0]);
+        format!(
+            "protocols {{
+    bgp {{
         local-as 64500;
         router-id 10.0.0.1;
-        network 192.0.2.0/24;
-        neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; }
-        neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; }
+        network {network};
+        neighbor {bird} {{ peer-as 64501; connect-retry-time 1; }}
+        neighbor {frr} {{ peer-as 64502; connect-retry-time 1; }}
+    }}
+    static {{ route {network} {{ discard; }} }}
+}}"
+        )
     }
-    static { route 192.0.2.0/24 { discard; } }
-}";
 
-const FRR_CONFIG: &str = "router bgp 64502
+    fn frr_config(&self) -> String {
+        let (router, network, name) = (self.frr[0], self.networks[1], self.name);
+        let route = if name == "ipv4" { "ip" } else { "ipv6" };
+        format!(
+            "router bgp 64502
  bgp router-id 10.2.0.2
  bgp graceful-restart-disable
  no bgp ebgp-requires-policy
- neighbor 10.2.0.1 remote-as 64500
- neighbor 10.2.0.1 timers connect 1
- address-family ipv4 unicast
-  network 203.0.113.0/24
+ no bgp default ipv4-unicast
+ neighbor {router} remote-as 64500
+ neighbor {router} timers connect 1
+ address-family {name} unicast
+  neighbor {router} activate
+  network {network}
  exit-address-family
-ip route 203.0.113.0/24 blackhole";
-
-fn bird_config() -> String {
-    let mut text = String::from(
-        "router id 10.1.0.2;
-protocol device { }
-protocol bgp four {
-    local 10.1.0.2 as 64501; neighbor 10.1.0.1 as 64500; graceful restart off; connect delay time 1;
-    ipv4 { import all; export all; };
-}
-protocol static { ipv4;
-",
-    );
-    for n in 0..PREFIXES {
-        writeln!(text, "route 100.{}.{}.0/24 blackhole;", n / 256, n % 256).unwrap();
+{route} route {network} blackhole"
+        )
     }
-    text + "}\n"
-}
 
-fn topology() -> Topology {
-    let bird = bird_config();
-    format!(
-        "[nodes.sluice]\ndaemon = \"sluice\"\nconfig = '''\n{SLUICE_CONFIG}\n'''\n\
-         [nodes.bird]\ndaemon = \"bird\"\nconfig = '''\n{bird}\n'''\n\
-         [nodes.frr]\ndaemon = \"frr\"\nconfig = '''\n{FRR_CONFIG}\n'''\n\
-         [[links]]\na = \"sluice:bird\"\nb = \"bird:sluice\"\na_addresses = [\"10.1.0.1/24\"]\nb_addresses = [\"10.1.0.2/24\"]\n\
-         [[links]]\na = \"sluice:frr\"\nb = \"frr:sluice\"\na_addresses = [\"10.2.0.1/24\"]\nb_addresses = [\"10.2.0.2/24\"]\n"
-    )
-    .parse()
-    .unwrap()
+    fn bird_config(&self) -> String {
+        let ([router, own], name) = (self.bird, self.name);
+        let mut text = format!(
+            "router id 10.1.0.2;
+protocol device {{ }}
+protocol bgp four {{
+    local {own} as 64501; neighbor {router} as 64500; graceful restart off; connect delay time 1;
+    {name} {{ import all; export all; }};
+}}
+protocol static {{ {name};
+"
+        );
+        for n in 0..PREFIXES {
+            writeln!(text, "route {} blackhole;", (self.nth)(n)).unwrap();
+        }
+        text + "}\n"
+    }
+
+    fn topology(&self) -> Topology {
+        let (sluice, bird, frr) = (self.sluice_config(), self.bird_config(), self.frr_config());
+        let mask = self.lengths[0];
+        let link = |other: &str, [own, its]: [&str; 2]| {
+            format!(
+                "[[links]]\na = 'sluice:{other}'\nb = '{other}:sluice'\n\
+                 a_addresses = ['{own}/{mask}']\nb_addresses = ['{its}/{mask}']\n"
+            )
+        };
+        format!(
+            "[nodes.sluice]\ndaemon = 'sluice'\nconfig = '''\n{sluice}\n'''\n\
+             [nodes.bird]\ndaemon = 'bird'\nconfig = '''\n{bird}\n'''\n\
+             [nodes.frr]\ndaemon = 'frr'\nconfig = '''\n{frr}\n'''\n{}{}",
+            link("bird", self.bird),
+            link("frr", self.frr)
+        )
+        .parse()
+        .unwrap()
+    }
 }
 
 /// A router between both neighbours, converged.
 struct Network {
-    lab: Lab,
+    router: RouterLab,
+    addresses: &'static Addresses,
 }
 
 /// What neighbours and the router say of the sessions: all of this is to go on.
@@ -83,89 +147,66 @@ struct Sessions {
 }
 
 impl Network {
-    fn up() -> Option<Self> {
-        if let Err(reason) = available() {
-            sluice_testkit::skipped(reason);
+    fn up(addresses: &'static Addresses) -> Option<Self> {
+        if !possible_with_frr() {
             return None;
         }
-        let bird = Command::new("bird").arg("--version").output().is_ok();
-        if !bird || !Path::new("/usr/lib/frr/bgpd").exists() {
-            sluice_testkit::skipped("BIRD or FRR is not installed");
-            return None;
-        }
-        let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("handover") };
-        let lab = Lab::up(&topology(), options).unwrap();
-        let network = Network { lab };
+        let network = Network { router: RouterLab::up(&addresses.topology(), Path::new(SLUICE)), addresses };
         network.until("all routes are in the kernel and with FRR", || {
             network.routes() == ROUTES && network.told_frr() == PREFIXES as u64 + 1
         });
+        let Addresses { bird, frr, frr_subnet, lengths: [_, one], target: [prefix, host], .. } = addresses;
         for (node, words) in [
-            ("sluice", ["sysctl", "-qw", "net.ipv4.ip_forward=1"].as_slice()),
-            ("bird", &["ip", "address", "add", "100.0.7.1/32", "dev", "lo"]),
-            ("bird", &["ip", "route", "add", "10.2.0.0/24", "via", "10.1.0.1"]),
-            ("frr", &["ip", "route", "replace", "100.0.7.0/24", "via", "10.2.0.1"]),
+            ("bird", format!("address add {host}/{one} dev lo")),
+            ("bird", format!("route add {frr_subnet} via {}", bird[0])),
+            ("frr", format!("route replace {prefix} via {}", frr[0])),
         ] {
-            let output = network.lab.output(node, words[0], &words[1..]).unwrap();
-            assert!(output.status.success(), "{words:?}: {output:?}");
+            network.router.lab.exec(node, "ip", words.split(' ')).unwrap();
         }
         Some(network)
     }
 
-    fn until(&self, what: &str, so: impl FnMut() -> bool) {
-        let came = sluice_lab::until(Duration::from_secs(30), so);
-        assert!(came, "never: {what}\n{}\n{}", self.bgp(), self.log());
+    fn until(&self, what: &str, so: impl Fn() -> bool) {
+        self.router.until_within(Duration::from_secs(30), what, |_| so());
     }
 
     fn log(&self) -> String {
-        self.lab.log("sluice", "sluice")
+        self.router.lab.log("sluice", "sluice")
     }
 
     fn sluice(&self, words: &[&str]) -> Output {
-        let run_dir = self.lab.dir("sluice").join("run").display().to_string();
-        Command::new(SLUICE).args(words).args(["--json", "--run-dir", &run_dir]).output().unwrap()
-    }
-
-    fn json(&self, words: &[&str]) -> Value {
-        serde_json::from_slice(&self.sluice(words).stdout).unwrap_or_default()
-    }
-
-    /// Neighbours by address.
-    fn bgp(&self) -> Value {
-        let answer = self.json(&["show", "bgp", "neighbor"]);
-        let all = answer["neighbors"].as_array().cloned().unwrap_or_default();
-        all.into_iter().map(|n| (n["address"].as_str().unwrap_or_default().to_owned(), n)).collect()
+        self.router.cli(words)
     }
 
     /// Prefixes that FRR was told.
     fn told_frr(&self) -> u64 {
-        self.bgp()["10.2.0.2"]["families"][0]["prefixes_sent"].as_str().map_or(0, |n| n.parse().unwrap())
+        let neighbor = self.router.neighbor(self.addresses.frr[1]);
+        let families = neighbor["families"].as_array().into_iter().flatten();
+        let mut of_family = families.filter(|family| family["family"] == self.addresses.name);
+        of_family.find_map(|family| family["prefixes_sent"].as_str()?.parse().ok()).unwrap_or(0)
     }
 
     fn pid(&self, component: &str) -> u64 {
-        let answer = self.json(&["show", "processes"]);
-        let all = answer["processes"].as_array().cloned().unwrap_or_default();
-        let process = all.iter().find(|p| p["component"] == component);
-        process.and_then(|p| p["pid"].as_u64()).unwrap_or(0)
+        self.router.pid(component).unwrap_or(0)
     }
 
     /// Routes in the router's kernel by BGP.
     fn routes(&self) -> usize {
-        let output = self.lab.output("sluice", "ip", ["route", "show", "proto", "83"]).unwrap();
-        String::from_utf8_lossy(&output.stdout).lines().filter(|l| !l.starts_with(['\t', ' '])).count()
+        let count = self.router.kernel();
+        if self.addresses.name == "ipv4" { count.v4 } else { count.v6 }
     }
 
     /// What is to go on, and how long the sessions are up by Sluice's word and FRR's (ms).
     fn sessions(&self) -> (Sessions, [u64; 3]) {
-        let bgp = self.bgp();
         let mut counted = Vec::new();
         let mut up = [0; 3];
-        for (place, address) in ["10.1.0.2", "10.2.0.2"].into_iter().enumerate() {
-            let neighbor = &bgp[address];
+        for (place, address) in [self.addresses.bird[1], self.addresses.frr[1]].into_iter().enumerate() {
+            let neighbor = self.router.neighbor(address);
             assert_eq!(neighbor["state"], "Established", "{address}\n{}", self.log());
             counted.push(format!("{address} {} {}", neighbor["sent"]["update"], neighbor["flaps"]));
             up[place] = neighbor["uptime_ms"].as_str().map_or(0, |n| n.parse().unwrap());
         }
-        let bird = self.lab.control("bird", "show protocols all four").unwrap();
+        let bird = self.router.lab.control("bird", "show protocols all four").unwrap();
         let wanted = |l: &&str| {
             ["four ", "Import updates", "Import withdraws", "Export updates"].iter().any(|w| l.contains(w))
         };
@@ -175,9 +216,10 @@ impl Network {
             None => line.to_owned(),
         };
         counted.extend(bird.lines().filter(wanted).map(rounded));
-        let frr = self.lab.control("frr", "show bgp neighbors 10.2.0.1 json").unwrap();
+        let router = self.addresses.frr[0];
+        let frr = self.router.lab.control("frr", &format!("show bgp neighbors {router} json")).unwrap();
         let frr: Value = serde_json::from_str(&frr).unwrap_or_default();
-        let frr = &frr["10.2.0.1"];
+        let frr = &frr[router];
         let stats = &frr["messageStats"];
         counted.push(format!(
             "{} {} {} {} {}",
@@ -192,7 +234,7 @@ impl Network {
     }
 
     fn spawn(&self, node: &str, words: &[&str]) -> Child {
-        let mut command = self.lab.command(node, words[0]).unwrap();
+        let mut command = self.router.lab.command(node, words[0]).unwrap();
         command.args(&words[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
@@ -201,7 +243,8 @@ impl Network {
     fn unnoticed(&self, what: &str, act: impl FnOnce()) {
         let (before, up) = self.sessions();
         let monitor = self.spawn("sluice", &["ip", "monitor", "route"]);
-        let ping = self.spawn("frr", &["ping", "-q", "-i", "0.002", "-I", "10.2.0.2", "100.0.7.1"]);
+        let (from, to) = (self.addresses.frr[1], self.addresses.target[1]);
+        let ping = self.spawn("frr", &["ping", "-q", "-i", "0.002", "-I", from, to]);
         act();
         // A while longer, for what might come late.
         sluice_lab::until(Duration::from_secs(2), || false);
@@ -224,9 +267,8 @@ impl Network {
     }
 }
 
-#[test]
-fn a_restart_that_nobody_notices() {
-    let Some(network) = Network::up() else { return };
+fn nobody_notices(addresses: &'static Addresses) {
+    let Some(network) = Network::up(addresses) else { return };
     for component in ["static", "bgp", "bgp", "rib", "fea", "bgp", "rib"] {
         let pid = network.pid(component);
         network.unnoticed(&format!("restart {component}"), || {
@@ -249,15 +291,24 @@ fn a_restart_that_nobody_notices() {
         assert!(output.status.success(), "{output:?}\n{}", network.log());
     });
     // The session lives: what a neighbour says and hears later is as ever.
-    let socket = network.lab.dir("bird").join("bird.ctl").display().to_string();
-    network.lab.exec("bird", "birdc", ["-s", &socket, "disable", "static1"]).unwrap();
+    network.router.birdc("bird", "disable static1");
     network.until("withdrawals arrive everywhere", || network.routes() == ROUTES - PREFIXES);
     network.until("FRR hears of it", || network.told_frr() == 1);
 }
 
 #[test]
+fn a_restart_that_nobody_notices() {
+    nobody_notices(&IPV4);
+}
+
+#[test]
+fn a_restart_that_nobody_notices_over_ipv6() {
+    nobody_notices(&IPV6);
+}
+
+#[test]
 fn whatever_the_new_process_lacks_the_old_one_goes_on() {
-    let Some(network) = Network::up() else { return };
+    let Some(network) = Network::up(&IPV4) else { return };
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let script = |name: &str, text: &str| {

@@ -2,14 +2,10 @@
 //! IPv6, whichever side connects; and neighbours that lack either, which get nowhere.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
-use serde_json::Value;
-use sluice_lab::{Lab, LabOptions, Topology, available};
-use std::collections::BTreeMap;
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+mod router_lab;
 
-const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+use router_lab::{RouterLab, SLUICE, has_all, possible_with_frr};
+use std::path::Path;
 
 /// Sluice is passive over IPv4, the honest others are over IPv6, so that each side's listener and connector is used. The
 /// neighbours at the node `liar` have another password (10.3), or send with a TTL that is too small (10.4).
@@ -114,73 +110,37 @@ b_addresses = ["10.3.0.2/24", "2001:db8:3::2/64", "10.4.0.2/24", "2001:db8:4::2/
 const HONEST: [&str; 4] = ["10.1.0.2", "2001:db8:1::2", "10.2.0.2", "2001:db8:2::2"];
 const LIARS: [&str; 4] = ["10.3.0.2", "2001:db8:3::2", "10.4.0.2", "2001:db8:4::2"];
 
-/// Neighbours by address: the session's state.
-fn states(lab: &Lab) -> BTreeMap<String, String> {
-    neighbors(lab, "state")
-}
-
-/// Neighbors by address: a field of each.
-fn neighbors(lab: &Lab, field: &str) -> BTreeMap<String, String> {
-    let run_dir = lab.dir("sluice").join("run").display().to_string();
-    let words = ["show", "bgp", "neighbor", "--json", "--run-dir", &run_dir];
-    let output = Command::new(SLUICE).args(words).output().unwrap();
-    let answer: Value = serde_json::from_slice(&output.stdout).unwrap_or_default();
-    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
-    let all = answer["neighbors"].as_array().cloned().unwrap_or_default();
-    all.iter().map(|n| (text(&n["address"]), text(&n[field]))).collect()
-}
-
 /// What Sluice's kernel has counted under a name.
-fn counted(lab: &Lab, name: &str) -> u64 {
-    let output = lab.output("sluice", "cat", ["/proc/net/netstat"]).unwrap();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+fn counted(lab: &RouterLab, name: &str) -> u64 {
+    let text = lab.lab.exec("sluice", "cat", ["/proc/net/netstat"]).unwrap();
     // Lines come in pairs: names, then numbers.
     let lines: Vec<&str> = text.lines().collect();
     let pairs = lines.chunks_exact(2).flat_map(|pair| pair[0].split(' ').zip(pair[1].split(' ')));
     pairs.filter(|(n, _)| *n == name).filter_map(|(_, v)| v.parse::<u64>().ok()).sum()
 }
 
-fn until(lab: &Lab, what: &str, so: impl FnMut() -> bool) {
-    let came = sluice_lab::until(Duration::from_secs(60), so);
-    assert!(came, "never: {what}\n{:?}\n{}", states(lab), lab.log("sluice", "sluice"));
-}
-
 #[test]
 fn passwords_and_ttl_security_with_bird_and_frr() {
-    if let Err(reason) = available() {
-        return sluice_testkit::skipped(reason);
+    if !possible_with_frr() {
+        return;
     }
-    let bird = Command::new("bird").arg("--version").output().is_ok();
-    if !bird || !Path::new("/usr/lib/frr/bgpd").exists() {
-        return sluice_testkit::skipped("BIRD or FRR is not installed");
-    }
-    let topology: Topology = TOPOLOGY.parse().unwrap();
-    let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("interop") };
-    let lab = Lab::up(&topology, options).unwrap();
-    until(&lab, "all honest sessions are up", || {
-        let states = states(&lab);
-        HONEST.iter().all(|a| states.get(*a).is_some_and(|s| s == "Established"))
-    });
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("all honest sessions are up", |l| HONEST.iter().all(|a| l.established(a)));
     for (family, routes) in
         [("-4", ["198.51.100.0/24", "203.0.113.0/24"]), ("-6", ["2001:db8:b::/48", "2001:db8:f::/48"])]
     {
-        until(&lab, "what they announce is in the kernel", || {
-            let output = lab.output("sluice", "ip", [family, "route", "show", "proto", "83"]).unwrap();
-            let text = String::from_utf8_lossy(&output.stdout).into_owned();
-            routes.iter().all(|route| text.contains(route))
-        });
+        lab.until("what they announce is in the kernel", |l| has_all(&l.kernel_text(family), &routes));
     }
     // The liars have tried, and the kernel has dropped what they sent.
-    until(&lab, "wrong passwords are seen", || counted(&lab, "TCPMD5Failure") > 0);
-    until(&lab, "small TTLs are seen", || counted(&lab, "TCPMinTTLDrop") > 0);
-    let states = states(&lab);
+    lab.until("wrong passwords are seen", |l| counted(l, "TCPMD5Failure") > 0);
+    lab.until("small TTLs are seen", |l| counted(l, "TCPMinTTLDrop") > 0);
     for liar in LIARS {
-        assert_ne!(states.get(liar).map(String::as_str), Some("Established"), "{liar}");
+        assert!(!lab.established(liar), "{liar}");
     }
-    assert!(HONEST.iter().all(|a| states[*a] == "Established"), "{states:?}");
+    assert!(HONEST.iter().all(|a| lab.established(a)));
     // Nobody says that a password is wrong: the connection finds no answer, which is what the router can say.
     let says = |address: &str, reason: &str| {
-        until(&lab, reason, || neighbors(&lab, "reason").get(address).is_some_and(|r| r == reason));
+        lab.until(reason, |l| l.neighbor(address)["reason"] == reason);
     };
     says("10.3.0.2", "no answer to the attempt to connect (another password looks the same)");
     says(

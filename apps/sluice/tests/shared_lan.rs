@@ -2,12 +2,10 @@
 //! announces goes from BIRD to FRR directly.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
-use sluice_lab::{Lab, LabOptions, Topology, available};
-use std::path::Path;
-use std::process::Command;
-use std::time::Duration;
+mod router_lab;
 
-const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
+use router_lab::{RouterLab, SLUICE, has_all, possible_with_frr};
+use std::path::Path;
 
 const TOPOLOGY: &str = r#"
 [nodes.lan]
@@ -67,40 +65,21 @@ b = "bird:lan"
 b_addresses = ["10.0.0.3/24", "2001:db8::3/64"]
 "#;
 
-/// Waits until what a command on a node prints has all of `parts`.
-fn until(lab: &Lab, what: &str, parts: &[&str], output: impl Fn() -> String) {
-    let mut last = String::new();
-    let came = sluice_lab::until(Duration::from_secs(60), || {
-        last = output();
-        parts.iter().all(|part| last.contains(part))
-    });
-    assert!(came, "never: {what}\n{last}\n{}", lab.log("sluice", "sluice"));
-}
-
 #[test]
 fn next_hops_on_a_lan_with_bird_and_frr() {
-    if let Err(reason) = available() {
-        return sluice_testkit::skipped(reason);
+    if !possible_with_frr() {
+        return;
     }
-    let bird = Command::new("bird").arg("--version").output().is_ok();
-    if !bird || !Path::new("/usr/lib/frr/bgpd").exists() {
-        return sluice_testkit::skipped("BIRD or FRR is not installed");
-    }
-    let topology: Topology = TOPOLOGY.parse().unwrap();
-    let options = LabOptions { sluice: Some(SLUICE.into()), ..LabOptions::unique("lan") };
-    let lab = Lab::up(&topology, options).unwrap();
-    let ip = |words: &[&str]| {
-        let output = lab.output("sluice", "ip", words).unwrap();
-        String::from_utf8_lossy(&output.stdout).into_owned()
+    let lab = RouterLab::up(&TOPOLOGY.parse().unwrap(), Path::new(SLUICE));
+    lab.until("FRR's route is in the kernel", |l| l.kernel_text("-6").contains("2001:db8:f::/48"));
+    lab.until("FRR's link-local address is its next hop", |l| {
+        has_all(&l.lab.exec("sluice", "ip", ["-6", "nexthop", "show"]).unwrap(), &["via fe80::", "dev lan"])
+    });
+    let until_bird_has = |what: &str, prefix: &str, part: &str| {
+        let question = format!("show route all {prefix}");
+        lab.until(what, |l| l.lab.control("bird", &question).unwrap_or_default().contains(part));
     };
-    until(&lab, "FRR's route is in the kernel", &["2001:db8:f::/48"], || {
-        ip(&["-6", "route", "show", "proto", "83"])
-    });
-    until(&lab, "FRR's link-local address is its next hop", &["via fe80::", "dev lan"], || {
-        ip(&["-6", "nexthop", "show"])
-    });
-    let bird = |prefix: &str| lab.control("bird", &format!("show route all {prefix}")).unwrap_or_default();
     // Of IPv4 FRR itself is the next hop. Of IPv6 it cannot be, as FRR has no address that BIRD knows of: it is Sluice.
-    until(&lab, "BIRD hears of FRR", &["BGP.next_hop: 10.0.0.2\n"], || bird("198.51.100.0/24"));
-    until(&lab, "BIRD hears of Sluice", &["BGP.next_hop: 2001:db8::1"], || bird("2001:db8:f::/48"));
+    until_bird_has("BIRD hears of FRR", "198.51.100.0/24", "BGP.next_hop: 10.0.0.2\n");
+    until_bird_has("BIRD hears of Sluice", "2001:db8:f::/48", "BGP.next_hop: 2001:db8::1");
 }

@@ -101,14 +101,14 @@ impl Contender {
     fn topology(self, play: &Play, client: Client) -> Result<Topology> {
         let peers = play.neighbors().count();
         let addresses: Vec<String> =
-            (0..peers).map(|n| format!("'{}/24', '{}/64'", address(n), address_v6(n))).collect();
+            (0..peers).map(|n| format!("'{}/20', '{}/64'", address(n), address_v6(n))).collect();
         // What a lab does not know how to start is started by hand.
         let daemon = if self.device == Device::Bird3 { "host" } else { self.device.node() };
         let text = format!(
             "[nodes.{PEERS}]\n[nodes.{ROUTER}]\ndaemon = '{daemon}'\ndaemons = ['bgpd']\nforwarding = true\n\
              sysctls = {{ 'net.ipv4.nexthop_compat_mode' = '0', 'net.ipv6.route.max_size' = '2147483647' }}\n\
              [[links]]\na = '{ROUTER}:peers'\nb = '{PEERS}:router'\n\
-             a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']\nb_addresses = [{}]\n",
+             a_addresses = ['10.1.0.1/20', '2001:db8:1::1/64']\nb_addresses = [{}]\n",
             addresses.join(", ")
         );
         let mut topology: Topology = text.parse()?;

@@ -53,6 +53,9 @@ struct Args {
     /// the speed-up is taken from.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
+    /// Number of additional silent neighbors: IPv6 sessions without routes, beside IPv4 routes only. Compare with `--silent 0`.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=4000), conflicts_with_all = ["figures", "scaling"])]
+    silent: Option<u16>,
     /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
     #[arg(long, default_value_t = 240)]
     limit: u64,
@@ -153,11 +156,12 @@ fn main() -> Result<()> {
         let scenarios: Vec<_> = args.scenarios().into_iter().filter(|s| s.has_model()).collect();
         return Scaling { stage: &stage, runs: args.runs, scale: args.scale }.draw(&table, &scenarios);
     }
-    let mut report = Report::begin("bgp");
+    let name = args.silent.map_or("bgp".to_owned(), |count| format!("bgp-silent-{count}"));
+    let mut report = Report::begin(&name);
     let mut results = Results::new(&source, args.scale, &processors);
     let begin = Instant::now();
     for scenario in args.scenarios() {
-        let play = Play::plan(scenario, &table, args.scale)?;
+        let play = Play::plan(scenario, &table, args.scale, args.silent.map(usize::from))?;
         compare(&args, &stage, &contenders, &play, begin, &mut results)?;
         results.show(scenario);
         bench_lab::reap_orphans();

@@ -73,7 +73,7 @@ impl Scaling<'_> {
         }));
         let mut series = Vec::new();
         for scenario in scenarios {
-            let play = Play::plan(*scenario, table, self.scale)?;
+            let play = Play::plan(*scenario, table, self.scale, None)?;
             series.extend(self.scenario(&play, letter, tcp, &mut report)?);
             bench_lab::reap_orphans();
         }

@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 const HALF_MILLION: usize = 500_000;
 
 const IPV4: Families = Families { v4: true, v6: false };
+const IPV6: Families = Families { v4: false, v6: true };
 
 /// The first peer's AS; the next has the next.
 const FIRST_AS: u32 = 65001;
@@ -132,7 +133,7 @@ pub struct Play {
     pub scenario: Scenario,
     /// What is said and what should be heard.
     pub workload: Workload,
-    /// Who says and hears it; senders first.
+    /// The peers: senders first, silent ones last.
     pub peers: Vec<Peer>,
     /// Who comes late.
     pub late: Vec<Peer>,
@@ -144,13 +145,14 @@ pub struct Play {
 }
 
 impl Play {
-    /// Plans a scenario with a share of the table.
-    pub fn plan(scenario: Scenario, table: &Table, scale: f64) -> Result<Self> {
+    /// Plans a scenario with a share of the table. `silent` is the number of additional neighbors without routes: announced routes are IPv4,
+    /// and silent neighbors speak IPv6 alone.
+    pub fn plan(scenario: Scenario, table: &Table, scale: f64, silent: Option<usize>) -> Result<Self> {
         let scaled = |n: usize| ((n as f64 * scale) as usize).max(100).min(n);
         let v4 = table.prefixes().filter(|p| matches!(p, IpPrefix::V4(_))).count();
         let v6 = table.prefixes().count() - v4;
         let size = match scenario.is_whole() {
-            true => Size { v4: scaled(v4), v6: scaled(v6) },
+            true => Size { v4: scaled(v4), v6: if silent.is_some() { 0 } else { scaled(v6) } },
             false => Size { v4: scaled(HALF_MILLION.min(v4)), v6: 0 },
         };
         let table = table.clone().thinned(size);
@@ -160,11 +162,17 @@ impl Play {
         let cast = cast(senders, families, Order::Threads, Mix::One);
         let workload = cast.table(&table, scenario.plan(), spread, ANY_NUMBER)?;
         let together = senders + scenario.receivers();
+        let all = together + scenario.late();
+        // To the client they are senders behind those that have something to say.
+        let silent = (all..all + silent.unwrap_or(0)).zip(senders..).map(|(n, number)| {
+            let speaker = peer(n, senders, IPV6);
+            Peer { role: Role::Sender, number, ..speaker }
+        });
         Ok(Play {
             scenario,
             workload,
-            peers: (0..together).map(|n| peer(n, senders, families)).collect(),
-            late: (together..together + scenario.late()).map(|n| peer(n, senders, families)).collect(),
+            peers: (0..together).map(|n| peer(n, senders, families)).chain(silent).collect(),
+            late: (together..all).map(|n| peer(n, senders, families)).collect(),
             routes: (size.v4 + senders, size.v6 + if size.v6 > 0 { senders } else { 0 }),
             is_trace: false,
         })

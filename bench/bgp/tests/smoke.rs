@@ -1,5 +1,5 @@
 //! The benchmark still works: a small table from feed to receiver, to the kernel, and around a lost feed, with Sluice and BIRD 2; and
-//! with the client out of the way.
+//! with the client out of the way; and among many neighbors that are silent.
 
 use std::path::Path;
 use std::process::Command;
@@ -39,4 +39,10 @@ fn sluice_and_bird() {
 fn threads_with_the_client_out_of_the_way() {
     let text = smoke(&["--only", "S3", "--daemons", "sluice", "--threads", "2"]);
     assert!(text.is_none_or(|text| text.contains("client out of the way: s")));
+}
+
+#[test]
+fn many_silent_neighbors() {
+    let text = smoke(&["--only", "S2,S6", "--daemons", "sluice", "--silent", "300"]);
+    assert!(text.is_none_or(|text| text.contains("Sluice")));
 }

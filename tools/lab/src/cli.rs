@@ -117,7 +117,8 @@ pub fn run_in(folder: &Path, command: LabCommand) -> anyhow::Result<ExitCode> {
                 bail!("lab {} has no link that ends at {link}", lab.name());
             }
             let mut tcpdump = lab.command(&link.node, "tcpdump")?;
-            tcpdump.arg("-n").arg("-i").arg(&link.interface);
+            // Without a buffer of packets that the end of tcpdump would lose.
+            tcpdump.arg("-n").arg("--immediate-mode").arg("-i").arg(&link.interface);
             if let Some(file) = write {
                 // As the caller, not as tcpdump's own user, who may not write here.
                 tcpdump.args(["-Z", "root", "-U", "-w"]).arg(file);

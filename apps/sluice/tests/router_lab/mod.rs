@@ -39,6 +39,23 @@ pub fn possible() -> bool {
     true
 }
 
+/// Whether labs with BIRD and FRR can be made here; says so by the test's name if not.
+pub fn possible_with_frr() -> bool {
+    if !possible() {
+        return false;
+    }
+    let is_there = Path::new("/usr/lib/frr/bgpd").exists();
+    if !is_there {
+        sluice_testkit::skipped("FRR is not installed");
+    }
+    is_there
+}
+
+/// Returns true if `text` has all of `parts`.
+pub fn has_all(text: &str, parts: &[&str]) -> bool {
+    parts.iter().all(|part| text.contains(part))
+}
+
 /// Makes a program in `folder` that is the router with this in its environment.
 pub fn program_with(folder: &Path, variables: &str) -> PathBuf {
     let program = folder.join("sluice");

@@ -15,49 +15,73 @@ const ROUTES: usize = 30_000;
 const ROUNDS: usize = 4;
 /// What BGP may grow by in these rounds. Four tables in a queue would be more.
 const GROWTH: u64 = 8 << 20;
-const STALLED: &str = "10.3.0.2";
 
-const TOPOLOGY: &str = "
+/// The addresses of a family's sessions, and the family's number.
+struct Addresses {
+    /// Of the router towards the other peer, and of that.
+    witness: [&'static str; 2],
+    /// Of the router towards the peer that stands still, and of that.
+    stalled: [&'static str; 2],
+    mask: u8,
+    number: u8,
+}
+
+const IPV4: Addresses =
+    Addresses { witness: ["10.2.0.1", "10.2.0.2"], stalled: ["10.3.0.1", "10.3.0.2"], mask: 24, number: 4 };
+const IPV6: Addresses = Addresses {
+    witness: ["fd00:2::1", "fd00:2::2"],
+    stalled: ["fd00:3::1", "fd00:3::2"],
+    mask: 64,
+    number: 6,
+};
+
+fn topology(family: &Addresses) -> Topology {
+    let Addresses { witness: [to_witness, witness], stalled: [to_stalled, stalled], mask, number } = family;
+    let text = format!(
+        "
 [nodes.witness]
 daemon = 'bird'
 config = '''
 router id 10.2.0.2;
-protocol device {}
-protocol bgp sluice {
-  local 10.2.0.2 as 64502;
-  neighbor 10.2.0.1 as 64500;
+protocol device {{}}
+protocol bgp sluice {{
+  local {witness} as 64502;
+  neighbor {to_witness} as 64500;
   connect delay time 1;
-  ipv4 { import all; export none; };
-}
+  ipv{number} {{ import all; export none; }};
+}}
 '''
 [nodes.stalled]
 [nodes.sluice]
 daemon = 'sluice'
 config = '''
-protocols bgp {
+protocols bgp {{
     local-as 64500;
     router-id 10.0.0.1;
-    neighbor 10.1.0.2 { peer-as 64501; connect-retry-time 1; }
-    neighbor 10.2.0.2 { peer-as 64502; connect-retry-time 1; }
-    neighbor 10.3.0.2 { peer-as 64503; passive; hold-time 9; }
-}
+    neighbor 10.1.0.2 {{ peer-as 64501; ipv6-unicast enabled; connect-retry-time 1; }}
+    neighbor {witness} {{ peer-as 64502; connect-retry-time 1; }}
+    neighbor {stalled} {{ peer-as 64503; passive; hold-time 9; }}
+}}
 '''
 [[links]]
 a = 'sluice:witness'
 b = 'witness:sluice'
-a_addresses = ['10.2.0.1/24']
-b_addresses = ['10.2.0.2/24']
+a_addresses = ['{to_witness}/{mask}']
+b_addresses = ['{witness}/{mask}']
 [[links]]
 a = 'sluice:stalled'
 b = 'stalled:sluice'
-a_addresses = ['10.3.0.1/24']
-b_addresses = ['10.3.0.2/24']
-";
-
-fn topology() -> Topology {
-    let prefixes = (0..ROUTES).map(|i| format!("20.{}.{}.0/24", i / 256, i % 256));
+a_addresses = ['{to_stalled}/{mask}']
+b_addresses = ['{stalled}/{mask}']
+"
+    );
+    let prefix = |i: usize| match number {
+        4 => format!("20.{}.{}.0/24", i / 256, i % 256),
+        _ => format!("2a00:{i:x}::/32"),
+    };
+    let prefixes = (0..ROUTES).map(prefix);
     let table = RoutingTable::with_made_up_paths(prefixes.map(|p| (p.parse().unwrap(), None)));
-    fed(TOPOLOGY, feed_of(&table).config())
+    fed(&text, feed_of(&table).config())
 }
 
 /// The peer; killed with the test.
@@ -65,9 +89,9 @@ struct Stalled(Child);
 
 impl Stalled {
     /// A peer whose session is up, and that will never read again.
-    fn established(lab: &RouterLab) -> Self {
+    fn established(lab: &RouterLab, router: &str) -> Self {
         let mut command = lab.lab.command("stalled", "python3").unwrap();
-        command.args(["-c", include_str!("stalled_peer.py"), "64503", STALLED, "10.3.0.1", "9"]);
+        command.args(["-c", include_str!("stalled_peer.py"), "64503", "10.3.0.2", router, "9"]);
         let mut peer = Stalled(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
         let mut said = String::new();
         BufReader::new(peer.0.stdout.as_mut().unwrap()).read_line(&mut said).unwrap();
@@ -88,23 +112,23 @@ impl Drop for Stalled {
     }
 }
 
-#[test]
-fn a_peer_that_stops_reading() {
+fn a_peer_stops_reading(family: &Addresses) {
     let _share = share();
     if !possible() {
         return;
     }
-    let lab = RouterLab::up(&topology(), Path::new(SLUICE));
+    let lab = RouterLab::up(&topology(family), Path::new(SLUICE));
+    let Addresses { stalled: [to_stalled, address], number, .. } = family;
     let witness_has = |l: &RouterLab, n: usize| {
         l.birdc("witness", "show route count")
-            .contains(&format!("{n} of {n} routes for {n} networks in table master4"))
+            .contains(&format!("{n} of {n} routes for {n} networks in table master{number}"))
     };
     lab.until("the other peer has the table", |l| witness_has(l, ROUTES));
-    let mut stalled = Stalled::established(&lab);
+    let mut stalled = Stalled::established(&lab, to_stalled);
     let flap = || {
-        lab.birdc("feed", "disable feed4");
+        lab.birdc("feed", &format!("disable feed{number}"));
         lab.until("the other peer hears the withdrawal", |l| witness_has(l, 0));
-        lab.birdc("feed", "enable feed4");
+        lab.birdc("feed", &format!("enable feed{number}"));
         lab.until("the other peer has the table again", |l| witness_has(l, ROUTES));
     };
     flap();
@@ -115,22 +139,32 @@ fn a_peer_that_stops_reading() {
     let after = lab.memory("bgp").unwrap();
     println!("bgp: {before} octets before, {after} after {ROUNDS} tables that a peer did not read");
     assert!(after < before + GROWTH, "{before} octets before, {after} after");
-    assert!(lab.established(STALLED), "it still says KEEPALIVE");
-    assert_eq!(lab.neighbor(STALLED)["flaps"], "0");
+    assert!(lab.established(address), "it still says KEEPALIVE");
+    assert_eq!(lab.neighbor(address)["flaps"], "0");
 
     stalled.falls_silent();
-    lab.until("its hold time ends it", |l| !l.established(STALLED));
+    lab.until("its hold time ends it", |l| !l.established(address));
     flap();
 
-    let _stalled = Stalled::established(&lab);
+    let _stalled = Stalled::established(&lab, to_stalled);
     flap();
-    let statement = format!("set protocols bgp neighbor {STALLED} send-hold-time 10");
+    let statement = format!("set protocols bgp neighbor {address} send-hold-time 10");
     assert!(lab.cli(&["configure", &statement, "commit"]).status.success());
     lab.until("its send hold time ends it although it sends KEEPALIVEs", |l| {
-        l.neighbor(STALLED)["last_error"].as_str().is_some_and(|e| e.contains("send hold timer expired"))
+        l.neighbor(address)["last_error"].as_str().is_some_and(|e| e.contains("send hold timer expired"))
     });
-    for peer in ["10.1.0.2", "10.2.0.2"] {
+    for peer in ["10.1.0.2", family.witness[1]] {
         assert_eq!(lab.neighbor(peer)["flaps"], "0", "{peer} never felt it");
     }
     assert_eq!(lab.restarts(), 0);
+}
+
+#[test]
+fn a_peer_that_stops_reading() {
+    a_peer_stops_reading(&IPV4);
+}
+
+#[test]
+fn a_peer_that_stops_reading_over_ipv6() {
+    a_peer_stops_reading(&IPV6);
 }

@@ -4,4 +4,5 @@
 mod hello;
 mod origins;
 mod outside;
+mod relay;
 mod router;
