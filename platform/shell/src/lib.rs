@@ -11,6 +11,7 @@ mod driver;
 pub mod events;
 mod ffi;
 pub mod handover;
+mod interfaces;
 pub mod part;
 mod process;
 mod process_end;
@@ -19,11 +20,13 @@ mod rib_origin;
 pub mod rights;
 mod snapshot;
 mod succession;
+mod tasks;
 mod under_way;
 
 pub use driver::Driver;
 pub use ffi::watch;
 pub use handover::{HandOverError, Sink, Source};
+pub use interfaces::follow_fea;
 pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, RunOptions, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};
@@ -31,4 +34,23 @@ pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 pub use snapshot::InterfaceSnapshot;
 pub use succession::{PREDECESSOR, successor_class};
+pub use tasks::Tasks;
 pub use under_way::UnderWay;
+
+/// Declares a newtype around a shared pointer to a process, for which its XRL interfaces are implemented: handlers need the shared
+/// pointer to start tasks of their own.
+#[macro_export]
+macro_rules! served {
+    ($process:ty) => {
+        /// The process as handlers of its interfaces see it.
+        pub(crate) struct Served(pub(crate) std::rc::Rc<$process>);
+
+        impl std::ops::Deref for Served {
+            type Target = std::rc::Rc<$process>;
+
+            fn deref(&self) -> &std::rc::Rc<$process> {
+                &self.0
+            }
+        }
+    };
+}

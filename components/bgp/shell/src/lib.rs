@@ -11,7 +11,6 @@ mod credit;
 mod executor;
 mod ffi;
 mod handover;
-mod interfaces;
 mod listening;
 mod notices;
 mod outgoing;
@@ -44,7 +43,7 @@ use sluice_clients::{InterfaceTable, Question};
 use sluice_shell::part::Planned;
 use sluice_shell::{
     Component, Driver, EffectKind, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RibChange,
-    RibOrigin, RibOriginSettings, RunOptions, Sink, Source, clock,
+    RibOrigin, RibOriginSettings, RunOptions, Sink, Source, Tasks, clock,
 };
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::interface_observer_service;
@@ -60,7 +59,6 @@ use table::TableMessage;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
-use tokio::task::{AbortHandle, JoinHandle};
 use tracing::{debug, info, warn};
 use writing::WriterMessage;
 
@@ -89,7 +87,7 @@ pub struct BgpShell {
     snapshot: InterfaceSnapshot,
     handover: handover::HandOver,
     /// What runs as long as the process is registered.
-    tasks: RefCell<Vec<AbortHandle>>,
+    tasks: Tasks,
     entering: Point,
 }
 
@@ -134,7 +132,7 @@ impl BgpShell {
             interfaces: RefCell::default(),
             snapshot: InterfaceSnapshot::new(),
             handover: handover::HandOver::default(),
-            tasks: RefCell::default(),
+            tasks: Tasks::default(),
             frame,
         })
     }
@@ -501,11 +499,9 @@ impl Component for BgpShell {
             tokio::task::spawn_local(rib::ask(Rc::clone(&self), instance.clone())),
             tokio::task::spawn_local(rib::pump(Rc::clone(&self))),
             tokio::task::spawn_local(rib::refresh(Rc::clone(&self))),
-            tokio::task::spawn_local(interfaces::follow(Rc::clone(&self), instance)),
+            tokio::task::spawn_local(Rc::clone(&self).follow_fea(instance)),
         ];
-        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
-        let before = self.tasks.replace(tasks);
-        before.iter().for_each(AbortHandle::abort);
+        self.tasks.replace(tasks);
     }
 
     async fn hand_over(self: Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
@@ -578,13 +574,4 @@ impl Component for BgpShell {
     }
 }
 
-/// The shell as handlers see it: they need the shared pointer, to start tasks of their own.
-struct Served(Rc<BgpShell>);
-
-impl std::ops::Deref for Served {
-    type Target = Rc<BgpShell>;
-
-    fn deref(&self) -> &Rc<BgpShell> {
-        &self.0
-    }
-}
+sluice_shell::served!(BgpShell);

@@ -143,6 +143,17 @@ impl Listening {
     }
 }
 
+impl BgpShell {
+    /// Follows the FEA: its interfaces, of which sessions' next hops are made, and the listeners that it opens. Never ends.
+    pub(crate) async fn follow_fea(self: Rc<Self>, instance: String) {
+        let started = async |life| {
+            self.listening.fea_is(&life);
+            refresh(&self).await;
+        };
+        sluice_shell::follow_fea(self.frame.router.clone(), instance, started).await;
+    }
+}
+
 /// Opens, closes and keys listeners as the neighbours want it; all anew if the FEA is. Nothing while the process hands over: it is done
 /// when it goes on, or by its successor.
 pub async fn refresh(shell: &Rc<BgpShell>) {

@@ -17,6 +17,7 @@ use sluice_rib::{Input, Output, Rib};
 use sluice_shell::part::Planned;
 use sluice_shell::{
     Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
+    Tasks,
 };
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
@@ -24,7 +25,6 @@ use sluice_xrl::idl::rib::v1 as pb;
 use std::cell::RefCell;
 use std::mem::ManuallyDrop;
 use std::rc::{Rc, Weak};
-use tokio::task::{AbortHandle, JoinHandle};
 use tracing::{info, warn};
 
 /// The RIB's process.
@@ -38,7 +38,7 @@ pub struct RibShell {
     instance: RefCell<String>,
     rest: handover::Rest,
     /// What runs as long as the process is registered.
-    tasks: RefCell<Vec<AbortHandle>>,
+    tasks: Tasks,
     arriving: Point,
     queued: Point,
 }
@@ -65,7 +65,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 interfaces: InterfaceSnapshot::new(),
                 instance: RefCell::new(String::new()),
                 rest: handover::Rest::default(),
-                tasks: RefCell::default(),
+                tasks: Tasks::default(),
                 arriving: frame.profile.point("route_arrives_rib"),
                 queued: frame.profile.point("route_queued_fea"),
                 frame,
@@ -142,9 +142,7 @@ impl Component for RibShell {
             tokio::task::spawn_local(fib::follow_fea(Rc::clone(&self))),
             tokio::task::spawn_local(fib::pump(Rc::clone(&self))),
         ];
-        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
-        let before = self.tasks.replace(tasks);
-        before.iter().for_each(AbortHandle::abort);
+        self.tasks.replace(tasks);
     }
 
     async fn hand_over(self: Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {

@@ -16,16 +16,7 @@ use sluice_xrl::{CallContext, XrlError};
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// The RIB as handlers see it: they need the shared pointer, to start tasks of their own.
-pub struct Served(pub Rc<RibShell>);
-
-impl std::ops::Deref for Served {
-    type Target = Rc<RibShell>;
-
-    fn deref(&self) -> &Rc<RibShell> {
-        &self.0
-    }
-}
+sluice_shell::served!(RibShell);
 
 /// The largest page of routes.
 const MAX_PAGE: usize = 10_000;

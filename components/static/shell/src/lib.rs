@@ -4,14 +4,16 @@ pub mod config;
 
 use sluice_base::{Distance, TableId};
 use sluice_shell::part::Planned;
-use sluice_shell::{Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions};
+use sluice_shell::{
+    Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions, Tasks,
+    follow_fea,
+};
 use sluice_static::{GRACE, Input, Output, Static};
 use sluice_xrl::idl::fea::v1::{self as fea, interface_observer_service};
 use sluice_xrl::idl::rib::v1::{self as rib, origin_owner_service};
-use sluice_xrl::{CallContext, LifeEvent, Service, XrlError};
-use std::cell::{Cell, RefCell};
+use sluice_xrl::{CallContext, Service, XrlError};
+use std::cell::Cell;
 use std::rc::{Rc, Weak};
-use tokio::task::{AbortHandle, JoinHandle};
 use tracing::warn;
 
 /// The process of static routes.
@@ -22,19 +24,10 @@ pub struct StaticShell {
     configured: Cell<bool>,
     interfaces_known: Cell<bool>,
     /// What runs as long as the process is registered.
-    tasks: RefCell<Vec<AbortHandle>>,
+    tasks: Tasks,
 }
 
-/// The shell as handlers see it: they need the shared pointer, to start tasks of their own.
-struct Served(Rc<StaticShell>);
-
-impl std::ops::Deref for Served {
-    type Target = Rc<StaticShell>;
-
-    fn deref(&self) -> &Rc<StaticShell> {
-        &self.0
-    }
-}
+sluice_shell::served!(StaticShell);
 
 /// Runs static routes until told to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
@@ -62,7 +55,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 driver: Driver::new(machine, effect),
                 frame,
                 origin,
-                tasks: RefCell::default(),
+                tasks: Tasks::default(),
                 configured: Cell::new(false),
                 interfaces_known: Cell::new(false),
             }
@@ -83,20 +76,6 @@ impl StaticShell {
                 warn!(%error, "the RIB keeps stale static routes until their grace time is over");
             }
         });
-    }
-
-    async fn follow_interfaces(self: Rc<Self>, instance: String) {
-        let client = fea::InterfacesClient::new(&self.frame.router, "fea");
-        let Ok(mut lives) = self.frame.router.watch_class("fea").await else {
-            return warn!("the Finder does not tell of the FEA; routes over interfaces stay unused");
-        };
-        while let Some(event) = lives.next().await {
-            if matches!(event, LifeEvent::Birth(_))
-                && let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await
-            {
-                warn!(%error, "the FEA does not tell of interfaces");
-            }
-        }
     }
 }
 
@@ -123,11 +102,9 @@ impl Component for StaticShell {
         let (origin, router) = (Rc::clone(&self.origin), self.frame.router.clone());
         let tasks = [
             tokio::task::spawn_local(origin.keep_registered(router, instance.clone(), changed)),
-            tokio::task::spawn_local(Rc::clone(&self).follow_interfaces(instance)),
+            tokio::task::spawn_local(follow_fea(self.frame.router.clone(), instance, async |_| {})),
         ];
-        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
-        let before = self.tasks.replace(tasks);
-        before.iter().for_each(AbortHandle::abort);
+        self.tasks.replace(tasks);
     }
 
     fn degraded(&self) -> Vec<String> {

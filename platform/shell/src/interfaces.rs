@@ -1,0 +1,21 @@
+//! Following the FEA: each one that starts is asked to announce its interfaces.
+
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::{Life, LifeEvent, Router};
+use tracing::warn;
+
+/// Subscribes `instance` to the interfaces of each FEA that starts, and then calls `started`. The instance must serve
+/// `fea.v1.InterfaceObserver`. Never ends.
+pub async fn follow_fea(router: Router, instance: String, started: impl AsyncFn(Life)) {
+    let client = fea::InterfacesClient::new(&router, "fea");
+    let Ok(mut lives) = router.watch_class("fea").await else {
+        return warn!("the Finder does not announce the FEA; interfaces stay unknown");
+    };
+    while let Some(event) = lives.next().await {
+        let LifeEvent::Birth(life) = event else { continue };
+        if let Err(error) = client.subscribe(fea::SubscribeRequest { target: instance.clone() }).await {
+            warn!(%error, "the FEA does not announce its interfaces");
+        }
+        started(life).await;
+    }
+}

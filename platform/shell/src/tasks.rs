@@ -1,0 +1,16 @@
+//! Tasks that belong to one registration of a process at the Finder.
+
+use std::cell::RefCell;
+use tokio::task::{AbortHandle, JoinHandle};
+
+/// The tasks that run while a process is registered. A new registration, as after a failed hand-over, replaces all of them.
+#[derive(Debug, Default)]
+pub struct Tasks(RefCell<Vec<AbortHandle>>);
+
+impl Tasks {
+    /// Replaces the tasks; those of an earlier registration are aborted.
+    pub fn replace<const N: usize>(&self, tasks: [JoinHandle<()>; N]) {
+        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
+        self.0.replace(tasks).iter().for_each(AbortHandle::abort);
+    }
+}
