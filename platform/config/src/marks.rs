@@ -138,7 +138,7 @@ fn blocks_above<'p>(index: &'p Index, path: &'p [Arc<str>]) -> impl Iterator<Ite
             id = index[id?].child(path.get(at)?);
             let def = &index[id?];
             at += 1 + def.keys().len();
-            if at >= path.len() {
+            if at >= path.len() || matches!(def.kind, Kind::Leaf | Kind::Values { .. }) {
                 return None;
             }
             if !def.is_plain_container() {

@@ -188,6 +188,17 @@ fn what_is_inactive_is_kept_and_not_in_force() {
     let text = schema.text(&renamed, &[], Secrets::Shown).unwrap();
     assert!(text.contains("neighbor 10.0.0.9 {\n            inactive: via x;\n        }\n"), "{text}");
     assert!(edit(&inner, "delete protocols example neighbor 10.0.0.1").unwrap() == without);
+    // Values of a leaf-list one by one, or all.
+    let groups = edit(
+        &edit(&before, "set protocols example group [ a b ]").unwrap(),
+        "deactivate protocols example group b",
+    )
+    .unwrap();
+    let text = schema.text(&groups, &[], Secrets::Shown).unwrap();
+    assert!(text.contains("group a;") && text.contains("inactive: group b;"), "{text}");
+    let all = edit(&groups, "deactivate protocols example group").unwrap();
+    let all = edit(&all, "activate protocols example group").unwrap();
+    assert!(schema.text(&all, &[], Secrets::Shown).unwrap().contains("group [ a b ];"));
     // A text of `set` statements may end with statements that deactivate.
     let lines =
         "set protocols example local-as 1\nset protocols example group a\ndeactivate protocols example group";
