@@ -168,7 +168,8 @@ async fn keys(
     let Ok(reply) = client.show(request).await else { return Vec::new() };
     let mut found = Vec::new();
     for text in reply.text.lines() {
-        let words = split(text.trim_end_matches(';')).texts();
+        let mut words = split(text.trim_end_matches(';')).texts();
+        words.retain(|word| word != "inactive:");
         let words = words.strip_prefix(&["set".to_string()][..]).unwrap_or(&words);
         // Keys before this one are those that were typed.
         let before = &path[list.len().min(path.len())..];

@@ -11,6 +11,11 @@ use sluice_xrl::idl::common::v1::EffectKind;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::time::Duration;
 
+/// The verbs of statements that a file of them may have.
+const VERBS: [&str; 5] = ["set", "delete", "deactivate", "activate", "annotate"];
+/// The word before an inactive statement.
+const INACTIVE: &str = "inactive:";
+
 /// Minutes to confirm a commit in, where only `confirmed` is said.
 const CONFIRM_MINUTES: u64 = 10;
 /// How long a commit may take: every component has to agree.
@@ -118,12 +123,17 @@ impl Editing {
 
     /// The path that words mean from here, abbreviations written out.
     async fn whole(&self, session: &Session, words: &[String]) -> Result<Vec<String>, Failure> {
-        let path = [self.path(), words.to_vec()].concat();
+        let mut path = [self.path(), words.to_vec()].concat();
         let schema = session.schema().await?;
-        statement::whole(&schema, &path).map_err(|e| Failure {
+        // The word stands in statements as `show configuration | set` prints them, and is none of the schema.
+        let marked = path.iter().position(|word| word == INACTIVE);
+        marked.into_iter().for_each(|at| drop(path.remove(at)));
+        let mut whole = statement::whole(&schema, &path).map_err(|e| Failure {
             path: Some(path.join(" ")),
             ..Failure::new(Failure::CONFIG, "config-invalid", e.to_string())
-        })
+        })?;
+        marked.into_iter().for_each(|at| whole.insert(at, INACTIVE.into()));
+        Ok(whole)
     }
 
     /// Carries out a line. What it has to say is a value for programs; people read it from `out` at once, unless JSON is wanted.
@@ -146,10 +156,13 @@ impl Editing {
             None => line.texts(),
         };
         let read = grammar.read(&words).map_err(Failure::usage)?;
+        out.describe(&read.command.id);
         let values = &read.values;
         let mut value = Value::Null;
         match read.command.id.as_str() {
-            verb @ ("set" | "delete") => self.edit(session, verb, values.all("path")).await?,
+            verb @ ("set" | "delete" | "deactivate" | "activate" | "annotate") => {
+                self.edit(session, verb, values.all("path")).await?;
+            }
             verb @ ("rename" | "copy") => self.double(session, verb, values.all("path")).await?,
             "edit" => self.enter(session, values.all("path")).await?,
             "up" => drop(self.blocks.pop()),
@@ -187,14 +200,15 @@ impl Editing {
     }
 
     async fn edit(&self, session: &Session, verb: &str, words: &[String]) -> Result<(), Failure> {
-        let path = self.whole(session, words).await?;
+        let path = self.path_of(session, verb, words).await?;
         let words: Vec<String> = path.iter().map(|w| quoted(w)).collect();
         let statements = vec![format!("{verb} {}", words.join(" "))];
         let edited = self.client.edit(pb::EditRequest { editor: self.editor, statements }).await;
         let Err(error) = edited else { return Ok(()) };
         let failure = refused(error);
         let schema = session.schema().await?;
-        match path.split_last().filter(|_| statement::is_secret(&schema, &path)) {
+        let plain: Vec<String> = path.iter().filter(|word| *word != INACTIVE).cloned().collect();
+        match path.split_last().filter(|_| statement::is_secret(&schema, &plain)) {
             // Of a secret nothing is repeated, not even in what is wrong with it.
             Some((_, before)) => Err(Failure {
                 path: Some(before.join(" ")),
@@ -203,6 +217,19 @@ impl Editing {
                 ..failure
             }),
             None => Err(Failure { path: failure.path.clone().or_else(|| Some(path.join(" "))), ..failure }),
+        }
+    }
+
+    /// A statement's path with all words written out. Behind the path of an annotation stands its text.
+    async fn path_of(&self, session: &Session, verb: &str, words: &[String]) -> Result<Vec<String>, Failure> {
+        match (verb, words) {
+            ("annotate", [path @ .., text]) if !path.is_empty() => {
+                Ok([self.whole(session, path).await?, vec![text.clone()]].concat())
+            }
+            ("annotate", _) => {
+                Err(Failure::usage("`annotate` needs a path and a text in quotes: `annotate PATH \"TEXT\"`"))
+            }
+            _ => self.whole(session, words).await,
         }
     }
 
@@ -295,13 +322,14 @@ impl Editing {
             };
             let words = sluice_cli::split(line).texts();
             let (verb, path) = words.split_first().ok_or_else(|| at(Failure::usage("an empty statement")))?;
-            if !["set", "delete"].contains(&verb.as_str()) {
+            if !VERBS.contains(&verb.as_str()) {
                 return Err(at(Failure::usage(format!(
-                    "`{}` is no statement; a line begins with `set` or `delete`",
-                    crate::one_shot::shown(line)
+                    "`{}` is no statement; a line begins with one of {}",
+                    crate::one_shot::shown(line),
+                    VERBS.map(|verb| format!("`{verb}`")).join(", ")
                 ))));
             }
-            let path = self.whole(session, path).await.map_err(at)?;
+            let path = self.path_of(session, verb, path).await.map_err(at)?;
             let path: Vec<String> = path.iter().map(|w| quoted(w)).collect();
             statements.push(format!("{verb} {}", path.join(" ")));
         }

@@ -3,6 +3,7 @@
 use crate::entries::{Entries, Key, SEPARATOR};
 use crate::error::{ConfigError, ConfigErrors, Place, nearest, translated};
 use crate::index::{Def, Id, Kind, ROOT};
+use crate::marks::Pending;
 use crate::schema::Schema;
 use crate::text::{self, Statement, Word};
 use crate::tree::{Block, Item, Leaf, Tree};
@@ -27,6 +28,8 @@ pub(crate) struct Binder<'a> {
     most: usize,
     /// A data path whose place is sought, and the nearest that was found so far with the number of words that agree.
     sought: Option<(Vec<Arc<str>>, usize, Place)>,
+    /// What is inactive, and annotations.
+    pub pending: Vec<Pending>,
 }
 
 impl Schema {
@@ -44,8 +47,12 @@ impl Schema {
         let mut binder = Binder::new(self, file, text);
         binder.most = ConfigErrors::MOST;
         let last = binder.block(&statements, ROOT, Arc::make_mut(&mut tree.root)).err();
-        let mut errors = binder.errors;
+        let mut errors = std::mem::take(&mut binder.errors);
         errors.extend(last);
+        if errors.is_empty() {
+            let pending = std::mem::take(&mut binder.pending);
+            errors.extend(binder.settle(&mut tree, pending).err());
+        }
         if !errors.is_empty() {
             return Err(ConfigErrors::new(errors));
         }
@@ -65,6 +72,8 @@ impl Schema {
         let mut binder = Binder::new(self, file, text);
         binder.replaces = replaces;
         binder.block(&statements, ROOT, Arc::make_mut(&mut tree.root))?;
+        let pending = std::mem::take(&mut binder.pending);
+        binder.settle(&mut tree, pending)?;
         Ok(tree)
     }
 
@@ -110,6 +119,7 @@ impl<'a> Binder<'a> {
             errors: Vec::new(),
             most: 1,
             sought: None,
+            pending: Vec::new(),
         }
     }
 
@@ -140,6 +150,10 @@ impl<'a> Binder<'a> {
         block: &mut Block,
     ) -> Result<(), ConfigError> {
         let Some((name, rest)) = words.split_first() else { return Ok(()) };
+        if let Some(mark) = Pending::read(&self.schema.index, def, &self.trail, words, inner) {
+            self.pending.push(mark);
+            return Ok(());
+        }
         let said = Said { name, rest, inner };
         let index = &self.schema.index;
         let id = self.child(def, name)?;

@@ -3,6 +3,8 @@
 use crate::Impact;
 use crate::entries::{Entries, Key};
 use crate::index::{Id, Index, ROOT};
+use crate::mark_changes::MarkChanges;
+use crate::marks::Path;
 use crate::schema::Schema;
 use crate::text::quoted;
 use crate::tree::{Block, Form, Item, Leaf, Tree};
@@ -16,6 +18,8 @@ pub struct Comparison {
     index: Arc<Index>,
     differences: Vec<Difference>,
     leaves: BTreeSet<Id>,
+    /// What is inactive, and annotations.
+    marks: MarkChanges,
 }
 
 /// Something that comes, goes, or has another value.
@@ -44,7 +48,8 @@ impl Schema {
         let mut finder = Finder::new(&self.index);
         finder.blocks(ROOT, &before.root, &after.root);
         let Finder { differences, leaves, .. } = finder;
-        Comparison { index: self.index.clone(), differences, leaves }
+        let marks = MarkChanges::between(before, after);
+        Comparison { index: self.index.clone(), differences, leaves, marks }
     }
 
     /// What going from one tree to another costs a component: the dearest of its leaves whose value, be it a default, differs; `None`
@@ -308,12 +313,12 @@ impl Moved {
 impl Comparison {
     /// How many things differ.
     pub fn len(&self) -> usize {
-        self.differences.len()
+        self.differences.len() + self.marks.len()
     }
 
     /// Whether nothing differs.
     pub fn is_empty(&self) -> bool {
-        self.differences.is_empty()
+        self.differences.is_empty() && self.marks.len() == 0
     }
 
     /// The differences under the blocks in which they are, `-` before what goes, `+` before what comes.
@@ -333,6 +338,12 @@ impl Comparison {
             out.push_str(&self.lines(difference, difference.before.as_ref(), "-  ", secrets));
             out.push_str(&self.lines(difference, difference.after.as_ref(), "+  ", secrets));
         }
+        if self.marks.len() > 0 {
+            if context.is_none_or(|context| !context.is_empty()) {
+                out.push_str("[edit]\n");
+            }
+            out.push_str(&self.marks.text(&self.index, secrets));
+        }
         out
     }
 
@@ -343,7 +354,8 @@ impl Comparison {
         margin: &str,
         secrets: Secrets,
     ) -> String {
-        let mut writer = Writer { index: &self.index, secrets, margin: margin.into(), out: String::new() };
+        let mut writer = Writer::new(&self.index, secrets);
+        writer.margin = margin.into();
         match (piece, &difference.key) {
             (Some(Piece::Item(item)), _) => writer.item(difference.id, item),
             (Some(Piece::Entry(block)), Some(key)) => writer.entry(difference.id, key, block),
@@ -358,7 +370,8 @@ impl Comparison {
 
     /// The statements that lead from the one tree to the other, if secrets are shown.
     pub fn set_text(&self, secrets: Secrets) -> Vec<String> {
-        let mut out = Vec::new();
+        let mut lost: Vec<Path> = Vec::new();
+        let mut out = self.marks.deletions(&mut lost);
         for difference in &self.differences {
             let is_replaced =
                 matches!((&difference.before, &difference.after), (_, Some(Piece::Item(Item::Leaf(_)))));
@@ -369,6 +382,7 @@ impl Comparison {
                     line.push_str(&quoted(word));
                 }
                 out.push(line);
+                lost.push(difference.words(&self.index).map(Arc::from).collect());
             }
         }
         for difference in &self.differences {
@@ -384,6 +398,7 @@ impl Comparison {
             }
             out.append(&mut lines.out);
         }
+        out.extend(self.marks.additions(&self.index, &lost, secrets));
         out
     }
 
@@ -395,7 +410,8 @@ impl Comparison {
 
     /// Where the differences are: names and keys from the top.
     pub fn paths(&self) -> impl Iterator<Item = Vec<&str>> {
-        self.differences.iter().map(|d| d.words(&self.index).collect())
+        let marks = self.marks.paths().map(|path| path.iter().map(|word| &**word).collect());
+        self.differences.iter().map(|d| d.words(&self.index).collect()).chain(marks)
     }
 }
 

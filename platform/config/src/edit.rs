@@ -4,6 +4,7 @@ use crate::bind::{Binder, HIDDEN};
 use crate::entries::Entries;
 use crate::error::{ConfigError, Place, nearest};
 use crate::index::{Id, Kind, ROOT};
+use crate::marks::{ACTIVATE, ANNOTATE, DEACTIVATE};
 use crate::schema::Schema;
 use crate::text::{self, Word};
 use crate::tree::{Block, Form, Item, Leaf, Tree};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 const FILE: &str = "statement";
 
 impl Schema {
-    /// A tree after one statement: `set PATH [VALUE...]`, `delete PATH [VALUE...]`, `rename PATH KEY to KEY` or `copy PATH KEY to KEY`. Values are checked; whether the whole is valid
+    /// A tree after one statement: `set PATH [VALUE...]`, `delete PATH [VALUE...]`, `rename PATH KEY to KEY`, `copy PATH KEY to KEY`,
+    /// `deactivate PATH`, `activate PATH` or `annotate PATH TEXT`. Values are checked; whether the whole is valid
     /// is for [`Schema::validate`] to say. What is set takes the place of what cannot stand beside it. A leaf-list gets the values in
     /// addition to those it has; `delete` takes those named, or all. What is not there cannot be deleted.
     pub fn edit(&self, tree: &Tree, statement: &str) -> Result<Tree, ConfigError> {
@@ -23,19 +25,21 @@ impl Schema {
         binder.replaces = true;
         let start = Place { line: 1, column: 1, length: 1 };
         let Some((verb, path)) = words.split_first() else {
-            return Err(binder
-                .error(start, "there is no statement")
-                .expecting("`set`, `delete`, `rename` or `copy`"));
+            return Err(binder.error(start, "there is no statement").expecting(VERBS));
         };
-        let root = Arc::make_mut(&mut tree.root);
         match (verb.text.as_str(), path) {
-            ("set" | "delete", []) => Err(binder.error(verb.place, format!("`{}` needs a path", verb.text))),
-            ("set", path) => binder.statement(path, None, ROOT, root),
-            ("delete", path) => binder.delete(path, ROOT, root),
+            ("set" | "delete" | DEACTIVATE | ACTIVATE, []) => {
+                Err(binder.error(verb.place, format!("`{}` needs a path", verb.text)))
+            }
+            ("set", path) => binder.statement(path, None, ROOT, Arc::make_mut(&mut tree.root)),
+            ("delete", path) => self.delete(&mut binder, &mut tree, path),
+            (DEACTIVATE, path) => self.deactivate(&mut binder, &mut tree, path),
+            (ACTIVATE, path) => self.activate(&mut binder, &mut tree, path),
+            (ANNOTATE, [path @ .., text]) => self.annotate(&mut binder, &mut tree, path, text),
             ("rename" | "copy", path) => match path.iter().rposition(|word| word.text == "to") {
                 Some(at) if at > 0 && at + 1 < path.len() => {
                     let keeps = verb.text == "copy";
-                    binder.double(&path[..at], &path[at + 1..], keeps, ROOT, root)
+                    self.double(&mut binder, &mut tree, (&path[..at], &path[at + 1..]), keeps)
                 }
                 _ => {
                     let short =
@@ -45,12 +49,56 @@ impl Schema {
             },
             _ => Err(binder
                 .error(verb.place, format!("`{}` changes nothing", verb.text))
-                .expecting("`set`, `delete`, `rename` or `copy`")
-                .hinting(nearest(&verb.text, ["set", "delete", "rename", "copy"].into_iter()))),
+                .expecting(VERBS)
+                .hinting(nearest(
+                    &verb.text,
+                    ["set", "delete", "rename", "copy", ACTIVATE, DEACTIVATE, ANNOTATE].into_iter(),
+                ))),
         }?;
+        if !binder.pending.is_empty() {
+            let pending = std::mem::take(&mut binder.pending);
+            binder.settle(&mut tree, pending)?;
+        }
+        self.check_marks(&binder, &mut tree, path.last().map_or(verb.place, |word| word.place))?;
         Ok(tree)
     }
+
+    /// Deletes statements, in force or inactive, with the marks of what is in them.
+    fn delete(&self, binder: &mut Binder<'_>, tree: &mut Tree, path: &[Word]) -> Result<(), ConfigError> {
+        if tree.marks.is_empty() {
+            return binder.delete(path, ROOT, Arc::make_mut(&mut tree.root));
+        }
+        let paths = binder.paths(path, true)?;
+        let mut after = tree.clone();
+        let deleted = binder.delete(path, ROOT, Arc::make_mut(&mut after.root));
+        if deleted.is_ok() {
+            *tree = after;
+        }
+        let was_inactive = self.delete_marks(tree, &paths);
+        if was_inactive { Ok(()) } else { deleted }
+    }
+
+    /// Renames or copies an entry of a list with the marks of what is in it.
+    fn double(
+        &self,
+        binder: &mut Binder<'_>,
+        tree: &mut Tree,
+        (old, new): (&[Word], &[Word]),
+        keeps: bool,
+    ) -> Result<(), ConfigError> {
+        binder.double(old, new, keeps, ROOT, Arc::make_mut(&mut tree.root))?;
+        binder.trail.clear();
+        if tree.marks.is_empty() {
+            return Ok(());
+        }
+        let renamed = [&old[..old.len() - new.len()], new].concat();
+        let (old, new) = (binder.paths(old, false)?, binder.paths(&renamed, false)?);
+        old.iter().zip(&new).try_for_each(|(old, new)| self.move_marks(tree, old, new, keeps))
+    }
 }
+
+/// What a statement begins with.
+const VERBS: &str = "`set`, `delete`, `rename`, `copy`, `deactivate`, `activate` or `annotate`";
 
 impl Binder<'_> {
     /// Takes out what a path of names and keys leads to.

@@ -33,8 +33,11 @@ mod entries;
 mod error;
 mod impact;
 mod index;
+mod mark_changes;
+mod marks;
 pub mod metrics;
 mod node;
+mod order;
 pub mod package;
 #[cfg(test)]
 mod properties;

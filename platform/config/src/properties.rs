@@ -7,7 +7,7 @@ use sluice_shell::part::Part;
 use yang5::data::{Data, DataFormat, DataPrinterFlags};
 
 #[path = "../tests/world/mod.rs"]
-mod world;
+pub(crate) mod world;
 
 macro_rules! component {
     ($name:literal) => {
@@ -48,12 +48,13 @@ fn value(node: &Node, mut next: impl FnMut(usize) -> usize) -> String {
     crate::text::quoted(words[next(words.len())]).into_owned()
 }
 
-/// A statement: which way to go at every step, and whether to delete.
+/// A statement: which way to go at every step, and what to do there.
 fn statement(nodes: &[Node], choices: &[u8]) -> String {
     let mut choices = choices.iter().copied().map(usize::from);
     let mut next = |n: usize| choices.next().map_or(0, |c| c * n / 256);
-    let deletes = next(4) == 0;
-    let mut words = vec![String::from(if deletes { "delete" } else { "set" })];
+    let verb = ["set", "set", "set", "set", "delete", "deactivate", "activate", "annotate"][next(8)];
+    let deletes = verb != "set";
+    let mut words = vec![String::from(verb)];
     let mut nodes = nodes;
     while !nodes.is_empty() {
         let node = &nodes[next(nodes.len())];
@@ -62,14 +63,17 @@ fn statement(nodes: &[Node], choices: &[u8]) -> String {
             NodeKind::List { keys } => {
                 words.extend(keys.iter().map(|key| value(node.child(key).unwrap(), &mut next)));
             }
-            NodeKind::Leaf(_) | NodeKind::LeafList(_) if !deletes || next(2) == 0 => {
-                words.push(value(node, &mut next))
-            }
+            NodeKind::Leaf(_) if !deletes => words.push(value(node, &mut next)),
+            NodeKind::LeafList(_) if !deletes || next(2) == 0 => words.push(value(node, &mut next)),
             _ => {}
         }
         // What is near the top is seldom set or deleted as a whole.
         let stops = if words.len() > 3 { next(9) == 0 } else { next(250) == 0 };
         nodes = if stops { &[] } else { &node.children };
+    }
+    if verb == "annotate" {
+        let (_, texts) = WORDS[WORDS.len() - 1];
+        words.push(crate::text::quoted(texts[next(texts.len())]).into_owned());
     }
     words.join(" ")
 }
@@ -138,6 +142,7 @@ proptest! {
                 let lines = comparison.set_text(Secrets::Shown);
                 prop_assert!(replay(schema, a, &lines) == *b, "{}\n{lines:#?}", comparison.text(Secrets::Shown));
                 let same = schema.json(a, &[], Secrets::Shown).unwrap() == schema.json(b, &[], Secrets::Shown).unwrap();
+                let same = same && a.marks == b.marks;
                 prop_assert_eq!((comparison.is_empty(), a == b), (same, same));
                 prop_assert_eq!(comparison.paths().count(), comparison.len());
             }

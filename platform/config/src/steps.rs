@@ -17,6 +17,7 @@ use crate::bind::Binder;
 use crate::entries::SEPARATOR;
 use crate::error::ConfigError;
 use crate::index::ROOT;
+use crate::marks::{ANNOTATE, INACTIVE};
 use crate::schema::Schema;
 use crate::text::{self, MAX_DEPTH, Statement, Word, quoted};
 use crate::tree::Tree;
@@ -98,11 +99,14 @@ impl Schema {
     /// cost.
     pub fn step(&self, tree: &Tree, steps: &str) -> Result<Tree, StepError> {
         let mut tree = tree.clone();
-        let root = Arc::make_mut(&mut tree.root);
         for Section { place, goes, statements } in sections(steps)? {
             for Statement { words, block } in statements {
                 let words = [place.as_slice(), &words].concat();
                 let mut binder = Binder::new(self, FILE, "");
+                if binder.step_mark(&mut tree, &words, block.as_deref(), goes)? {
+                    continue;
+                }
+                let root = Arc::make_mut(&mut tree.root);
                 match goes {
                     true => binder.delete(&words, ROOT, root)?,
                     false => binder.statement(&words, block.as_deref(), ROOT, root)?,
@@ -133,7 +137,15 @@ struct Row {
 impl Outline {
     /// Takes a text apart; `file` is the name used in errors.
     pub fn read(file: &str, text: &str) -> Result<Self, ConfigError> {
-        Ok(Outline(Level::of(text::parse(file, text)?)))
+        let mut top = Level::of(text::parse(file, text)?);
+        let mut marks = Vec::new();
+        for row in top.rows.iter_mut().flatten() {
+            if let Some(inner) = &mut row.inner {
+                inner.take_marks(&row.words, &mut marks);
+            }
+        }
+        top.rows.extend(marks.into_iter().map(Some));
+        Ok(Outline(top))
     }
 
     /// Takes steps. If that fails, some of them may have been taken.
@@ -153,6 +165,11 @@ impl Outline {
     }
 }
 
+/// Returns true if a statement is inactive: a statement follows the word that says so.
+fn is_marked(words: &[String]) -> bool {
+    words.split_last().is_some_and(|(_, before)| before.iter().any(|word| word == INACTIVE))
+}
+
 fn joined(words: &[String]) -> String {
     words.join(&SEPARATOR.to_string())
 }
@@ -167,6 +184,22 @@ impl Row {
 impl Level {
     fn of(statements: Vec<Statement>) -> Self {
         Level { rows: statements.into_iter().map(|s| Some(Row::of(s))).collect(), places: None }
+    }
+
+    /// Takes out what is inactive, and annotations, with the path to where they stood: steps know them by the whole path.
+    fn take_marks(&mut self, path: &[String], marks: &mut Vec<Row>) {
+        for slot in &mut self.rows {
+            let Some(row) = slot else { continue };
+            let is_note = row.words[0] == ANNOTATE && row.inner.is_none();
+            let (verb, rest) = row.words.split_at(usize::from(is_note));
+            if is_note || is_marked(&row.words) {
+                let words = [verb, path, rest].concat();
+                marks.push(Row { words, inner: row.inner.take() });
+                *slot = None;
+            } else if let Some(inner) = &mut row.inner {
+                inner.take_marks(&[path, &row.words].concat(), marks);
+            }
+        }
     }
 
     /// The level to which a path of names and keys leads.

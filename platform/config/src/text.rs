@@ -1,6 +1,7 @@
 //! Text to statements. Knows braces, semicolons, quotes and comments; nothing of what the words mean.
 
 use crate::error::{ConfigError, Place};
+use crate::marks::{ANNOTATE, DEACTIVATE};
 use std::borrow::Cow;
 
 /// A word and where it stands.
@@ -207,6 +208,10 @@ fn set(lexer: &Lexer<'_>, mut words: Vec<Word>) -> Result<Statement, ConfigError
     match verb.text.as_str() {
         SET if words.is_empty() => Err(lexer.error(verb.place, "`set` needs a path")),
         SET => Ok(Statement { words, block: None }),
+        ANNOTATE | DEACTIVATE if !words.is_empty() => {
+            words.insert(0, verb);
+            Ok(Statement { words, block: None })
+        }
         other => Err(lexer
             .error(verb.place, format!("`{other}` does not belong into a text of `set` statements"))
             .expecting("`set` before each statement")),

@@ -2,12 +2,15 @@
 //! is the same piece of memory before and after.
 
 use crate::entries::{Entries, Key};
+use crate::marks::Marks;
 use std::sync::Arc;
 
 /// A configuration: what was written, without defaults, values in the form that is the same for everyone who writes them.
 #[derive(Clone, Default, Debug)]
 pub struct Tree {
     pub(crate) root: Arc<Block>,
+    /// What is inactive, and annotations.
+    pub(crate) marks: Arc<Marks>,
 }
 
 impl Tree {
@@ -18,13 +21,14 @@ impl Tree {
 
     /// Whether it says nothing.
     pub fn is_empty(&self) -> bool {
-        self.root.items.is_empty()
+        self.root.items.is_empty() && self.marks.is_empty()
     }
 }
 
 impl PartialEq for Tree {
     fn eq(&self, other: &Self) -> bool {
         same_block(&self.root, &other.root)
+            && (Arc::ptr_eq(&self.marks, &other.marks) || self.marks == other.marks)
     }
 }
 

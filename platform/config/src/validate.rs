@@ -70,7 +70,7 @@ impl Schema {
                 self.take(ROOT, &node, &mut root);
             }
         }
-        Ok(Tree { root: Arc::new(root) })
+        Ok(Tree { root: Arc::new(root), marks: Arc::default() })
     }
 
     fn take(&self, def: Id, node: &yang5::data::DataNodeRef<'_>, block: &mut Block) {

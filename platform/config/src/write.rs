@@ -1,10 +1,13 @@
 //! A tree as text, as statements, and as JSON.
 
 use crate::bind::HIDDEN;
+use crate::comments::carry;
 use crate::edit::{Found, Located};
 use crate::entries::{Entries, Key, SEPARATOR};
 use crate::error::ConfigError;
 use crate::index::{Id, Index, ROOT};
+use crate::marks::{ANNOTATE, Path, Placed, Spot, follow, inactive_lines, written};
+use crate::order::arrange;
 use crate::schema::Schema;
 use crate::text::quoted;
 use crate::tree::{Block, Form, Item, Leaf, Tree};
@@ -25,12 +28,31 @@ impl Schema {
     /// What stands at a path of names and keys, in curly braces; of a container or an entry of a list, what stands in it. What is
     /// written for the empty path reads back to the same tree, if secrets are shown.
     pub fn text(&self, tree: &Tree, path: &[String], secrets: Secrets) -> Result<String, ConfigError> {
-        let Located { id, found, .. } = self.locate(tree, path)?;
-        let mut writer = Writer { index: &self.index, secrets, margin: String::new(), out: String::new() };
+        let Located { id, found, trail } = self.locate(tree, path)?;
+        let mut writer = Writer::new(&self.index, secrets);
+        if !tree.marks.is_empty() {
+            writer.placed = Some(Placed::of(&self.index, tree));
+        }
         match found {
-            Found::Block(block) => writer.block(id, block),
-            Found::Item(item) => writer.item(id, item),
-            Found::Nothing => {}
+            Found::Block(block) => {
+                writer.trail = trail;
+                writer.block(id, block);
+            }
+            Found::Item(item) => {
+                writer.trail = trail[..trail.len() - 1].to_vec();
+                writer.item(id, item);
+                let hosted = writer.placed.as_ref().map_or(Vec::new(), |p| p.inside(&writer.trail).to_vec());
+                for path in hosted.iter().filter(|path| path.starts_with(&trail)) {
+                    if let Some(piece) = tree.marks.inactive.get(path) {
+                        writer.inactive(path, piece);
+                    }
+                }
+            }
+            Found::Nothing => {
+                // What is inactive there is written with its whole path.
+                let inactive = tree.marks.inactive.iter().filter(|(path, _)| path.starts_with(&trail));
+                inactive.for_each(|(path, piece)| writer.inactive(path, piece));
+            }
         }
         Ok(writer.out)
     }
@@ -54,7 +76,20 @@ impl Schema {
             Found::Item(item) => lines.item(id, item),
             Found::Nothing => {}
         }
+        if !tree.marks.is_empty() {
+            self.mark_lines(tree, &trail, secrets, &mut lines.out);
+        }
         Ok(lines.out)
+    }
+
+    /// The statements that make the marks below a path.
+    fn mark_lines(&self, tree: &Tree, trail: &[Arc<str>], secrets: Secrets, out: &mut Vec<String>) {
+        for (path, piece) in tree.marks.inactive.iter().filter(|(path, _)| path.starts_with(trail)) {
+            out.append(&mut inactive_lines(&self.index, path, piece, secrets));
+        }
+        for (path, text) in tree.marks.notes.iter().filter(|(path, _)| path.starts_with(trail)) {
+            out.push(format!("{ANNOTATE} {} {}", written(path), quoted(text)));
+        }
     }
 
     /// What was written at a path, in JSON (RFC 7951) without module names: an object for a block, an array of objects for a list.
@@ -82,10 +117,18 @@ impl Schema {
 }
 
 impl Renderer {
+    /// Writes a tree as [`Renderer::text`] does, with the statements in the order and with the comments of a text that says something
+    /// similar.
+    pub fn text_like(&self, tree: &Tree, before: &str) -> String {
+        carry(before, &arrange(&self.0, before, &self.text(tree)))
+    }
+
     /// What [`Schema::text`] writes for the empty path, secrets shown.
     pub fn text(&self, tree: &Tree) -> String {
-        let (secrets, margin) = (Secrets::Shown, String::new());
-        let mut writer = Writer { index: &self.0, secrets, margin, out: String::new() };
+        let mut writer = Writer::new(&self.0, Secrets::Shown);
+        if !tree.marks.is_empty() {
+            writer.placed = Some(Placed::of(&self.0, tree));
+        }
         writer.block(ROOT, &tree.root);
         writer.out
     }
@@ -113,10 +156,59 @@ pub(crate) struct Writer<'a> {
     pub secrets: Secrets,
     /// What every line begins with.
     pub margin: String,
+    /// Names and keys to where we are.
+    pub trail: Vec<Arc<str>>,
+    /// What is inactive, and annotations.
+    pub placed: Option<Placed>,
     pub out: String,
 }
 
+impl<'a> Writer<'a> {
+    pub fn new(index: &'a Index, secrets: Secrets) -> Self {
+        let (margin, out) = (String::new(), String::new());
+        Writer { index, secrets, margin, trail: Vec::new(), placed: None, out }
+    }
+}
+
 impl Writer<'_> {
+    /// An annotation of what stands under the path to where we are and these words.
+    fn note<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
+        let Some(placed) = self.placed.as_ref().filter(|placed| !placed.marks.notes.is_empty()) else {
+            return;
+        };
+        let words: Vec<Arc<str>> = words.map(Arc::from).collect();
+        let path = [self.trail.as_slice(), &words].concat();
+        if let Some(text) = placed.marks.notes.get(&path) {
+            let line = format!("{ANNOTATE} {} {}", written(&words), quoted(text));
+            self.line(&line, ";");
+        }
+    }
+
+    /// An inactive statement, with its path from where we are.
+    pub fn inactive(&mut self, path: &[Arc<str>], piece: &Block) {
+        let placed = self.placed.take();
+        let depth = self.trail.len();
+        let notes = placed.iter().flat_map(|placed| placed.marks.notes.iter());
+        let own =
+            |noted: &Path| noted.starts_with(path) && !placed.iter().any(|p| p.marks.is_inner(path, noted));
+        for (noted, text) in notes.filter(|(noted, _)| own(noted)) {
+            let line = format!("{ANNOTATE} {} {}", written(&noted[depth..]), quoted(text));
+            self.line(&line, ";");
+        }
+        let head = self.index.marked(path, depth);
+        match follow(self.index, piece, path) {
+            Spot::Block(id, block) => self.braces(&head, id, block),
+            Spot::Item(id, Item::Leaf(leaf)) if leaf.form != Form::Empty => {
+                let value = shown(self.index, id, &leaf.text, self.secrets);
+                self.line(&format!("{head} {value}"), ";");
+            }
+            // A flag, or a value of a leaf-list, which is the last word of the path.
+            Spot::Item(..) | Spot::Value(_) => self.line(&head, ";"),
+            Spot::Missing(_) => {}
+        }
+        self.placed = placed;
+    }
+
     fn line(&mut self, words: &str, end: &str) {
         self.out.push_str(&self.margin);
         self.out.push_str(words);
@@ -134,11 +226,19 @@ impl Writer<'_> {
                 self.item(*child, item);
             }
         }
+        let Some(placed) = &self.placed else { return };
+        let marks = placed.marks.clone();
+        for path in placed.inside(&self.trail).to_vec() {
+            if let Some(piece) = marks.inactive.get(&path) {
+                self.inactive(&path, piece);
+            }
+        }
     }
 
     /// A statement, or all entries of a list.
     pub fn item(&mut self, id: Id, item: &Item) {
         let name = &self.index[id].name;
+        self.note(std::iter::once(&**name));
         match item {
             Item::Leaf(leaf) if leaf.form == Form::Empty => self.line(name, ";"),
             Item::Leaf(leaf) => {
@@ -146,7 +246,11 @@ impl Writer<'_> {
                 self.line(&format!("{name} {value}"), ";");
             }
             Item::Values(values) => self.values(id, values),
-            Item::Container(block) => self.braces(name, id, block),
+            Item::Container(block) => {
+                self.trail.push(name.clone());
+                self.braces(name, id, block);
+                self.trail.pop();
+            }
             Item::List(entries) => entries.iter().for_each(|(key, block)| self.entry(id, key, block)),
         }
     }
@@ -158,11 +262,18 @@ impl Writer<'_> {
             head.push(' ');
             head.push_str(&quoted(word));
         }
+        let name = &*self.index[id].name;
+        self.note(std::iter::once(name).chain(key_words(key)));
+        let depth = self.trail.len();
+        self.trail.push(self.index[id].name.clone());
+        self.trail.extend(key_words(key).map(Arc::from));
         self.braces(&head, id, block);
+        self.trail.truncate(depth);
     }
 
     fn braces(&mut self, head: &str, id: Id, block: &Block) {
-        if block.items().count() == self.index[id].keys().len() {
+        let has_inactive = self.placed.as_ref().is_some_and(|p| !p.inside(&self.trail).is_empty());
+        if block.items().count() == self.index[id].keys().len() && !has_inactive {
             return self.line(head, ";");
         }
         self.line(head, " {");
@@ -175,6 +286,7 @@ impl Writer<'_> {
 
     fn values(&mut self, id: Id, values: &Entries<Form>) {
         let name = &self.index[id].name;
+        values.iter().for_each(|(value, _)| self.note([&**name, &**value].into_iter()));
         let all: Vec<Cow<'_, str>> =
             values.iter().map(|(text, _)| shown(self.index, id, text, self.secrets)).collect();
         let width: usize = all.iter().map(|value| value.len() + 1).sum();
@@ -232,6 +344,27 @@ impl<'a> Lines<'a> {
             self.out.push(self.path.clone());
         } else {
             self.block(id, block);
+        }
+    }
+
+    /// What stands at a path from the root of a tree.
+    pub fn part(&mut self, root: &Block, path: &[Arc<str>]) {
+        let above = &path[..path.len().saturating_sub(1)];
+        match follow(self.index, root, path) {
+            Spot::Block(ROOT, block) => self.block(ROOT, block),
+            Spot::Block(id, block) => {
+                self.go(path.iter().map(|word| &**word));
+                self.whole(id, block);
+            }
+            Spot::Item(id, item) => {
+                self.go(above.iter().map(|word| &**word));
+                self.item(id, item);
+            }
+            Spot::Value(id) => {
+                self.go(above.iter().map(|word| &**word));
+                self.value(id, &path[above.len()]);
+            }
+            Spot::Missing(_) => {}
         }
     }
 

@@ -128,3 +128,116 @@ fn comparisons_read_like_edits() {
     let replayed = statements.iter().fold(before, |tree, line| schema.edit(&tree, line).unwrap());
     assert_eq!(replayed, after);
 }
+
+#[test]
+fn what_is_inactive_is_kept_and_not_in_force() {
+    let schema = schema();
+    let before = read(&schema, BASE);
+    let edit = |tree: &Tree, line: &str| schema.edit(tree, line);
+    let wrong = |tree: &Tree, line: &str| {
+        let said = edit(tree, line).unwrap_err().to_string();
+        said.lines().next().unwrap().splitn(2, ": ").last().unwrap().to_owned()
+    };
+    let tree = edit(&before, "deactivate protocols example neighbor 10.0.0.1").unwrap();
+    let text = schema.text(&tree, &[], Secrets::Shown).unwrap();
+    assert!(
+        text.contains("        inactive: neighbor 10.0.0.1 {\n            via x;\n        }\n"),
+        "{text}"
+    );
+    // It is as if it were not there.
+    let without = edit(&before, "delete protocols example neighbor 10.0.0.1").unwrap();
+    assert_eq!(schema.change("example", Some(&without), &tree), None);
+    assert_eq!(
+        schema.json(&tree, &[], Secrets::Shown).unwrap(),
+        schema.json(&without, &[], Secrets::Shown).unwrap()
+    );
+    assert_ne!(tree, without);
+    let comparison = schema.compare(&without, &tree);
+    assert_eq!(
+        comparison.text(Secrets::Shown),
+        "[edit]\n+  protocols example inactive: neighbor 10.0.0.1 {\n+      via x;\n+  }\n"
+    );
+    assert_eq!(
+        wrong(&tree, "set protocols example neighbor 10.0.0.1 via z"),
+        "`protocols example neighbor 10.0.0.1` is inactive; expected `activate` or `delete` of it first"
+    );
+    assert_eq!(
+        wrong(&tree, "deactivate protocols example neighbor 10.0.0.1 via"),
+        "`protocols example neighbor 10.0.0.1` is inactive already"
+    );
+    assert_eq!(
+        wrong(&tree, "activate protocols example neighbor 10.0.0.2"),
+        "`protocols example neighbor 10.0.0.2` is not inactive"
+    );
+    assert_eq!(
+        wrong(&tree, "deactivate protocols example group"),
+        "there is no `protocols example group` to deactivate"
+    );
+    assert!(edit(&tree, "activate protocols example neighbor 10.0.0.1").unwrap() == before);
+    assert!(edit(&tree, "delete protocols example neighbor 10.0.0.1").unwrap() == without);
+    // Below something inactive, something else may be inactive by itself.
+    let inner = edit(&before, "deactivate protocols example neighbor 10.0.0.1 via").unwrap();
+    let both = edit(&inner, "deactivate protocols example neighbor 10.0.0.1").unwrap();
+    let lines = schema.set_lines(&both, &[], Secrets::Shown).unwrap();
+    let again = schema.read("lines", &lines.join("\n")).unwrap();
+    assert!(again == both, "{lines:#?}");
+    let back = edit(&both, "activate protocols example neighbor 10.0.0.1").unwrap();
+    assert!(edit(&back, "activate protocols example neighbor 10.0.0.1 via").unwrap() == before);
+    // The marks of an entry go along to another key, and go with it.
+    let renamed = edit(&inner, "rename protocols example neighbor 10.0.0.1 to 10.0.0.9").unwrap();
+    let text = schema.text(&renamed, &[], Secrets::Shown).unwrap();
+    assert!(text.contains("neighbor 10.0.0.9 {\n            inactive: via x;\n        }\n"), "{text}");
+    assert!(edit(&inner, "delete protocols example neighbor 10.0.0.1").unwrap() == without);
+    // Values of a leaf-list one by one, or all.
+    let groups = edit(
+        &edit(&before, "set protocols example group [ a b ]").unwrap(),
+        "deactivate protocols example group b",
+    )
+    .unwrap();
+    let text = schema.text(&groups, &[], Secrets::Shown).unwrap();
+    assert!(text.contains("group a;") && text.contains("inactive: group b;"), "{text}");
+    let all = edit(&groups, "deactivate protocols example group").unwrap();
+    let all = edit(&all, "activate protocols example group").unwrap();
+    assert!(schema.text(&all, &[], Secrets::Shown).unwrap().contains("group [ a b ];"));
+    // A text of `set` statements may end with statements that deactivate.
+    let lines =
+        "set protocols example local-as 1\nset protocols example group a\ndeactivate protocols example group";
+    let text = schema.text(&schema.read("lines", lines).unwrap(), &[], Secrets::Shown).unwrap();
+    assert!(text.contains("inactive: group a;\n"), "{text}");
+    let twice =
+        schema.read("t", "protocols { example { local-as 1; group a; inactive: group a; } }").unwrap_err();
+    assert!(twice.to_string().contains("`protocols example group a` is in force and inactive"), "{twice}");
+}
+
+#[test]
+fn annotations_stay_with_their_statements() {
+    let schema = schema();
+    let before = read(&schema, BASE);
+    let edit = |tree: &Tree, line: &str| schema.edit(tree, line).unwrap();
+    let note = "annotate protocols example neighbor 10.0.0.1 \"the \\\"first\\\" one\"";
+    let tree = edit(&before, note);
+    let text = schema.text(&tree, &[], Secrets::Shown).unwrap();
+    assert!(
+        text.contains(
+            "        annotate neighbor 10.0.0.1 \"the \\\"first\\\" one\";\n        neighbor 10.0.0.1 {"
+        ),
+        "{text}"
+    );
+    assert!(schema.read("again", &text).unwrap() == tree, "{text}");
+    assert_eq!(schema.compare(&before, &tree).set_text(Secrets::Shown), [note]);
+    assert_eq!(schema.change("example", Some(&before), &tree), None);
+    let text = schema
+        .text(&edit(&tree, "deactivate protocols example neighbor 10.0.0.1"), &[], Secrets::Shown)
+        .unwrap();
+    assert!(text.contains("one\";\n        inactive: neighbor 10.0.0.1 {"), "{text}");
+    assert!(edit(&tree, "annotate protocols example neighbor 10.0.0.1 \"\"") == before);
+    assert!(
+        edit(&tree, "delete protocols example neighbor 10.0.0.1")
+            == edit(&before, "delete protocols example neighbor 10.0.0.1")
+    );
+    let missing = schema.edit(&before, "annotate protocols example neighbor 10.0.0.7 x").unwrap_err();
+    assert!(
+        missing.to_string().contains("there is no `protocols example neighbor 10.0.0.7` to annotate"),
+        "{missing}"
+    );
+}

@@ -326,6 +326,13 @@ pub fn configuration() -> Grammar {
             true,
             "the path of the entry, `to`, and the key of the copy",
         ),
+        at(
+            command("deactivate", "Keeps a statement in the file and out of force, marked `inactive:`"),
+            Kind::Statement,
+        ),
+        at(command("activate", "Puts an inactive statement in force again"), Kind::Statement),
+        command("annotate", "Puts a text to a statement; an empty text takes it off: PATH \"TEXT\"")
+            .argument("path", Kind::Statement, true, "a path of the configuration and a text"),
         at(command("edit", "Goes into a block"), Kind::Path),
         command("up", "Goes out of the block"),
         command("top", "Goes out of all blocks"),

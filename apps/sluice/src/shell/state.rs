@@ -131,7 +131,8 @@ impl State {
 
     /// Whether the history may keep a line: not with a secret in it.
     pub async fn may_be_kept(&self, text: &str) -> bool {
-        let words = split(text).texts();
+        let mut words = split(text).texts();
+        words.retain(|word| word != "inactive:");
         let Some(at) = words.iter().position(|w| w == "set" || w == "delete") else { return true };
         let suspicious = words.iter().any(|w| ["password", "secret", "key"].iter().any(|s| w.contains(s)));
         let path = self.editing.as_ref().map(|(e, _)| e.path()).unwrap_or_default();

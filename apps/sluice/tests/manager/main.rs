@@ -10,6 +10,7 @@ mod degraded;
 mod life;
 mod lifecycle;
 mod lockout;
+mod marks;
 mod strangers;
 
 use own_host::{Host, possible};

@@ -5,7 +5,6 @@ use super::chain::Folder;
 use super::line::hash;
 use crate::durable;
 use serde::{Deserialize, Serialize};
-use sluice_config::carry_comments;
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -42,16 +41,16 @@ pub struct ConfigurationFile {
 }
 
 impl ConfigurationFile {
-    /// Makes it a copy of a revision. Comments of statements that stay are kept.
-    pub fn write(&self, text: &str, revision: u64) -> io::Result<Copied> {
+    /// Makes it a copy of a revision. `render` writes the revision, with comments and order of the text that the file has.
+    pub fn write(&self, render: impl FnOnce(&str) -> String, revision: u64) -> io::Result<Copied> {
         let state = State::of(&self.path);
         let old = match fs::read(&self.path) {
             Ok(octets) => Some(octets),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(error),
         };
-        let comments = old.as_deref().and_then(|octets| str::from_utf8(octets).ok()).unwrap_or_default();
-        let text = carry_comments(comments, text);
+        let before = old.as_deref().and_then(|octets| str::from_utf8(octets).ok()).unwrap_or_default();
+        let text = render(before);
         let there = old.map(|octets| hash(&octets));
         let new = Noted { sha256: hash(text.as_bytes()), revision: Some(revision) };
         let mut may_be = Vec::new();

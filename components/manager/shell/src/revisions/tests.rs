@@ -1,4 +1,5 @@
 use super::*;
+use sluice_config::carry_comments;
 
 fn new(text: &str) -> New<'static> {
     let text = text.to_string();
@@ -147,7 +148,8 @@ fn note_of(dir: &tempfile::TempDir) -> (std::path::PathBuf, Revisions) {
 fn a_change_by_hand_is_told_from_a_copy() {
     let dir = tempfile::tempdir().unwrap();
     let (file, mut revisions) = note_of(&dir);
-    let write = |revisions: &Revisions, text: &str, n| revisions.configuration_file(&file).write(text, n);
+    let write =
+        |revisions: &Revisions, text: &str, n| revisions.configuration_file(&file).write(|_| text.into(), n);
     assert!(!revisions.is_as_written("a;\n"));
     revisions.write(new("a;\n"), None).unwrap();
     assert!(revisions.is_as_written("a;\n"), "a crash came before the copy");
@@ -178,17 +180,17 @@ fn a_crash_may_come_at_any_time_of_a_copy() {
     let dir = tempfile::tempdir().unwrap();
     let (file, mut revisions) = note_of(&dir);
     revisions.write(new("a;\n"), None).unwrap();
-    revisions.configuration_file(&file).write("a;\n", 1).unwrap();
+    revisions.configuration_file(&file).write(|_| "a;\n".into(), 1).unwrap();
     revisions.write(new("b;\n"), None).unwrap();
     // It cannot be written, but what is to come is noted: both are ours.
     let in_the_way = dir.path().join("sluice.conf.new");
     fs::create_dir_all(in_the_way.join("x")).unwrap();
-    revisions.configuration_file(&file).write("b;\n", 2).unwrap_err();
+    revisions.configuration_file(&file).write(|_| "b;\n".into(), 2).unwrap_err();
     assert!(revisions.is_as_written("a;\n") && revisions.is_as_written("b;\n"));
     assert_eq!((revisions.copy_of("a;\n"), revisions.copy_of("b;\n")), (Some(1), Some(2)));
     assert!(!revisions.is_as_written("c;\n"));
     fs::remove_dir_all(in_the_way).unwrap();
-    revisions.configuration_file(&file).write("b;\n", 2).unwrap();
+    revisions.configuration_file(&file).write(|_| "b;\n".into(), 2).unwrap();
     assert!(!revisions.is_as_written("a;\n"));
 }
 
@@ -202,7 +204,7 @@ fn the_note_of_the_version_before_is_understood() {
     assert!(revisions.is_as_written("a;\n") && !revisions.is_as_written("b;\n"));
     assert_eq!(revisions.copy_of("a;\n"), None);
     revisions.write(new("b;\n"), None).unwrap();
-    assert_eq!(revisions.configuration_file(&file).write("b;\n", 1).unwrap(), Copied::Written);
+    assert_eq!(revisions.configuration_file(&file).write(|_| "b;\n".into(), 1).unwrap(), Copied::Written);
     assert!(!older.exists() && !revisions.is_as_written("a;\n"));
 }
 
@@ -287,11 +289,11 @@ fn the_configuration_file_is_for_its_owner_alone() {
     let mut revisions = open(&dir);
     let path = dir.path().join("sluice.conf");
     let mode = || std::fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
-    assert_eq!(revisions.configuration_file(&path).write("a;\n", 1).unwrap(), Copied::Written);
+    assert_eq!(revisions.configuration_file(&path).write(|_| "a;\n".into(), 1).unwrap(), Copied::Written);
     assert_eq!(mode(), 0o600);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     revisions.is_copy("a;\n", 1).unwrap();
-    assert_eq!(revisions.configuration_file(&path).write("b;\n", 2).unwrap(), Copied::Written);
+    assert_eq!(revisions.configuration_file(&path).write(|_| "b;\n".into(), 2).unwrap(), Copied::Written);
     assert_eq!(mode(), 0o600);
 }
 
@@ -303,7 +305,13 @@ fn comments_outlive_a_copy() {
     let by_hand = "# of a\na 1;\nb 2; # of b\n";
     std::fs::write(&path, by_hand).unwrap();
     revisions.is_copy(by_hand, 1).unwrap();
-    assert_eq!(revisions.configuration_file(&path).write("a 3;\nc 4;\n", 2).unwrap(), Copied::Written);
+    assert_eq!(
+        revisions
+            .configuration_file(&path)
+            .write(|before| carry_comments(before, "a 3;\nc 4;\n"), 2)
+            .unwrap(),
+        Copied::Written
+    );
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text, "# of a\na 3;\nc 4;\n");
     assert_eq!(

@@ -1,0 +1,97 @@
+//! What differs between the marks of two trees.
+
+use crate::index::Index;
+use crate::marks::{ANNOTATE, Marks, Path, inactive_lines, written};
+use crate::text::quoted;
+use crate::tree::{Block, Tree};
+use crate::write::{Secrets, Writer};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// How the marks of two trees differ.
+#[derive(Clone)]
+pub(crate) struct MarkChanges {
+    before: Arc<Marks>,
+    after: Arc<Marks>,
+    /// The root of the tree after.
+    root: Arc<Block>,
+    inactive: Vec<Path>,
+    notes: Vec<Path>,
+}
+
+impl MarkChanges {
+    pub fn between(before: &Tree, after: &Tree) -> Self {
+        let (a, b) = (&before.marks, &after.marks);
+        let (mut inactive, mut notes) = (Vec::new(), Vec::new());
+        if !Arc::ptr_eq(a, b) {
+            inactive = different(&a.inactive, &b.inactive);
+            notes = different(&a.notes, &b.notes);
+        }
+        MarkChanges { before: a.clone(), after: b.clone(), root: after.root.clone(), inactive, notes }
+    }
+
+    pub fn len(&self) -> usize {
+        self.inactive.len() + self.notes.len()
+    }
+
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        self.inactive.iter().chain(&self.notes)
+    }
+
+    /// The differences: `-` before what goes, `+` before what comes, each with its whole path.
+    pub fn text(&self, index: &Index, secrets: Secrets) -> String {
+        let mut out = String::new();
+        for (marks, margin) in [(&self.before, "-  "), (&self.after, "+  ")] {
+            let mut writer = Writer::new(index, secrets);
+            writer.margin = margin.into();
+            for path in &self.inactive {
+                if let Some(piece) = marks.inactive.get(path) {
+                    writer.inactive(path, piece);
+                }
+            }
+            out.push_str(&writer.out);
+            for path in &self.notes {
+                if let Some(text) = marks.notes.get(path) {
+                    out.push_str(&format!("{margin}{ANNOTATE} {} {};\n", written(path), quoted(text)));
+                }
+            }
+        }
+        out
+    }
+
+    /// The statements that delete inactive statements that are gone or others now. Their paths go into `lost`.
+    pub fn deletions(&self, lost: &mut Vec<Path>) -> Vec<String> {
+        let gone = self.inactive.iter().filter(|path| self.before.inactive.contains_key(*path));
+        lost.extend(gone.clone().cloned());
+        // The inner ones first: with an outer one they are gone already.
+        gone.rev().map(|path| format!("delete {}", written(path))).collect()
+    }
+
+    /// The statements that make the marks that are new, and those that went with something that was deleted on the way.
+    pub fn additions(&self, index: &Index, lost: &[Path], secrets: Secrets) -> Vec<String> {
+        let is_lost = |path: &Path| lost.iter().any(|lost| path.starts_with(lost));
+        let mut out = Vec::new();
+        for (path, piece) in &self.after.inactive {
+            if self.before.inactive.get(path) != Some(piece) || is_lost(path) {
+                out.append(&mut inactive_lines(index, path, piece, secrets));
+            }
+        }
+        // The text of a statement that is gone is gone with it.
+        let removed = self.notes.iter().filter(|path| !self.after.notes.contains_key(*path));
+        for path in removed.filter(|path| self.after.knows(index, &self.root, path) && !is_lost(path)) {
+            out.push(format!("{ANNOTATE} {} \"\"", written(path)));
+        }
+        for (path, text) in &self.after.notes {
+            if self.before.notes.get(path) != Some(text) || is_lost(path) {
+                out.push(format!("{ANNOTATE} {} {}", written(path), quoted(text)));
+            }
+        }
+        out
+    }
+}
+
+/// The keys under which two maps do not say the same.
+fn different<V: PartialEq>(a: &BTreeMap<Path, V>, b: &BTreeMap<Path, V>) -> Vec<Path> {
+    let all: BTreeSet<&Path> = a.keys().chain(b.keys()).collect();
+    all.into_iter().filter(|path| a.get(*path) != b.get(*path)).cloned().collect()
+}

@@ -1,0 +1,625 @@
+//! What stands beside the statements that are in force: inactive statements, and annotations.
+//!
+//! An inactive statement is kept apart from the tree, by its path, so that neither validation nor any component sees it. It stands in a text as
+//!
+//! ```text
+//! protocols {
+//!     bgp {
+//!         annotate neighbor 192.0.2.1 "the upstream in Berlin";
+//!         inactive: neighbor 192.0.2.1 {
+//!             peer-as 65002;
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! or, where the block around it is not in force itself, with the whole path: `protocols bgp inactive: neighbor 192.0.2.1 { ... }`. In a text of
+//! `set` statements the word stands at the same place. It always stands right before the statement that is inactive.
+
+use crate::bind::{Binder, join_key};
+use crate::error::{ConfigError, Place};
+use crate::index::{Id, Index, Kind, ROOT};
+use crate::schema::Schema;
+use crate::text::{Statement, Word, quoted};
+use crate::tree::{Block, Item, Tree};
+use crate::write::{Lines, Secrets};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// The word before an inactive statement.
+pub(crate) const INACTIVE: &str = "inactive:";
+/// The verb of an annotation.
+pub(crate) const ANNOTATE: &str = "annotate";
+/// The verb that makes a statement inactive.
+pub(crate) const DEACTIVATE: &str = "deactivate";
+/// The verb that puts an inactive statement in force again.
+pub(crate) const ACTIVATE: &str = "activate";
+
+/// Names and keys from the top; of a leaf-list also the value.
+pub(crate) type Path = Vec<Arc<str>>;
+
+/// The inactive statements and the annotations of a tree.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(crate) struct Marks {
+    /// Each inactive statement as the root of a tree that says nothing else.
+    pub inactive: BTreeMap<Path, Arc<Block>>,
+    /// Texts about statements.
+    pub notes: BTreeMap<Path, Arc<str>>,
+}
+
+impl Marks {
+    pub fn is_empty(&self) -> bool {
+        self.inactive.is_empty() && self.notes.is_empty()
+    }
+
+    /// Returns true if a statement is there, in force or not.
+    pub fn knows(&self, index: &Index, root: &Block, path: &[Arc<str>]) -> bool {
+        let within =
+            |(marked, piece): (&Path, &Arc<Block>)| path.starts_with(marked) && stands(index, piece, path);
+        stands(index, root, path) || self.inactive.iter().any(within)
+    }
+
+    /// Returns true if a statement is in an inactive one that is within the inactive one at `path`.
+    pub fn is_inner(&self, path: &[Arc<str>], statement: &[Arc<str>]) -> bool {
+        let longer = self.inactive.keys().filter(|inner| inner.len() > path.len() && inner.starts_with(path));
+        longer.into_iter().any(|inner| statement.starts_with(inner))
+    }
+
+    /// Removes the marks of a statement and of everything in it.
+    fn forget(&mut self, path: &[Arc<str>]) {
+        self.inactive.retain(|marked, _| !marked.starts_with(path));
+        self.notes.retain(|marked, _| !marked.starts_with(path));
+    }
+
+    /// Removes the marks of statements that are gone.
+    fn prune(&mut self, index: &Index, root: &Block) {
+        let orphans: Vec<Path> = self
+            .inactive
+            .keys()
+            .filter(|path| !blocks_above(index, path).all(|above| self.knows(index, root, above)))
+            .cloned()
+            .collect();
+        orphans.iter().for_each(|path| drop(self.inactive.remove(path)));
+        let gone: Vec<Path> =
+            self.notes.keys().filter(|path| !self.knows(index, root, path)).cloned().collect();
+        gone.iter().for_each(|path| drop(self.notes.remove(path)));
+    }
+}
+
+/// What a path leads to.
+pub(crate) enum Spot<'t> {
+    Block(Id, &'t Block),
+    Item(Id, &'t Item),
+    /// A value of a leaf-list.
+    Value(Id),
+    /// Nothing; the number of words that lead to a block.
+    Missing(usize),
+}
+
+/// Follows a path from the root of a tree.
+pub(crate) fn follow<'t>(index: &Index, root: &'t Block, path: &[Arc<str>]) -> Spot<'t> {
+    let (mut block, mut id, mut rest, mut depth) = (root, ROOT, path, 0);
+    while let Some((name, after)) = rest.split_first() {
+        let (Some(child), Some(item)) = (index[id].child(name), block.get(name)) else {
+            return Spot::Missing(depth);
+        };
+        (id, rest) = (child, after);
+        match (item, rest) {
+            (Item::Container(inner), _) => block = inner,
+            (Item::Values(values), [value, ..]) => {
+                return if values.get(value).is_some() { Spot::Value(id) } else { Spot::Missing(depth) };
+            }
+            (Item::List(entries), _) => {
+                let Some((key, after)) = rest.split_at_checked(index[id].keys().len()) else {
+                    return Spot::Item(id, item);
+                };
+                let Some(inner) = entries.get(&join_key(key.iter().map(|word| &**word))) else {
+                    return Spot::Missing(depth);
+                };
+                (block, rest) = (inner, after);
+            }
+            (Item::Leaf(_) | Item::Values(_), _) => return Spot::Item(id, item),
+        }
+        depth = path.len() - rest.len();
+    }
+    Spot::Block(id, block)
+}
+
+/// Returns true if something stands at a path.
+pub(crate) fn stands(index: &Index, root: &Block, path: &[Arc<str>]) -> bool {
+    !matches!(follow(index, root, path), Spot::Missing(_))
+}
+
+/// The blocks above a statement that say something by being there: entries of lists, and containers that are no mere brackets.
+fn blocks_above<'p>(index: &'p Index, path: &'p [Arc<str>]) -> impl Iterator<Item = &'p [Arc<str>]> {
+    let (mut id, mut at) = (Some(ROOT), 0);
+    std::iter::from_fn(move || {
+        loop {
+            id = index[id?].child(path.get(at)?);
+            let def = &index[id?];
+            at += 1 + def.keys().len();
+            if at >= path.len() || matches!(def.kind, Kind::Leaf | Kind::Values { .. }) {
+                return None;
+            }
+            if !def.is_plain_container() {
+                return Some(&path[..at]);
+            }
+        }
+    })
+}
+
+/// Where inactive statements are written: by the path of the block.
+pub(crate) struct Placed {
+    pub marks: Arc<Marks>,
+    hosts: BTreeMap<Path, Vec<Path>>,
+}
+
+impl Placed {
+    /// Finds the innermost block that is there for each inactive statement.
+    pub fn of(index: &Index, tree: &Tree) -> Self {
+        let mut hosts: BTreeMap<Path, Vec<Path>> = BTreeMap::new();
+        for path in tree.marks.inactive.keys() {
+            let depth = match follow(index, &tree.root, path) {
+                Spot::Missing(depth) => depth,
+                _ => 0,
+            };
+            hosts.entry(path[..depth].to_vec()).or_default().push(path.clone());
+        }
+        Placed { marks: tree.marks.clone(), hosts }
+    }
+
+    /// The inactive statements that are written in a block.
+    pub fn inside(&self, block: &[Arc<str>]) -> &[Path] {
+        self.hosts.get(block).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// A mark in a text, to be put into the tree when the statements are in it.
+pub(crate) enum Pending {
+    /// A statement that is inactive, or a part of it: all words from the top, and the words of them that stand before it.
+    Inactive { words: Vec<Word>, before: usize, inner: Option<Vec<Statement>> },
+    /// A statement that was set before, and is inactive.
+    Deactivated { words: Vec<Word> },
+    /// A text about a statement.
+    Note { words: Vec<Word>, text: Word },
+}
+
+impl Pending {
+    /// Reads a statement that is a mark, in a block of a definition and a path; `None` if it is none.
+    pub fn read(
+        index: &Index,
+        def: Id,
+        trail: &[Arc<str>],
+        words: &[Word],
+        inner: Option<&[Statement]>,
+    ) -> Option<Self> {
+        let (verb, rest) = words.split_first()?;
+        let above = || trail.iter().map(|word| Word { text: word.to_string(), place: verb.place });
+        if index[def].child(&verb.text).is_none() {
+            match (verb.text.as_str(), rest) {
+                (DEACTIVATE, rest) => {
+                    return Some(Pending::Deactivated {
+                        words: above().chain(rest.iter().cloned()).collect(),
+                    });
+                }
+                (ANNOTATE, [rest @ .., text]) => {
+                    let words = above().chain(rest.iter().cloned()).collect();
+                    return Some(Pending::Note { words, text: text.clone() });
+                }
+                _ => {}
+            }
+        }
+        let at = marker(index, def, words)?;
+        let all = words[..at].iter().chain(&words[at + 1..]).cloned();
+        Some(Pending::Inactive {
+            words: above().chain(all).collect(),
+            before: trail.len() + at,
+            inner: inner.map(<[Statement]>::to_vec),
+        })
+    }
+}
+
+/// The number of words before [`INACTIVE`], where it stands in the place of a name.
+fn marker(index: &Index, def: Id, words: &[Word]) -> Option<usize> {
+    if words.iter().all(|word| word.text != INACTIVE) {
+        return None;
+    }
+    let (mut id, mut at) = (def, 0);
+    while let Some(word) = words.get(at) {
+        match index[id].child(&word.text) {
+            None => return (word.text == INACTIVE).then_some(at),
+            Some(child) => id = child,
+        }
+        at += 1 + index[id].keys().len();
+    }
+    None
+}
+
+impl Binder<'_> {
+    /// The paths of what words name: one, or of several values one each. With `has_value` a leaf's value stands behind it.
+    pub fn paths(&mut self, words: &[Word], has_value: bool) -> Result<Vec<Path>, ConfigError> {
+        let schema = self.schema;
+        let (mut rest, mut id, mut path) = (words, ROOT, Path::new());
+        let trail = std::mem::take(&mut self.trail);
+        while let Some((name, after)) = rest.split_first() {
+            let parent = id;
+            id = self.child(parent, name)?;
+            let def = &schema.index[id];
+            path.push(def.name.clone());
+            self.trail.push(def.name.clone());
+            rest = after;
+            match &def.kind {
+                Kind::Container { .. } => {}
+                Kind::List { .. } => {
+                    let (_, leaves) = self.key(name, rest, id)?;
+                    rest = &rest[leaves.len()..];
+                    path.extend(leaves.into_iter().map(|leaf| leaf.text));
+                }
+                Kind::Leaf => {
+                    if schema.index[parent].keys().contains(&def.name) {
+                        return Err(self.error(name.place, format!("`{}` names its entry", name.text)));
+                    }
+                    if let Some(extra) = rest.get(usize::from(has_value)) {
+                        return Err(self.error(extra.place, format!("there is nothing in `{}`", name.text)));
+                    }
+                    break;
+                }
+                Kind::Values { .. } => {
+                    if rest.is_empty() {
+                        break;
+                    }
+                    let of = |word: &Word| {
+                        let value = self.value(word, id)?.text;
+                        Ok(path.iter().cloned().chain([value]).collect())
+                    };
+                    let all = rest.iter().map(of).collect();
+                    self.trail = trail;
+                    return all;
+                }
+            }
+        }
+        self.trail = trail;
+        Ok(vec![path])
+    }
+
+    /// Adds an inactive statement, or a part of it, to those that a tree has. Returns the paths.
+    fn inactive(
+        &mut self,
+        tree: &mut Tree,
+        (words, before): (&[Word], usize),
+        inner: Option<&[Statement]>,
+    ) -> Result<Vec<Path>, ConfigError> {
+        let schema = self.schema;
+        let index = &*schema.index;
+        let above = self.paths(&words[..before], false)?.concat();
+        let Some(name) = words.get(before) else {
+            let place = words.last().map_or_else(Place::default, |word| word.place);
+            return Err(self.error(place, format!("`{INACTIVE}` needs a statement behind it")));
+        };
+        let def = &index[self.child(index.definition(&above).0, name)?];
+        let is_values = matches!(def.kind, Kind::Values { .. });
+        let end = if is_values { words.len() } else { words.len().min(before + 1 + def.keys().len()) };
+        let paths = self.paths(&words[..end], false)?;
+        let trail = std::mem::take(&mut self.trail);
+        for path in &paths {
+            let known = Arc::make_mut(&mut tree.marks).inactive.entry(path.clone()).or_default();
+            let root = Arc::make_mut(known);
+            match is_values {
+                true => self.statement(&as_words(path), None, ROOT, root)?,
+                false => self.statement(words, inner, ROOT, root)?,
+            }
+        }
+        self.trail = trail;
+        Ok(paths)
+    }
+
+    /// Adds what a statement of steps brings, or takes out what it takes. Returns false if the statement is no mark.
+    pub fn step_mark(
+        &mut self,
+        tree: &mut Tree,
+        words: &[Word],
+        inner: Option<&[Statement]>,
+        goes: bool,
+    ) -> Result<bool, ConfigError> {
+        match Pending::read(&self.schema.index, ROOT, &[], words, inner) {
+            Some(Pending::Inactive { words, before, inner }) => {
+                let mut scratch = Tree::empty();
+                let paths = self.inactive(&mut scratch, (&words, before), inner.as_deref())?;
+                let known = &mut Arc::make_mut(&mut tree.marks).inactive;
+                match goes {
+                    true => paths.iter().for_each(|path| drop(known.remove(path))),
+                    false => known.extend(scratch.marks.inactive.clone()),
+                }
+            }
+            Some(Pending::Note { words, text }) => {
+                for path in self.paths(&words, false)? {
+                    let notes = &mut Arc::make_mut(&mut tree.marks).notes;
+                    match goes {
+                        true => drop(notes.remove(&path)),
+                        false => drop(notes.insert(path, text.text.as_str().into())),
+                    }
+                }
+            }
+            Some(Pending::Deactivated { .. }) | None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// Puts marks of a text into a tree that has all statements of the text.
+    pub fn settle(&mut self, tree: &mut Tree, pending: Vec<Pending>) -> Result<(), ConfigError> {
+        if pending.is_empty() && tree.marks.is_empty() {
+            return Ok(());
+        }
+        let schema = self.schema;
+        let index = &*schema.index;
+        let mut new: Vec<(Path, Place)> = Vec::new();
+        // An annotation may stand before the statement that it is about.
+        let (notes, statements): (Vec<_>, Vec<_>) =
+            pending.into_iter().partition(|mark| matches!(mark, Pending::Note { .. }));
+        for mark in statements.into_iter().chain(notes) {
+            match mark {
+                Pending::Inactive { words, before, inner } => {
+                    let place = words.get(before).map_or_else(Place::default, |word| word.place);
+                    for path in self.inactive(tree, (&words, before), inner.as_deref())? {
+                        if self.replaces && stands(index, &tree.root, &path) {
+                            self.delete(&as_words(&path), ROOT, Arc::make_mut(&mut tree.root))?;
+                            self.trail.clear();
+                        }
+                        new.push((path, place));
+                    }
+                }
+                Pending::Deactivated { words } => schema.deactivate(self, tree, &words)?,
+                Pending::Note { words, text } => schema.annotate(self, tree, &words, &text)?,
+            }
+        }
+        // What was inactive before, and is set in the text, is in force.
+        let is_new = |path: &Path| new.iter().any(|(other, _)| other == path);
+        let both: Vec<Path> =
+            tree.marks.inactive.keys().filter(|path| stands(index, &tree.root, path)).cloned().collect();
+        for path in both {
+            if is_new(&path) || !self.replaces {
+                let place = new.iter().find(|(other, _)| *other == path).map_or_else(Place::default, |n| n.1);
+                return Err(self.error(place, format!("`{}` is in force and inactive", path.join(" "))));
+            }
+            Arc::make_mut(&mut tree.marks).inactive.remove(&path);
+        }
+        for (path, place) in &new {
+            if let Some(above) =
+                blocks_above(index, path).find(|above| !tree.marks.knows(index, &tree.root, above))
+            {
+                let missing =
+                    format!("`{}` is in no block: there is no `{}`", path.join(" "), above.join(" "));
+                return Err(self.error(*place, missing));
+            }
+        }
+        Arc::make_mut(&mut tree.marks).prune(index, &tree.root);
+        Ok(())
+    }
+}
+
+/// A path as the words of a statement.
+pub(crate) fn as_words(path: &[Arc<str>]) -> Vec<Word> {
+    path.iter().map(|word| Word { text: word.to_string(), place: Place::default() }).collect()
+}
+
+/// Words as they are written.
+pub(crate) fn written(path: &[Arc<str>]) -> String {
+    path.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
+}
+
+impl Index {
+    /// The definition that a path leads to, and the number of words up to it.
+    fn definition(&self, path: &[Arc<str>]) -> (Id, usize) {
+        let (mut id, mut at) = (ROOT, 0);
+        while let Some(child) = path.get(at).and_then(|name| self[id].child(name)) {
+            id = child;
+            at += 1 + self[id].keys().len();
+            if matches!(self[id].kind, Kind::Leaf | Kind::Values { .. }) {
+                break;
+            }
+        }
+        (id, at)
+    }
+
+    /// Returns true if a path leads to a whole leaf-list.
+    fn is_leaf_list(&self, path: &[Arc<str>]) -> bool {
+        let (id, length) = self.definition(path);
+        matches!(self[id].kind, Kind::Values { .. }) && length == path.len()
+    }
+
+    /// The path of the block in which a statement stands.
+    fn block_of<'p>(&self, path: &'p [Arc<str>]) -> &'p [Arc<str>] {
+        let (mut id, mut at) = (ROOT, 0);
+        loop {
+            let Some(child) = path.get(at).and_then(|name| self[id].child(name)) else { return &path[..at] };
+            let next = at + 1 + self[child].keys().len();
+            if next >= path.len() || matches!(self[child].kind, Kind::Values { .. }) {
+                return &path[..at];
+            }
+            (id, at) = (child, next);
+        }
+    }
+
+    /// An inactive statement's words behind the first `depth` of its path, as they are written.
+    pub(crate) fn marked(&self, path: &[Arc<str>], depth: usize) -> String {
+        let block = self.block_of(path).len().max(depth);
+        let (above, own) = (written(&path[depth..block]), written(&path[block..]));
+        let blank = if above.is_empty() { "" } else { " " };
+        format!("{above}{blank}{INACTIVE} {own}")
+    }
+}
+
+/// The statements that make an inactive statement.
+pub(crate) fn inactive_lines(
+    index: &Index,
+    path: &[Arc<str>],
+    piece: &Block,
+    secrets: Secrets,
+) -> Vec<String> {
+    let mut lines = Lines::new(index, secrets, &[]);
+    lines.part(piece, path);
+    let above = written(index.block_of(path));
+    let above = if above.is_empty() { String::from("set ") } else { format!("set {above} ") };
+    let marked = |line: &String| format!("{above}{INACTIVE} {}", line.strip_prefix(&above).unwrap_or(line));
+    lines.out.iter().map(marked).collect()
+}
+
+impl Schema {
+    /// The statements that make the part of a block at a path, without the marks.
+    pub(crate) fn lines_of(&self, root: &Block, path: &[Arc<str>]) -> Vec<String> {
+        let mut lines = Lines::new(&self.index, Secrets::Shown, &[]);
+        lines.part(root, path);
+        lines.out
+    }
+
+    /// Takes statements out of force.
+    pub(crate) fn deactivate(
+        &self,
+        binder: &mut Binder<'_>,
+        tree: &mut Tree,
+        words: &[Word],
+    ) -> Result<(), ConfigError> {
+        let place = words.last().map_or_else(Place::default, |word| word.place);
+        for path in binder.paths(words, false)? {
+            if let Some(above) = tree.marks.inactive.keys().find(|marked| path.starts_with(marked)) {
+                return Err(binder.error(place, format!("`{}` is inactive already", above.join(" "))));
+            }
+            let paths = match follow(&self.index, &tree.root, &path) {
+                Spot::Missing(_) => {
+                    return Err(
+                        binder.error(place, format!("there is no `{}` to deactivate", path.join(" ")))
+                    );
+                }
+                Spot::Item(_, Item::Values(values)) => values
+                    .iter()
+                    .map(|(value, _)| [path.as_slice(), std::slice::from_ref(value)].concat())
+                    .collect(),
+                _ => vec![path],
+            };
+            for path in paths {
+                let mut piece = Tree::empty();
+                for line in self.lines_of(&tree.root, &path) {
+                    piece = self.edit(&piece, &line)?;
+                }
+                binder.trail.clear();
+                binder.delete(&as_words(&path), ROOT, Arc::make_mut(&mut tree.root))?;
+                Arc::make_mut(&mut tree.marks).inactive.insert(path, piece.root);
+            }
+        }
+        binder.trail.clear();
+        Ok(())
+    }
+
+    /// Puts inactive statements in force.
+    pub(crate) fn activate(
+        &self,
+        binder: &mut Binder<'_>,
+        tree: &mut Tree,
+        words: &[Word],
+    ) -> Result<(), ConfigError> {
+        let place = words.last().map_or_else(Place::default, |word| word.place);
+        for path in binder.paths(words, false)? {
+            let marks = &tree.marks.inactive;
+            if let Some(above) = marks.keys().find(|marked| path.starts_with(marked) && **marked != path) {
+                let first = format!("`{}` is inactive: activate that first", above.join(" "));
+                return Err(binder.error(place, first));
+            }
+            let is_list = self.index.is_leaf_list(&path);
+            let meant: Vec<Path> =
+                marks.keys().filter(|p| **p == path || is_list && p.starts_with(&path)).cloned().collect();
+            if meant.is_empty() {
+                return Err(binder.error(place, format!("`{}` is not inactive", path.join(" "))));
+            }
+            for path in meant {
+                let Some(piece) = Arc::make_mut(&mut tree.marks).inactive.remove(&path) else { continue };
+                let marks = std::mem::take(&mut tree.marks);
+                for line in self.lines_of(&piece, &[]) {
+                    *tree = self.edit(tree, &line)?;
+                }
+                tree.marks = marks;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts a text to a statement, or takes it off if the text is empty.
+    pub(crate) fn annotate(
+        &self,
+        binder: &mut Binder<'_>,
+        tree: &mut Tree,
+        words: &[Word],
+        text: &Word,
+    ) -> Result<(), ConfigError> {
+        if words.is_empty() {
+            return Err(binder.error(text.place, "`annotate` needs a path and a text in quotes"));
+        }
+        for path in binder.paths(words, false)? {
+            if !tree.marks.knows(&self.index, &tree.root, &path) {
+                let missing = format!("there is no `{}` to annotate", path.join(" "));
+                return Err(binder.error(words[words.len() - 1].place, missing));
+            }
+            let notes = &mut Arc::make_mut(&mut tree.marks).notes;
+            match text.text.is_empty() {
+                true => drop(notes.remove(&path)),
+                false => drop(notes.insert(path, text.text.as_str().into())),
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes what is inactive at a path, or in it; returns true if anything was.
+    pub(crate) fn delete_marks(&self, tree: &mut Tree, paths: &[Path]) -> bool {
+        let had = tree.marks.inactive.len();
+        if tree.marks.is_empty() {
+            return false;
+        }
+        let marks = Arc::make_mut(&mut tree.marks);
+        paths.iter().for_each(|path| marks.forget(path));
+        had != marks.inactive.len()
+    }
+
+    /// Has the marks of an entry go along to its new key.
+    pub(crate) fn move_marks(
+        &self,
+        tree: &mut Tree,
+        old: &Path,
+        new: &Path,
+        keeps: bool,
+    ) -> Result<(), ConfigError> {
+        let before = (*tree.marks).clone();
+        let marks = Arc::make_mut(&mut tree.marks);
+        if !keeps {
+            marks.forget(old);
+        }
+        let moved = |path: &Path| [new.as_slice(), &path[old.len()..]].concat();
+        for (path, text) in before.notes.iter().filter(|(path, _)| path.starts_with(old)) {
+            marks.notes.insert(moved(path), text.clone());
+        }
+        let keys = self.index[self.index.definition(old).0].keys().len();
+        for (path, piece) in before.inactive.iter().filter(|(path, _)| path.starts_with(old)) {
+            let piece = Tree { root: piece.clone(), marks: Arc::default() };
+            let to = written(&new[new.len() - keys..]);
+            let piece = self.edit(&piece, &format!("rename {} to {to}", written(old)))?;
+            marks.inactive.insert(moved(path), piece.root);
+        }
+        Ok(())
+    }
+
+    /// The error of a statement that was set although it is inactive, and no marks of what is gone.
+    pub(crate) fn check_marks(
+        &self,
+        binder: &Binder<'_>,
+        tree: &mut Tree,
+        place: Place,
+    ) -> Result<(), ConfigError> {
+        if tree.marks.is_empty() {
+            return Ok(());
+        }
+        if let Some(path) = tree.marks.inactive.keys().find(|path| stands(&self.index, &tree.root, path)) {
+            let wrong = binder.error(place, format!("`{}` is inactive", path.join(" ")));
+            return Err(wrong.expecting("`activate` or `delete` of it first"));
+        }
+        Arc::make_mut(&mut tree.marks).prune(&self.index, &tree.root);
+        Ok(())
+    }
+}

@@ -1,0 +1,215 @@
+//! The order of the statements of a text, carried over to a rendered text that says something similar.
+//!
+//! In each block, statements that both texts have stand in the order of the old one. Statements that are new come after their siblings of the
+//! same name, or, where there are none, after the statement that is before them in the rendered text.
+
+use crate::index::{Id, Index, ROOT};
+use crate::marks::{ANNOTATE, INACTIVE};
+use crate::text::{self, Statement};
+use std::collections::HashMap;
+
+/// A statement of a rendered text: its lines, annotations before them included.
+struct Row<'t> {
+    words: Vec<String>,
+    /// The lines before those of the statements inside.
+    head: Vec<&'t str>,
+    inner: Vec<Row<'t>>,
+    /// The lines after those of the statements inside.
+    tail: Vec<&'t str>,
+}
+
+/// Returns `new`, as it is rendered, with the statements in the order in which `old` has them. Entries of a list whose order has a meaning
+/// keep the rendered order.
+pub(crate) fn arrange(index: &Index, old: &str, new: &str) -> String {
+    // A text of `set` statements has no blocks whose order could be kept, and a text that is not valid has no order.
+    let Ok(statements) = text::parse("old", old) else { return new.to_owned() };
+    if statements.is_empty() {
+        return new.to_owned();
+    }
+    let mut lines = new.lines().peekable();
+    let mut rows = rows(&mut lines);
+    sort(index, Some(ROOT), &statements, &mut rows);
+    let mut out = String::with_capacity(new.len());
+    write(&rows, &mut out);
+    out
+}
+
+/// Takes the statements of a block, up to its closing brace.
+fn rows<'t>(lines: &mut std::iter::Peekable<std::str::Lines<'t>>) -> Vec<Row<'t>> {
+    let mut found = Vec::new();
+    let mut notes = Vec::new();
+    while let Some(line) = lines.next_if(|line| line.trim() != "}") {
+        let said = line.trim_start();
+        if said.strip_prefix(ANNOTATE).is_some_and(|rest| rest.starts_with(' ')) {
+            notes.push(line);
+            continue;
+        }
+        let mut row =
+            Row { words: words(said), head: std::mem::take(&mut notes), inner: Vec::new(), tail: Vec::new() };
+        row.head.push(line);
+        if said.ends_with(" {") {
+            row.inner = rows(lines);
+            row.tail.extend(lines.next());
+        } else if said.ends_with(" [") {
+            for line in lines.by_ref() {
+                row.head.push(line);
+                if line.trim() == "];" {
+                    break;
+                }
+            }
+        }
+        found.push(row);
+    }
+    if !notes.is_empty() {
+        found.push(Row { words: Vec::new(), head: notes, inner: Vec::new(), tail: Vec::new() });
+    }
+    found
+}
+
+/// The words of a rendered line.
+fn words(line: &str) -> Vec<String> {
+    let said = line.trim_end_matches(['{', '[', ';', ' ']);
+    let read = text::words("line", said).unwrap_or_default();
+    read.into_iter().map(|word| word.text).filter(|word| word != INACTIVE).collect()
+}
+
+/// Where a statement belongs: the place in the old text, whether it stands there or behind, and the place in the new text.
+type Rank = (usize, u8, usize);
+
+fn sort(index: &Index, def: Option<Id>, old: &[Statement], rows: &mut Vec<Row<'_>>) {
+    let mut exact: HashMap<Vec<&str>, usize> = HashMap::new();
+    let mut named: HashMap<&str, usize> = HashMap::new();
+    for (at, statement) in old.iter().enumerate() {
+        let words: Vec<&str> =
+            statement.words.iter().map(|word| word.text.as_str()).filter(|word| *word != INACTIVE).collect();
+        if let Some(name) = words.first() {
+            // Places begin with 1: before all of them is what has no statement before it.
+            named.entry(name).or_insert(at + 1);
+        }
+        exact.entry(words).or_insert(at + 1);
+    }
+    let mut count: HashMap<String, usize> = HashMap::new();
+    for name in rows.iter().filter_map(|row| row.words.first()) {
+        *count.entry(name.clone()).or_default() += 1;
+    }
+    let child = |row: &Row<'_>| index[def?].child(row.words.first()?);
+    let place = |row: &Row<'_>| {
+        if child(row).is_some_and(|child| index[child].is_listed()) {
+            return named.get(row.words.first()?.as_str()).copied();
+        }
+        let words: Vec<&str> = row.words.iter().map(String::as_str).collect();
+        // With another value or key, the only statement of a name takes the place of the one before.
+        let is_only = row.words.first().is_some_and(|name| count.get(name) == Some(&1));
+        exact.get(&words).or_else(|| named.get(*words.first()?).filter(|_| is_only)).copied()
+    };
+    let mut last: HashMap<&str, usize> = HashMap::new();
+    for row in rows.iter() {
+        if let (Some(name), Some(at)) = (row.words.first(), place(row)) {
+            let known = last.entry(name).or_insert(at);
+            *known = (*known).max(at);
+        }
+    }
+    let mut before = 0;
+    let mut ranks: Vec<Rank> = Vec::with_capacity(rows.len());
+    for (number, row) in rows.iter().enumerate() {
+        let sibling = row.words.first().and_then(|name| last.get(name.as_str()));
+        let rank = match (place(row), sibling) {
+            (Some(at), _) => (at, 0, number),
+            (None, Some(at)) => (*at, 1, number),
+            (None, None) => (before, 2, number),
+        };
+        before = rank.0;
+        ranks.push(rank);
+    }
+    for row in rows.iter_mut().filter(|row| !row.inner.is_empty()) {
+        let words: Vec<&str> = row.words.iter().map(String::as_str).collect();
+        if let Some(block) = exact.get(&words).and_then(|at| old[at - 1].block.as_ref()) {
+            let child = def.and_then(|def| innermost(index, def, &row.words));
+            sort(index, child, block, &mut row.inner);
+        }
+    }
+    let mut ranked: Vec<(Rank, Row<'_>)> = ranks.into_iter().zip(rows.drain(..)).collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    rows.extend(ranked.into_iter().map(|(_, row)| row));
+}
+
+/// The definition of the block that a statement's words open.
+fn innermost(index: &Index, def: Id, words: &[String]) -> Option<Id> {
+    let (mut id, mut at) = (def, 0);
+    while let Some(name) = words.get(at) {
+        id = index[id].child(name)?;
+        at += 1 + index[id].keys().len();
+    }
+    Some(id)
+}
+
+fn write(rows: &[Row<'_>], out: &mut String) {
+    for row in rows {
+        row.head.iter().for_each(|line| push(out, line));
+        write(&row.inner, out);
+        row.tail.iter().for_each(|line| push(out, line));
+    }
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(line);
+    out.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::properties::world::EXAMPLE;
+    use crate::{Module, Schema};
+    use proptest::prelude::*;
+
+    const NEW: &str = "a {\n    one 1;\n    two [\n        x\n        y\n    ];\n    entry 1;\n    entry 2 {\n        p q;\n        r s;\n    }\n    \
+        annotate entry 3 \"text\";\n    inactive: entry 3;\n}\nb;\nc {\n    d;\n}\n";
+
+    #[track_caller]
+    fn check(old: &str, expected: &str) {
+        let schema = Schema::of(&[]).unwrap();
+        let arranged = arrange(&schema.index, old, NEW);
+        let short: Vec<&str> = arranged.split_whitespace().collect();
+        assert_eq!(short.join(" "), expected, "{old}");
+    }
+
+    #[test]
+    fn statements_stay_where_they_were() {
+        let same = "a { one 1; two [ x y ]; entry 1; entry 2 { p q; r s; } annotate entry 3 \"text\"; inactive: entry 3; } b; c { d; }";
+        check("", same);
+        check("set a one 1\nset b", same);
+        check("not valid", same);
+        check(
+            "c { d; } gone; a { entry 3; entry 2 { r s; p other; } two x; one 7; } ",
+            "c { d; } a { annotate entry 3 \"text\"; inactive: entry 3; entry 2 { r s; p q; } entry 1; two [ x y ]; one 1; } b;",
+        );
+        // What is new comes after its siblings.
+        check(
+            "b; a { entry 2 { r s; p q; } one 1; entry 1; }",
+            "b; c { d; } a { entry 2 { r s; p q; } one 1; two [ x y ]; entry 1; annotate entry 3 \"text\"; inactive: entry 3; }",
+        );
+    }
+
+    #[test]
+    fn an_order_that_has_a_meaning_stays() {
+        let schema = Schema::of(&[Module { name: "example", text: EXAMPLE }]).unwrap();
+        let new = "protocols {\n    example {\n        area b 1;\n        area a 1;\n        local-as 1;\n    }\n}\n";
+        let arranged =
+            arrange(&schema.index, "protocols { example { local-as 2; area a 1; area b 1; } }", new);
+        assert!(arranged.contains("local-as 1;\n        area b 1;\n        area a 1;\n"), "{arranged}");
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_lost(old in "([a-c]( [a-c1-3])?( \\{|;|\\}){1,2} ?){0,12}") {
+            let mut lines: Vec<&str> = NEW.lines().collect();
+            let schema = Schema::of(&[]).unwrap();
+            let arranged = arrange(&schema.index, &old, NEW);
+            let mut got: Vec<&str> = arranged.lines().collect();
+            lines.sort_unstable();
+            got.sort_unstable();
+            prop_assert_eq!(got, lines);
+        }
+    }
+}
