@@ -194,7 +194,7 @@ fn run_campaign(args: &SimulateArgs) -> Result<ExitCode> {
 fn replay(args: &SimulateArgs, file: &Path) -> Result<ExitCode> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown}"))?;
-    let scenario: Scenario = serde_json::from_str(&text).with_context(|| format!("{shown}"))?;
+    let scenario = Scenario::parse(&text).with_context(|| format!("{shown}"))?;
     let log = args.log.as_deref().map(create_log).transpose()?;
     let outcome = campaign::run(&scenario, log);
     if args.json {
