@@ -1,5 +1,7 @@
 //! Chores of the house.
 
+mod advisories;
+mod fuzz_guided;
 mod layers;
 mod layout;
 mod licences;
@@ -19,6 +21,11 @@ enum Chore {
     Tidy,
     /// Checks where dependencies come from and under which licence.
     Licences,
+    /// Checks dependencies against a checkout of the RustSec advisory database, if there is one (SLUICE_ADVISORY_DB,
+    /// ~/.cargo/advisory-db or ../shared/advisory-db).
+    Advisories,
+    /// Runs the fuzz targets under libFuzzer, which follows coverage.
+    FuzzGuided(fuzz_guided::Options),
     /// Checks that what one route passes through is still laid side by side in the executable.
     Layout,
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
@@ -44,6 +51,8 @@ fn main() -> anyhow::Result<ExitCode> {
             Ok(report(&found))
         }
         Chore::Licences => Ok(report(&licences::check(&root)?)),
+        Chore::Advisories => Ok(report(&advisories::check(&root)?)),
+        Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::Layout => Ok(report(&layout::check(&root)?)),
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
