@@ -6,7 +6,7 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist demo test test-long lint fuzz bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
+.PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -20,7 +20,7 @@ help:
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
-	@echo "make lint       rustfmt, clippy, the rules of the house, licences"
+	@echo "make lint       rustfmt, clippy, the rules of the house, licences, advisories"
 
 setup:
 	@dist/setup
@@ -52,6 +52,7 @@ lint:
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) xtask tidy
 	$(CARGO) xtask licences
+	$(CARGO) xtask advisories
 
 bench: bench-xrl bench-tables bench-fib bench-latency bench-sim bench-config
 
@@ -102,6 +103,10 @@ bench-sim: setup
 # Random mutations of real messages against every decoder, SECONDS for each; with the checks of overflow that tests have.
 fuzz: setup
 	$(CARGO) run --locked -p sluice-fuzz -- all $(or $(SECONDS),10)
+
+# The same targets under libFuzzer, which follows coverage, SECONDS for each; KEEP=1 keeps small inputs in fuzz/corpus.
+fuzz-guided: setup
+	$(CARGO) xtask fuzz-guided --seconds $(or $(SECONDS),600) $(if $(KEEP),--keep)
 
 # What was built; `make dist` first, as an ordinary user.
 install:

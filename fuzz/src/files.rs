@@ -4,6 +4,8 @@ use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
 use sluice_lab::Topology;
 use sluice_load::source;
 use sluice_mrt as mrt;
+use sluice_sim::campaign;
+use sluice_sim::scenario::Scenario;
 use sluice_testkit::{capture, tar};
 
 /// An MRT trace: no message is longer than the trace.
@@ -36,6 +38,19 @@ pub fn mrt_records(octets: &[u8]) {
 pub fn packets(octets: &[u8]) {
     let streams = capture::tcp_streams(octets, 179);
     assert!(streams.iter().map(Vec::len).sum::<usize>() <= octets.len());
+}
+
+/// A scenario of the simulator, as `--replay` reads one: a scenario that is taken says the same when it is written again.
+pub fn scenario(octets: &[u8]) {
+    let Ok(scenario) = Scenario::parse(&String::from_utf8_lossy(octets)) else { return };
+    let again = serde_json::to_string(&scenario).expect("scenarios are written");
+    assert_eq!(Scenario::parse(&again).ok(), Some(scenario));
+}
+
+/// Scenarios of a campaign.
+pub fn scenarios() -> Vec<Vec<u8>> {
+    let write = |seed| serde_json::to_vec(&campaign::scenario(seed)).expect("scenarios are written");
+    (1..=3).map(write).collect()
 }
 
 /// A tar archive.

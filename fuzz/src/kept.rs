@@ -2,7 +2,7 @@
 
 use sluice_config::package::Manifest;
 use sluice_manager_shell::core_file::{Destination, Facts, expand, matches};
-use sluice_manager_shell::{parse_revision, parse_unconfirmed};
+use sluice_manager_shell::{parse_copy, parse_revision, parse_state, parse_unconfirmed};
 use sluice_shell::part::{Change, Part};
 use sluice_shell::rights::Rights;
 
@@ -39,6 +39,29 @@ pub fn unconfirmed(octets: &[u8]) {
         let again = serde_json::to_vec(&unconfirmed).expect("it is written");
         assert_eq!(parse_unconfirmed(&again), Some(unconfirmed));
     }
+}
+
+/// The manager's `state.json`: records are written as they were read, and a secret is 32 hexadecimal digits or none.
+pub fn state(octets: &[u8]) {
+    let processes = parse_state(octets);
+    let again = serde_json::to_vec_pretty(&processes).expect("records are written");
+    assert_eq!(parse_state(&again), processes);
+    for record in processes.values() {
+        // Reads `/proc`, where no process has these times.
+        let _alive = record.is_alive();
+        if let Some(secret) = record.secret() {
+            let digits: String = secret.iter().map(|octet| format!("{octet:02x}")).collect();
+            let text = String::from_utf8_lossy(&again).to_ascii_lowercase();
+            assert!(text.contains(&digits));
+        }
+    }
+}
+
+/// The manager's `copy.json`: notes are written as they were read.
+pub fn copy(octets: &[u8]) {
+    let noted = parse_copy(octets);
+    let again = serde_json::to_vec(&noted).expect("notes are written");
+    assert_eq!(parse_copy(&again), noted);
 }
 
 /// A change of a component's part: in pieces it is the same, and what it makes can be made at once.
@@ -106,6 +129,24 @@ pub fn revisions() -> Vec<Vec<u8>> {
 /// One.
 pub fn unconfirmed_files() -> Vec<Vec<u8>> {
     seeds(&["{\"revision\":2,\"back_to\":1,\"until_unix_ms\":1700000000000}"])
+}
+
+/// Processes of a router, one of them in its first minutes after an upgrade.
+pub fn state_files() -> Vec<Vec<u8>> {
+    seeds(&[
+        "{}",
+        "{\"bgp\":{\"pid\":4194303,\"started\":7,\"secret\":\"00112233445566778899aabbccddeeff\"},\
+         \"rib\":{\"pid\":1,\"started\":18446744073709551615,\"secret\":\"ffeeddccbbaa99887766554433221100\",\
+         \"binary\":\"/usr/lib/sluice/rib\",\"before\":\"/usr/bin/sluice\"}}",
+    ])
+}
+
+/// A configuration file that is written, and one that may be either of two.
+pub fn copy_files() -> Vec<Vec<u8>> {
+    seeds(&[
+        "[{\"sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"revision\":7}]",
+        "[{\"sha256\":\"00\"},{\"sha256\":\"01\",\"revision\":18446744073709551615}]",
+    ])
 }
 
 /// A leaf, a container, entries of a list that come and go, all in place of what was there.

@@ -2,8 +2,8 @@
 //!
 //! A target is one function and one row of [`TARGETS`]. `cargo test` runs each over its seeds, real captures where they are
 //! at hand, and a bounded number of mutations of both; `cargo run -p sluice-fuzz -- all|TARGET [SECONDS]`
-//! goes on for longer (without `--release`: overflow is to be found), and any fuzzer that can call a Rust function or feed a file
-//! can drive the same functions.
+//! goes on for longer (without `--release`: overflow is to be found). `cargo xtask fuzz-guided` runs the same functions under libFuzzer
+//! (`fuzz/guided`), which follows coverage; small inputs that it found are in `fuzz/corpus`, a file a target.
 //!
 //! No target may panic, and none may take more memory than its input explains. Where there is a writer beside the reader, what
 //! is read, written and read again must be the same.
@@ -11,10 +11,12 @@
 pub mod bgp;
 pub mod cli;
 pub mod config;
+pub mod descriptors;
 pub mod files;
 pub mod graphs;
 pub mod handover;
 pub mod kept;
+pub mod methods;
 mod mutate;
 pub mod netlink;
 pub mod xrl;
@@ -22,6 +24,7 @@ pub mod xrl;
 pub use mutate::Mutator;
 use sluice_testkit::heap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::path::Path;
 
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
@@ -74,11 +77,31 @@ impl Target {
         done
     }
 
+    /// Returns the seeds, and the inputs that a coverage-guided run found (`fuzz/corpus`).
+    pub fn inputs(&self) -> Vec<Vec<u8>> {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{}.bin", self.name));
+        let packed = std::fs::read(file).unwrap_or_default();
+        let mut inputs = (self.seeds)();
+        let mut rest = &packed[..];
+        // Each input lies behind its length in two octets, high octet first.
+        while let Some((length, after)) = rest.split_first_chunk::<2>() {
+            let (input, after) = after.split_at(usize::from(u16::from_be_bytes(*length)).min(after.len()));
+            inputs.push(input.to_vec());
+            rest = after;
+        }
+        inputs
+    }
+
     /// Runs it once for nothing: what it makes once, and keeps, does not count.
     pub fn warm_up(&self) {
         (self.run)(&[]);
         (self.seeds)().iter().take(1).for_each(|seed| (self.run)(seed));
     }
+}
+
+/// Returns the target of that name.
+pub fn target(name: &str) -> Option<&'static Target> {
+    TARGETS.iter().find(|t| t.name == name)
 }
 
 /// All targets.
@@ -94,6 +117,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "xrl-text", run: xrl::text, seeds: xrl::texts },
     Target { name: "xrl-packed-routes", run: xrl::packed, seeds: xrl::packed_batches },
     Target { name: "xrl-route-requests", run: xrl::route_requests, seeds: xrl::route_messages },
+    Target { name: "xrl-methods", run: methods::bodies, seeds: methods::full_bodies },
+    Target { name: "descriptor-request", run: descriptors::request, seeds: descriptors::requests },
+    Target { name: "descriptor-answer", run: descriptors::answer, seeds: descriptors::answers },
     Target { name: "config-text", run: config::statements, seeds: config::configurations },
     Target { name: "config-load", run: config::load, seeds: config::configurations },
     Target { name: "config-edit", run: config::edit, seeds: config::edits },
@@ -106,6 +132,8 @@ pub const TARGETS: &[Target] = &[
     Target { name: "rights-toml", run: kept::rights, seeds: kept::rights_files },
     Target { name: "revision", run: kept::revision, seeds: kept::revisions },
     Target { name: "unconfirmed", run: kept::unconfirmed, seeds: kept::unconfirmed_files },
+    Target { name: "manager-state", run: kept::state, seeds: kept::state_files },
+    Target { name: "configuration-copy", run: kept::copy, seeds: kept::copy_files },
     Target { name: "config-change", run: kept::change, seeds: kept::changes },
     Target { name: "core-pattern", run: kept::core_pattern, seeds: kept::core_patterns },
     Target { name: "hand-over", run: handover::stream, seeds: handover::streams },
@@ -113,6 +141,7 @@ pub const TARGETS: &[Target] = &[
     Target { name: "mrt", run: files::mrt_trace, seeds: files::traces },
     Target { name: "mrt-records", run: files::mrt_records, seeds: files::record_traces },
     Target { name: "pcap", run: files::packets, seeds: files::captures },
+    Target { name: "scenario", run: files::scenario, seeds: files::scenarios },
     Target { name: "tar", run: files::archive, seeds: files::archives },
     Target { name: "prefix-list", run: files::prefix_list, seeds: files::lists },
     Target { name: "topology", run: files::topology, seeds: files::topologies },

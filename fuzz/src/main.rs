@@ -32,7 +32,7 @@ fn main() -> ExitCode {
     for target in targets {
         target.warm_up();
         let end = Instant::now() + Duration::from_secs(seconds);
-        let runs = target.attack(&(target.seeds)(), seed, |done| done % 64 != 0 || Instant::now() < end);
+        let runs = target.attack(&target.inputs(), seed, |done| done % 64 != 0 || Instant::now() < end);
         println!("{}: {runs} runs", target.name);
     }
     ExitCode::SUCCESS

@@ -1,5 +1,6 @@
 //! Each target over its seeds, over real and fuzzer-made inputs where they are at hand, and over damage to them.
 
+use sluice_fuzz::methods::METHODS;
 use sluice_fuzz::{TARGETS, Target};
 use sluice_testkit::tar;
 
@@ -8,7 +9,9 @@ const RUNS: u64 = 20_000;
 const FEW: u64 = 2_000;
 
 fn runs(target: &Target) -> u64 {
-    if matches!(target.name, "bgp-session" | "config-load" | "xrl-text" | "command-line" | "hand-over") {
+    if matches!(target.name, "bgp-session" | "config-load" | "xrl-text" | "command-line" | "hand-over")
+        || target.name.starts_with("descriptor-")
+    {
         FEW
     } else {
         RUNS
@@ -17,14 +20,14 @@ fn runs(target: &Target) -> u64 {
 
 fn run(target: &Target, more: &[Vec<u8>], seed: u64) {
     target.warm_up();
-    let mut inputs = (target.seeds)();
+    let mut inputs = target.inputs();
     inputs.extend_from_slice(more);
     inputs.iter().for_each(|input| target.check(input));
     target.attack(&inputs, seed, |done| done < runs(target));
 }
 
 fn target(name: &str) -> &'static Target {
-    TARGETS.iter().find(|t| t.name == name).unwrap_or_else(|| panic!("there is no target {name}"))
+    sluice_fuzz::target(name).unwrap_or_else(|| panic!("there is no target {name}"))
 }
 
 #[test]
@@ -60,4 +63,12 @@ fn pieces_of_real_files() {
         let Some(file) = sluice_testkit::read(path) else { return };
         run(target(name), &[file[..file.len().min(PIECE)].to_vec()], 4);
     }
+}
+
+#[test]
+fn methods_of_the_platform_and_of_components_are_listed() {
+    for path in ["rib.v1.Rib/UpdateRoutes", "fea.v1.Fib/UpdateFib", "bgp.v1.Bgp/GetSummary"] {
+        assert!(METHODS.iter().any(|method| method.path == path), "{path}");
+    }
+    assert_eq!(sluice_fuzz::methods::full_bodies().len(), 2 * METHODS.len());
 }

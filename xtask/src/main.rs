@@ -1,5 +1,7 @@
 //! Chores of the house.
 
+mod advisories;
+mod fuzz_guided;
 mod layers;
 mod licences;
 mod mutate;
@@ -21,6 +23,11 @@ enum Chore {
     Licences,
     /// Prints how vague doc comments are, area by area, and the worst files.
     Prose(prose::Options),
+    /// Checks dependencies against a checkout of the RustSec advisory database, if there is one (SLUICE_ADVISORY_DB,
+    /// ~/.cargo/advisory-db or ../shared/advisory-db).
+    Advisories,
+    /// Runs the fuzz targets under libFuzzer, which follows coverage.
+    FuzzGuided(fuzz_guided::Options),
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
     /// Runs all tests and counts passed, failed and skipped ones.
@@ -49,6 +56,8 @@ fn main() -> anyhow::Result<ExitCode> {
             prose::print(&root, &options)?;
             Ok(ExitCode::SUCCESS)
         }
+        Chore::Advisories => Ok(report(&advisories::check(&root)?)),
+        Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {

@@ -114,7 +114,11 @@ impl Stage<'_> {
         let earlier = bgp.map(thread::of_process).unwrap_or_default();
         let pids: Vec<u32> = before.iter().map(|p| p.id.pid).collect();
         let mut setup = self.setup(play, SocketAddr::from((Ipv4Addr::new(10, 1, 0, 1), 179)), pids);
-        setup.peers.iter_mut().chain(&mut setup.late).for_each(|p| p.hold_time = contender.hold_time());
+        setup
+            .peers
+            .iter_mut()
+            .chain(&mut setup.late)
+            .for_each(|p| p.hold_time = contender.device.hold_time());
         let performed = std::thread::scope(|threads| {
             let wanted = Count { v4: play.routes.0 as u64, v6: play.routes.1 as u64 };
             let kernel = watch.map(|watch| threads.spawn(move || watch.wait(wanted, self.limit)));

@@ -61,25 +61,6 @@ impl Contender {
         matches!(self.device, Device::Sluice | Device::Bird | Device::Bird3 | Device::Frr)
     }
 
-    /// The hold time that peers propose. Without one no timer runs during a measurement; but GoBGP then gives each write no time at all.
-    pub const fn hold_time(self) -> u16 {
-        if matches!(self.device, Device::Gobgp) { 240 } else { 0 }
-    }
-
-    /// Whether its program is on this machine.
-    pub fn is_here(self) -> bool {
-        let program = match self.device {
-            Device::Sluice => return true,
-            Device::Bird => "bird",
-            Device::Bird3 => "bird3",
-            Device::Frr => "/usr/lib/frr/bgpd",
-            Device::Openbgpd => "bgpd",
-            Device::Gobgp => "gobgpd",
-        };
-        let path = std::env::var_os("PATH").unwrap_or_default();
-        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
-    }
-
     /// Brings it up on some processors, in a lab of its own that ends with this process whatever happens.
     pub fn up(self, play: &Play, sluice: &Path, processors: &[usize], client: Client) -> Result<Lab> {
         let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-bgp") };

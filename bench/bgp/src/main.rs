@@ -119,7 +119,8 @@ impl Args {
             ensure!(all.iter().any(|c| c.key() == name), "no daemon is called `{name}`");
         }
         let wanted = |c: &Contender| self.daemons.is_empty() || self.daemons.iter().any(|d| d == c.key());
-        let (here, missing): (Vec<_>, Vec<_>) = all.into_iter().filter(wanted).partition(|c| c.is_here());
+        let (here, missing): (Vec<_>, Vec<_>) =
+            all.into_iter().filter(wanted).partition(|c| c.device.is_here());
         for contender in missing {
             // Debian 12 has no BIRD 3: nobody misses it.
             if contender.device != Device::Bird3 || !self.daemons.is_empty() {

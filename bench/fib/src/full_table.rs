@@ -21,6 +21,10 @@ const PATIENCE: Duration = Duration::from_secs(180);
 /// A session that carries more than this has begun to send the table: OPEN and KEEPALIVE are far shorter.
 const FIRST_OCTETS: u64 = 4096;
 
+/// Routes of the XORP paper's full table, and megabytes of its processes (section 5.1).
+const PAPER_ROUTES: f64 = 150_000.0;
+const PAPER_MEMORY: [(&str, f64); 2] = [("bgp", 120.0), ("rib", 60.0)];
+
 /// One router, one time.
 pub struct Run {
     device: Device,
@@ -183,6 +187,15 @@ pub fn report(
             number(per_route),
         ]);
         lines.extend(processes(device, &of(device).collect::<Vec<_>>(), routes.len(), report));
+    }
+    for (process, megabytes) in PAPER_MEMORY {
+        let each = megabytes * 1e6 / PAPER_ROUTES;
+        let cells = [String::new(), String::new(), number(megabytes), String::new(), number(each)];
+        lines.push([vec![format!("the paper: {process}")], cells.into()].concat());
+        report.row(json!({
+            "what": "full table, process", "router": "paper: XORP", "process": process,
+            "memory_octets": megabytes * 1e6, "octets_per_route": each,
+        }));
     }
     let head = ["full table, medians", "seconds", "CPU s", "MB", "MB at most", "octets/route"];
     println!("{}", table(&head, &lines));

@@ -82,6 +82,26 @@ impl Device {
         }
     }
 
+    /// Returns true if the daemon's program is installed; Sluice's own is built with the benchmark.
+    pub fn is_here(self) -> bool {
+        let program = match self {
+            Device::Sluice => return true,
+            Device::Bird => "bird",
+            Device::Bird3 => "bird3",
+            Device::Frr => "/usr/lib/frr/bgpd",
+            Device::Openbgpd => "bgpd",
+            Device::Gobgp => "gobgpd",
+        };
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+    }
+
+    /// The hold time that peers propose, in seconds. Without one no timer runs during a measurement; but GoBGP then gives each write no
+    /// time at all.
+    pub const fn hold_time(self) -> u16 {
+        if matches!(self, Device::Gobgp) { 240 } else { 0 }
+    }
+
     /// A configuration: everything that any neighbour says is learned, installed and said to the others, in both families.
     pub fn config(self, router_id: &str, neighbors: &[Neighbor<'_>]) -> String {
         self.config_with(router_id, neighbors, Setting::default())
@@ -226,7 +246,7 @@ fn frr(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>], installs:
 }
 
 fn openbgpd(text: &mut String, router_id: &str, neighbors: &[Neighbor<'_>]) -> std::fmt::Result {
-    writeln!(text, "AS {LOCAL_AS}\nrouter-id {router_id}\nfib-update no\nlisten on {router_id}")?;
+    writeln!(text, "AS {LOCAL_AS}\nrouter-id {router_id}\nfib-update no\nlisten on 0.0.0.0")?;
     for Neighbor { address, asn } in neighbors {
         writeln!(
             text,

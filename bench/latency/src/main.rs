@@ -1,5 +1,5 @@
 //! Figures 10 to 13 of the XORP paper again: a single route from BGP to the kernel and to another peer, at full table, with BIRD 2
-//! (and FRR with an empty table) in the same run. `make bench-latency`, as root; in network namespaces of its own.
+//! (and, with an empty table, FRR, OpenBGPD and GoBGP, those that are installed) in the same run. `make bench-latency`, as root; in network namespaces of its own.
 
 mod flow;
 mod message;
@@ -13,7 +13,7 @@ use anyhow::{Context, Result};
 use bench_lab::{Device, TableWatch};
 use bench_report::Report;
 use clap::Parser;
-use network::{DEVICES, Peers};
+use network::Peers;
 use results::Results;
 use sluice_lab::{Lab, LabOptions};
 use sluice_load::RoutingTable;
@@ -64,23 +64,30 @@ fn main() -> Result<()> {
 
 fn measure(args: &Args, sluice: &Path, table: &RoutingTable) -> Result<Results> {
     let mut lab = None;
-    let measured = measure_in(&mut lab, args, sluice, table);
+    let devices = network::devices();
+    let measured = measure_in(&mut lab, args, sluice, table, &devices);
     if let (Err(_), Some(lab)) = (&measured, &lab) {
-        for device in DEVICES {
+        for device in devices {
             eprintln!("{}: {}", device.name(), lab.log(device.node(), device.node()));
         }
     }
     measured
 }
 
-fn measure_in(place: &mut Option<Lab>, args: &Args, sluice: &Path, table: &RoutingTable) -> Result<Results> {
+fn measure_in(
+    place: &mut Option<Lab>,
+    args: &Args,
+    sluice: &Path,
+    table: &RoutingTable,
+    devices: &[Device],
+) -> Result<Results> {
     let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-latency") };
-    let lab = &*place.insert(Lab::up(&network::topology()?, options)?);
+    let lab = &*place.insert(Lab::up(&network::topology(devices)?, options)?);
     let cli = Cli { lab, sluice };
     let mut results = Results::default();
 
-    println!("empty tables: figure 13 with {} routers, figure 10", DEVICES.len());
-    for device in DEVICES {
+    println!("empty tables: figure 13 with {} routers, figure 10", devices.len());
+    for device in devices.iter().copied() {
         let mut peers = Peers::connect(lab, device)?;
         keep_one(&mut peers)?;
         results.empty.push((device, flow::run(&mut peers).with_context(|| device.name())?));

@@ -29,8 +29,8 @@ pub fn message(kind: u8, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An OPEN without hold time, for IPv4 and, if wanted, IPv6.
-pub fn open(asn: u32, id: Ipv4Addr, with_v6: bool) -> Vec<u8> {
+/// An OPEN for IPv4 and, if wanted, IPv6; without timers if `hold_time` is 0.
+pub fn open(asn: u32, id: Ipv4Addr, with_v6: bool, hold_time: u16) -> Vec<u8> {
     let mut capabilities = vec![1, 4, 0, 1, 0, 1, 65, 4];
     capabilities.extend_from_slice(&asn.to_be_bytes());
     if with_v6 {
@@ -38,7 +38,7 @@ pub fn open(asn: u32, id: Ipv4Addr, with_v6: bool) -> Vec<u8> {
     }
     let mut body = vec![4];
     body.extend_from_slice(&u16::try_from(asn).unwrap_or(AS_TRANS).to_be_bytes());
-    body.extend_from_slice(&[0, 0]);
+    body.extend_from_slice(&hold_time.to_be_bytes());
     body.extend_from_slice(&id.octets());
     // One optional parameter: capabilities.
     body.extend_from_slice(&[capabilities.len() as u8 + 2, 2, capabilities.len() as u8]);

@@ -7,8 +7,15 @@ use bench_lab::{Device, Neighbor};
 use sluice_lab::{Lab, Topology};
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-/// The routers, in the order in which they take turns.
-pub const DEVICES: [Device; 3] = [Device::Sluice, Device::Bird, Device::Frr];
+/// The routers to measure, in order; routers that are not installed are left out.
+const DEVICES: [Device; 5] = [Device::Sluice, Device::Bird, Device::Frr, Device::Openbgpd, Device::Gobgp];
+
+/// Returns the installed routers, and prints the missing ones as skipped.
+pub fn devices() -> Vec<Device> {
+    let (here, missing): (Vec<_>, Vec<_>) = DEVICES.into_iter().partition(|d| d.is_here());
+    missing.iter().for_each(|d| println!("skipped: {} is not installed", d.name()));
+    here
+}
 
 /// The peers' nodes: who has the table, who has other routes, who is told.
 const PEERS: [&str; 3] = ["peer1", "peer2", "peer3"];
@@ -30,6 +37,7 @@ fn identity(device: Device, peer: usize) -> Identity {
         local: NextHops { v4: Ipv4Addr::new(10, router, link, 2), v6 },
         router: Ipv4Addr::new(10, router, link, 1),
         with_v6: peer == 0,
+        hold_time: device.hold_time(),
     }
 }
 
@@ -55,10 +63,10 @@ impl Peers {
 }
 
 /// The topology.
-pub fn topology() -> Result<Topology> {
+pub fn topology(devices: &[Device]) -> Result<Topology> {
     let mut text = String::new();
     PEERS.iter().for_each(|peer| text.push_str(&format!("[nodes.{peer}]\n")));
-    for device in DEVICES {
+    for device in devices.iter().copied() {
         let node = device.node();
         text.push_str(&format!(
             "[nodes.{node}]\ndaemon = '{node}'\nsysctls = {{ 'net.ipv4.nexthop_compat_mode' = '0', \
@@ -74,7 +82,7 @@ pub fn topology() -> Result<Topology> {
         }
     }
     let mut topology: Topology = text.parse()?;
-    for device in DEVICES {
+    for device in devices.iter().copied() {
         let addresses: Vec<String> =
             (0..PEERS.len()).map(|peer| identity(device, peer).local.v4.to_string()).collect();
         let neighbors: Vec<Neighbor<'_>> = addresses

@@ -54,6 +54,8 @@ pub struct Identity {
     pub router: Ipv4Addr,
     /// Whether IPv6 routes are exchanged too.
     pub with_v6: bool,
+    /// The proposed hold time in seconds, longer than any session of a benchmark.
+    pub hold_time: u16,
 }
 
 /// A speaker with an established session.
@@ -145,7 +147,12 @@ fn establish(identity: Identity) -> Result<TcpStream> {
     let mut stream = TcpStream::connect_timeout(&SocketAddr::new(identity.router.into(), 179), PATIENCE)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(PATIENCE))?;
-    stream.write_all(&message::open(identity.asn, identity.local.v4, identity.with_v6))?;
+    stream.write_all(&message::open(
+        identity.asn,
+        identity.local.v4,
+        identity.with_v6,
+        identity.hold_time,
+    ))?;
     expect(&mut stream, OPEN)?;
     stream.write_all(&message::message(KEEPALIVE, &[]))?;
     expect(&mut stream, KEEPALIVE)?;

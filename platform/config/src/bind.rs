@@ -3,7 +3,7 @@
 use crate::entries::{Entries, Key, SEPARATOR};
 use crate::error::{ConfigError, ConfigErrors, Place, nearest, translated};
 use crate::index::{Def, Id, Kind, ROOT};
-use crate::marks::Pending;
+use crate::pending_marks::Pending;
 use crate::schema::Schema;
 use crate::text::{self, Statement, Word};
 use crate::tree::{Block, Item, Leaf, Tree};

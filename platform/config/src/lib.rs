@@ -39,6 +39,7 @@ pub mod metrics;
 mod node;
 mod order;
 pub mod package;
+mod pending_marks;
 #[cfg(test)]
 mod properties;
 mod schema;

@@ -65,7 +65,7 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
         check: true,
         ..Settings::full()
     };
-    if let Some(fault) = scenario.network.fault() {
+    if let Some(fault) = scenario.fault() {
         return Outcome { wrong: vec![fault], ..Outcome::default() };
     }
     let mut world = World::new(scenario.network.clone(), settings, scenario.seed);

@@ -192,7 +192,7 @@ fn run_campaign(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCo
 fn replay(args: &SimulateArgs, file: &Path, document: &dyn Fn(&Value)) -> Result<ExitCode> {
     let shown = file.display();
     let text = std::fs::read_to_string(file).with_context(|| format!("{shown}"))?;
-    let scenario: Scenario = serde_json::from_str(&text).with_context(|| format!("{shown}"))?;
+    let scenario = Scenario::parse(&text).with_context(|| format!("{shown}"))?;
     let log = args.log.as_deref().map(create_log).transpose()?;
     let outcome = campaign::run(&scenario, log);
     if args.json {

@@ -3,7 +3,7 @@
 use crate::host::{BgpProcess, Host, ProcessId};
 use crate::link::Quality;
 use crate::network::{self, Network};
-use crate::world::{Fabric, World};
+use crate::world::{Fabric, SECOND, World};
 use serde::{Deserialize, Serialize};
 use sluice_base::prefix::V4Addr;
 use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
@@ -200,6 +200,58 @@ pub fn bulk(number: u32) -> IpPrefix {
 
 fn is_bulk(prefix: IpPrefix) -> bool {
     matches!(prefix, IpPrefix::V4(p) if u32::from(p.addr().0) >> 22 == BULK >> 22)
+}
+
+/// Phases that a scenario may have.
+const MOST_PHASES: usize = 1000;
+/// When the last step of a phase may be, in milliseconds: after a day.
+const MOST_MS: u64 = 86_400_000;
+/// Delay of a link, in nanoseconds: a minute.
+const MOST_DELAY: u64 = 60 * SECOND;
+/// Tables of a router.
+const MOST_TABLES: u16 = 1024;
+
+impl Scenario {
+    /// Parses the text of a scenario's file.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Scenario = serde_json::from_str(text)?;
+        scenario.fault().map_or(Ok(scenario), |fault| Err(ScenarioError::Fault(fault)))
+    }
+
+    /// Returns why the scenario cannot run; `None` if it can.
+    pub fn fault(&self) -> Option<String> {
+        let delays = self.network.links.iter().map(|l| l.delay);
+        let steps = || self.phases.iter().flatten();
+        let degraded = steps().filter_map(|s| match s.what {
+            What::Degrade { delay, .. } => Some(delay),
+            _ => None,
+        });
+        let is_too_large = |s: &Step| matches!(s.what, What::Bulk { count, .. } if count > MOST_BULK);
+        let rules = [
+            ((1..=MOST_TABLES).contains(&self.tables), format!("tables: from 1 to {MOST_TABLES}")),
+            (self.slice > 0, "slice: at least 1".into()),
+            (self.fill > 0, "fill: at least 1".into()),
+            (self.window > 0, "window: at least 1".into()),
+            (self.reaction <= SECOND, format!("reaction: at most {SECOND}")),
+            (self.phases.len() <= MOST_PHASES, format!("phases: at most {MOST_PHASES}")),
+            (steps().all(|s| s.at_ms <= MOST_MS), format!("at_ms: at most {MOST_MS}")),
+            (!steps().any(is_too_large), format!("count: at most {MOST_BULK}")),
+            (delays.chain(degraded).all(|d| d <= MOST_DELAY), format!("delay: at most {MOST_DELAY}")),
+        ];
+        let broken = rules.into_iter().find(|(holds, _)| !holds).map(|(_, rule)| rule);
+        self.network.fault().or(broken)
+    }
+}
+
+/// Why a text is no scenario.
+#[derive(Debug, thiserror::Error)]
+pub enum ScenarioError {
+    /// The text does not have the form of a scenario.
+    #[error("{0}")]
+    Form(#[from] serde_json::Error),
+    /// The scenario breaks a limit.
+    #[error("{0}")]
+    Fault(String),
 }
 
 impl What {

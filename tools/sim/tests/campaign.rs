@@ -61,3 +61,24 @@ fn what_fails_is_cut_down_to_what_it_takes() {
     );
     assert_eq!(small.network.nodes.iter().map(|n| n.networks.len()).sum::<usize>(), 1);
 }
+
+#[test]
+fn a_scenario_that_cannot_run_is_refused_in_words() {
+    let text = |change: &dyn Fn(&mut Scenario)| {
+        let mut scenario = campaign::scenario(1);
+        change(&mut scenario);
+        serde_json::to_string(&scenario).unwrap()
+    };
+    assert!(Scenario::parse(&text(&|_| ())).is_ok());
+    let late = |s: &mut Scenario| s.phases[0][0].at_ms = u64::MAX;
+    let far = |s: &mut Scenario| s.network.links[0].delay = u64::MAX;
+    let lonely = |s: &mut Scenario| s.network.links[0].a = u32::MAX;
+    let idle = |s: &mut Scenario| s.slice = 0;
+    type Change<'a> = &'a dyn Fn(&mut Scenario);
+    let changes: [(&str, Change<'_>); 4] =
+        [("at_ms", &late), ("delay", &far), ("link 0", &lonely), ("slice", &idle)];
+    for (word, change) in changes {
+        let refusal = Scenario::parse(&text(change)).unwrap_err().to_string();
+        assert!(refusal.starts_with(word), "{refusal}");
+    }
+}

@@ -34,7 +34,8 @@ mod way;
 pub use configuration::{Builtin, ConfigSource, Model, StartError, check_package};
 pub use inherited::close_inherited;
 pub use left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
-pub use revisions::{Revision, Unconfirmed, Via, parse_revision, parse_unconfirmed};
+pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
+pub use state::{Recorded, parse as parse_state};
 pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 
 use committing::{CommitRequest, Source, UnderWay};

@@ -18,7 +18,7 @@ const SECRET: &str = "operator.secret";
 const STATE: &str = "state.json";
 
 /// A process as it is written down.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Recorded {
     /// Its number.
     pub pid: u32,
@@ -45,8 +45,12 @@ impl Recorded {
         start_time(self.pid) == Some(self.started)
     }
 
-    /// Its secret.
+    /// Its secret; `None` unless the record has exactly 32 hexadecimal digits.
     pub fn secret(&self) -> Option<[u8; 16]> {
+        // A sign before a digit is a number too, for `from_str_radix`.
+        if self.secret.len() != 32 || !self.secret.bytes().all(|b| b.is_ascii_hexdigit()) {
+            return None;
+        }
         let mut secret = [0; 16];
         for (index, octet) in secret.iter_mut().enumerate() {
             *octet = u8::from_str_radix(self.secret.get(index * 2..index * 2 + 2)?, 16).ok()?;
@@ -233,13 +237,41 @@ fn remove_sockets_if(run_dir: &Path, is_gone: impl Fn(u32) -> bool) {
 
 /// Reads which processes ran; nothing if nobody wrote it down.
 pub fn load(run_dir: &Path) -> BTreeMap<String, Recorded> {
-    let text = fs::read_to_string(run_dir.join(STATE)).unwrap_or_default();
-    serde_json::from_str(&text).unwrap_or_default()
+    parse(&fs::read(run_dir.join(STATE)).unwrap_or_default())
+}
+
+/// Parses the content of `state.json`; a damaged file names no process.
+pub fn parse(octets: &[u8]) -> BTreeMap<String, Recorded> {
+    serde_json::from_slice(octets).unwrap_or_default()
 }
 
 /// An orderly end leaves nothing to take over.
 pub fn clean(run_dir: &Path) {
     for name in [STATE, SECRET, "finder.sock", "fea.fd"] {
         let _ = fs::remove_file(run_dir.join(name));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_is_exactly_32_hexadecimal_digits() {
+        let secret = |secret: &str| {
+            let text = format!("{{\"bgp\":{{\"pid\":1,\"started\":2,\"secret\":\"{secret}\"}}}}");
+            parse(text.as_bytes())["bgp"].secret()
+        };
+        assert_eq!(secret(&"0F".repeat(16)), Some([15; 16]));
+        assert_eq!(secret(&"+f".repeat(16)), None);
+        assert_eq!(secret(&"0f".repeat(17)), None);
+        assert_eq!(secret(&"0f".repeat(15)), None);
+    }
+
+    #[test]
+    fn a_damaged_file_names_no_process() {
+        assert!(parse(b"").is_empty());
+        assert!(parse(b"{\"bgp\":{\"pid\":-1}}").is_empty());
+        assert!(parse(b"\xff").is_empty());
     }
 }

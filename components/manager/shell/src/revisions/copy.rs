@@ -15,7 +15,7 @@ const PRIVATE: u32 = 0o600;
 
 /// What the configuration file says, or may say: it is there before the file is written, and alone after that.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(super) struct Noted {
+pub struct Noted {
     /// How it hashes.
     pub sha256: String,
     /// The revision that says the same.
@@ -102,11 +102,16 @@ fn older_file(folder: &Folder) -> PathBuf {
 /// What the configuration file says if nobody wrote to it.
 pub(super) fn noted(folder: &Folder) -> Vec<Noted> {
     match fs::read(file(folder)) {
-        Ok(octets) => serde_json::from_slice(&octets).unwrap_or_default(),
+        Ok(octets) => parse_copy(&octets),
         Err(_) => fs::read_to_string(older_file(folder))
             .map(|sha256| vec![Noted { sha256, revision: None }])
             .unwrap_or_default(),
     }
+}
+
+/// Parses the content of `copy.json`; a damaged file vouches for no content of the configuration file.
+pub fn parse_copy(octets: &[u8]) -> Vec<Noted> {
+    serde_json::from_slice(octets).unwrap_or_default()
 }
 
 /// Notes that.

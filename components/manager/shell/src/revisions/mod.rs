@@ -12,14 +12,14 @@ mod line;
 mod tests;
 
 pub use chain::Damaged;
-pub use copy::{ConfigurationFile, Copied};
+pub use copy::{ConfigurationFile, Copied, Noted, parse_copy};
 pub use line::{Revision, Via, parse_revision};
 
 use crate::configuration::StartError;
 use crate::durable;
 use crate::state::cannot;
 use chain::{Chain, Folder};
-use copy::{Noted, State};
+use copy::State;
 use line::{Base, hash, hash_on};
 use serde::{Deserialize, Serialize};
 use std::fs;
