@@ -42,6 +42,7 @@ pub mod package;
 #[cfg(test)]
 mod properties;
 mod schema;
+mod spot;
 pub mod steps;
 pub mod text;
 mod tree;
