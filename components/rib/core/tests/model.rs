@@ -7,7 +7,7 @@ mod bench;
 use bench::{Bench, Net};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix, TableId};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::Input;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
