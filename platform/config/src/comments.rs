@@ -4,6 +4,7 @@
 //! are its head. In the new text each comes to the line of the same statement: of the same words, or, where the value is another, of the same
 //! words but the last. Comments of statements that are gone are gone too.
 
+use crate::marks::INACTIVE;
 use crate::text::quoted;
 use std::collections::HashMap;
 
@@ -110,7 +111,9 @@ fn plain(word: &str) -> String {
 
 /// A statement's words from the top, as one text.
 fn path(blocks: &[Vec<String>], words: &[String]) -> String {
-    let all: Vec<&str> = blocks.iter().flatten().chain(words).map(String::as_str).collect();
+    let all = blocks.iter().flatten().chain(words).map(String::as_str);
+    // A statement keeps its comments when it is deactivated.
+    let all: Vec<&str> = all.filter(|word| *word != INACTIVE).collect();
     all.join(" ")
 }
 

@@ -43,6 +43,7 @@ mod pending_marks;
 #[cfg(test)]
 mod properties;
 mod schema;
+mod spot;
 pub mod steps;
 pub mod text;
 mod tree;

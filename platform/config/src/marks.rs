@@ -16,11 +16,12 @@
 //! or, where the block around it is not in force itself, with the whole path: `protocols bgp inactive: neighbor 192.0.2.1 { ... }`. In a text of
 //! `set` statements the word stands at the same place. It always stands right before the statement that is inactive.
 
-use crate::bind::{Binder, join_key};
+use crate::bind::Binder;
 use crate::error::{ConfigError, Place};
 use crate::index::{Id, Index, Kind, ROOT};
 use crate::pending_marks::Pending;
 use crate::schema::Schema;
+use crate::spot::{Spot, blocks_above, follow, stands};
 use crate::text::{Statement, Word, quoted};
 use crate::tree::{Block, Item, Tree};
 use crate::write::{Lines, Secrets};
@@ -85,68 +86,6 @@ impl Marks {
             self.notes.keys().filter(|path| !self.knows(index, root, path)).cloned().collect();
         gone.iter().for_each(|path| drop(self.notes.remove(path)));
     }
-}
-
-/// What a path leads to.
-pub(crate) enum Spot<'t> {
-    Block(Id, &'t Block),
-    Item(Id, &'t Item),
-    /// A value of a leaf-list.
-    Value(Id),
-    /// Nothing; the number of words that lead to a block.
-    Missing(usize),
-}
-
-/// Follows a path from the root of a tree.
-pub(crate) fn follow<'t>(index: &Index, root: &'t Block, path: &[Arc<str>]) -> Spot<'t> {
-    let (mut block, mut id, mut rest, mut depth) = (root, ROOT, path, 0);
-    while let Some((name, after)) = rest.split_first() {
-        let (Some(child), Some(item)) = (index[id].child(name), block.get(name)) else {
-            return Spot::Missing(depth);
-        };
-        (id, rest) = (child, after);
-        match (item, rest) {
-            (Item::Container(inner), _) => block = inner,
-            (Item::Values(values), [value, ..]) => {
-                return if values.get(value).is_some() { Spot::Value(id) } else { Spot::Missing(depth) };
-            }
-            (Item::List(entries), _) => {
-                let Some((key, after)) = rest.split_at_checked(index[id].keys().len()) else {
-                    return Spot::Item(id, item);
-                };
-                let Some(inner) = entries.get(&join_key(key.iter().map(|word| &**word))) else {
-                    return Spot::Missing(depth);
-                };
-                (block, rest) = (inner, after);
-            }
-            (Item::Leaf(_) | Item::Values(_), _) => return Spot::Item(id, item),
-        }
-        depth = path.len() - rest.len();
-    }
-    Spot::Block(id, block)
-}
-
-/// Returns true if something stands at a path.
-pub(crate) fn stands(index: &Index, root: &Block, path: &[Arc<str>]) -> bool {
-    !matches!(follow(index, root, path), Spot::Missing(_))
-}
-
-/// The blocks above a statement that say something by being there: entries of lists, and containers that are no mere brackets.
-fn blocks_above<'p>(index: &'p Index, path: &'p [Arc<str>]) -> impl Iterator<Item = &'p [Arc<str>]> {
-    let (mut id, mut at) = (Some(ROOT), 0);
-    std::iter::from_fn(move || {
-        loop {
-            id = index[id?].child(path.get(at)?);
-            let def = &index[id?];
-            at += 1 + def.keys().len();
-            if at >= path.len() || matches!(def.kind, Kind::Leaf | Kind::Values { .. }) {
-                return None;
-            }
-            if !def.is_plain_container() {
-                return Some(&path[..at]);
-            }
-        }
-    })
 }
 
 /// Where inactive statements are written: by the path of the block.
@@ -345,48 +284,6 @@ pub(crate) fn as_words(path: &[Arc<str>]) -> Vec<Word> {
 /// Words as they are written.
 pub(crate) fn written(path: &[Arc<str>]) -> String {
     path.iter().map(|word| quoted(word)).collect::<Vec<_>>().join(" ")
-}
-
-impl Index {
-    /// The definition that a path leads to, and the number of words up to it.
-    fn definition(&self, path: &[Arc<str>]) -> (Id, usize) {
-        let (mut id, mut at) = (ROOT, 0);
-        while let Some(child) = path.get(at).and_then(|name| self[id].child(name)) {
-            id = child;
-            at += 1 + self[id].keys().len();
-            if matches!(self[id].kind, Kind::Leaf | Kind::Values { .. }) {
-                break;
-            }
-        }
-        (id, at)
-    }
-
-    /// Returns true if a path leads to a whole leaf-list.
-    fn is_leaf_list(&self, path: &[Arc<str>]) -> bool {
-        let (id, length) = self.definition(path);
-        matches!(self[id].kind, Kind::Values { .. }) && length == path.len()
-    }
-
-    /// The path of the block in which a statement stands.
-    fn block_of<'p>(&self, path: &'p [Arc<str>]) -> &'p [Arc<str>] {
-        let (mut id, mut at) = (ROOT, 0);
-        loop {
-            let Some(child) = path.get(at).and_then(|name| self[id].child(name)) else { return &path[..at] };
-            let next = at + 1 + self[child].keys().len();
-            if next >= path.len() || matches!(self[child].kind, Kind::Values { .. }) {
-                return &path[..at];
-            }
-            (id, at) = (child, next);
-        }
-    }
-
-    /// An inactive statement's words behind the first `depth` of its path, as they are written.
-    pub(crate) fn marked(&self, path: &[Arc<str>], depth: usize) -> String {
-        let block = self.block_of(path).len().max(depth);
-        let (above, own) = (written(&path[depth..block]), written(&path[block..]));
-        let blank = if above.is_empty() { "" } else { " " };
-        format!("{above}{blank}{INACTIVE} {own}")
-    }
 }
 
 /// The statements that make an inactive statement.

@@ -3,7 +3,7 @@
 //! In each block, statements that both texts have stand in the order of the old one. Statements that are new come after their siblings of the
 //! same name, or, where there are none, after the statement that is before them in the rendered text.
 
-use crate::index::{Id, Index, ROOT};
+use crate::index::{Id, Index, Kind, ROOT};
 use crate::marks::{ANNOTATE, INACTIVE};
 use crate::text::{self, Statement};
 use std::collections::HashMap;
@@ -21,17 +21,50 @@ struct Row<'t> {
 /// Returns `new`, as it is rendered, with the statements in the order in which `old` has them. Entries of a list whose order has a meaning
 /// keep the rendered order.
 pub(crate) fn arrange(index: &Index, old: &str, new: &str) -> String {
-    // A text of `set` statements has no blocks whose order could be kept, and a text that is not valid has no order.
+    // A text that is not valid has no order.
     let Ok(statements) = text::parse("old", old) else { return new.to_owned() };
     if statements.is_empty() {
         return new.to_owned();
     }
+    let mut known = Known::default();
+    for Statement { words, block } in statements {
+        let words = words.into_iter().map(|word| word.text).collect();
+        known.add(index, Some(ROOT), words, block);
+    }
     let mut lines = new.lines().peekable();
     let mut rows = rows(&mut lines);
-    sort(index, Some(ROOT), &statements, &mut rows);
+    sort(index, Some(ROOT), &known, &mut rows);
     let mut out = String::with_capacity(new.len());
     write(&rows, &mut out);
     out
+}
+
+/// The statements of a block of the old text. A statement of a whole path counts as the blocks that it leads through.
+#[derive(Default)]
+struct Known {
+    statements: Vec<(Vec<String>, Known)>,
+    places: HashMap<Vec<String>, usize>,
+}
+
+impl Known {
+    fn add(&mut self, index: &Index, def: Option<Id>, mut words: Vec<String>, block: Option<Vec<Statement>>) {
+        words.retain(|word| word != INACTIVE);
+        let child = words.first().and_then(|name| index[def?].child(name));
+        let is_block = |id: &Id| matches!(index[*id].kind, Kind::Container { .. } | Kind::List { .. });
+        let own = child.filter(is_block).map_or(words.len(), |id| 1 + index[id].keys().len());
+        let rest = words.split_off(own.min(words.len()));
+        let at = *self.places.entry(words.clone()).or_insert_with(|| {
+            self.statements.push((words, Known::default()));
+            self.statements.len() - 1
+        });
+        let inner = &mut self.statements[at].1;
+        if !rest.is_empty() {
+            return inner.add(index, child, rest, block);
+        }
+        for Statement { words, block } in block.into_iter().flatten() {
+            inner.add(index, child, words.into_iter().map(|word| word.text).collect(), block);
+        }
+    }
 }
 
 /// Takes the statements of a block, up to its closing brace.
@@ -76,18 +109,15 @@ fn words(line: &str) -> Vec<String> {
 /// Where a statement belongs: the place in the old text, whether it stands there or behind, and the place in the new text.
 type Rank = (usize, u8, usize);
 
-fn sort(index: &Index, def: Option<Id>, old: &[Statement], rows: &mut Vec<Row<'_>>) {
-    let mut exact: HashMap<Vec<&str>, usize> = HashMap::new();
+fn sort(index: &Index, def: Option<Id>, old: &Known, rows: &mut Vec<Row<'_>>) {
     let mut named: HashMap<&str, usize> = HashMap::new();
-    for (at, statement) in old.iter().enumerate() {
-        let words: Vec<&str> =
-            statement.words.iter().map(|word| word.text.as_str()).filter(|word| *word != INACTIVE).collect();
+    for (at, (words, _)) in old.statements.iter().enumerate() {
         if let Some(name) = words.first() {
             // Places begin with 1: before all of them is what has no statement before it.
             named.entry(name).or_insert(at + 1);
         }
-        exact.entry(words).or_insert(at + 1);
     }
+    let exact = |row: &Row<'_>| old.places.get(&row.words).map(|at| at + 1);
     let mut count: HashMap<String, usize> = HashMap::new();
     for name in rows.iter().filter_map(|row| row.words.first()) {
         *count.entry(name.clone()).or_default() += 1;
@@ -97,10 +127,9 @@ fn sort(index: &Index, def: Option<Id>, old: &[Statement], rows: &mut Vec<Row<'_
         if child(row).is_some_and(|child| index[child].is_listed()) {
             return named.get(row.words.first()?.as_str()).copied();
         }
-        let words: Vec<&str> = row.words.iter().map(String::as_str).collect();
         // With another value or key, the only statement of a name takes the place of the one before.
         let is_only = row.words.first().is_some_and(|name| count.get(name) == Some(&1));
-        exact.get(&words).or_else(|| named.get(*words.first()?).filter(|_| is_only)).copied()
+        exact(row).or_else(|| named.get(row.words.first()?.as_str()).copied().filter(|_| is_only))
     };
     let mut last: HashMap<&str, usize> = HashMap::new();
     for row in rows.iter() {
@@ -122,10 +151,9 @@ fn sort(index: &Index, def: Option<Id>, old: &[Statement], rows: &mut Vec<Row<'_
         ranks.push(rank);
     }
     for row in rows.iter_mut().filter(|row| !row.inner.is_empty()) {
-        let words: Vec<&str> = row.words.iter().map(String::as_str).collect();
-        if let Some(block) = exact.get(&words).and_then(|at| old[at - 1].block.as_ref()) {
+        if let Some(at) = exact(row) {
             let child = def.and_then(|def| innermost(index, def, &row.words));
-            sort(index, child, block, &mut row.inner);
+            sort(index, child, &old.statements[at - 1].1, &mut row.inner);
         }
     }
     let mut ranked: Vec<(Rank, Row<'_>)> = ranks.into_iter().zip(rows.drain(..)).collect();
@@ -178,7 +206,6 @@ mod tests {
     fn statements_stay_where_they_were() {
         let same = "a { one 1; two [ x y ]; entry 1; entry 2 { p q; r s; } annotate entry 3 \"text\"; inactive: entry 3; } b; c { d; }";
         check("", same);
-        check("set a one 1\nset b", same);
         check("not valid", same);
         check(
             "c { d; } gone; a { entry 3; entry 2 { r s; p other; } two x; one 7; } ",

@@ -10,7 +10,9 @@ system {
 protocols {
     static {
         # The last one first.
-        route 10.3.0.0/16 discard;
+        route 10.3.0.0/16 {
+            discard;
+        }
         route 10.1.0.0/16 discard;
     }
 }
@@ -28,14 +30,14 @@ fn what_is_inactive_stays_in_the_file_and_out_of_the_kernel() {
     let expected = "    static {
         # The last one first.
         inactive: route 10.3.0.0/16 {
-            discard true;
+            discard;
         }
         annotate route 10.1.0.0/16 \"the first\";
         route 10.1.0.0/16 {
-            discard true;
+            discard;
         }
         route 10.2.0.0/16 {
-            discard true;
+            discard;
         }
     }
 ";
