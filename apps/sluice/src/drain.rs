@@ -49,7 +49,11 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
     editing.close().await;
     let value = done?;
     match (out.is_json(), drain) {
-        (true, _) => out.json(&value),
+        (true, _) => {
+            // The statements that were carried out have schemas of their own.
+            out.describe(if drain { "drain" } else { "undrain" });
+            out.json(&value);
+        }
         (false, true) => out.line(DRAINED),
         (false, false) => out.line("not drained"),
     }
