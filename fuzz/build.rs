@@ -18,7 +18,7 @@ fn generate() -> Result<(), Box<dyn std::error::Error>> {
     let mut folders = vec![(root.join("idl"), "sluice_xrl".to_owned())];
     for component in entries(&root.join("components"))? {
         let name = component.file_name().unwrap_or_default().to_string_lossy();
-        let crate_name = format!("sluice_{}_shell", name.replace('-', "_"));
+        let crate_name = format!("sluice_{}_process", name.replace('-', "_"));
         folders.push((component.join("idl"), crate_name));
     }
     folders.retain(|(folder, _)| folder.is_dir());

@@ -3,7 +3,7 @@
 use sluice_config::steps::Outline;
 use sluice_config::text::{self, Statement};
 use sluice_config::{ConfigError, Module, Schema, Secrets, Tree};
-use sluice_shell::part::{Change, Edit, Part};
+use sluice_process::part::{Change, Edit, Part};
 
 /// A text: what is understood reads the same when it is written again.
 pub fn statements(octets: &[u8]) {
@@ -92,9 +92,9 @@ pub fn load(octets: &[u8]) {
             assert_eq!(schema.change(class, Some(&tree), &again), None);
             let Some(part) = schema.part(class, &tree) else { continue };
             let _refused_or_read = match class {
-                "bgp" => sluice_bgp_shell::config::settings(part).err(),
-                "static" => sluice_static_shell::config::input(&routes(&part)).err(),
-                "fea" => sluice_fea_shell::configuration::read(&part).err(),
+                "bgp" => sluice_bgp_process::config::settings(part).err(),
+                "static" => sluice_static_process::config::input(&routes(&part)).err(),
+                "fea" => sluice_fea_process::configuration::read(&part).err(),
                 other => panic!("{other} has a configuration that no target reads"),
             };
         }

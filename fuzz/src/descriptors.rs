@@ -4,8 +4,8 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
 };
-use sluice_fea_shell::descriptors::Descriptors;
-use sluice_shell::descriptor::{TOKEN, fetch, socket_path};
+use sluice_fea_process::descriptors::Descriptors;
+use sluice_process::descriptor::{TOKEN, fetch, socket_path};
 use std::fs::File;
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;

@@ -2,7 +2,7 @@
 //! ours at all.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
-use sluice_shell::{HandOverError, Source};
+use sluice_process::{HandOverError, Source};
 use std::os::fd::AsRawFd;
 use tokio::net::UnixStream;
 use tokio::runtime::{Builder, Runtime};

@@ -1,10 +1,10 @@
 //! Files that the router or a package keeps, what the manager tells components, and what the kernel says of cores.
 
 use sluice_config::package::Manifest;
-use sluice_manager_shell::core_file::{Destination, Facts, expand, matches};
-use sluice_manager_shell::{parse_copy, parse_revision, parse_state, parse_unconfirmed};
-use sluice_shell::part::{Change, Part};
-use sluice_shell::rights::Rights;
+use sluice_manager_process::core_file::{Destination, Facts, expand, matches};
+use sluice_manager_process::{parse_copy, parse_revision, parse_state, parse_unconfirmed};
+use sluice_process::part::{Change, Part};
+use sluice_process::rights::Rights;
 
 /// A `package.toml`.
 pub fn manifest(octets: &[u8]) {

@@ -14,7 +14,7 @@ enum Layer {
     Kit2,
     Core,
     Platform,
-    Shell,
+    Process,
     Top,
     Test,
 }
@@ -36,7 +36,7 @@ const LAYERS: [(&str, Layer); 19] = [
     ("xtask", Layer::Top),
     ("examples/", Layer::Top),
     ("sdk/", Layer::Top),
-    ("components/manager/shell", Layer::Shell),
+    ("components/manager/process", Layer::Process),
     ("components/manager/core", Layer::Core),
     ("components/", Layer::Core),
     ("", Layer::Top),
@@ -49,7 +49,7 @@ const MAY_USE: [(Layer, &[Layer]); 8] = [
     (Layer::Kit2, &[Layer::Base, Layer::Kit1]),
     (Layer::Core, &[Layer::Base, Layer::Kit1, Layer::Kit2]),
     (Layer::Platform, &[Layer::Base, Layer::Kit1, Layer::Platform]),
-    (Layer::Shell, &[Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Platform]),
+    (Layer::Process, &[Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Platform]),
     (
         Layer::Top,
         &[
@@ -58,7 +58,7 @@ const MAY_USE: [(Layer, &[Layer]); 8] = [
             Layer::Kit2,
             Layer::Core,
             Layer::Platform,
-            Layer::Shell,
+            Layer::Process,
             Layer::Top,
             Layer::Test,
         ],
@@ -73,8 +73,8 @@ const NO_STD: [Layer; 4] = [Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Core];
 const IMPURE: [&str; 8] = ["tokio", "nix", "libc", "socket2", "getrandom", "tracing", "rustix", "mio"];
 
 fn layer_of(folder: &str) -> Layer {
-    if folder.starts_with("components/") && folder.ends_with("/shell") {
-        return Layer::Shell;
+    if folder.starts_with("components/") && folder.ends_with("/process") {
+        return Layer::Process;
     }
     LAYERS.iter().find(|(prefix, _)| folder.starts_with(prefix)).map_or(Layer::Top, |(_, layer)| *layer)
 }
@@ -105,7 +105,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
             let name = dependency["name"].as_str().unwrap_or_default();
             let kind = dependency["kind"].as_str().unwrap_or("normal");
             if kind == "normal" && layer <= Layer::Core && IMPURE.contains(&name) {
-                found.push(format!("{folder}: {name} has no place in a pure layer; it belongs in a shell"));
+                found.push(format!("{folder}: {name} has no place in a pure layer; it belongs in a process"));
             }
             let Some(target) = folders.get(name) else { continue };
             if kind == "normal"
@@ -126,9 +126,9 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
 
 fn refusal(folder: &str, layer: Layer, target: &str) -> Option<String> {
     let other = layer_of(target);
-    if layer == Layer::Shell && other == Layer::Core {
-        let own = folder.strip_suffix("/shell").unwrap_or(folder);
-        return (!target.starts_with(own)).then(|| "a shell knows its own core only; talk by XRL".into());
+    if layer == Layer::Process && other == Layer::Core {
+        let own = folder.strip_suffix("/process").unwrap_or(folder);
+        return (!target.starts_with(own)).then(|| "a process knows its own core only; talk by XRL".into());
     }
     if layer == Layer::Core && other == Layer::Core {
         return Some("a core never knows another core".into());

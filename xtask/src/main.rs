@@ -32,7 +32,7 @@ enum Chore {
     Mutate(mutate::Options),
     /// Runs all tests and counts passed, failed and skipped ones.
     Test(test::Options),
-    /// Writes a new component: core, shell, schema, rights; and its rows in the executable.
+    /// Writes a new component: core, process, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
         name: String,

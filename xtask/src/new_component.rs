@@ -15,15 +15,15 @@ const FILES: [(&str, &str); 10] = [
     ("core/src/machine.rs", include_str!("../templates/component/core/src/machine.rs.in")),
     ("core/src/event.rs", include_str!("../templates/component/core/src/event.rs.in")),
     ("core/src/view.rs", include_str!("../templates/component/core/src/view.rs.in")),
-    ("shell/Cargo.toml", include_str!("../templates/component/shell/Cargo.toml.in")),
-    ("shell/src/lib.rs", include_str!("../templates/component/shell/src/lib.rs.in")),
+    ("process/Cargo.toml", include_str!("../templates/component/process/Cargo.toml.in")),
+    ("process/src/lib.rs", include_str!("../templates/component/process/src/lib.rs.in")),
 ];
 
 /// What a component outside the workspace has besides: a workspace of its own, and what makes it a package with a program.
 const OF_PACKAGES: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../templates/package/Cargo.toml.in")),
     ("package.toml", include_str!("../templates/package/package.toml.in")),
-    ("shell/src/main.rs", include_str!("../templates/package/shell/src/main.rs.in")),
+    ("process/src/main.rs", include_str!("../templates/package/process/src/main.rs.in")),
 ];
 
 /// Names that mean something else to the Finder, to the manager or to the schema.
@@ -41,7 +41,7 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
     let names = Names::of(name)?;
     let workspace = read(&root.join("Cargo.toml"))?;
     let taken = |line: &str| {
-        [format!("sluice-{name} "), format!("sluice-{name}-shell ")].iter().any(|n| line.starts_with(n))
+        [format!("sluice-{name} "), format!("sluice-{name}-process ")].iter().any(|n| line.starts_with(n))
     };
     ensure!(!workspace.lines().any(taken), "a crate `sluice-{name}` exists already; choose another name");
     let folder = into.map_or_else(|| root.join("components"), PathBuf::from).join(name);
@@ -74,12 +74,12 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
     }
     println!("no fuzz row: nothing is decoded yet; add one in fuzz/src/lib.rs with the first decoder");
     match into {
-        None => println!("next: cargo test -p sluice-{name} -p sluice-{name}-shell"),
+        None => println!("next: cargo test -p sluice-{name} -p sluice-{name}-process"),
         Some(_) => {
             // The versions that this workspace was tested with.
             fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock")).context("cannot copy Cargo.lock")?;
             println!(
-                "next: cd {} && cargo build --release && cp target/release/sluice-{name}-shell {name} && sluice package check .",
+                "next: cd {} && cargo build --release && cp target/release/sluice-{name}-process {name} && sluice package check .",
                 folder.display()
             );
         }
@@ -129,9 +129,9 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The executable's manifest with the shell among its dependencies, in the order of the alphabet.
+/// The executable's manifest with the process among its dependencies, in the order of the alphabet.
 fn with_dependency(manifest: &str, names: &Names) -> Result<String> {
-    let row = names.fill("sluice-@NAME@-shell = { path = \"../../components/@NAME@/shell\" }");
+    let row = names.fill("sluice-@NAME@-process = { path = \"../../components/@NAME@/process\" }");
     let mut lines: Vec<&str> = manifest.lines().collect();
     let begin = lines.iter().position(|l| *l == "[dependencies]");
     let begin = begin.with_context(|| format!("{MANIFEST} has no [dependencies]"))? + 1;
@@ -152,7 +152,7 @@ fn with_rows(list: &str, names: &Names) -> Result<String> {
     let arm = after.find("        other =>").with_context(changed)?;
     let (between, rest) = after.split_at(arm);
     let builtin = names.fill("builtin!(\"@NAME@\", module)");
-    let run = names.fill("        \"@NAME@\" => sluice_@CRATE@_shell::run(options),\n");
+    let run = names.fill("        \"@NAME@\" => sluice_@CRATE@_process::run(options),\n");
     Ok(format!("{before}, {builtin}{between}{run}{rest}"))
 }
 

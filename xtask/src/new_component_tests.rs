@@ -38,20 +38,20 @@ fn writes_all_files_and_rows() {
     }
     let core = toml_of(folder.join("core/Cargo.toml"));
     assert_eq!(core["package"]["name"].as_str(), Some("sluice-my-proto2"));
-    let shell = toml_of(folder.join("shell/Cargo.toml"));
-    assert_eq!(shell["package"]["name"].as_str(), Some("sluice-my-proto2-shell"));
-    assert_eq!(shell["dependencies"]["sluice-my-proto2"]["path"].as_str(), Some("../core"));
+    let process = toml_of(folder.join("process/Cargo.toml"));
+    assert_eq!(process["package"]["name"].as_str(), Some("sluice-my-proto2-process"));
+    assert_eq!(process["dependencies"]["sluice-my-proto2"]["path"].as_str(), Some("../core"));
     assert_eq!(toml_of(folder.join("rights.toml"))["class"].as_str(), Some("my-proto2"));
     let yang = read(&folder.join("my-proto2.yang")).unwrap();
     assert!(yang.starts_with("module sluice-my-proto2 {") && yang.contains("sluice:component \"my-proto2\""));
     assert!(read(&folder.join("core/src/lib.rs")).unwrap().contains("#![no_std]"));
     assert!(read(&folder.join("core/src/machine.rs")).unwrap().contains("pub struct MyProto2Machine"));
 
-    let dependency = &toml_of(root.join(MANIFEST))["dependencies"]["sluice-my-proto2-shell"];
-    assert_eq!(dependency["path"].as_str(), Some("../../components/my-proto2/shell"));
+    let dependency = &toml_of(root.join(MANIFEST))["dependencies"]["sluice-my-proto2-process"];
+    assert_eq!(dependency["path"].as_str(), Some("../../components/my-proto2/process"));
     let rows = read(&root.join(ROWS)).unwrap();
     assert_eq!(rows.matches("builtin!(\"my-proto2\", module)").count(), 1);
-    assert_eq!(rows.matches("\"my-proto2\" => sluice_my_proto2_shell::run(options),").count(), 1);
+    assert_eq!(rows.matches("\"my-proto2\" => sluice_my_proto2_process::run(options),").count(), 1);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn elsewhere_there_are_no_rows() {
     let (copy, other) = (copy(), TempDir::new().unwrap());
     let before = read(&copy.path().join(ROWS)).unwrap();
     write(copy.path(), "probe", Some(other.path())).unwrap();
-    assert!(other.path().join("probe/shell/src/lib.rs").exists());
+    assert!(other.path().join("probe/process/src/lib.rs").exists());
     assert!(!copy.path().join("components/probe").exists());
     assert_eq!(read(&copy.path().join(ROWS)).unwrap(), before);
 }

@@ -29,7 +29,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
         }
     }
     for component in list(&root.join("components"))? {
-        for needed in ["README.md", "rights.toml", "core/src/lib.rs", "shell/src/lib.rs"] {
+        for needed in ["README.md", "rights.toml", "core/src/lib.rs", "process/src/lib.rs"] {
             if !component.join(needed).exists() {
                 found.push(format!("{}: {needed} is missing", component.strip_prefix(root)?.display()));
             }

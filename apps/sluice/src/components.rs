@@ -1,7 +1,7 @@
 //! The components of this executable: a row each.
 
-use sluice_manager_shell::Builtin;
-use sluice_shell::RunOptions;
+use sluice_manager_process::Builtin;
+use sluice_process::RunOptions;
 
 /// A file of a component's folder, where the row names it.
 macro_rules! shipped {
@@ -57,10 +57,10 @@ pub const BUILTINS: &[Builtin] = &[
 /// Runs a component until it is told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
     match class {
-        "fea" => sluice_fea_shell::run(options),
-        "rib" => sluice_rib_shell::run(options),
-        "bgp" => sluice_bgp_shell::run(options),
-        "static" => sluice_static_shell::run(options),
+        "fea" => sluice_fea_process::run(options),
+        "rib" => sluice_rib_process::run(options),
+        "bgp" => sluice_bgp_process::run(options),
+        "static" => sluice_static_process::run(options),
         other => anyhow::bail!("there is no component `{other}` in this executable"),
     }
 }

@@ -17,7 +17,7 @@ pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<Router, Failur
     if let Some(unmanaged) = Unmanaged::find(run_dir) {
         return Err(Failure::not_connected(unmanaged.text()));
     }
-    let secret = match sluice_manager_shell::operator_secret(run_dir) {
+    let secret = match sluice_manager_process::operator_secret(run_dir) {
         Ok(secret) => secret,
         Err(error) => return Err(no_secret(run_dir, &error)),
     };

@@ -37,8 +37,8 @@ sluice_xrl::include_idl!();
 use clap::{Args, Parser, Subcommand};
 use output::Failure;
 use sluice_lab::LabCommand;
-use sluice_manager_shell::{ConfigSource, StartOptions};
-use sluice_shell::RunOptions;
+use sluice_manager_process::{ConfigSource, StartOptions};
+use sluice_process::RunOptions;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -275,15 +275,15 @@ fn main() -> ExitCode {
 fn run_tool(command: Command) -> ExitCode {
     let (result, json) = match command {
         Command::Start { config, packages_dir, state_dir: chosen, place } => {
-            sluice_manager_shell::close_inherited();
-            sluice_shell::start_log("manager");
+            sluice_manager_process::close_inherited();
+            sluice_process::start_log("manager");
             let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
             let source = source(config, packages_dir, state_dir);
             let options = StartOptions { source, run_dir: place.run_dir };
-            (sluice_manager_shell::start(options).map_err(Failure::from), place.json)
+            (sluice_manager_process::start(options).map_err(Failure::from), place.json)
         }
         Command::Run { component, place } => {
-            sluice_shell::start_log(&component);
+            sluice_process::start_log(&component);
             let options = RunOptions { run_dir: place.run_dir };
             (components::run(&component, options).map_err(Failure::from), place.json)
         }
@@ -333,8 +333,8 @@ fn run_tool(command: Command) -> ExitCode {
 
 fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure> {
     let shown = file.display().to_string();
-    let refused =
-        sluice_manager_shell::check(&source(file, packages_dir, PathBuf::new())).map_err(Failure::config)?;
+    let refused = sluice_manager_process::check(&source(file, packages_dir, PathBuf::new()))
+        .map_err(Failure::config)?;
     match json {
         true => {
             let refused: Vec<_> = refused

@@ -5,7 +5,7 @@ use crate::man::escaped;
 use crate::output::Failure;
 use sluice_cli::statement::{Following, following};
 use sluice_config::{Node, NodeKind};
-use sluice_manager_shell::{ConfigSource, Model};
+use sluice_manager_process::{ConfigSource, Model};
 use std::fmt::Write;
 use std::path::PathBuf;
 

@@ -4,14 +4,14 @@ use crate::output::{self, Failure};
 use prost_reflect::DescriptorPool;
 use serde_json::json;
 use sluice_cli::builtin;
-use sluice_shell::rights::Rights;
+use sluice_process::rights::Rights;
 use std::path::Path;
 use std::process::ExitCode;
 
 /// Checks the package in `folder` and prints its problems.
 pub fn run(folder: &Path, json: bool) -> ExitCode {
     let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.into());
-    let mut problems = sluice_manager_shell::check_package(crate::components::BUILTINS, &folder);
+    let mut problems = sluice_manager_process::check_package(crate::components::BUILTINS, &folder);
     let text = |name: &str| std::fs::read_to_string(folder.join(name)).ok();
     if let Some(rights) = text("rights.toml").and_then(|text| Rights::parse(&text).ok()) {
         problems.extend(unknown_calls(&rights));

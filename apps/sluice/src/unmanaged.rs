@@ -1,6 +1,6 @@
 //! A router without its manager: which processes go on, and how they are asked without the Finder.
 
-use sluice_manager_shell::{LeftBehind, is_manager_dead, left_behind};
+use sluice_manager_process::{LeftBehind, is_manager_dead, left_behind};
 use sluice_xrl::Router;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

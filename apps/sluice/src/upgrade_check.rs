@@ -4,7 +4,7 @@ use crate::Where;
 use crate::one_shot::CHANGES;
 use crate::output::{Failure, print_json};
 use serde_json::json;
-use sluice_manager_shell::UpgradeError;
+use sluice_manager_process::UpgradeError;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -23,7 +23,7 @@ pub struct UpgradeCheckArgs {
 pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
     let state_dir = args.state_dir.unwrap_or_else(|| crate::state_dir(&place.run_dir));
     let source = crate::source(PathBuf::new(), args.packages_dir, state_dir);
-    let found = sluice_manager_shell::upgrade_check(&source)?;
+    let found = sluice_manager_process::upgrade_check(&source)?;
     let version = env!("CARGO_PKG_VERSION");
     if place.json {
         let document = json!({ "version": version, "revision": found.revision, "notices": found.notices });

@@ -27,7 +27,7 @@ fn quoted_after<'t>(text: &'t str, before: &str) -> Vec<&'t str> {
 #[test]
 fn ids_are_documented() {
     let mut files = Vec::new();
-    for folder in ["apps/sluice/src", "components", "platform/shell"] {
+    for folder in ["apps/sluice/src", "components", "platform/process"] {
         sources(&root().join(folder), &mut files);
     }
     let mut used = BTreeSet::new();

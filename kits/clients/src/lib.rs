@@ -5,7 +5,7 @@
 //! ([`FibOwner`]). Either side of each relation can restart at any time; the machines here decide what is sent again, what is
 //! dropped and when an earlier life's state is swept.
 //!
-//! The machines do no I/O and read no clock. A process (`platform/shell`) and the simulator (`tools/sim`) drive the same code, so
+//! The machines do no I/O and read no clock. A process (`platform/process`) and the simulator (`tools/sim`) drive the same code, so
 //! that simulated campaigns test the rules that ship.
 #![no_std]
 

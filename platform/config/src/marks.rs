@@ -18,7 +18,7 @@
 
 use crate::bind::Binder;
 use crate::error::{ConfigError, Place};
-use crate::index::{Id, Index, Kind, ROOT};
+use crate::index::{Index, Kind, ROOT};
 use crate::pending_marks::Pending;
 use crate::schema::Schema;
 use crate::spot::{Spot, blocks_above, follow, stands};

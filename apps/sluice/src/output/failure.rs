@@ -1,7 +1,7 @@
 //! Why a command did not do its work: what is said, and with which exit status.
 
 use serde_json::{Map, Value, json};
-use sluice_manager_shell::StartError;
+use sluice_manager_process::StartError;
 use sluice_xrl::XrlError;
 
 /// Why a command did not do its work.

@@ -31,7 +31,7 @@ fn a_generated_component_is_built_started_and_removed() {
         .unwrap();
     assert!(built.status.success(), "{}", text(&built));
     assert!(built.stderr.is_empty(), "no warnings: {}", text(&built));
-    std::fs::copy(target.join("debug/sluice-drifter-shell"), drifter.join("drifter")).unwrap();
+    std::fs::copy(target.join("debug/sluice-drifter-process"), drifter.join("drifter")).unwrap();
     let checked =
         Command::new(crate::router::SLUICE).args(["package", "check"]).arg(&drifter).output().unwrap();
     assert!(checked.status.success(), "{}", text(&checked));

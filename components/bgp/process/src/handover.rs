@@ -1,0 +1,331 @@
+//! Hand-over of BGP: sessions with their connections go to another process, and no neighbour notices.
+//!
+//! The process comes to rest first: nothing more is read, tables give neighbours what there is for them, writers write it. What a
+//! neighbour's socket does not take goes along as octets. So the other process knows that everybody was told everything that its
+//! tables say, and tells nobody again. The sockets themselves are copies: neither process shuts any down.
+
+use crate::connection::{Connection, Inherited};
+use crate::reading::{ConnectionKey, ControlMessage};
+use crate::table::{self, TableMessage};
+use crate::{BgpProcess, Core, config, listening};
+use serde::{Deserialize, Serialize};
+use sluice_bgp::session::{ConnectionId, Direction};
+use sluice_bgp::shard::Fingerprint;
+use sluice_bgp::speaker::Settings;
+use sluice_bgp::speaker::control::{Control, Input, Output};
+use sluice_bgp::speaker::{Identity, Link, SpeakerState};
+use sluice_bgp::table::{Table, TablePart, fingerprint, import};
+use sluice_machine::{Machine, Outbox};
+use sluice_process::{HandOverError, Sink, Source, clock};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::sync::{Notify, oneshot};
+use tokio::task::AbortHandle;
+use tokio::time::{Instant, timeout_at};
+
+/// How long tables may take to give neighbours what there is for them.
+const REST: Duration = Duration::from_secs(5);
+
+/// A table's task.
+enum TableTask {
+    Resting(Box<table::TableTask>),
+    Running(oneshot::Receiver<table::TableTask>),
+}
+
+/// What is to begin when this process is registered.
+struct Waiting {
+    connections: Vec<(ConnectionKey, Inherited)>,
+    outputs: Vec<Output>,
+}
+
+/// Where the process is in a hand-over.
+#[derive(Default)]
+pub struct HandOver {
+    /// Nothing may be begun.
+    asleep: Cell<bool>,
+    woken: Notify,
+    /// Held while the process comes to rest.
+    resting: tokio::sync::Mutex<()>,
+    /// Shared with who sends them, if it has not been abandoned.
+    tables: RefCell<Rc<Vec<TableTask>>>,
+    /// Who fires control's timers.
+    control: Cell<Option<AbortHandle>>,
+    waiting: RefCell<Option<Waiting>>,
+}
+
+impl HandOver {
+    /// Whether nothing may be begun.
+    pub fn is_asleep(&self) -> bool {
+        self.asleep.get()
+    }
+
+    /// Waits until it may.
+    pub async fn awake(&self) {
+        while self.asleep.get() {
+            self.woken.notified().await;
+        }
+    }
+
+    /// Who fires control's timers from now on.
+    pub fn controls(&self, task: AbortHandle) {
+        if let Some(before) = self.control.replace(Some(task)) {
+            before.abort();
+        }
+    }
+}
+
+/// A connection of a session that is up; its socket comes behind it.
+#[derive(Serialize, Deserialize)]
+struct Held {
+    address: IpAddr,
+    id: ConnectionId,
+    pending: Vec<u8>,
+    unsent: Vec<u8>,
+}
+
+impl BgpProcess {
+    /// Comes to rest, and says what there is.
+    pub(crate) async fn hand_over_to(self: &Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
+        let Some(core) = self.core() else {
+            return Err(HandOverError::Component("it is not configured yet".into()));
+        };
+        let (told, rested) = oneshot::channel();
+        let me = Rc::clone(self);
+        // A task of its own, so that it comes to its end also if nobody waits any more.
+        tokio::task::spawn_local(async move {
+            let _turn = me.handover.resting.lock().await;
+            let _ = told.send(me.rest().await);
+        });
+        rested.await.map_err(|_| "the process ends".to_string())??;
+        let state = core.driver.read(|control| control.export());
+        let established: Vec<ConnectionKey> = state.established().collect();
+        to.put(&state).await?;
+        to.put(&established.len()).await?;
+        for (address, id) in established {
+            let halted = self.connection(address, id).and_then(|c| c.halted());
+            let (descriptor, pending, unsent) =
+                halted.ok_or_else(|| format!("the connection to {address} broke"))?;
+            to.put(&Held { address, id, pending, unsent }).await?;
+            to.put_descriptor(descriptor.as_fd()).await?;
+        }
+        let tables = Rc::clone(&self.handover.tables.borrow());
+        send_tables(&tables, to).await?;
+        drop(tables);
+        listening::hand_over(self, to).await
+    }
+
+    /// Comes to rest. Not to be abandoned.
+    async fn rest(self: &Rc<Self>) -> Result<(), String> {
+        let Some(core) = self.core() else { return Ok(()) };
+        let _no_change_of_threads = core.moving.lock().await;
+        self.handover.asleep.set(true);
+        self.listening.halt();
+        if let Some(control) = self.handover.control.take() {
+            control.abort();
+        }
+        self.collect_all();
+        let is_up = |(address, id): &ConnectionKey| self.read(|c| c.established(*address)) == Some(Some(*id));
+        let (up, other): (Vec<ConnectionKey>, Vec<ConnectionKey>) = {
+            let all: Vec<ConnectionKey> = self.connections.borrow().keys().copied().collect();
+            all.into_iter().partition(is_up)
+        };
+        // Sessions that are not up yet are begun anew, here or there.
+        other.into_iter().for_each(|(address, id)| self.lost(address, id));
+        self.input(Input::Pause);
+        let connections: Vec<Rc<Connection>> =
+            up.iter().filter_map(|(address, id)| self.connection(*address, *id)).collect();
+        for connection in &connections {
+            connection.halt_reader().await;
+        }
+        self.rest_tables(&core).await?;
+        for connection in &connections {
+            connection.halt_writer().await;
+        }
+        // What connections and tables wrote before that is read first.
+        let (reply, read) = oneshot::channel();
+        let _ = core.post.main.send(ControlMessage::Read(reply));
+        let _ = read.await;
+        self.collect_all();
+        Ok(())
+    }
+
+    async fn rest_tables(&self, core: &Core) -> Result<(), String> {
+        let until = Instant::now() + REST;
+        for table in &core.post.tables {
+            table.write(TableMessage::Rest);
+        }
+        let mut tasks = Vec::new();
+        let mut late = 0;
+        for mut task in core.tables.take() {
+            tasks.push(match timeout_at(until, &mut task).await {
+                Ok(Ok(post)) => TableTask::Resting(Box::new(post)),
+                Ok(Err(error)) => return Err(format!("a table is lost: {error}")),
+                Err(_) => {
+                    late += 1;
+                    TableTask::Running(task)
+                }
+            });
+        }
+        self.handover.tables.replace(Rc::new(tasks));
+        match late {
+            0 => Ok(()),
+            _ => Err(format!(
+                "after {} s neighbors have not taken yet what there is to tell them; try again when they have",
+                REST.as_secs()
+            )),
+        }
+    }
+
+    /// Goes on as if nothing had been.
+    pub(crate) async fn go_on(self: &Rc<Self>) {
+        let _turn = self.handover.resting.lock().await;
+        if !self.handover.asleep.replace(false) {
+            return;
+        }
+        let Some(core) = self.core() else { return };
+        let pool = Rc::clone(&core.pool.borrow());
+        let tables = Rc::into_inner(self.handover.tables.take()).unwrap_or_default();
+        for (number, task) in tables.into_iter().enumerate() {
+            let task = match task {
+                TableTask::Resting(post) => pool.spawn(number, post.serve()),
+                TableTask::Running(mut task) => {
+                    let address = &core.post.tables[number];
+                    address.write(TableMessage::GoOn);
+                    // It answers, or had come to rest before it read that.
+                    tokio::select! {
+                        _ = address.ask(|_| ()) => task,
+                        post = &mut task => match post {
+                            Ok(post) => pool.spawn(number, post.serve()),
+                            Err(_) => return,
+                        },
+                    }
+                }
+            };
+            core.tables.borrow_mut().push(task);
+        }
+        let all: Vec<Rc<Connection>> = self.connections.borrow().values().cloned().collect();
+        for connection in all {
+            connection.go_on(&pool).await;
+        }
+        self.handover.woken.notify_waiters();
+        self.input(Input::GoOn);
+        self.run_control();
+        self.listening.go(self);
+        listening::refresh(self).await;
+    }
+
+    /// Takes over what another process says; nothing begins before this one is registered.
+    pub(crate) async fn take_over_from(
+        self: &Rc<Self>,
+        settings: &Settings,
+        from: &mut Source,
+    ) -> Result<(), HandOverError> {
+        let state: SpeakerState = from.take().await?;
+        let identity = Identity { source: self.frame.provenance.source(), ..state.identity.clone() };
+        if (identity.local_as, identity.router_id) != (settings.local_as, settings.router_id) {
+            return Err(HandOverError::Component("local-as or router-id is another one".into()));
+        }
+        let mut control = Control::new(identity.clone(), clock::now());
+        let mut tables = control.make_tables();
+        let mut out = Outbox::new();
+        control.import(clock::now(), state, &mut out);
+        let (mut links, outputs) = set_up(&mut tables, out);
+        let mut connections = Vec::new();
+        for _ in 0..from.take::<usize>().await? {
+            let held: Held = from.take().await?;
+            let stream = std::net::TcpStream::from(from.take_descriptor().await?);
+            let name = (held.address, held.id);
+            let link = links.remove(&name).ok_or_else(|| format!("{} has no session", held.address))?;
+            let inherited = Inherited { stream, link: *link, pending: held.pending, unsent: held.unsent };
+            connections.push((name, inherited));
+        }
+        while let Some(part) = from.take::<Option<TablePart>>().await? {
+            import(&mut tables, control.spread(), part);
+        }
+        tables.iter_mut().for_each(Table::assume_told);
+        let expected: Fingerprint = from.take().await?;
+        let found = fingerprint(&tables);
+        if found != expected {
+            return Err(HandOverError::Component(format!(
+                "{} paths of {} prefixes came, or others than the {} of {} that were sent",
+                found.paths, found.decided, expected.paths, expected.decided
+            )));
+        }
+        listening::take_over(self, from).await?;
+        let incoming = connections.iter().filter(|((_, id), _)| id.direction == Direction::Incoming);
+        let next = incoming.map(|((_, id), _)| id.number.wrapping_add(1)).max();
+        self.accepted.set(next.unwrap_or(0));
+        self.identity.replace(Some(identity));
+        self.set_core(control, tables, config::plan(settings))?;
+        self.handover.waiting.replace(Some(Waiting { connections, outputs }));
+        Ok(())
+    }
+
+    /// Fires control's timers, as long as the process lives or until it hands over.
+    pub(crate) fn run_control(self: &Rc<Self>) {
+        let Some(core) = self.core() else { return };
+        let me = Rc::clone(self);
+        let task = tokio::task::spawn_local(async move {
+            core.driver.run_hooked(|| me.collect_due(), || {}).await;
+        });
+        self.handover.controls(task.abort_handle());
+    }
+
+    /// Begins with what another process handed over, if one did.
+    pub(crate) fn activate(self: &Rc<Self>) {
+        let Some(waiting) = self.handover.waiting.take() else { return };
+        let Some(core) = self.core() else { return };
+        let pool = Rc::clone(&core.pool.borrow());
+        for (name, inherited) in waiting.connections {
+            let connection = self.new_connection(name);
+            if connection.inherit(&pool, name, inherited, &core.post).is_err() {
+                self.lost(name.0, name.1);
+            }
+        }
+        self.input(Input::GoOn);
+        waiting.outputs.into_iter().for_each(|output| self.carry_out(output));
+        self.run_control();
+        self.listening.go(self);
+    }
+}
+
+async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOverError> {
+    let resting = || {
+        tables.iter().filter_map(|task| match task {
+            TableTask::Resting(post) => Some(post.table()),
+            TableTask::Running(_) => None,
+        })
+    };
+    for table in resting() {
+        for part in table.parts() {
+            to.put(&Some(part)).await?;
+        }
+    }
+    to.put(&None::<TablePart>).await?;
+    to.put(&fingerprint(resting())).await
+}
+
+/// Does to tables what control says; the links of sessions, and what is to be done later.
+fn set_up(
+    tables: &mut [Table],
+    mut out: Outbox<Output>,
+) -> (BTreeMap<ConnectionKey, Box<Link>>, Vec<Output>) {
+    let mut links = BTreeMap::new();
+    let mut later = Vec::new();
+    let mut told = Outbox::new();
+    for output in out.drain() {
+        match output {
+            Output::Order(Some(number), order) => tables[number].order(order, &mut told),
+            Output::Order(None, order) => {
+                tables.iter_mut().for_each(|table| table.order(order.clone(), &mut told));
+            }
+            Output::Up(address, id, link) => drop(links.insert((address, id), link)),
+            other => later.push(other),
+        }
+    }
+    (links, later)
+}

@@ -1,0 +1,281 @@
+//! Listeners for neighbours that connect, one a family, as long as there are neighbours of it. A successor gets them as they are, with their
+//! keys: who connects meanwhile waits in the kernel's queue.
+
+use crate::{BgpProcess, sockets};
+use serde::{Deserialize, Serialize};
+use sluice_bgp::session::{ConnectionId, Direction};
+use sluice_process::{HandOverError, Sink, Source};
+use sluice_xrl::Life;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::AsFd;
+use std::rc::Rc;
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Mutex;
+use tokio::task::AbortHandle;
+use tracing::{debug, info, warn};
+
+/// The wait before the first new attempt to open a listener; doubled after each failure.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// The longest such wait.
+const LONGEST_RETRY: Duration = Duration::from_secs(30);
+
+/// What is known of a listener beside its socket.
+#[derive(Clone, Serialize, Deserialize)]
+struct About {
+    /// The FEA's number for it.
+    socket: u64,
+    /// Instance and life of the FEA that opened it; a later one knows nothing of it.
+    opened_by: Option<(String, u64)>,
+    /// Keys that are set on it.
+    passwords: BTreeMap<IpAddr, String>,
+}
+
+struct Listener {
+    about: About,
+    listener: Rc<TcpListener>,
+    /// Who accepts, unless nobody may now.
+    task: Option<AbortHandle>,
+}
+
+impl Listener {
+    fn new(about: About, listener: TcpListener) -> Self {
+        Listener { about, listener: Rc::new(listener), task: None }
+    }
+
+    fn go(&mut self, process: &Rc<BgpProcess>) {
+        if self.task.is_none() {
+            let task = tokio::task::spawn_local(accept(Rc::clone(process), Rc::clone(&self.listener)));
+            self.task = Some(task.abort_handle());
+        }
+    }
+
+    fn halt(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+        }
+    }
+
+    async fn close(mut self, process: &BgpProcess) {
+        self.halt();
+        process.sockets.close(self.about.socket).await;
+    }
+}
+
+/// The listeners, IPv4 first.
+#[derive(Default)]
+pub struct Listening {
+    listeners: RefCell<[Option<Listener>; 2]>,
+    /// The FEA that there is.
+    fea: RefCell<Option<(String, u64)>>,
+    /// The reasons for which listeners are closed that neighbors need, IPv4 first.
+    problems: RefCell<[Option<String>; 2]>,
+    /// Attempts in a row that left a listener closed.
+    failures: Cell<u32>,
+    /// The next attempt.
+    retry: Cell<Option<AbortHandle>>,
+    /// Changes come one after the other.
+    turn: Mutex<()>,
+}
+
+impl Listening {
+    /// This FEA is there from now on: what another one opened is opened anew with the next [`refresh`].
+    pub fn fea_is(&self, life: &Life) {
+        self.fea.replace(Some((life.instance.clone(), life.incarnation)));
+    }
+
+    /// Returns the reason for which no neighbor of a family can connect; `None` if neighbors can, or if there are none.
+    pub fn problem(&self, ipv4: bool) -> Option<String> {
+        self.problems.borrow()[usize::from(!ipv4)].clone()
+    }
+
+    /// Keeps why a listener is not open and reports each change of that.
+    fn note(&self, ipv4: bool, problem: Option<String>) {
+        let family = if ipv4 { "ipv4" } else { "ipv6" };
+        let before = self.problems.borrow_mut()[usize::from(!ipv4)].clone();
+        match (&before, &problem) {
+            (_, Some(reason)) if before != problem => {
+                warn!(
+                    event = "bgp.listener.failed",
+                    family, reason, "no listener: neighbors cannot connect, this router connects to them"
+                );
+            }
+            (Some(_), None) => info!(event = "bgp.listener.open", family, "the listener is open again"),
+            _ => {}
+        }
+        self.problems.borrow_mut()[usize::from(!ipv4)] = problem;
+    }
+
+    /// Has another attempt made after a while if a listener is not open.
+    fn retry_later(&self, process: &Rc<BgpProcess>) {
+        let is_complete = self.problems.borrow().iter().all(Option::is_none);
+        let next = (!is_complete).then(|| {
+            let failures = self.failures.get();
+            let wait = FIRST_RETRY * (1 << failures.min(5));
+            let process = Rc::clone(process);
+            let task = tokio::task::spawn_local(async move {
+                tokio::time::sleep(wait.min(LONGEST_RETRY)).await;
+                // What follows is a change like any other, and is not to be ended by the next.
+                tokio::task::spawn_local(async move { refresh(&process).await });
+            });
+            self.failures.set(failures.saturating_add(1));
+            task.abort_handle()
+        });
+        if is_complete {
+            self.failures.set(0);
+        }
+        if let Some(before) = self.retry.replace(next) {
+            before.abort();
+        }
+    }
+
+    /// Nobody is accepted from now on.
+    pub fn halt(&self) {
+        self.listeners.borrow_mut().iter_mut().flatten().for_each(Listener::halt);
+    }
+
+    /// Accepts who comes, and who has waited.
+    pub fn go(&self, process: &Rc<BgpProcess>) {
+        self.listeners.borrow_mut().iter_mut().flatten().for_each(|listener| listener.go(process));
+    }
+}
+
+impl BgpProcess {
+    /// Follows the FEA: its interfaces, of which sessions' next hops are made, and the listeners that it opens. Never ends.
+    pub(crate) async fn follow_fea(self: Rc<Self>, instance: String) {
+        let started = async |life| {
+            self.listening.fea_is(&life);
+            refresh(&self).await;
+        };
+        sluice_process::follow_fea(self.frame.router.clone(), instance, started).await;
+    }
+}
+
+/// Opens, closes and keys listeners as the neighbours want it; all anew if the FEA is. Nothing while the process hands over: it is done
+/// when it goes on, or by its successor.
+pub async fn refresh(process: &Rc<BgpProcess>) {
+    let _turn = process.listening.turn.lock().await;
+    if process.handover.is_asleep() {
+        return;
+    }
+    let wanted: BTreeMap<IpAddr, Option<String>> = process
+        .read(|control| {
+            let addresses: Vec<IpAddr> = control.neighbors().collect();
+            let key = |a: IpAddr| control.neighbor_config(a).and_then(|c| c.password.clone());
+            addresses.into_iter().map(|a| (a, key(a))).collect()
+        })
+        .unwrap_or_default();
+    for (place, ipv4) in [true, false].into_iter().enumerate() {
+        let mut passwords: BTreeMap<IpAddr, String> = BTreeMap::new();
+        let mut any = false;
+        for (address, password) in wanted.iter().filter(|(a, _)| a.is_ipv4() == ipv4) {
+            any = true;
+            passwords.extend(password.clone().map(|p| (*address, p)));
+        }
+        let old = process.listening.listeners.borrow_mut()[place].take();
+        let kept = match old {
+            Some(old) if any && old.about.opened_by == *process.listening.fea.borrow() => Some(old),
+            Some(old) => {
+                old.close(process).await;
+                None
+            }
+            None => None,
+        };
+        let listener = match kept {
+            Some(listener) => Ok(Some(listener)),
+            None if any => open(process, ipv4).await.map(Some),
+            None => Ok(None),
+        };
+        let listener = listener.map_err(|error| process.listening.note(ipv4, Some(error.to_string())));
+        let Ok(listener) = listener else { continue };
+        process.listening.note(ipv4, None);
+        if let Some(mut listener) = listener {
+            set_passwords(process, &mut listener.about, passwords).await;
+            listener.go(process);
+            process.listening.listeners.borrow_mut()[place] = Some(listener);
+        }
+    }
+    process.listening.retry_later(process);
+}
+
+/// Gives the successor the listeners. This process keeps them too, for if there is none after all.
+pub async fn hand_over(process: &BgpProcess, to: &mut Sink) -> Result<(), HandOverError> {
+    let _turn = process.listening.turn.lock().await;
+    for place in [0, 1] {
+        let held = process.listening.listeners.borrow()[place]
+            .as_ref()
+            .map(|listener| (listener.about.clone(), Rc::clone(&listener.listener)));
+        let Some((about, listener)) = held else {
+            to.put(&None::<About>).await?;
+            continue;
+        };
+        let shared = process.sockets.share(about.socket, to.successor()).await;
+        shared.map_err(|error| format!("the listener is not shared: {error}"))?;
+        to.put(&Some(about)).await?;
+        to.put_descriptor(listener.as_fd()).await?;
+    }
+    Ok(())
+}
+
+/// The counterpart of [`hand_over`]: nobody is accepted before [`Listening::go`].
+pub async fn take_over(process: &BgpProcess, from: &mut Source) -> Result<(), HandOverError> {
+    for place in [0, 1] {
+        let Some(about) = from.take::<Option<About>>().await? else { continue };
+        let listener = std::net::TcpListener::from(from.take_descriptor().await?);
+        let listener = listener.set_nonblocking(true).and_then(|()| TcpListener::from_std(listener))?;
+        process.listening.fea.replace(about.opened_by.clone());
+        process.listening.listeners.borrow_mut()[place] = Some(Listener::new(about, listener));
+    }
+    Ok(())
+}
+
+async fn open(process: &Rc<BgpProcess>, ipv4: bool) -> io::Result<Listener> {
+    let opened_by = process.listening.fea.borrow().clone();
+    let (socket, listener) = process.sockets.listen(ipv4).await?;
+    Ok(Listener::new(About { socket, opened_by, passwords: BTreeMap::new() }, listener))
+}
+
+async fn set_passwords(process: &BgpProcess, listener: &mut About, wanted: BTreeMap<IpAddr, String>) {
+    for address in listener.passwords.keys().chain(wanted.keys()) {
+        let (old, new) = (listener.passwords.get(address), wanted.get(address));
+        if old == new {
+            continue;
+        }
+        let new = new.map(String::as_str);
+        if let Err(error) = process.sockets.set_password(listener.socket, *address, new).await {
+            warn!(%address, %error, "the neighbor's password is not set: it cannot connect");
+        }
+    }
+    listener.passwords = wanted;
+}
+
+async fn accept(process: Rc<BgpProcess>, listener: Rc<TcpListener>) {
+    process.snapshot.known().await;
+    loop {
+        match listener.accept().await {
+            Ok((stream, remote)) => take(&process, stream, remote.ip().to_canonical()),
+            Err(error) => {
+                // Out of descriptors, most likely: others may close some meanwhile.
+                warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn take(process: &Rc<BgpProcess>, stream: TcpStream, remote: IpAddr) {
+    let Some((config, internal)) = process.neighbor(remote) else {
+        return debug!(%remote, "a stranger connected");
+    };
+    if let Err(error) = sockets::adopt(&stream, &config, internal) {
+        return debug!(%remote, %error, "a connection broke at once");
+    }
+    let number = process.accepted.get();
+    process.accepted.set(number.wrapping_add(1));
+    let id = ConnectionId { direction: Direction::Incoming, number };
+    process.new_connection((remote, id));
+    process.opened(remote, id, stream);
+}

@@ -1,0 +1,213 @@
+//! Reading a connection: octets to its intake, routes to the tables, messages to control.
+
+use crate::executor::{Halt, Socket, yield_now};
+use crate::table::{Routes, TableHandle};
+use crate::watch::Watch;
+use sluice_base::Instant;
+use sluice_bgp::event::PeerEvent;
+use sluice_bgp::intake::{Intake, Message, Reading, Taken, Traced};
+use sluice_bgp::reader::{Batches, ReaderCounters};
+use sluice_bgp::session::ConnectionId;
+use sluice_bgp::table::TableEvent;
+use sluice_process::clock;
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::oneshot;
+
+/// Octets that are read at a time: enough to spread the cost of a system call, few enough to let others have their turn.
+const PIECE: usize = 65_536;
+/// Octets that are read at a time of a neighbour who has said less the last time: space for so little is always there.
+const SMALL_WRITE: usize = 1024;
+/// Prefixes that are noted for a latency profile before somebody takes them.
+const MOST_TRACED: usize = 262_144;
+
+/// Who a connection is.
+pub type ConnectionKey = (IpAddr, ConnectionId);
+
+/// What the process's own thread is written. Of every sort there is at most one letter a connection under way, and few a table.
+pub enum ControlMessage {
+    /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
+    /// came up with it; nothing at all if the connection is to be read no more.
+    Message(ConnectionKey, Message, oneshot::Sender<Option<Reading>>),
+    /// Something is remarkable; nothing more is read until it is noted.
+    Remark(IpAddr, PeerEvent, oneshot::Sender<()>),
+    /// Prefixes were read, for a latency profile.
+    Traced(Arc<Watch<Vec<(Instant, Traced)>>>),
+    /// The connection is gone.
+    Lost(ConnectionKey),
+    /// A table says something.
+    Table(usize, TableEvent),
+    /// A table's routes for the RIB.
+    Routes(usize, Routes),
+    /// To be thrown away: everything that was written before has been read.
+    Read(oneshot::Sender<()>),
+}
+
+/// What was done in a session so far, and when the last of it: looked at when somebody wants to know, or a timer fires.
+pub type Reported<T> = Watch<Option<(Instant, T)>>;
+
+/// What all readers share: where things go.
+pub struct Mailboxes {
+    /// The tables, by number.
+    pub tables: Vec<TableHandle>,
+    /// The process's own thread.
+    pub main: UnboundedSender<ControlMessage>,
+    /// Whether somebody wants to know when routes enter.
+    pub tracing: Arc<AtomicBool>,
+}
+
+/// The connection is to be read no more.
+struct Over;
+
+/// The reader of a connection.
+pub struct Reader {
+    /// Whose.
+    pub name: ConnectionKey,
+    /// The connection.
+    pub socket: Arc<Socket>,
+    post: Arc<Mailboxes>,
+    intake: Intake,
+    batches: Vec<Batches>,
+    heard: Arc<Reported<ReaderCounters>>,
+    traced: Arc<Watch<Vec<(Instant, Traced)>>>,
+}
+
+impl Reader {
+    /// A reader of a new connection.
+    pub fn new(
+        name: ConnectionKey,
+        socket: Arc<Socket>,
+        post: Arc<Mailboxes>,
+        heard: Arc<Reported<ReaderCounters>>,
+    ) -> Self {
+        let batches = post.tables.iter().map(|_| Batches::default()).collect();
+        Reader { name, socket, post, intake: Intake::default(), batches, heard, traced: Arc::default() }
+    }
+
+    /// The same that goes on where another one was.
+    pub fn with(self, intake: Intake) -> Self {
+        Reader { intake, ..self }
+    }
+
+    /// What it read of a message whose end has not come.
+    pub fn pending(&self) -> Vec<u8> {
+        self.intake.pending().to_vec()
+    }
+
+    /// Reads until the connection is gone, or the reader is to go to another thread.
+    pub async fn run(mut self, halt: Arc<Halt>) -> Option<Reader> {
+        let (mut little, mut is_busy) = ([0; SMALL_WRITE], false);
+        // Who has much to say does not keep the reader from going.
+        while !halt.is_wished() {
+            tokio::select! {
+                biased;
+                () = self.socket.readable() => {}
+                () = halt.wished() => return Some(self),
+            }
+            // Much space only as long as there is much to read: most neighbours are silent most of the time.
+            let mut much = Vec::new();
+            let space = match is_busy {
+                true => {
+                    much.resize(PIECE, 0);
+                    &mut much[..]
+                }
+                false => &mut little[..],
+            };
+            let read = match self.socket.read(space) {
+                Ok(0) => return self.lost(),
+                Ok(read) => read,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+                Err(_) => return self.lost(),
+            };
+            is_busy = read >= SMALL_WRITE;
+            if self.feed(&space[..read]).await.is_err() {
+                return None;
+            }
+            // A neighbour with much to say must not keep the others from being heard. One that has said it all is waited for.
+            if read == PIECE {
+                yield_now().await;
+            }
+        }
+        Some(self)
+    }
+
+    fn lost(mut self) -> Option<Reader> {
+        for what in self.intake.end() {
+            // Nobody reads on: there is nothing to wait for.
+            let (reply, _) = oneshot::channel();
+            let _ = self.post.main.send(ControlMessage::Remark(self.name.0, what, reply));
+        }
+        let _ = self.post.main.send(ControlMessage::Lost(self.name));
+        None
+    }
+
+    async fn feed(&mut self, mut octets: &[u8]) -> Result<(), Over> {
+        let tracing = self.post.tracing.load(Ordering::Relaxed);
+        self.intake.trace(tracing);
+        loop {
+            match self.intake.take(&mut octets, &mut self.batches) {
+                Taken::Nothing => break,
+                Taken::Full => self.hand_over().await,
+                Taken::Event(what) => {
+                    self.hand_over().await;
+                    self.remark(what).await?;
+                }
+                Taken::Message(message) => {
+                    self.hand_over().await;
+                    let (reply, verdict) = oneshot::channel();
+                    let _ = self.post.main.send(ControlMessage::Message(self.name, message, reply));
+                    if let Some(reading) = verdict.await.map_err(|_| Over)? {
+                        self.intake.open(reading);
+                    }
+                }
+            }
+        }
+        if tracing {
+            self.trace();
+        }
+        if self.intake.counts() {
+            for what in self.intake.suppressed(clock::now()) {
+                self.remark(what).await?;
+            }
+        }
+        self.hand_over().await;
+        // What was read is at hand; counting it can wait.
+        self.socket.run_made_ready();
+        if let Some(counters) = self.intake.news() {
+            self.heard.change(|heard| *heard = Some((clock::now(), counters)));
+        }
+        Ok(())
+    }
+
+    /// Reports what is remarkable, and waits until that is noted: of what a neighbor sends, no more waits than is read.
+    async fn remark(&self, what: PeerEvent) -> Result<(), Over> {
+        let (reply, noted) = oneshot::channel();
+        let _ = self.post.main.send(ControlMessage::Remark(self.name.0, what, reply));
+        noted.await.map_err(|_| Over)
+    }
+
+    /// Hands what was read to the tables.
+    async fn hand_over(&mut self) {
+        let Some((peer, life)) = self.intake.reading().map(|r| (r.peer, r.life)) else { return };
+        for (table, batches) in self.post.tables.iter().zip(&mut self.batches) {
+            if !batches.is_empty() {
+                table.hand_over(peer, life, batches).await;
+            }
+        }
+    }
+
+    fn trace(&mut self) {
+        let now = clock::now();
+        let new = self.intake.take_traced();
+        let announce = self.traced.change(|traced| {
+            let room = MOST_TRACED.saturating_sub(traced.len());
+            traced.extend(new.into_iter().take(room).map(|t| (now, t)));
+        });
+        if announce {
+            let _ = self.post.main.send(ControlMessage::Traced(Arc::clone(&self.traced)));
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
+
+use crate::BgpProcess;
+use crate::reading::ControlMessage;
+use crate::table::{RIB_BATCH, Routes};
+use sluice_base::interest::{InterestAnswer, ResolvingRoute};
+use sluice_base::prefix::Prefix;
+use sluice_base::{Distance, Family, IpPrefix, Metric, RouteAction, RouteBatch, TableId};
+use sluice_bgp::speaker::control::Input;
+use sluice_clients::{Question, Questions};
+use sluice_process::{Frame, Point};
+use sluice_xrl::convert::{self, ConvertError};
+use sluice_xrl::idl::rib::v1 as rib;
+use sluice_xrl::routes::PackedPrefix;
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::rc::Rc;
+use tokio::sync::{Notify, oneshot};
+use tracing::warn;
+
+/// This process's dealings with the RIB.
+pub struct RibSide {
+    client: rib::RibClient,
+    questions: RefCell<Questions>,
+    asked: Notify,
+    /// What tables have for the RIB: at most one batch of each family and table, which is asked for more when it is sent, or later
+    /// where nobody waits for it.
+    batches: RefCell<VecDeque<(usize, Routes)>>,
+    changed: Notify,
+    announced: Notify,
+    stopped: Cell<bool>,
+    queued: Point,
+    sent: Point,
+}
+
+impl RibSide {
+    /// Nothing asked, nothing announced.
+    pub fn new(frame: &Frame) -> Self {
+        RibSide {
+            client: rib::RibClient::new(&frame.router, "rib"),
+            questions: RefCell::default(),
+            asked: Notify::new(),
+            batches: RefCell::default(),
+            changed: Notify::new(),
+            announced: Notify::new(),
+            stopped: Cell::new(false),
+            queued: frame.profile.point("route_queued_rib"),
+            sent: frame.profile.point("route_sent_rib"),
+        }
+    }
+
+    /// Asks, after what was asked before.
+    pub fn ask(&self, question: Question) {
+        self.questions.borrow_mut().ask(question);
+        self.asked.notify_one();
+    }
+
+    /// A table has routes.
+    pub fn routes(&self, table: usize, routes: Routes) {
+        self.batches.borrow_mut().push_back((table, routes));
+        self.changed.notify_one();
+    }
+
+    /// Notes that a RIB registered this origin: it answers questions.
+    pub fn rib_started(&self) {
+        self.questions.borrow_mut().rib_started();
+    }
+
+    /// Notes that the RIB died: what it was asked is void.
+    pub fn rib_died(&self) {
+        self.questions.borrow_mut().rib_died();
+    }
+
+    /// The process ends: the RIB is told nothing more.
+    pub fn stop(&self) {
+        self.stopped.set(true);
+    }
+
+    /// Looks whether everything is announced now.
+    pub fn announced(&self) {
+        self.announced.notify_one();
+    }
+
+    /// Notes that the RIB invalidated the answer for `prefix`.
+    pub fn invalidated(&self, prefix: IpPrefix) {
+        self.questions.borrow_mut().invalidated(prefix);
+    }
+}
+
+/// Sends best routes as long as the process lives: a batch of a table when there is room for one.
+pub async fn pump(process: Rc<BgpProcess>) {
+    let side = &process.rib;
+    loop {
+        side.changed.notified().await;
+        while !side.batches.borrow().is_empty() {
+            process.origin.room().await;
+            process.handover.awake().await;
+            if side.stopped.get() {
+                return;
+            }
+            let Some((table, routes)) = side.batches.borrow_mut().pop_front() else { break };
+            let (family, was_all) = match routes {
+                Routes::Ipv4(batch) => send(&process, &batch),
+                Routes::Ipv6(batch) => send(&process, &batch),
+            };
+            let Some(core) = process.core() else { continue };
+            let address = core.post.tables[table].clone();
+            address.rib_has_consumers(!process.origin.may_coalesce());
+            let delay = process.origin.next_batch_delay(!was_all);
+            if delay.is_zero() {
+                address.rib_room(family);
+            } else {
+                tokio::task::spawn_local(async move {
+                    tokio::time::sleep(delay).await;
+                    address.rib_room(family);
+                });
+            }
+            tokio::task::yield_now().await;
+        }
+        side.announced();
+    }
+}
+
+/// Tells the RIB when everything is announced, if it waits for that.
+pub async fn refresh(process: Rc<BgpProcess>) {
+    let side = &process.rib;
+    loop {
+        side.announced.notified().await;
+        if !process.origin.is_refresh_due() || !process.have_all_announced() {
+            continue;
+        }
+        let Some(core) = process.core() else { continue };
+        for table in &core.post.tables {
+            table.settled().await;
+        }
+        // What tables had is in letters that are read before this one, and is looked for again when it was sent.
+        let (reply, read) = oneshot::channel();
+        let _ = core.post.main.send(ControlMessage::Read(reply));
+        let _ = read.await;
+        if !side.batches.borrow().is_empty() || side.stopped.get() {
+            continue;
+        }
+        // All neighbors had their time: where they announced nothing, there is nothing.
+        if let Err(error) = process.origin.end_of_refresh(true).await {
+            warn!(%error, "the RIB keeps stale BGP routes until their grace time is over");
+        }
+    }
+}
+
+/// Sends a batch. Which family it is of, and whether it was all that there was to say.
+fn send<P: PackedPrefix>(process: &BgpProcess, batch: &RouteBatch<P>) -> (Family, bool) {
+    record(&process.rib.queued, batch);
+    record(&process.rib.sent, batch);
+    process.origin.send(batch);
+    (P::FAMILY, batch.updates.len() < RIB_BATCH)
+}
+
+fn record<P: Prefix>(point: &Point, batch: &RouteBatch<P>) {
+    if point.is_on() {
+        for update in &batch.updates {
+            point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
+        }
+    }
+}
+
+/// Asks the RIB about next hops as long as the process lives: questions in order, as many at a time as there are.
+pub async fn ask(process: Rc<BgpProcess>, instance: String) {
+    let side = &process.rib;
+    loop {
+        side.asked.notified().await;
+        loop {
+            // Taken by a statement of its own, so that nothing is borrowed while calls are waited for.
+            let request = side.questions.borrow_mut().next_request();
+            let Some(request) = request else { break };
+            if !request.deregister.is_empty() {
+                let request = rib::DeregisterInterestRequest {
+                    target: instance.clone(),
+                    table: TableId::MAIN.0,
+                    valid: request.deregister.into_iter().map(Into::into).collect(),
+                };
+                let _ = side.client.deregister_interest(request).await;
+            }
+            if !request.register.is_empty() {
+                register(&process, &instance, &request.register).await;
+            }
+        }
+    }
+}
+
+async fn register(process: &Rc<BgpProcess>, instance: &str, addresses: &[IpAddr]) {
+    let request = rib::RegisterInterestRequest {
+        target: instance.into(),
+        table: TableId::MAIN.0,
+        addrs: addresses.iter().copied().map(Into::into).collect(),
+        all_origins: false,
+    };
+    match process.rib.client.register_interest(request).await {
+        Ok(reply) => {
+            for answer in &reply.answers {
+                match input(answer) {
+                    Ok(input) => process.input(input),
+                    Err(error) => warn!(%error, "the RIB's answer about a next hop makes no sense"),
+                }
+            }
+        }
+        // A RIB that died is asked everything again when it is back.
+        Err(error) => warn!(%error, "the RIB does not say how next hops are reached"),
+    }
+    let invalidated = process.rib.questions.borrow_mut().answered();
+    for prefix in invalidated {
+        process.input(Input::Invalid(prefix));
+    }
+}
+
+fn input(answer: &rib::Interest) -> Result<Input, ConvertError> {
+    let valid = answer.valid.as_ref().ok_or(ConvertError::Missing("valid"))?;
+    Ok(match IpPrefix::try_from(valid)? {
+        IpPrefix::V4(valid) => Input::AnswerIpv4(typed(valid, answer)?),
+        IpPrefix::V6(valid) => Input::AnswerIpv6(typed(valid, answer)?),
+    })
+}
+
+fn typed<P: Prefix>(valid: P, answer: &rib::Interest) -> Result<InterestAnswer<P>, ConvertError> {
+    if !answer.reachable {
+        return Ok(InterestAnswer { valid, route: None });
+    }
+    let distance = u8::try_from(answer.distance)
+        .map_err(|_| ConvertError::Number { what: "distance", value: answer.distance.into() })?;
+    let route = ResolvingRoute {
+        prefix: convert::prefix::<P>(answer.net.as_ref())?,
+        metric: Metric(answer.metric),
+        distance: Distance(distance),
+        connected: answer.connected,
+        forwarding: convert::forwarding(answer.forwarding.as_ref())?,
+    };
+    Ok(InterestAnswer { valid, route: Some(route) })
+}

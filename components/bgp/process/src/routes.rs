@@ -1,0 +1,372 @@
+//! Routes for operators: filtered, in the order of prefixes, in pages.
+//!
+//! A table is a hash table and has no order. So the first page of a listing collects the prefixes that are wanted, in slices that
+//! stall no table, and sorts them on a thread that may take its time. Later pages look up the next prefixes of the listing; a prefix that
+//! is gone by then is left out. A few listings are kept, a few octets a prefix each.
+
+use crate::BgpProcess;
+use crate::idl::bgp::v1 as pb;
+use crate::service::{as_path, not_configured, path};
+use regex::Regex;
+use sluice_bgp::attributes::canonical;
+use sluice_bgp::shard::{PeerIndex, RouteView};
+use sluice_bgp::speaker::control::Control;
+use sluice_bgp::table::{Sharded, Table};
+use sluice_bgp::wire::attribute::code;
+use sluice_xrl::{XrlError, convert};
+use std::any::Any;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The largest page of routes.
+const MAX_PAGE: usize = 10_000;
+
+/// Places of a table that are looked at before other work has its turn.
+const SLICE: u32 = 16_384;
+
+/// Listings that are kept for their readers; the oldest makes room.
+const LISTINGS: usize = 8;
+
+/// Communities that have a name (IANA, "BGP Well-known Communities").
+const NAMED: [(&str, u32); 6] = [
+    ("graceful-shutdown", 0xffff_0000),
+    ("blackhole", 0xffff_029a),
+    ("no-export", 0xffff_ff01),
+    ("no-advertise", 0xffff_ff02),
+    ("no-export-subconfed", 0xffff_ff03),
+    ("no-peer", 0xffff_ff04),
+];
+
+/// A community to look for, as it stands in its attribute.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Community {
+    code: u8,
+    octets: Vec<u8>,
+}
+
+impl Community {
+    /// Reads `AS:VALUE`, `AS:VALUE:VALUE` (large), a name of [`NAMED`], or 16 hexadecimal digits (extended).
+    fn parse(text: &str) -> Option<Self> {
+        if let Some((_, number)) = NAMED.iter().find(|(name, _)| *name == text) {
+            return Some(Community { code: code::COMMUNITIES, octets: number.to_be_bytes().into() });
+        }
+        let parts: Vec<&str> = text.split(':').collect();
+        let (code, octets) = match parts[..] {
+            [high, low] => {
+                let halves = [high.parse::<u16>().ok()?, low.parse::<u16>().ok()?];
+                (code::COMMUNITIES, halves.iter().flat_map(|half| half.to_be_bytes()).collect())
+            }
+            [_, _, _] => {
+                let words: Option<Vec<u32>> = parts.iter().map(|part| part.parse().ok()).collect();
+                (code::LARGE_COMMUNITY, words?.iter().flat_map(|word| word.to_be_bytes()).collect())
+            }
+            [hex] if hex.len() == 16 && hex.is_ascii() => {
+                (code::EXTENDED_COMMUNITIES, u64::from_str_radix(hex, 16).ok()?.to_be_bytes().into())
+            }
+            _ => return None,
+        };
+        Some(Community { code, octets })
+    }
+
+    fn is_in(&self, attributes: &[u8]) -> bool {
+        let all = canonical::find(attributes, self.code).unwrap_or_default();
+        all.chunks_exact(self.octets.len()).any(|one| one == self.octets)
+    }
+}
+
+/// What a path must have to be shown.
+#[derive(Debug, Default)]
+struct Filter {
+    communities: Vec<Community>,
+    as_path: Option<Regex>,
+    origin_as: Option<u32>,
+}
+
+impl Filter {
+    fn read(request: &pb::GetRoutesRequest) -> Result<Self, XrlError> {
+        let wrong = |text: String| XrlError::BadArguments(text);
+        let community = |text: &String| {
+            Community::parse(text).ok_or_else(|| {
+                wrong(format!(
+                    "community `{text}`: expected AS:VALUE, AS:VALUE:VALUE, 16 hexadecimal digits, or one of {}",
+                    NAMED.map(|(name, _)| name).join(", ")
+                ))
+            })
+        };
+        let as_path = match request.as_path.as_str() {
+            "" => None,
+            // `_` stands for any border of a number, as in the expressions of other routers.
+            text => Some(
+                Regex::new(&text.replace('_', "(?:^|$|[ ,{}])"))
+                    .map_err(|e| wrong(format!("as-path `{text}`: {e}")))?,
+            ),
+        };
+        Ok(Filter {
+            communities: request.communities.iter().map(community).collect::<Result<_, _>>()?,
+            as_path,
+            origin_as: request.origin_as,
+        })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.communities.is_empty() && self.as_path.is_none() && self.origin_as.is_none()
+    }
+
+    /// Returns true if a path with these canonical attributes is wanted.
+    fn accepts(&self, attributes: &[u8]) -> bool {
+        if !self.communities.iter().all(|community| community.is_in(attributes)) {
+            return false;
+        }
+        if self.as_path.is_none() && self.origin_as.is_none() {
+            return true;
+        }
+        let text = as_path(canonical::find(attributes, code::AS_PATH).unwrap_or_default());
+        let is_origin = |asn: u32| {
+            let last = text.rsplit(' ').next().unwrap_or_default().trim_matches(['{', '}']);
+            last.split(',').any(|number| number.parse() == Ok(asn))
+        };
+        self.as_path.as_ref().is_none_or(|expression| expression.is_match(&text))
+            && self.origin_as.is_none_or(is_origin)
+    }
+}
+
+/// The part of the routes that a request is about.
+#[derive(Clone)]
+struct Wanted {
+    received_from: Option<PeerIndex>,
+    advertised_to: Option<PeerIndex>,
+    filter: Arc<Filter>,
+}
+
+impl Wanted {
+    /// Returns the wanted part of a table's route: as it is sent, if the request is about what a neighbor is told.
+    fn route<P: Sharded>(&self, table: &Table, route: RouteView<P>) -> Option<RouteView<P>> {
+        let mut route = match self.advertised_to {
+            Some(peer) => table.advertised_route(peer, route.prefix)?,
+            None => route,
+        };
+        if let Some(peer) = self.received_from {
+            route.paths.retain(|p| p.peer == peer);
+        }
+        if !self.filter.is_empty() {
+            route.paths.retain(|p| self.filter.accepts(&p.attributes));
+        }
+        (!route.paths.is_empty()).then_some(route)
+    }
+
+    /// Adds the prefixes of a slice of a table that may be wanted to `found`. Returns the place to go on from.
+    fn list<P: Sharded>(&self, table: &Table, inside: P, from: u32, found: &mut Vec<P>) -> Option<u32> {
+        let shard = P::shard(table);
+        let mut known: HashMap<u32, bool> = HashMap::new();
+        let wanted = |prefix: P, mut paths: &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>| {
+            if !inside.covers(prefix) {
+                return false;
+            }
+            // What a neighbor is sent has other attributes than the path that it is made of: the page looks at those.
+            if let Some(peer) = self.advertised_to {
+                return shard.is_advertised(peer, prefix);
+            }
+            Iterator::any(&mut paths, |(peer, set, attributes)| {
+                self.received_from.is_none_or(|wanted| wanted == peer)
+                    && (self.filter.is_empty()
+                        || *known.entry(set).or_insert_with(|| self.filter.accepts(attributes)))
+            })
+        };
+        shard.list(from, SLICE, wanted, found)
+    }
+}
+
+/// Prefixes in order, for the pages of one reader.
+type Listing = Arc<dyn Any + Send + Sync>;
+
+/// The listings that are being read.
+#[derive(Default)]
+pub(crate) struct Listings {
+    all: RefCell<BTreeMap<u32, Listing>>,
+    next: Cell<u32>,
+}
+
+impl Listings {
+    fn keep(&self, listing: Listing) -> u32 {
+        let number = self.next.get().wrapping_add(1).max(1);
+        self.next.set(number);
+        let mut all = self.all.borrow_mut();
+        if all.len() >= LISTINGS {
+            all.pop_first();
+        }
+        all.insert(number, listing);
+        number
+    }
+}
+
+impl BgpProcess {
+    fn route<P: Sharded>(&self, route: RouteView<P>, wanted: &Wanted) -> pb::Route {
+        let is_sent = wanted.advertised_to.is_some();
+        let paths = |control: &Control| route.paths.into_iter().map(|p| path(p, is_sent, control)).collect();
+        pb::Route { net: Some(convert::net(route.prefix)), paths: self.read(paths).unwrap_or_default() }
+    }
+
+    /// Answers a request for routes of one family.
+    pub(crate) async fn routes<P: Sharded>(
+        &self,
+        request: &pb::GetRoutesRequest,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let index = |text: &str| match text {
+            "" => Ok(None),
+            text => self.known(text).map(|a| self.read(|c| c.neighbor_index(a)).flatten()),
+        };
+        let wanted = Wanted {
+            received_from: index(&request.received_from)?,
+            advertised_to: index(&request.advertised_to)?,
+            filter: Arc::new(Filter::read(request)?),
+        };
+        let limit = if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) };
+        let net: Option<P> = request.net.as_ref().map(|net| convert::prefix(Some(net))).transpose()?;
+        let one = |route: Option<RouteView<P>>| pb::GetRoutesReply {
+            routes: route.map(|r| self.route(r, &wanted)).into_iter().collect(),
+            next_page: 0,
+        };
+        let inside = match (net, request.r#match()) {
+            (Some(prefix), pb::Match::Exact) => {
+                let mut found = self.look_up(&[prefix], &wanted).await?;
+                return Ok(one(found.pop()));
+            }
+            (Some(prefix), pb::Match::Longest) => {
+                // A hash table has no order: the covering prefixes are tried, longest first.
+                let asked = wanted.clone();
+                let longest = move |table: &mut Table| {
+                    let route = |len| P::shard(table).route(prefix.truncate(len));
+                    let found = (0..=prefix.len()).rev().find_map(route)?;
+                    Some((found.prefix.len(), asked.route(table, found)))
+                };
+                let found = self.ask_all(longest).await?.into_iter().flatten().max_by_key(|(len, _)| *len);
+                return Ok(one(found.and_then(|(_, route)| route)));
+            }
+            (net, _) => net.unwrap_or(P::default_route()),
+        };
+        // A page is of a listing: its number is in the upper half, the place in it in the lower.
+        let (mut number, mut place) = ((request.page >> 32) as u32, request.page as u32 as usize);
+        let listing = match number {
+            0 => {
+                let prefixes: Listing = Arc::new(self.prefixes(inside, &wanted).await?);
+                number = self.listings.keep(Arc::clone(&prefixes));
+                prefixes
+            }
+            _ => self.listings.all.borrow().get(&number).cloned().ok_or_else(|| {
+                XrlError::application(4, "too many listings are being read; begin this one again")
+            })?,
+        };
+        let prefixes = listing
+            .downcast_ref::<Vec<P>>()
+            .ok_or_else(|| XrlError::BadArguments("page: it is of the other family".into()))?;
+        let mut routes: Vec<RouteView<P>> = Vec::new();
+        while routes.len() < limit && place < prefixes.len() {
+            let end = prefixes.len().min(place + limit - routes.len());
+            routes.extend(self.look_up(&prefixes[place..end], &wanted).await?);
+            place = end;
+        }
+        let is_end = place == prefixes.len();
+        if is_end {
+            self.listings.all.borrow_mut().remove(&number);
+        }
+        Ok(pb::GetRoutesReply {
+            routes: routes.into_iter().map(|r| self.route(r, &wanted)).collect(),
+            next_page: if is_end { 0 } else { u64::from(number) << 32 | place as u64 },
+        })
+    }
+
+    /// Returns the prefixes inside of `inside` that may be wanted, in order.
+    async fn prefixes<P: Sharded>(&self, inside: P, wanted: &Wanted) -> Result<Vec<P>, XrlError> {
+        let tables = self.core().map_or(0, |core| core.post.tables.len());
+        let mut prefixes = Vec::new();
+        for number in 0..tables {
+            let mut from = Some(0);
+            while let Some(place) = from {
+                let (wanted, mut found) = (wanted.clone(), std::mem::take(&mut prefixes));
+                let slice = move |table: &mut Table| {
+                    let next = wanted.list(table, inside, place, &mut found);
+                    (found, next)
+                };
+                let Some((found, next)) = self.ask(number, slice).await? else { break };
+                (prefixes, from) = (found, next);
+            }
+        }
+        let sorted = tokio::task::spawn_blocking(move || {
+            prefixes.sort_unstable();
+            prefixes
+        });
+        sorted.await.map_err(|e| XrlError::Internal(format!("the routes cannot be sorted: {e}")))
+    }
+
+    /// Returns the wanted routes of these prefixes, in their order.
+    async fn look_up<P: Sharded>(
+        &self,
+        prefixes: &[P],
+        wanted: &Wanted,
+    ) -> Result<Vec<RouteView<P>>, XrlError> {
+        let spread = self.read(|control| control.spread()).ok_or_else(not_configured)?;
+        let tables = self.core().map_or(0, |core| core.post.tables.len());
+        let mut of_table: Vec<Vec<(usize, P)>> = vec![Vec::new(); tables];
+        for (place, prefix) in prefixes.iter().enumerate() {
+            if let Some(list) = of_table.get_mut(spread.table(*prefix)) {
+                list.push((place, *prefix));
+            }
+        }
+        let mut found: Vec<(usize, RouteView<P>)> = Vec::with_capacity(prefixes.len());
+        for (number, list) in of_table.into_iter().enumerate().filter(|(_, list)| !list.is_empty()) {
+            let wanted = wanted.clone();
+            let look = move |table: &mut Table| -> Vec<(usize, RouteView<P>)> {
+                let route = |prefix| P::shard(table).route(prefix).and_then(|r| wanted.route(table, r));
+                list.into_iter().filter_map(|(place, prefix)| Some((place, route(prefix)?))).collect()
+            };
+            found.extend(self.ask(number, look).await?.unwrap_or_default());
+        }
+        found.sort_by_key(|(place, _)| *place);
+        Ok(found.into_iter().map(|(_, route)| route).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn communities_as_people_write_them() {
+        let parsed = |text| Community::parse(text).map(|c| (c.code, c.octets));
+        assert_eq!(parsed("65000:7"), Some((8, vec![0xfd, 0xe8, 0, 7])));
+        assert_eq!(parsed("no-export"), Some((8, vec![0xff, 0xff, 0xff, 1])));
+        assert_eq!(parsed("1:2:3"), Some((32, vec![0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3])));
+        assert_eq!(parsed("0002fde800000001"), Some((16, vec![0, 2, 0xfd, 0xe8, 0, 0, 0, 1])));
+        for wrong in ["", "65536:1", "1:2:3:4", "x", "1:", "00000000000000zz"] {
+            assert_eq!(parsed(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn paths_that_a_filter_accepts() {
+        let mut attributes = Vec::new();
+        let mut put = |flags: u8, code: u8, value: &[u8]| {
+            sluice_bgp::wire::attribute::put_header(&mut attributes, flags, code, value.len());
+            attributes.extend_from_slice(value);
+        };
+        put(0x40, code::AS_PATH, &[2, 2, 0, 0, 0xfd, 0xe9, 0, 0, 0xfd, 0xea, 1, 1, 0, 0, 0, 5]);
+        put(0xc0, code::COMMUNITIES, &[0xfd, 0xe8, 0, 7]);
+        let accepts = |communities: &[&str], as_path: &str, origin_as| {
+            let request = pb::GetRoutesRequest {
+                communities: communities.iter().map(|c| (*c).into()).collect(),
+                as_path: as_path.into(),
+                origin_as,
+                ..Default::default()
+            };
+            Filter::read(&request).unwrap().accepts(&attributes)
+        };
+        assert!(accepts(&["65000:7"], "_65002_", Some(5)));
+        assert!(accepts(&[], "^65001 65002", None));
+        assert!(!accepts(&["65000:7", "65000:8"], "", None));
+        assert!(!accepts(&[], "_6500_", None));
+        assert!(!accepts(&[], "", Some(65002)));
+        let wrong = pb::GetRoutesRequest { as_path: "(".into(), ..Default::default() };
+        assert!(Filter::read(&wrong).is_err());
+    }
+}

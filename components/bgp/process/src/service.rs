@@ -1,0 +1,416 @@
+//! The interface that BGP serves: the core's views as messages.
+
+use crate::idl::bgp::v1 as pb;
+use crate::table::TableMessage;
+use crate::{BgpProcess, Served};
+use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::attributes::canonical;
+use sluice_bgp::event::no_next_hop;
+use sluice_bgp::session::{MessageCounters, State, Timer};
+use sluice_bgp::shard::{PathView, PeerIndex, Resolution};
+use sluice_bgp::speaker::control::{Control, Input};
+use sluice_bgp::speaker::{NeighborView, PrefixCounts};
+use sluice_bgp::table::{NextHops, Order, Sharded, Table};
+use sluice_bgp::wire::Capability;
+use sluice_bgp::wire::as_path::{AS_SET, Segments};
+use sluice_bgp::wire::attribute::code;
+use sluice_process::clock;
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::{CallContext, XrlError, convert};
+use std::net::IpAddr;
+
+pub(crate) fn address(text: &str) -> Result<IpAddr, XrlError> {
+    text.parse().map_err(|_| XrlError::BadArguments(format!("address: `{text}` is none")))
+}
+
+pub(crate) fn not_configured() -> XrlError {
+    XrlError::application(2, "BGP is not configured")
+}
+
+fn unknown(neighbor: IpAddr) -> XrlError {
+    XrlError::application(3, format!("there is no neighbor {neighbor}"))
+}
+
+fn ms(duration: sluice_base::Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+fn resolution(resolution: Resolution) -> (String, u32) {
+    match resolution {
+        Resolution::Waiting => ("waiting".into(), 0),
+        Resolution::Unreachable => ("unreachable".into(), 0),
+        Resolution::Reachable { metric, .. } => ("reachable".into(), metric.0),
+    }
+}
+
+fn messages(counters: MessageCounters) -> pb::Messages {
+    pb::Messages {
+        open: counters.open,
+        update: counters.update,
+        notification: counters.notification,
+        keepalive: counters.keepalive,
+        route_refresh: counters.route_refresh,
+    }
+}
+
+fn capability(capability: &Capability) -> String {
+    match capability {
+        Capability::Multiprotocol { afi: 1, safi: 1 } => "ipv4-unicast".into(),
+        Capability::Multiprotocol { afi: 2, safi: 1 } => "ipv6-unicast".into(),
+        Capability::Multiprotocol { afi, safi } => format!("family {afi}/{safi}"),
+        Capability::RouteRefresh => "route-refresh".into(),
+        Capability::FourOctetAs(asn) => format!("4-octet-as {asn}"),
+        Capability::Role(role) => format!("role {role}"),
+        Capability::GracefulRestart { .. } => "graceful-restart".into(),
+        Capability::Other { code, .. } => match capability_name(*code) {
+            Some(name) => name.into(),
+            None => format!("unknown capability {code}"),
+        },
+    }
+}
+
+/// Returns the name of a capability that the router does not use (IANA, BGP Capability Codes).
+fn capability_name(code: u8) -> Option<&'static str> {
+    Some(match code {
+        3 => "outbound-route-filtering",
+        5 => "extended-next-hop-encoding",
+        6 => "extended-message",
+        7 => "bgpsec",
+        8 => "multiple-labels",
+        9 => "role",
+        64 => "graceful-restart",
+        65 => "4-octet-as",
+        66 | 67 => "dynamic-capability",
+        68 => "multisession",
+        69 => "add-path",
+        70 => "enhanced-route-refresh",
+        71 => "long-lived-graceful-restart",
+        73 => "fqdn",
+        75 => "software-version",
+        76 => "paths-limit",
+        128 => "route-refresh (before RFC 2918)",
+        130 => "outbound-route-filtering (before RFC 5291)",
+        _ => return None,
+    })
+}
+
+fn timer(timer: Timer) -> &'static str {
+    match timer {
+        Timer::ConnectRetry => "connect-retry",
+        Timer::Hold => "hold",
+        Timer::Keepalive => "keepalive",
+        Timer::DelayOpen => "delay-open",
+        Timer::IdleHold => "idle-hold",
+        Timer::SendHold => "send-hold",
+    }
+}
+
+/// A neighbor; `closed` is why it cannot connect to this router, if it cannot.
+fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Neighbor {
+    let is_down = view.config.enabled && view.state != State::Established;
+    let reason = match closed.filter(|_| is_down) {
+        Some(closed) if view.config.passive => format!("this router does not listen: {closed}"),
+        Some(closed) => format!("{}; nor does this router listen: {closed}", view.reason()),
+        None => view.reason(),
+    };
+    let negotiated = view.negotiated.map(|n| n.families).unwrap_or_default();
+    let (last_error, last_error_ms) = match &view.last_down {
+        Some((at, reason)) => (reason.to_string(), ms(now.saturating_since(*at))),
+        None => (String::new(), 0),
+    };
+    let families = Family::ALL.map(|family| pb::NeighborFamily {
+        family: common::Family::from(family).into(),
+        negotiated: negotiated.has(family),
+        prefixes_received: view.prefixes.received[family as usize].into(),
+        prefixes_sent: view.prefixes.sent[family as usize].into(),
+        end_of_rib: view.end_of_rib[family as usize],
+        problem: if view.untold.has(family) { no_next_hop(family).into() } else { String::new() },
+    });
+    let configured = view.config.families();
+    pb::Neighbor {
+        address: view.config.address.to_string(),
+        peer_as: view.config.peer_as.0,
+        internal: view.internal,
+        description: view.config.description,
+        enabled: view.config.enabled,
+        state: view.state.to_string(),
+        uptime_ms: view.established_at.map_or(0, |at| ms(now.saturating_since(at))),
+        router_id: view.open.as_ref().map_or(String::new(), |o| o.router_id.to_string()),
+        flaps: view.flaps,
+        last_error,
+        last_error_ms,
+        hold_time: view.negotiated.map_or(0, |n| n.hold_time.into()),
+        capabilities: view.open.iter().flat_map(|o| &o.capabilities).map(capability).collect(),
+        timers: view
+            .timers
+            .iter()
+            .map(|(t, at)| pb::Timer { name: timer(*t).into(), expires_in_ms: ms(at.saturating_since(now)) })
+            .collect(),
+        received: Some(messages(view.received)),
+        sent: Some(messages(view.sent)),
+        families: Family::ALL
+            .into_iter()
+            .zip(families)
+            .filter(|(family, _)| configured.has(*family))
+            .map(|(_, f)| f)
+            .collect(),
+        treated_as_withdraw: view.reader.treated_as_withdraw,
+        attribute_discards: view.reader.attribute_discards,
+        loops: view.reader.loops,
+        leaks: view.reader.leaks,
+        reason,
+        too_large: view.writer.too_large,
+    }
+}
+
+pub(crate) fn as_path(value: &[u8]) -> String {
+    let mut words = Vec::new();
+    for segment in Segments::canonical(value).flatten() {
+        let numbers: Vec<String> = segment.asns().map(|asn| asn.to_string()).collect();
+        words.push(if segment.kind == AS_SET {
+            format!("{{{}}}", numbers.join(","))
+        } else {
+            numbers.join(" ")
+        });
+    }
+    words.join(" ")
+}
+
+/// A path as a message; `is_sent` if its attributes are those that a neighbor is told.
+pub(crate) fn path(view: PathView, is_sent: bool, control: &Control) -> pb::Path {
+    let (resolution, interior_cost) = resolution(view.resolution);
+    let mut path = pb::Path {
+        neighbor: control.neighbor_address(view.peer).map_or(String::new(), |a| a.to_string()),
+        best: view.lost.is_none(),
+        reason: view.lost.map_or(String::new(), |lost| lost.to_string()),
+        stale: view.stale,
+        next_hop: view.next_hop.address.to_string(),
+        resolution,
+        interior_cost,
+        origin: view.view.origin.to_string(),
+        med: view.view.med,
+        local_pref: Some(view.view.local_pref).filter(|_| !is_sent),
+        ..pb::Path::default()
+    };
+    for attribute in canonical::attributes(&view.attributes) {
+        let value = attribute.value;
+        let half = |octets: &[u8]| octets.iter().fold(0u32, |n, octet| n << 8 | u32::from(*octet));
+        match attribute.code {
+            code::ORIGIN | code::MULTI_EXIT_DISC => {}
+            code::LOCAL_PREF => path.local_pref = Some(view.view.local_pref),
+            code::AS_PATH => path.as_path = as_path(value),
+            code::COMMUNITIES => {
+                let text = |c: &[u8]| format!("{}:{}", half(&c[..2]), half(&c[2..]));
+                path.communities = value.chunks_exact(4).map(text).collect();
+            }
+            code::LARGE_COMMUNITY => {
+                let text = |c: &[u8]| format!("{}:{}:{}", half(&c[..4]), half(&c[4..8]), half(&c[8..]));
+                path.large_communities = value.chunks_exact(12).map(text).collect();
+            }
+            code::EXTENDED_COMMUNITIES => {
+                let text = |c: &[u8]| c.iter().map(|octet| format!("{octet:02x}")).collect();
+                path.extended_communities = value.chunks_exact(8).map(text).collect();
+            }
+            code::ATOMIC_AGGREGATE => path.atomic_aggregate = true,
+            code::AGGREGATOR if value.len() == 8 => {
+                let by = std::net::Ipv4Addr::from(half(&value[4..]));
+                path.aggregator = format!("{} {by}", half(&value[..4]));
+            }
+            code => path.others.push(pb::OtherAttribute {
+                code: code.into(),
+                flags: attribute.flags.0.into(),
+                value: value.to_vec(),
+                name: code::name(code).unwrap_or_default().into(),
+            }),
+        }
+    }
+    path
+}
+
+impl BgpProcess {
+    /// Asks every table.
+    pub(crate) async fn ask_all<R: Send + 'static>(
+        &self,
+        look: impl Fn(&mut Table) -> R + Clone + Send + 'static,
+    ) -> Result<Vec<R>, XrlError> {
+        let core = self.core().ok_or_else(not_configured)?;
+        let mut answers = Vec::new();
+        for address in &core.post.tables {
+            answers.extend(address.ask(look.clone()).await);
+        }
+        Ok(answers)
+    }
+
+    /// Asks the table of this number, if there is one.
+    pub(crate) async fn ask<R: Send + 'static>(
+        &self,
+        number: usize,
+        look: impl FnOnce(&mut Table) -> R + Send + 'static,
+    ) -> Result<Option<R>, XrlError> {
+        let core = self.core().ok_or_else(not_configured)?;
+        match core.post.tables.get(number) {
+            Some(address) => Ok(address.ask(look).await),
+            None => Ok(None),
+        }
+    }
+
+    async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
+        let look = |table: &mut Table| {
+            let mut next_hops = NextHops::default();
+            table.add_next_hops::<P>(&mut next_hops);
+            (P::shard(table).groups(), next_hops, P::shard(table).violations())
+        };
+        let mut plumbing =
+            pb::TablePlumbing { family: common::Family::from(P::FAMILY).into(), ..Default::default() };
+        let mut all = NextHops::default();
+        for (groups, next_hops, violations) in self.ask_all(look).await? {
+            let name = |peer: &PeerIndex| {
+                self.read(|control| control.neighbor_address(*peer)).flatten().map(|a| a.to_string())
+            };
+            plumbing.groups.extend(groups.into_iter().map(|g| pb::UpdateGroup {
+                internal: g.key.internal,
+                four_octet_as: g.key.four_octet_as,
+                link_local: g.key.link_local,
+                next_hop_self: g.key.next_hop_self,
+                members: g.members.iter().filter_map(name).collect(),
+                blocks: u32::try_from(g.blocks).unwrap_or(u32::MAX),
+                behind: g.behind,
+                checked: g.checked,
+            }));
+            all.add(next_hops.0);
+            plumbing.violations.extend(violations.iter().map(|v| format!("{v:?}")));
+        }
+        plumbing.next_hops = all
+            .0
+            .into_iter()
+            .map(|(hop, (known, paths))| {
+                let (resolution, interior_cost) = resolution(known);
+                let address = hop.address.to_string();
+                pb::NextHop { address, resolution, interior_cost, paths: paths.into() }
+            })
+            .collect();
+        Ok(plumbing)
+    }
+}
+
+impl BgpProcess {
+    /// An address that is a neighbour's.
+    pub(crate) fn known(&self, text: &str) -> Result<IpAddr, XrlError> {
+        let address = address(text)?;
+        let known = self.read(|c| c.neighbor_config(address).is_some()).ok_or_else(not_configured)?;
+        if known { Ok(address) } else { Err(unknown(address)) }
+    }
+}
+
+impl pb::Bgp for Served {
+    async fn get_summary(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetSummaryRequest,
+    ) -> Result<pb::GetSummaryReply, XrlError> {
+        let views = self.ask_all(|table| Family::ALL.map(|family| table.view(family))).await?;
+        let views = Family::ALL.map(|family| views.iter().map(|table| table[family as usize]).sum());
+        let summary = self.read(|control| control.summary(views)).ok_or_else(not_configured)?;
+        let table = |family: Family| {
+            let view = summary.tables[family as usize];
+            pb::Table {
+                family: common::Family::from(family).into(),
+                prefixes: view.prefixes as u64,
+                attribute_sets: view.attribute_sets as u64,
+                in_rib: view.in_rib.into(),
+                stale: view.stale,
+                queued: view.queued as u64,
+            }
+        };
+        Ok(pb::GetSummaryReply {
+            local_as: summary.local_as.0,
+            router_id: summary.router_id.to_string(),
+            neighbors: u32::try_from(summary.neighbors).unwrap_or(u32::MAX),
+            established: u32::try_from(summary.established).unwrap_or(u32::MAX),
+            tables: Family::ALL.into_iter().map(table).collect(),
+            graceful_shutdown: summary.graceful_shutdown,
+        })
+    }
+
+    async fn get_neighbors(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetNeighborsRequest,
+    ) -> Result<pb::GetNeighborsReply, XrlError> {
+        let addresses: Vec<IpAddr> = match request.address.as_str() {
+            "" => self.read(|c| c.neighbors().collect()).ok_or_else(not_configured)?,
+            text => vec![self.known(text)?],
+        };
+        let indices: Vec<PeerIndex> = self
+            .read(|c| addresses.iter().filter_map(|a| c.neighbor_index(*a)).collect())
+            .ok_or_else(not_configured)?;
+        let look = move |table: &mut Table| indices.iter().map(|i| table.counts(*i)).collect::<Vec<_>>();
+        let counts = self.ask_all(look).await?;
+        self.collect_all();
+        let now = clock::now();
+        let neighbors = addresses.iter().enumerate().filter_map(|(place, address)| {
+            let prefixes: PrefixCounts = counts.iter().filter_map(|table| table.get(place).copied()).sum();
+            let view = self.read(|c| c.neighbor(*address, prefixes)).flatten()?;
+            Some(neighbor(view, self.listening.problem(address.is_ipv4()), now))
+        });
+        Ok(pb::GetNeighborsReply { neighbors: neighbors.collect() })
+    }
+
+    async fn get_routes(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetRoutesRequest,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let family = match &request.net {
+            Some(net) => IpPrefix::try_from(net)?.family(),
+            None => convert::family(request.family)?,
+        };
+        match family {
+            Family::Ipv4 => self.routes::<Ipv4Prefix>(&request).await,
+            Family::Ipv6 => self.routes::<Ipv6Prefix>(&request).await,
+        }
+    }
+
+    async fn get_plumbing(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetPlumbingRequest,
+    ) -> Result<pb::GetPlumbingReply, XrlError> {
+        let tables = vec![self.plumbing::<Ipv4Prefix>().await?, self.plumbing::<Ipv6Prefix>().await?];
+        Ok(pb::GetPlumbingReply { tables })
+    }
+
+    async fn reset_neighbor(
+        &self,
+        _ctx: &CallContext,
+        request: pb::ResetNeighborRequest,
+    ) -> Result<pb::ResetNeighborReply, XrlError> {
+        let address = self.known(&request.address)?;
+        self.collect_all();
+        self.input(Input::Reset(address, request.message));
+        Ok(pb::ResetNeighborReply {})
+    }
+
+    async fn refresh_neighbor(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RefreshNeighborRequest,
+    ) -> Result<pb::RefreshNeighborReply, XrlError> {
+        let address = self.known(&request.address)?;
+        if let Some(refusal) = self.read(|control| control.refresh_refusal(address)).flatten() {
+            return Err(XrlError::application(4, format!("neighbor {address} cannot be asked: {refusal}")));
+        }
+        self.input(Input::Refresh(address));
+        Ok(pb::RefreshNeighborReply {})
+    }
+
+    async fn set_check(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SetCheckRequest,
+    ) -> Result<pb::SetCheckReply, XrlError> {
+        let core = self.core().ok_or_else(not_configured)?;
+        core.post.tables.iter().for_each(|t| t.write(TableMessage::Order(Order::Check(request.on))));
+        Ok(pb::SetCheckReply {})
+    }
+}

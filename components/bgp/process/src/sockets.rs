@@ -1,0 +1,121 @@
+//! Sockets: opened by the FEA, used here.
+
+use crate::ffi;
+use sluice_bgp::speaker::NeighborConfig;
+use sluice_process::Frame;
+use sluice_process::descriptor;
+use sluice_xrl::idl::fea::v1 as fea;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+/// BGP's port (RFC 4271, section 8).
+const PORT: u16 = 179;
+/// The TTL of packets to neighbors for which no rule sets one; Linux's default.
+const DEFAULT_TTL: u8 = 64;
+
+/// The FEA's broker.
+pub struct Sockets {
+    client: fea::SocketsClient,
+    run_dir: PathBuf,
+}
+
+fn refused(error: impl std::fmt::Display) -> io::Error {
+    io::Error::other(format!("the FEA: {error}"))
+}
+
+impl Sockets {
+    /// The broker of this router.
+    pub fn new(frame: &Frame) -> Self {
+        Sockets { client: fea::SocketsClient::new(&frame.router, "fea"), run_dir: frame.run_dir.clone() }
+    }
+
+    async fn fetch(&self, reply: fea::OpenReply) -> io::Result<(u64, OwnedFd)> {
+        let descriptor = descriptor::fetch(&self.run_dir, &reply.token).await?;
+        Ok((reply.socket, descriptor))
+    }
+
+    /// A connection to a neighbour.
+    pub async fn connect(&self, neighbor: &NeighborConfig, internal: bool) -> io::Result<TcpStream> {
+        let options = fea::SocketOptions {
+            ttl: neighbor.ttl(internal).unwrap_or(0).into(),
+            min_ttl: neighbor.min_ttl().unwrap_or(0).into(),
+            dscp: 48, // CS6, network control (RFC 4594)
+            ..fea::SocketOptions::default()
+        };
+        let request = fea::OpenTcpRequest {
+            local: neighbor.local_address.map(Into::into),
+            remote: Some(neighbor.address.into()),
+            remote_port: neighbor.port.into(),
+            options: Some(options),
+            md5_password: neighbor.password.clone().unwrap_or_default(),
+        };
+        let reply = self.client.open_tcp(request).await.map_err(refused)?;
+        let (socket, descriptor) = self.fetch(reply).await?;
+        // The descriptor is ours now; the FEA needs its own no longer.
+        let closed = self.client.close_socket(fea::CloseSocketRequest { socket });
+        let stream = std::net::TcpStream::from(descriptor);
+        stream.set_nonblocking(true)?;
+        let remote = SocketAddr::new(neighbor.address, neighbor.port);
+        let connected = TcpSocket::from_std_stream(stream).connect(remote).await;
+        let _ = closed.await;
+        let stream = connected?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// Listens for neighbours of one family; the number is the FEA's for [`Sockets::set_password`].
+    pub async fn listen(&self, ipv4: bool) -> io::Result<(u64, TcpListener)> {
+        let any: IpAddr = if ipv4 { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let options = fea::SocketOptions { ttl: 255, dscp: 48, ..fea::SocketOptions::default() };
+        let request = fea::OpenTcpListenerRequest {
+            local: Some(any.into()),
+            port: PORT.into(),
+            options: Some(options),
+            backlog: 128,
+        };
+        let reply = self.client.open_tcp_listener(request).await.map_err(refused)?;
+        let (socket, descriptor) = self.fetch(reply).await?;
+        let listener = std::net::TcpListener::from(descriptor);
+        listener.set_nonblocking(true)?;
+        Ok((socket, TcpListener::from_std(listener)?))
+    }
+
+    /// Sets or removes the key that a neighbour's connections to a listener must be signed with (RFC 2385).
+    pub async fn set_password(&self, socket: u64, remote: IpAddr, password: Option<&str>) -> io::Result<()> {
+        let request = fea::SetTcpMd5Request {
+            socket,
+            remote: Some(remote.into()),
+            password: password.unwrap_or_default().into(),
+        };
+        self.client.set_tcp_md5(request).await.map(|_| ()).map_err(refused)
+    }
+
+    /// The process that takes over has a listener too.
+    pub async fn share(&self, socket: u64, successor: u32) -> io::Result<()> {
+        let request = fea::ShareSocketRequest { socket, successor };
+        self.client.share_socket(request).await.map(|_| ()).map_err(refused)
+    }
+
+    /// Gives a listener back.
+    pub async fn close(&self, socket: u64) {
+        let _ = self.client.close_socket(fea::CloseSocketRequest { socket }).await;
+    }
+}
+
+/// Makes a connection that a neighbour opened like one that was opened to it.
+pub fn adopt(stream: &TcpStream, neighbor: &NeighborConfig, internal: bool) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = socket2::SockRef::from(stream);
+    let ttl = neighbor.ttl(internal).unwrap_or(DEFAULT_TTL).into();
+    match neighbor.address {
+        IpAddr::V4(_) => socket.set_ttl_v4(ttl)?,
+        IpAddr::V6(_) => socket.set_unicast_hops_v6(ttl)?,
+    }
+    if let Some(least) = neighbor.min_ttl() {
+        ffi::set_min_ttl(stream, neighbor.address.is_ipv4(), least)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! The system calls that have no safe wrapper.
+#![allow(unsafe_code)]
+
+pub(crate) use sluice_process::watch;
+use std::io;
+use std::mem::size_of_val;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Sets a socket option that is an integer.
+pub(crate) fn set_int(fd: BorrowedFd<'_>, level: i32, option: i32, value: i32) -> io::Result<()> {
+    set(fd, level, option, &value)
+}
+
+/// Sets a socket option that is the value `value`, which must be what the kernel expects for it.
+fn set<T>(fd: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
+    let (pointer, length) = (std::ptr::from_ref(value), size_of_val(value) as libc::socklen_t);
+    // SAFETY: the pointer and the length describe `value`, which lives for the call; the kernel only reads it.
+    let rc = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, pointer.cast(), length) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Lets a socket receive only what the classic BPF program accepts.
+pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &mut [libc::sock_filter]) -> io::Result<()> {
+    let fprog = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
+    // `fprog` points into `program`, which outlives the call; the kernel copies it.
+    set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &fprog)
+}
+
+/// The kernel's `struct tcp_md5sig` (linux/tcp.h), which libc does not have.
+#[repr(C)]
+struct TcpMd5Sig {
+    address: libc::sockaddr_storage,
+    flags: u8,
+    prefix_length: u8,
+    key_length: u16,
+    interface: i32,
+    key: [u8; libc::TCP_MD5SIG_MAXKEYLEN],
+}
+
+/// Sets the TCP MD5 key (RFC 2385) for segments of `peer`; an empty key removes it.
+pub(crate) fn set_tcp_md5(fd: BorrowedFd<'_>, peer: IpAddr, key: &[u8]) -> io::Result<()> {
+    if key.len() > libc::TCP_MD5SIG_MAXKEYLEN {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "the key is longer than 80 octets"));
+    }
+    let address = socket2::SockAddr::from(std::net::SocketAddr::new(peer, 0));
+    // SAFETY: all fields are integers, arrays of integers or the C structure sockaddr_storage: all zeroes is a value.
+    let mut md5: TcpMd5Sig = unsafe { std::mem::zeroed() };
+    // SAFETY: the address is shorter than sockaddr_storage, and the two do not overlap.
+    unsafe {
+        std::ptr::copy_nonoverlapping(
+            address.as_ptr().cast::<u8>(),
+            std::ptr::from_mut(&mut md5.address).cast::<u8>(),
+            address.len() as usize,
+        );
+    }
+    md5.key_length = key.len() as u16;
+    md5.key[..key.len()].copy_from_slice(key);
+    set(fd, libc::IPPROTO_TCP, libc::TCP_MD5SIG, &md5)
+}

@@ -1,0 +1,195 @@
+//! The interface `Fib`: batches in, refusals out, and what the kernel has.
+
+use crate::kernel;
+use crate::process::{FeaProcess, ResyncWait};
+use sluice_base::{Family, FibBatch, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_fea::{Effect, Input};
+use sluice_process::Point;
+use sluice_xrl::convert::{self, family};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::fea::v1 as pb;
+use sluice_xrl::routes::{self, PackedPrefix};
+use sluice_xrl::{CallContext, XrlError};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::oneshot;
+use tracing::{debug, info, warn};
+
+fn table(number: u32) -> TableId {
+    if number == 0 { TableId::MAIN } else { TableId(number) }
+}
+
+/// Tells the owner which routes the kernel refused.
+pub(crate) fn tell_rejected(process: &Rc<FeaProcess>, effects: &[Effect]) {
+    let mut rejected: BTreeMap<TableId, Vec<pb::RejectedRoute>> = BTreeMap::new();
+    for effect in effects {
+        if let Effect::Rejected { table, prefix, provenance, reason } = effect {
+            rejected.entry(*table).or_default().push(pb::RejectedRoute {
+                net: Some((*prefix).into()),
+                provenance: provenance.bits(),
+                reason: reason.clone(),
+            });
+        }
+    }
+    for (table, routes) in rejected {
+        if let Some(route) = routes.first() {
+            warn!(event = "fea.route.refused", %table, count = routes.len(), reason = route.reason, "the kernel refuses routes");
+        }
+        let Some(owner) = process.owner.borrow().clone() else { continue };
+        tokio::task::spawn_local(async move {
+            let request = pb::RoutesRejectedRequest { table: table.0, routes };
+            if let Err(error) = owner.routes_rejected(request).await {
+                debug!(%error, "the owner does not take refusals");
+            }
+        });
+    }
+}
+
+/// A family's resync is over; with the second one who waits is answered.
+pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64, swept: u64) {
+    let mut resyncs = process.resyncs.borrow_mut();
+    let Some(wait) = resyncs.get_mut(&table) else { return };
+    wait.families += 1;
+    wait.kept += kept;
+    wait.swept += swept;
+    if wait.families == 2
+        && let Some(mut wait) = resyncs.remove(&table)
+    {
+        info!(%table, kept = wait.kept, swept = wait.swept, "resync over");
+        if let Some(told) = wait.told.take() {
+            // Who asked may be gone.
+            let _ = told.send((wait.kept, wait.swept));
+        }
+    }
+}
+
+/// The FEA as handlers of this interface see it.
+pub(crate) struct Served(pub(crate) Rc<FeaProcess>);
+
+impl Served {
+    fn update<P: PackedPrefix>(
+        &self,
+        request: &pb::UpdateFibRequest,
+        input: impl Fn(TableId, FibBatch<P>) -> Input,
+    ) -> Result<(), XrlError> {
+        let process = &self.0;
+        let batch = routes::fib_of::<P>(request)?;
+        note(&process.arrives, &batch);
+        let kept = process.enters.is_on().then(|| batch.clone());
+        process.input(input(table(request.table), batch));
+        // The kernel has worked the batch off when this is reached.
+        if let Some(batch) = kept {
+            note(&process.enters, &batch);
+        }
+        Ok(())
+    }
+}
+
+fn note<P: PackedPrefix>(point: &Point, batch: &FibBatch<P>) {
+    if point.is_on() {
+        for route in &batch.routes {
+            point.record(route.prefix, route.group.is_none(), route.provenance);
+        }
+    }
+}
+
+impl pb::Fib for Served {
+    async fn begin_resync(
+        &self,
+        _ctx: &CallContext,
+        request: pb::BeginResyncRequest,
+    ) -> Result<pb::BeginResyncReply, XrlError> {
+        self.0.input(Input::BeginResync(table(request.table)));
+        Ok(pb::BeginResyncReply {})
+    }
+
+    async fn end_resync(
+        &self,
+        _ctx: &CallContext,
+        request: pb::EndResyncRequest,
+    ) -> Result<pb::EndResyncReply, XrlError> {
+        let table = table(request.table);
+        let (told, over) = oneshot::channel();
+        let wait = ResyncWait { families: 0, kept: 0, swept: 0, told: Some(told) };
+        self.0.resyncs.borrow_mut().insert(table, wait);
+        self.0.input(Input::EndResync(table));
+        let (kept, swept) = over.await.map_err(|_| XrlError::Busy("another resync has begun".into()))?;
+        Ok(pb::EndResyncReply { kept, swept })
+    }
+
+    async fn update_fib(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UpdateFibRequest,
+    ) -> Result<pb::UpdateFibReply, XrlError> {
+        match family(request.family)? {
+            Family::Ipv4 => self.update::<Ipv4Prefix>(&request, Input::UpdateIpv4)?,
+            Family::Ipv6 => self.update::<Ipv6Prefix>(&request, Input::UpdateIpv6)?,
+        }
+        Ok(pb::UpdateFibReply {})
+    }
+
+    async fn set_owner(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SetOwnerRequest,
+    ) -> Result<pb::SetOwnerReply, XrlError> {
+        let client = pb::FibOwnerClient::new(&self.0.frame.router, &request.target);
+        self.0.owner.replace(Some(client));
+        Ok(pb::SetOwnerReply { declines_routes: !self.0.installs_routes().await })
+    }
+
+    async fn get_kernel_routes(
+        &self,
+        ctx: &CallContext,
+        request: pb::GetKernelRoutesRequest,
+    ) -> Result<pb::GetKernelRoutesReply, XrlError> {
+        let exact = request.exact.as_ref().map(IpPrefix::try_from).transpose()?;
+        let query = kernel::Query {
+            family: match exact {
+                Some(prefix) => prefix.family(),
+                None => family(request.family)?,
+            },
+            table: table(request.table),
+            ours_only: request.ours_only,
+            exact,
+        };
+        let limit = if request.limit == 0 { kernel::PAGE } else { request.limit as usize };
+        let after = request.after.as_ref().map(IpPrefix::try_from).transpose()?;
+        let (routes, more) = self.0.streams.page(ctx.connection, query, after, limit).await?;
+        Ok(pb::GetKernelRoutesReply { routes, more })
+    }
+
+    async fn lookup_kernel_route(
+        &self,
+        _ctx: &CallContext,
+        request: pb::LookupKernelRouteRequest,
+    ) -> Result<pb::LookupKernelRouteReply, XrlError> {
+        let addr = convert::addr(request.addr.as_ref())?;
+        let route = kernel::lookup(addr).map_err(|e| XrlError::Internal(format!("netlink: {e}")))?;
+        Ok(pb::LookupKernelRouteReply { route })
+    }
+
+    async fn get_summary(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetSummaryRequest,
+    ) -> Result<pb::GetSummaryReply, XrlError> {
+        let totals = self.0.with_core(|core| core.totals());
+        let tables = totals.tables.iter().map(|(table, family, s)| pb::TableSummary {
+            table: table.0,
+            family: common::Family::from(*family).into(),
+            wanted: s.wanted as u64,
+            installed: (s.wanted - s.refused.min(s.wanted)) as u64,
+            refused: s.refused as u64,
+        });
+        Ok(pb::GetSummaryReply {
+            engine: "linux".into(),
+            tables: tables.collect(),
+            routes_refused: totals.refused,
+            routes_repaired: totals.repaired,
+            nexthop_objects: totals.nexthop_objects as u64,
+            idle: totals.idle,
+        })
+    }
+}

@@ -1,0 +1,170 @@
+//! The interface `Interfaces`: who subscribes is told every interface there is, then every change.
+
+use crate::process::FeaProcess;
+use sluice_base::{InterfaceEvent, InterfaceIndex};
+use sluice_xrl::idl::fea::v1 as pb;
+use sluice_xrl::{CallContext, LifeEvent, XrlError};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{debug, info};
+
+/// Those who want to know about interfaces.
+#[derive(Default)]
+pub(crate) struct Subscribers(RefCell<BTreeMap<String, Rc<Subscriber>>>, Links);
+
+/// What was reported of links: their names, and whether they run.
+#[derive(Default)]
+struct Links(RefCell<BTreeMap<InterfaceIndex, (String, bool)>>);
+
+impl Links {
+    /// Reports what has become of a link, if that is news. What is there at the start is none.
+    fn report(&self, event: &InterfaceEvent) {
+        match event {
+            InterfaceEvent::Changed(now) => {
+                let before = self.0.borrow_mut().insert(now.index, (now.name.clone(), now.running));
+                let (name, mtu) = (&now.name, now.mtu);
+                match (before.map(|(_, running)| running), now.running) {
+                    (Some(false), true) => {
+                        info!(event = "fea.link.up", interface = name, mtu, "{name} is up")
+                    }
+                    (Some(true), false) => {
+                        let reason = if now.admin_up { "no carrier" } else { "switched off" };
+                        info!(event = "fea.link.down", interface = name, reason, "{name} is down: {reason}");
+                    }
+                    _ => {}
+                }
+            }
+            InterfaceEvent::Removed(index) => {
+                if let Some((name, _)) = self.0.borrow_mut().remove(index) {
+                    info!(event = "fea.link.removed", interface = name, "{name} is gone");
+                }
+            }
+            InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => {}
+        }
+    }
+}
+
+/// One of them, and what it has not been told: of each interface the latest state only.
+#[derive(Default)]
+struct Subscriber {
+    waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,
+    /// The snapshot waits to be sent, before what changed since.
+    snapshot: std::cell::Cell<bool>,
+    wake: Notify,
+}
+
+impl Subscriber {
+    fn queue(&self, event: InterfaceEvent) {
+        let index = match &event {
+            InterfaceEvent::Changed(interface) => interface.index,
+            InterfaceEvent::Removed(index) => *index,
+            InterfaceEvent::SnapshotBegin | InterfaceEvent::SnapshotEnd => return,
+        };
+        self.waiting.borrow_mut().insert(index, event);
+        self.wake.notify_one();
+    }
+
+    fn take(&self) -> Vec<pb::InterfaceEvent> {
+        let waiting = self.waiting.take();
+        let events = waiting.values().map(Into::into);
+        if !self.snapshot.take() {
+            return events.collect();
+        }
+        let begin = std::iter::once((&InterfaceEvent::SnapshotBegin).into());
+        begin.chain(events).chain(std::iter::once((&InterfaceEvent::SnapshotEnd).into())).collect()
+    }
+}
+
+impl Subscribers {
+    /// Tells everybody.
+    pub(crate) fn tell(&self, _shell: &Rc<FeaProcess>, event: InterfaceEvent) {
+        self.1.report(&event);
+        for subscriber in self.0.borrow().values() {
+            subscriber.queue(event.clone());
+        }
+    }
+
+    fn add(&self, process: &Rc<FeaProcess>, target: &str) {
+        let subscriber = Rc::new(Subscriber::default());
+        for interface in process.with_core(|core| core.interfaces()).unwrap_or_default() {
+            subscriber.queue(InterfaceEvent::Changed(interface));
+        }
+        subscriber.snapshot.set(true);
+        subscriber.wake.notify_one();
+        // Who subscribes again starts afresh; the earlier task ends because it is no longer the one on the list.
+        self.0.borrow_mut().insert(target.into(), Rc::clone(&subscriber));
+        let (process, target) = (Rc::clone(process), target.to_string());
+        tokio::task::spawn_local(async move {
+            let serve = feed(&process, &target, &subscriber);
+            let life = until_death(&process, &target);
+            tokio::select! {
+                () = serve => {}
+                () = life => {}
+            }
+            let list = &mut *process.subscribers.0.borrow_mut();
+            if list.get(&target).is_some_and(|s| Rc::ptr_eq(s, &subscriber)) {
+                list.remove(&target);
+            }
+        });
+    }
+}
+
+async fn feed(process: &Rc<FeaProcess>, target: &str, subscriber: &Rc<Subscriber>) {
+    let client = pb::InterfaceObserverClient::new(&process.frame.router, target);
+    loop {
+        subscriber.wake.notified().await;
+        let events = subscriber.take();
+        if events.is_empty() {
+            continue;
+        }
+        if let Err(error) = client.interface_changed(pb::InterfaceChangedRequest { events }).await {
+            return debug!(%error, target, "does not take interface events");
+        }
+    }
+}
+
+async fn until_death(process: &Rc<FeaProcess>, target: &str) {
+    let Ok(mut lives) = process.frame.router.watch_instance(target).await else { return };
+    while let Some(event) = lives.next().await {
+        if matches!(event, LifeEvent::Death(_)) {
+            return;
+        }
+    }
+}
+
+/// The FEA as handlers of this interface see it.
+pub(crate) struct Served(pub(crate) Rc<FeaProcess>);
+
+impl pb::Interfaces for Served {
+    async fn get_interfaces(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetInterfacesRequest,
+    ) -> Result<pb::GetInterfacesReply, XrlError> {
+        let all = self.0.with_core(|core| core.interfaces()).unwrap_or_default();
+        // Of this process's network namespace, whatever is mounted at /sys.
+        let counters = std::fs::read_to_string("/proc/self/net/dev").unwrap_or_default();
+        let interfaces = all.iter().map(|i| {
+            let mut message: pb::Interface = i.into();
+            let line = counters.lines().find_map(|l| l.trim().strip_prefix(&i.name)?.strip_prefix(':'));
+            let numbers: Vec<u64> =
+                line.unwrap_or_default().split_whitespace().map(|n| n.parse().unwrap_or(0)).collect();
+            let number = |column: usize| numbers.get(column).copied().unwrap_or(0);
+            (message.rx_bytes, message.rx_packets, message.rx_errors) = (number(0), number(1), number(2));
+            (message.tx_bytes, message.tx_packets, message.tx_errors) = (number(8), number(9), number(10));
+            message
+        });
+        Ok(pb::GetInterfacesReply { interfaces: interfaces.collect() })
+    }
+
+    async fn subscribe(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SubscribeRequest,
+    ) -> Result<pb::SubscribeReply, XrlError> {
+        self.0.subscribers.add(&self.0, &request.target);
+        Ok(pb::SubscribeReply {})
+    }
+}

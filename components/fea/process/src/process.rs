@@ -1,0 +1,265 @@
+//! The FEA's process: the core and the kernel, driven by calls and by what the kernel tells.
+
+use crate::interfaces::Subscribers;
+use crate::linux::LinuxEngine;
+use crate::sockets::Sockets;
+use crate::{configuration, fib};
+use sluice_base::{Instant, InterfaceEvent, TableId};
+use sluice_fea::{Drive, Effect, Fea, Input};
+use sluice_machine::{Budget, Progress};
+use sluice_process::part::Planned;
+use sluice_process::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
+use sluice_xrl::Service;
+use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::rc::Rc;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::{Notify, oneshot};
+use tracing::{error, info, warn};
+
+/// Answers to those who wait for the end of a resync: kept and swept so far, and how many families have ended.
+pub(crate) struct ResyncWait {
+    pub(crate) families: u8,
+    pub(crate) kept: u64,
+    pub(crate) swept: u64,
+    pub(crate) told: Option<oneshot::Sender<(u64, u64)>>,
+}
+
+/// The FEA's process.
+pub struct FeaProcess {
+    pub(crate) frame: Frame,
+    drive: RefCell<Drive<LinuxEngine>>,
+    spare: RefCell<Vec<Effect>>,
+    pub(crate) subscribers: Subscribers,
+    pub(crate) owner: RefCell<Option<pb::FibOwnerClient>>,
+    pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
+    pub(crate) streams: crate::kernel::Streams,
+    sockets: Rc<Sockets>,
+    /// Whether timers and background work are looked after already.
+    works: Cell<bool>,
+    wake: Notify,
+    /// Whether routes go into the engine; not known before the first configuration, which `configured` tells of.
+    installs_routes: Cell<Option<bool>>,
+    configured: Notify,
+    pub(crate) arrives: Point,
+    pub(crate) enters: Point,
+}
+
+/// Runs the FEA until it is told to end.
+pub fn run(options: RunOptions) -> anyhow::Result<()> {
+    sluice_process::run(options, |frame| async move {
+        let mut seed = [0; 8];
+        getrandom::fill(&mut seed).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
+        let engine = LinuxEngine::open().map_err(|e| {
+            anyhow::anyhow!(
+                "the kernel's forwarding table cannot be written ({e}); the FEA needs CAP_NET_ADMIN"
+            )
+        })?;
+        keep_network_rights_only();
+        let process = Rc::new(FeaProcess {
+            drive: RefCell::new(Drive::new(Fea::new(u64::from_ne_bytes(seed)), engine)),
+            spare: RefCell::default(),
+            subscribers: Subscribers::default(),
+            owner: RefCell::default(),
+            resyncs: RefCell::default(),
+            streams: crate::kernel::Streams::default(),
+            sockets: Sockets::new(frame.router.clone()),
+            works: Cell::new(false),
+            wake: Notify::new(),
+            installs_routes: Cell::new(None),
+            configured: Notify::new(),
+            arrives: frame.profile.point("route_arrives_fea"),
+            enters: frame.profile.point("route_enters_kernel"),
+            frame,
+        });
+        process.first_snapshot().await?;
+        Ok(process)
+    })
+}
+
+/// Of root's rights the FEA keeps those over the network. Where there are none to give up, as in a user namespace that has
+/// fewer, nothing changes.
+fn keep_network_rights_only() {
+    use caps::{CapSet, Capability, CapsHashSet};
+    let kept: CapsHashSet =
+        [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW, Capability::CAP_NET_BIND_SERVICE].into();
+    for set in [CapSet::Inheritable, CapSet::Ambient, CapSet::Effective, CapSet::Permitted] {
+        let wanted =
+            if matches!(set, CapSet::Effective | CapSet::Permitted) { &kept } else { &CapsHashSet::new() };
+        if let Err(error) = caps::set(None, set, wanted) {
+            warn!(%error, "the FEA keeps more rights than it needs");
+        }
+    }
+}
+
+impl FeaProcess {
+    /// Takes in what the kernel has, before anybody is served: what an earlier life left is reconciled, never flushed.
+    async fn first_snapshot(self: &Rc<Self>) -> anyhow::Result<()> {
+        let watched = self.watched()?;
+        loop {
+            self.poll();
+            if self.drive.borrow_mut().core().interfaces().is_some() {
+                break;
+            }
+            wait_readable(&watched).await?;
+        }
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            loop {
+                match wait_readable(&watched).await {
+                    Ok(()) => me.poll(),
+                    Err(error) => return warn!(%error, "the kernel tells nothing any more"),
+                }
+            }
+        });
+        Ok(())
+    }
+
+    /// The descriptors that are readable when the kernel tells something, as copies that the event loop may own.
+    fn watched(&self) -> anyhow::Result<[AsyncFd<OwnedFd>; 2]> {
+        let drive = &mut *self.drive.borrow_mut();
+        let [monitor, dumper] = drive.engine().descriptors();
+        Ok([register(monitor)?, register(dumper)?])
+    }
+
+    /// Hands the core an input; when this returns the kernel has done what follows at once.
+    pub(crate) fn input(self: &Rc<Self>, input: Input) {
+        self.with_drive(|drive, now, effects| drive.handle(now, input, effects));
+        self.wake.notify_one();
+    }
+
+    fn poll(self: &Rc<Self>) {
+        while self.with_drive(|drive, now, effects| drive.poll(now, effects)) == Progress::More {}
+        self.wake.notify_one();
+    }
+
+    fn with_drive<R>(
+        self: &Rc<Self>,
+        act: impl FnOnce(&mut Drive<LinuxEngine>, Instant, &mut Vec<Effect>) -> R,
+    ) -> R {
+        let mut effects = self.spare.take();
+        let result = act(&mut self.drive.borrow_mut(), clock::now(), &mut effects);
+        fib::tell_rejected(self, &effects);
+        for effect in effects.drain(..) {
+            match effect {
+                Effect::Interface(event) => self.tell_interface(event),
+                Effect::Resynced { table, kept, swept, .. } => fib::note_resynced(self, table, kept, swept),
+                Effect::Event(event) => info!(event = event.id(), "{event}"),
+                Effect::Rejected { .. } => {}
+            }
+        }
+        self.spare.replace(effects);
+        result
+    }
+
+    /// Whether routes go into the engine, once the configuration has said it.
+    pub(crate) async fn installs_routes(&self) -> bool {
+        loop {
+            let configured = self.configured.notified();
+            if let Some(installs) = self.installs_routes.get() {
+                return installs;
+            }
+            configured.await;
+        }
+    }
+
+    /// The configuration says whether routes go into the engine. If it said otherwise before, the owner begins anew.
+    fn install_routes(&self, installs: bool) {
+        let before = self.installs_routes.replace(Some(installs));
+        self.configured.notify_waiters();
+        if before.is_none_or(|before| before == installs) {
+            return;
+        }
+        let Some(owner) = self.owner.borrow().clone() else { return };
+        tokio::task::spawn_local(async move {
+            if let Err(error) = owner.engine_changed(pb::EngineChangedRequest {}).await {
+                warn!(%error, "the owner of the routes does not hear whether they are wanted");
+            }
+        });
+    }
+
+    /// Looks at the core.
+    pub(crate) fn with_core<R>(&self, look: impl FnOnce(&mut Fea) -> R) -> R {
+        look(self.drive.borrow_mut().core())
+    }
+
+    fn tell_interface(self: &Rc<Self>, event: InterfaceEvent) {
+        self.subscribers.tell(self, event);
+    }
+
+    /// Timers and background work, for ever.
+    async fn work(self: Rc<Self>) {
+        loop {
+            let progress =
+                self.with_drive(|drive, now, effects| drive.run_slice(now, Budget::SLICE, effects));
+            if progress == Progress::More {
+                tokio::task::yield_now().await;
+                continue;
+            }
+            let deadline = self.drive.borrow().next_deadline();
+            match deadline {
+                None => self.wake.notified().await,
+                Some(at) => {
+                    tokio::select! {
+                        () = self.wake.notified() => {}
+                        () = tokio::time::sleep_until(clock::to_tokio(at)) => {
+                            self.with_drive(|drive, now, effects| drive.on_deadline(now, effects));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A copy of a descriptor that the event loop watches.
+fn register(descriptor: BorrowedFd<'_>) -> anyhow::Result<AsyncFd<OwnedFd>> {
+    Ok(crate::ffi::watch(descriptor.try_clone_to_owned()?)?)
+}
+
+async fn wait_readable(watched: &[AsyncFd<OwnedFd>; 2]) -> std::io::Result<()> {
+    tokio::select! {
+        guard = watched[0].readable() => guard?.clear_ready(),
+        guard = watched[1].readable() => guard?.clear_ready(),
+    }
+    Ok(())
+}
+
+impl Component for FeaProcess {
+    const CLASS: &'static str = "fea";
+
+    type Settings = configuration::Read;
+
+    fn services(self: &Rc<Self>) -> Vec<Service> {
+        vec![
+            fib_service(Rc::new(fib::Served(Rc::clone(self)))),
+            interfaces_service(Rc::new(crate::interfaces::Served(Rc::clone(self)))),
+            sockets_service(self.sockets.service()),
+        ]
+    }
+
+    async fn registered(self: Rc<Self>, _instance: String) {
+        if let Err(error) = self.sockets.serve(&self.frame.run_dir) {
+            error!(event = "socket.no-broker", %error, "no component can have sockets; see what is wrong with the run-time folder and restart fea");
+        }
+        if !self.works.replace(true) {
+            tokio::task::spawn_local(self.work());
+        }
+    }
+
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {
+        let read = configuration::read(&planned.whole())?;
+        let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
+        Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
+    }
+
+    async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), String> {
+        let configuration::Read { configuration, policy, installs_routes } = settings;
+        self.sockets.set_policy(policy);
+        self.input(Input::Configure(configuration));
+        self.install_routes(installs_routes);
+        Ok(())
+    }
+}

@@ -1,0 +1,462 @@
+//! The interface `Sockets`: opens sockets for components that may not, and hands them over.
+//!
+//! Who asks is known by its process (the kernel says which), what it is by the Finder's list of targets, and what it may have
+//! by the manager's policy. A socket belongs to the process that asked for it, and to the successors that it shared it with, and goes
+//! when they have ended. A listener stays with the FEA too, for keys that are set later; any other is the component's alone once it is fetched, so that
+//! closing it there closes it.
+
+use crate::broker::{self, Kind, SocketRequest};
+use crate::descriptors::Descriptors;
+use crate::{ffi, relay};
+use sluice_fea::socket::SocketPolicy;
+use sluice_process::successor_class;
+use sluice_xrl::convert;
+use sluice_xrl::idl::fea::v1 as pb;
+use sluice_xrl::{CallContext, Router, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::rc::{Rc, Weak};
+use tokio::io::unix::AsyncFd;
+use tokio::task::JoinHandle;
+use tracing::{debug, info};
+
+/// Sockets that one process may have open here.
+const SOCKETS_PER_PROCESS: usize = 4096;
+
+/// Errors of the operating system; the text says which.
+const REFUSED: u32 = 1;
+
+/// The broker.
+pub struct Sockets {
+    router: Router,
+    policy: RefCell<SocketPolicy>,
+    descriptors: Rc<Descriptors>,
+    open: RefCell<BTreeMap<u64, Open>>,
+    /// The classes of the process behind a connection; a connection never changes hands.
+    classes: RefCell<BTreeMap<u64, Vec<String>>>,
+    watched: RefCell<BTreeMap<u32, JoinHandle<()>>>,
+    next: Cell<u64>,
+}
+
+/// A socket that was opened.
+struct Open {
+    /// Whose it is.
+    owners: BTreeSet<u32>,
+    descriptor: Held,
+    ipv4: bool,
+    kind: Kind,
+    relay: Option<JoinHandle<()>>,
+}
+
+/// How the FEA holds a socket.
+enum Held {
+    /// It keeps it.
+    Kept(Rc<OwnedFd>),
+    /// It goes with the fetch; until then it waits with the other descriptors.
+    Offered(Weak<OwnedFd>),
+}
+
+impl Held {
+    fn get(&self) -> Option<Rc<OwnedFd>> {
+        match self {
+            Held::Kept(descriptor) => Some(Rc::clone(descriptor)),
+            Held::Offered(descriptor) => descriptor.upgrade(),
+        }
+    }
+}
+
+impl Open {
+    /// The process has it no more; whether nobody has it any more.
+    fn leave(&mut self, pid: u32) -> bool {
+        self.owners.remove(&pid) && self.owners.is_empty()
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if let Some(relay) = &self.relay {
+            relay.abort();
+        }
+    }
+}
+
+impl Sockets {
+    /// The broker of this router: nobody may have anything yet.
+    pub fn new(router: Router) -> Rc<Self> {
+        Rc::new(Sockets {
+            router,
+            policy: RefCell::default(),
+            descriptors: Rc::default(),
+            open: RefCell::default(),
+            classes: RefCell::default(),
+            watched: RefCell::default(),
+            next: Cell::new(1),
+        })
+    }
+
+    /// Serves descriptors in `run_dir`, instead of who did before. Needs a `LocalSet`.
+    pub fn serve(&self, run_dir: &Path) -> std::io::Result<()> {
+        self.descriptors.serve(run_dir)
+    }
+
+    /// The broker as it is served.
+    pub fn service(self: &Rc<Self>) -> Rc<impl pb::Sockets + use<>> {
+        Rc::new(Served(Rc::clone(self)))
+    }
+
+    /// Who may have what, from now on. What is open stays open.
+    pub fn set_policy(&self, policy: SocketPolicy) {
+        self.policy.replace(policy);
+    }
+
+    async fn open(
+        self: &Rc<Self>,
+        ctx: &CallContext,
+        request: SocketRequest,
+    ) -> Result<pb::OpenReply, XrlError> {
+        let pid = caller(ctx)?;
+        let class = self.permitted(ctx, pid, &request).await?;
+        self.room_for_one(pid)?;
+        let descriptor = Rc::new(request.open().map_err(|e| refused(&request, &e))?);
+        let offered = self.descriptors.offer(pid, Rc::clone(&descriptor));
+        let token = offered.ok_or_else(|| XrlError::Busy("too many descriptors wait".into()))?;
+        let number = self.next.replace(self.next.get() + 1);
+        let held = match request.kind {
+            Kind::TcpListener { .. } => Held::Kept(descriptor),
+            _ => Held::Offered(Rc::downgrade(&descriptor)),
+        };
+        info!(class, pid, socket = number, "may {}", request.right());
+        let owners = BTreeSet::from([pid]);
+        let open =
+            Open { owners, descriptor: held, ipv4: ipv4(&request.kind), kind: request.kind, relay: None };
+        self.open.borrow_mut().insert(number, open);
+        self.watch(pid);
+        Ok(pb::OpenReply { socket: number, token: token.to_vec() })
+    }
+
+    fn room_for_one(&self, pid: u32) -> Result<(), XrlError> {
+        let open = self.open.borrow().values().filter(|o| o.owners.contains(&pid)).count();
+        match open >= SOCKETS_PER_PROCESS {
+            true => Err(XrlError::Busy(format!("{open} sockets are open"))),
+            false => Ok(()),
+        }
+    }
+
+    /// Lets the caller's successor have a socket too: it may have what the caller may.
+    async fn share(
+        self: &Rc<Self>,
+        ctx: &CallContext,
+        request: &pb::ShareSocketRequest,
+    ) -> Result<(), XrlError> {
+        let pid = caller(ctx)?;
+        let targets = self.router.targets().await?;
+        let of = |pid: u32| targets.iter().filter(move |t| t.pid == pid);
+        let succeeds = |class: &str| of(request.successor).any(|t| t.class == successor_class(class));
+        if !of(pid).any(|t| succeeds(&t.class)) {
+            let denied = format!("process {} does not take over from process {pid}", request.successor);
+            return Err(XrlError::AccessDenied(denied));
+        }
+        self.room_for_one(request.successor)?;
+        self.with_mine(ctx, request.socket, |open| {
+            open.owners.insert(request.successor);
+            Ok(())
+        })?;
+        self.watch(request.successor);
+        Ok(())
+    }
+
+    /// The caller's class that allows the request, or why none does.
+    async fn permitted(
+        &self,
+        ctx: &CallContext,
+        pid: u32,
+        request: &SocketRequest,
+    ) -> Result<String, XrlError> {
+        let known = self.classes.borrow().get(&ctx.connection).cloned();
+        let classes = match known {
+            Some(classes) => classes,
+            None => {
+                let targets = self.router.targets().await?;
+                let mine = targets.into_iter().filter(|t| t.pid == pid).map(|t| t.class);
+                let classes: Vec<String> = mine.collect();
+                if !classes.is_empty() {
+                    self.classes.borrow_mut().insert(ctx.connection, classes.clone());
+                }
+                classes
+            }
+        };
+        let mut reasons = Vec::new();
+        for class in classes {
+            match self.policy.borrow().check(&class, request.right(), &request.groups) {
+                Ok(()) => return Ok(class),
+                Err(why) => reasons.push(why.to_string()),
+            }
+        }
+        if reasons.is_empty() {
+            reasons.push(format!("process {pid} is no registered component"));
+        }
+        let denied = reasons.join("; ");
+        debug!(pid, denied, "refused");
+        Err(XrlError::AccessDenied(denied))
+    }
+
+    /// Closes what a process has when it ends.
+    fn watch(self: &Rc<Self>, pid: u32) {
+        if self.watched.borrow().contains_key(&pid) {
+            return;
+        }
+        let me = Rc::downgrade(self);
+        let task = tokio::task::spawn_local(async move {
+            // Without a descriptor for the process it has ended already.
+            if let Ok(process) = process_descriptor(pid) {
+                let _ = process.readable().await;
+            }
+            if let Some(me) = me.upgrade() {
+                me.close_all_of(pid);
+            }
+        });
+        self.watched.borrow_mut().insert(pid, task);
+    }
+
+    fn close_all_of(&self, pid: u32) {
+        self.open.borrow_mut().retain(|_, o| !o.leave(pid));
+        self.watched.borrow_mut().remove(&pid);
+        // Connections of processes that have ended are not told here; the list is only a cache.
+        self.classes.borrow_mut().clear();
+    }
+
+    /// Does something with an open socket of the caller's.
+    fn with_mine<R>(
+        &self,
+        ctx: &CallContext,
+        number: u64,
+        act: impl FnOnce(&mut Open) -> Result<R, XrlError>,
+    ) -> Result<R, XrlError> {
+        let pid = caller(ctx)?;
+        match self.open.borrow_mut().get_mut(&number).filter(|o| o.owners.contains(&pid)) {
+            Some(open) => act(open),
+            None => Err(XrlError::BadArguments(format!("socket {number} is not open for process {pid}"))),
+        }
+    }
+
+    fn start_relay(
+        self: &Rc<Self>,
+        ctx: &CallContext,
+        request: &pb::StartRelayRequest,
+    ) -> Result<(), XrlError> {
+        let client = pb::PacketReceiverClient::new(&self.router, &request.target);
+        self.with_mine(ctx, request.socket, |open| {
+            let raw_ipv4 = match open.kind {
+                Kind::Udp { .. } => false,
+                Kind::Raw { ipv4, .. } => ipv4,
+                _ => return Err(XrlError::BadArguments("only packets are relayed, not streams".into())),
+            };
+            let taken = || XrlError::BadArguments("the socket was fetched already".into());
+            let descriptor = open.descriptor.get().ok_or_else(taken)?;
+            self.descriptors.withdraw(&descriptor);
+            let socket = request.socket;
+            let copy = descriptor.try_clone().and_then(ffi::watch).map_err(os_error)?;
+            open.descriptor = Held::Kept(descriptor);
+            let task = tokio::task::spawn_local(relay_packets(copy, raw_ipv4, socket, client));
+            if let Some(before) = open.relay.replace(task) {
+                before.abort();
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Hands packets over, one call after the other: when the component is slow the kernel drops, as it would for any process.
+async fn relay_packets(
+    watched: AsyncFd<OwnedFd>,
+    raw_ipv4: bool,
+    socket: u64,
+    client: pb::PacketReceiverClient,
+) {
+    let mut buffer = vec![0; relay::PACKET];
+    loop {
+        let Ok(mut guard) = watched.readable().await else { return };
+        let packet = match guard.try_io(|w| relay::receive(w.get_ref(), raw_ipv4, &mut buffer)) {
+            Ok(Ok(packet)) => packet,
+            // An error of the network, as a port that is not reachable: the next packet may be fine.
+            Ok(Err(_)) | Err(_) => continue,
+        };
+        let request = pb::PacketReceivedRequest {
+            socket,
+            source: Some(packet.source.ip().into()),
+            port: packet.source.port().into(),
+            destination: Some(packet.destination.into()),
+            interface: packet.interface,
+            ttl: packet.ttl,
+            payload: packet.payload,
+        };
+        if let Err(error) = client.packet_received(request).await {
+            return debug!(%error, socket, "takes no packets any more");
+        }
+    }
+}
+
+fn process_descriptor(pid: u32) -> io::Result<AsyncFd<OwnedFd>> {
+    let gone = || io::Error::from(io::ErrorKind::NotFound);
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw).ok_or_else(gone)?;
+    ffi::watch(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
+}
+
+/// The caller's process. A socket can only be handed over on the same host, and only to somebody known.
+fn caller(ctx: &CallContext) -> Result<u32, XrlError> {
+    ctx.pid.ok_or_else(|| XrlError::AccessDenied("only processes of this host, by Unix socket".into()))
+}
+
+fn refused(request: &SocketRequest, error: &io::Error) -> XrlError {
+    XrlError::Application { code: REFUSED, message: format!("cannot {}: {error}", request.right()) }
+}
+
+fn os_error(error: io::Error) -> XrlError {
+    XrlError::Application { code: REFUSED, message: error.to_string() }
+}
+
+fn ipv4(kind: &Kind) -> bool {
+    match kind {
+        Kind::TcpListener { local, .. } | Kind::Udp { local } => local.is_ipv4(),
+        Kind::TcpConnector { remote, .. } => remote.is_ipv4(),
+        Kind::Raw { ipv4, .. } => *ipv4,
+    }
+}
+
+fn bad(error: impl std::fmt::Display) -> XrlError {
+    XrlError::BadArguments(error.to_string())
+}
+
+/// A number that must fit a smaller type.
+fn narrow<T: TryFrom<u32>>(what: &str, value: u32) -> Result<T, XrlError> {
+    T::try_from(value).map_err(|_| bad(format!("{what} {value} is out of range")))
+}
+
+/// A value for which 0 means that there is none.
+fn optional(what: &str, value: u32) -> Result<Option<u8>, XrlError> {
+    narrow(what, value).map(|v: u8| (v > 0).then_some(v))
+}
+
+fn request(kind: Kind, options: Option<pb::SocketOptions>) -> Result<SocketRequest, XrlError> {
+    let options = options.unwrap_or_default();
+    let groups = options.multicast_groups.iter().map(|g| IpAddr::try_from(g).map_err(bad));
+    let groups: Vec<IpAddr> = groups.collect::<Result<_, _>>()?;
+    if groups.iter().any(|g| !g.is_multicast() || g.is_ipv4() != ipv4(&kind)) {
+        return Err(bad("a group is not a multicast address of the socket's family"));
+    }
+    Ok(SocketRequest {
+        kind,
+        interface: (!options.interface.is_empty()).then_some(options.interface),
+        ttl: optional("ttl", options.ttl)?,
+        min_ttl: optional("min_ttl", options.min_ttl)?,
+        dscp: narrow("dscp", options.dscp)?,
+        groups,
+    })
+}
+
+/// The broker as the calls see it.
+struct Served(Rc<Sockets>);
+
+impl pb::Sockets for Served {
+    async fn open_tcp_listener(
+        &self,
+        ctx: &CallContext,
+        r: pb::OpenTcpListenerRequest,
+    ) -> Result<pb::OpenReply, XrlError> {
+        let local = SocketAddr::new(convert::addr(r.local.as_ref()).map_err(bad)?, narrow("port", r.port)?);
+        let backlog = if r.backlog == 0 { 128 } else { narrow("backlog", r.backlog)? };
+        self.0.open(ctx, request(Kind::TcpListener { local, backlog }, r.options)?).await
+    }
+
+    async fn open_tcp(&self, ctx: &CallContext, r: pb::OpenTcpRequest) -> Result<pb::OpenReply, XrlError> {
+        let local = convert::optional_addr(r.local.as_ref()).map_err(bad)?;
+        let port = narrow("remote_port", r.remote_port)?;
+        let remote = SocketAddr::new(convert::addr(r.remote.as_ref()).map_err(bad)?, port);
+        if local.is_some_and(|l| l.is_ipv4() != remote.is_ipv4()) {
+            return Err(bad("local and remote are of different families"));
+        }
+        let md5 = (!r.md5_password.is_empty()).then_some(r.md5_password);
+        self.0.open(ctx, request(Kind::TcpConnector { local, remote, md5 }, r.options)?).await
+    }
+
+    async fn open_udp(&self, ctx: &CallContext, r: pb::OpenUdpRequest) -> Result<pb::OpenReply, XrlError> {
+        let local = SocketAddr::new(convert::addr(r.local.as_ref()).map_err(bad)?, narrow("port", r.port)?);
+        self.0.open(ctx, request(Kind::Udp { local }, r.options)?).await
+    }
+
+    async fn open_raw(&self, ctx: &CallContext, r: pb::OpenRawRequest) -> Result<pb::OpenReply, XrlError> {
+        let family = convert::family(r.family).map_err(bad)?;
+        let ipv4 = family == sluice_base::Family::Ipv4;
+        let protocol = narrow("protocol", r.protocol)?;
+        self.0.open(ctx, request(Kind::Raw { ipv4, protocol }, r.options)?).await
+    }
+
+    async fn set_tcp_md5(
+        &self,
+        ctx: &CallContext,
+        r: pb::SetTcpMd5Request,
+    ) -> Result<pb::SetTcpMd5Reply, XrlError> {
+        let remote = convert::addr(r.remote.as_ref()).map_err(bad)?;
+        self.0.with_mine(ctx, r.socket, |open| {
+            let fetched = || bad("the socket was fetched already; only a listener takes keys later");
+            let descriptor = open.descriptor.get().ok_or_else(fetched)?;
+            broker::set_tcp_md5(&descriptor, remote, &r.password).map_err(os_error)
+        })?;
+        Ok(pb::SetTcpMd5Reply {})
+    }
+
+    async fn close_socket(
+        &self,
+        ctx: &CallContext,
+        r: pb::CloseSocketRequest,
+    ) -> Result<pb::CloseSocketReply, XrlError> {
+        let pid = caller(ctx)?;
+        let mut open = self.0.open.borrow_mut();
+        if open.get_mut(&r.socket).is_some_and(|o| o.leave(pid))
+            && let Some(closed) = open.remove(&r.socket)
+            && let Some(descriptor) = closed.descriptor.get()
+        {
+            self.0.descriptors.withdraw(&descriptor);
+        }
+        Ok(pb::CloseSocketReply {})
+    }
+
+    async fn share_socket(
+        &self,
+        ctx: &CallContext,
+        r: pb::ShareSocketRequest,
+    ) -> Result<pb::ShareSocketReply, XrlError> {
+        self.0.share(ctx, &r).await?;
+        Ok(pb::ShareSocketReply {})
+    }
+
+    async fn start_relay(
+        &self,
+        ctx: &CallContext,
+        r: pb::StartRelayRequest,
+    ) -> Result<pb::StartRelayReply, XrlError> {
+        self.0.start_relay(ctx, &r)?;
+        Ok(pb::StartRelayReply {})
+    }
+
+    async fn send_packet(
+        &self,
+        ctx: &CallContext,
+        r: pb::SendPacketRequest,
+    ) -> Result<pb::SendPacketReply, XrlError> {
+        let destination = convert::addr(r.destination.as_ref()).map_err(bad)?;
+        let to = SocketAddr::new(destination, narrow("port", r.port)?);
+        self.0.with_mine(ctx, r.socket, |open| {
+            let descriptor = open.descriptor.get().ok_or_else(|| bad("the socket was fetched already"))?;
+            if to.is_ipv4() != open.ipv4 {
+                return Err(bad("the destination is not of the socket's family"));
+            }
+            relay::send(&descriptor, to, r.interface, &r.payload).map_err(os_error)
+        })?;
+        Ok(pb::SendPacketReply {})
+    }
+}

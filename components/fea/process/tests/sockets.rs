@@ -1,0 +1,208 @@
+//! The socket broker: what it opens, and whom it hands it to.
+#![allow(clippy::unwrap_used)]
+
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use sluice_fea_process::broker::{Kind, SocketRequest, set_tcp_md5};
+use sluice_fea_process::descriptors::Descriptors;
+use sluice_fea_process::relay;
+use sluice_lab::{Lab, LabOptions};
+use sluice_process::descriptor::{fetch, socket_path};
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+const TOPOLOGY: &str = "
+[nodes.a]
+[nodes.b]
+[[links]]
+a = 'a:eth0'
+b = 'b:eth0'
+a_addresses = ['10.0.0.1/24', 'fd00::1/64']
+b_addresses = ['10.0.0.2/24', 'fd00::2/64']
+";
+
+fn lab() -> Option<Lab> {
+    if !nix::unistd::geteuid().is_root() {
+        sluice_testkit::skipped("not root");
+        return None;
+    }
+    Some(Lab::up(&TOPOLOGY.parse().unwrap(), LabOptions::unique("sockets")).unwrap())
+}
+
+/// Does something on a thread inside a node; sockets stay in the namespace in which they were opened.
+fn inside<T: Send>(lab: &Lab, node: &str, act: impl FnOnce() -> T + Send) -> T {
+    let state = lab.state();
+    let file = File::open(state.scope.namespace_file(&state.nodes[node].namespace)).unwrap();
+    std::thread::scope(|threads| {
+        let thread = threads.spawn(|| {
+            nix::sched::setns(file, nix::sched::CloneFlags::CLONE_NEWNET).unwrap();
+            act()
+        });
+        thread.join().unwrap()
+    })
+}
+
+fn request(kind: Kind) -> SocketRequest {
+    SocketRequest { kind, interface: None, ttl: None, min_ttl: None, dscp: 0, groups: Vec::new() }
+}
+
+fn listener(local: &str) -> SocketRequest {
+    request(Kind::TcpListener { local: local.parse().unwrap(), backlog: 16 })
+}
+
+fn connector(local: Option<&str>, remote: &str, md5: Option<&str>) -> SocketRequest {
+    request(Kind::TcpConnector {
+        local: local.map(|l| l.parse().unwrap()),
+        remote: remote.parse().unwrap(),
+        md5: md5.map(str::to_owned),
+    })
+}
+
+/// Connects a connector, waiting at most a second.
+fn connect(socket: OwnedFd, remote: &str) -> io::Result<TcpStream> {
+    let socket = socket2::Socket::from(socket);
+    socket.set_nonblocking(false)?;
+    let remote: SocketAddr = remote.parse().unwrap();
+    socket.connect_timeout(&remote.into(), std::time::Duration::from_secs(1))?;
+    Ok(socket.into())
+}
+
+fn wait_readable(fd: &impl AsFd) -> bool {
+    use nix::poll::{PollFd, PollFlags, poll};
+    poll(&mut [PollFd::new(fd.as_fd(), PollFlags::POLLIN)], 2000u16).unwrap() == 1
+}
+
+#[test]
+fn tcp_with_keys_and_hops() {
+    let Some(lab) = lab() else { return };
+    for (here, there) in [("10.0.0.1", "10.0.0.2"), ("fd00::1", "fd00::2")] {
+        let at = |a: &str, port: u16| SocketAddr::new(a.parse().unwrap(), port).to_string();
+        let remote = at(there, 179);
+        // A listener that takes only neighbours on the link, and signed segments from one of them.
+        let mut wanted = listener(&remote);
+        wanted.min_ttl = Some(255);
+        wanted.ttl = Some(255);
+        let listening = inside(&lab, "b", || wanted.open().unwrap());
+        set_tcp_md5(&listening, here.parse().unwrap(), "secret").unwrap();
+        let listening = TcpListener::from(listening);
+        let attempt = |ttl: u8, key: Option<&str>| {
+            let mut request = connector(Some(here), &remote, key);
+            (request.ttl, request.dscp) = (Some(ttl), 48);
+            connect(inside(&lab, "a", || request.open().unwrap()), &remote)
+        };
+        assert!(attempt(255, None).is_err(), "unsigned");
+        assert!(attempt(255, Some("wrong")).is_err(), "signed with another key");
+        assert!(attempt(64, Some("secret")).is_err(), "from too far away");
+        let mut client = attempt(255, Some("secret")).unwrap();
+        assert_eq!(client.local_addr().unwrap().ip().to_string(), here);
+        assert!(wait_readable(&listening));
+        let (mut server, _) = listening.accept().unwrap();
+        server.set_nonblocking(false).unwrap();
+        client.write_all(b"hello").unwrap();
+        let mut octets = [0; 5];
+        server.read_exact(&mut octets).unwrap();
+        assert_eq!(&octets, b"hello");
+        // Without the key the neighbour may come unsigned; removing it twice is no error.
+        set_tcp_md5(&listening, here.parse().unwrap(), "").unwrap();
+        set_tcp_md5(&listening, here.parse().unwrap(), "").unwrap();
+        attempt(255, None).unwrap();
+    }
+}
+
+#[test]
+fn packets_are_relayed() {
+    let Some(lab) = lab() else { return };
+    let index = |node: &str| -> u32 {
+        let text = lab.exec(node, "ip", ["-o", "link", "show", "dev", "eth0"]).unwrap();
+        text.split(':').next().unwrap().parse().unwrap()
+    };
+    let cases = [
+        (Kind::Udp { local: "0.0.0.0:520".parse().unwrap() }, "224.0.0.9", "10.0.0.1"),
+        (Kind::Udp { local: "[::]:521".parse().unwrap() }, "ff02::9", "fe80::"),
+        (Kind::Raw { ipv4: true, protocol: 89 }, "224.0.0.5", "10.0.0.1"),
+        (Kind::Raw { ipv4: false, protocol: 89 }, "ff02::5", "fe80::"),
+    ];
+    for (kind, group, source) in cases {
+        let group: IpAddr = group.parse().unwrap();
+        let mut wanted = request(kind.clone());
+        (wanted.interface, wanted.groups, wanted.ttl) = (Some("eth0".into()), vec![group], Some(1));
+        let sender = inside(&lab, "a", || wanted.open().unwrap());
+        let receiver = inside(&lab, "b", || wanted.open().unwrap());
+        let port = match kind {
+            Kind::Udp { local } => local.port(),
+            _ => 0,
+        };
+        relay::send(&sender, SocketAddr::new(group, port), index("a"), b"hello").unwrap();
+        assert!(wait_readable(&receiver), "{kind:?}");
+        let mut buffer = vec![0; relay::PACKET];
+        let raw_ipv4 = matches!(kind, Kind::Raw { ipv4: true, .. });
+        let packet = relay::receive(&receiver, raw_ipv4, &mut buffer).unwrap();
+        assert_eq!(packet.payload, b"hello");
+        assert_eq!((packet.destination, packet.interface, packet.ttl), (group, index("b"), 1), "{kind:?}");
+        assert!(packet.source.ip().to_string().starts_with(source), "{packet:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_says_why() {
+    let Some(lab) = lab() else { return };
+    let why = |request: SocketRequest| inside(&lab, "a", || request.open().unwrap_err().to_string());
+    assert!(why(listener("192.0.2.1:179")).contains("Cannot assign requested address"));
+    let mut elsewhere = listener("0.0.0.0:179");
+    elsewhere.interface = Some("eth9".into());
+    assert!(why(elsewhere).contains("interface eth9"));
+    let mut marked = listener("0.0.0.0:179");
+    marked.dscp = 64;
+    assert!(why(marked).contains("at most 63"));
+    let mut grouped = request(Kind::Udp { local: "0.0.0.0:520".parse().unwrap() });
+    grouped.groups = vec!["224.0.0.9".parse().unwrap()];
+    assert!(why(grouped).contains("needs an interface"));
+    assert!(why(connector(None, "10.0.0.2:179", Some(&"x".repeat(81)))).contains("80 octets"));
+}
+
+#[test]
+fn a_token_serves_once_and_only_who_asked() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let dir = tempfile::tempdir().unwrap();
+        let descriptors = Rc::new(Descriptors::default());
+        descriptors.serve(dir.path()).unwrap();
+        let me = std::process::id();
+        let file = || Rc::new(OwnedFd::from(File::open("/proc/self/stat").unwrap()));
+        let token = descriptors.offer(me, file()).unwrap();
+        let fetched = fetch(dir.path(), &token).await.unwrap();
+        let mut text = String::new();
+        File::from(fetched).read_to_string(&mut text).unwrap();
+        assert!(text.starts_with(&me.to_string()));
+        let refused = |e: io::Error| e.kind();
+        let denied = io::ErrorKind::PermissionDenied;
+        assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "twice");
+        let token = descriptors.offer(me + 1, file()).unwrap();
+        assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "another's");
+        let token = descriptors.offer(me, file()).unwrap();
+        assert_eq!(fetch(dir.path(), &token[..15]).await.map_err(refused).unwrap_err(), denied, "too short");
+        fetch(dir.path(), &token).await.unwrap();
+        let held = file();
+        let token = descriptors.offer(me, Rc::clone(&held)).unwrap();
+        descriptors.withdraw(&held);
+        assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "withdrawn");
+        // Strangers, which are this process without anything to fetch, are in nobody's way however many there are.
+        let address = SocketAddrUnix::new(socket_path(dir.path())).unwrap();
+        let stranger = || {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+            let socket = socket.unwrap();
+            rustix::net::connect(&socket, &address).unwrap();
+            socket
+        };
+        let strangers: Vec<_> = (0..200).map(|_| stranger()).collect();
+        // The socket's queue is one for all: the last stranger is served after the others.
+        let last =
+            tokio::net::UnixStream::from_std(strangers.last().unwrap().try_clone().unwrap().into()).unwrap();
+        last.readable().await.unwrap();
+        let token = descriptors.offer(me, file()).unwrap();
+        fetch(dir.path(), &token).await.unwrap();
+    });
+}

@@ -1,0 +1,561 @@
+//! Commits: what the core says is done to components, and what they answer goes back to it.
+
+use crate::ManagerProcess;
+use crate::editing::{CandidateId, EditError};
+use crate::lockout;
+use crate::revisions::{Unconfirmed, Via, now_unix_ms};
+use crate::storing::ToStore;
+use sluice_config::{Comparison, ConfigError, Impact, Tree};
+use sluice_manager::commit::{Commit, Input, Output, Plan};
+use sluice_manager::component::Phase;
+use sluice_process::part::Change;
+use sluice_xrl::XrlError;
+use sluice_xrl::idl::common::v1::{self as common, Effect, EffectKind};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tracing::{error, info, warn};
+
+/// How long a component may take to answer.
+const ANSWER: Duration = Duration::from_secs(10);
+/// How long a component may take to come up or to end: longer than the supervisor waits for it.
+const COMES_UP: Duration = Duration::from_secs(30);
+/// Octets of a piece of a change: well below what one call may carry.
+const PIECE: usize = 4 << 20;
+/// How long to wait before a rollback that failed is tried again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// The origin of a configuration to commit. The configuration itself is read only by who has the turn to commit: a commit that
+/// waited for others builds on theirs.
+#[derive(Clone, Copy, Debug)]
+pub enum Source {
+    /// The candidate of an editor.
+    Editor(u64),
+    /// The configuration file.
+    File,
+    /// A revision.
+    Revision(u64),
+    /// The revision that runs again because a newer one was not confirmed in time.
+    Unconfirmed(Unconfirmed),
+}
+
+/// A commit that somebody asks for.
+pub struct CommitRequest {
+    /// The origin of the configuration.
+    pub source: Source,
+    /// The purpose, as the log of revisions shows it.
+    pub comment: String,
+    /// How long it holds unless it is confirmed; for good if absent.
+    pub confirm_within: Option<Duration>,
+}
+
+/// A configuration that is to run. Lives no longer than the turn to commit.
+pub struct Request {
+    /// The configuration.
+    pub after: Tree,
+    /// Who wants it.
+    pub user: String,
+    /// What for.
+    pub comment: String,
+    /// Where it comes from.
+    pub via: Via,
+    /// How long it holds unless it is confirmed; for good if absent.
+    pub confirm_within: Option<Duration>,
+    /// The configuration file's text, if that is where it comes from.
+    pub of_file: Option<String>,
+    /// The candidate that it is.
+    pub candidate: Option<CandidateId>,
+}
+
+/// What a commit did, or would do.
+#[derive(Debug)]
+pub struct Done {
+    /// The revision that runs.
+    pub revision: u64,
+    /// What it touched, by component.
+    pub effects: BTreeMap<String, Vec<Effect>>,
+    /// How many statements differ.
+    pub changes: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// Why nothing changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Refusal {
+    /// The configuration as a whole is not valid.
+    #[error("{0}")]
+    Invalid(Box<ConfigError>),
+    /// A component refused it, or did not come up with it, or it could not be stored.
+    #[error("{0}; nothing changed")]
+    Failed(String),
+}
+
+/// The commit that is under way.
+pub struct UnderWay {
+    commit: Commit<Effect>,
+    number: u64,
+    before: Tree,
+    after: Tree,
+    inputs: UnboundedSender<Input<Effect>>,
+}
+
+/// A change of the whole router, and who has a share in it.
+struct Shares {
+    plan: Plan,
+    /// Those that are not running, and hear of it when they do.
+    absent: Vec<String>,
+    /// Those that end with it.
+    gone: Vec<String>,
+}
+
+impl ManagerProcess {
+    /// Returns the effects that committing an editor's candidate would have, and its dangers. Changes nothing.
+    pub async fn check_editor(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
+        let me = Rc::clone(self);
+        to_the_end(async move { me.check_now(id).await }).await
+    }
+
+    /// Makes a configuration what runs, everywhere or nowhere. Once begun it comes to its end, even if whoever asked is gone.
+    pub async fn commit(self: &Rc<Self>, request: CommitRequest) -> Result<Done, EditError> {
+        let me = Rc::clone(self);
+        to_the_end(async move {
+            let _turn = me.turn.lock().await;
+            let request = me.resolve(request).await?;
+            Ok(me.commit_now(request).await?)
+        })
+        .await
+    }
+
+    async fn check_now(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
+        let _turn = self.turn.lock().await;
+        let started = Instant::now();
+        let (after, ..) = self.to_commit(id)?;
+        let (changes, effects) = self.effects(&after).await?;
+        let warnings = self.warnings(id, &after, Some(&effects)).await?;
+        let revision = self.running.borrow().revision;
+        Ok((Done { revision, effects, changes, took: started.elapsed() }, warnings))
+    }
+
+    /// Returns how many statements a commit would change, and its effects. Changes nothing.
+    async fn effects(
+        self: &Rc<Self>,
+        after: &Tree,
+    ) -> Result<(usize, BTreeMap<String, Vec<Effect>>), Refusal> {
+        let (comparison, shares) = self.compare(after)?;
+        let carried = self.carry_through(shares.plan.clone(), after.clone(), None).await;
+        let mut effects = carried.map_err(Refusal::Failed)?;
+        self.add_own(&shares, &mut effects);
+        Ok((comparison.len(), effects))
+    }
+
+    /// Returns the dangers of a change for the connection of the editor. Where a protocol brought the route to the operator the effects
+    /// count, and are asked for if they are not `known`.
+    async fn warnings(
+        self: &Rc<Self>,
+        id: u64,
+        after: &Tree,
+        known: Option<&BTreeMap<String, Vec<Effect>>>,
+    ) -> Result<Vec<String>, Refusal> {
+        let Some(connection) = self.connection(id) else { return Ok(Vec::new()) };
+        let (schema, before) = (&self.model.schema, self.running_tree());
+        let mut found = lockout::warnings(schema, &before, after, &connection);
+        if connection.is_by_protocol(schema, &before) {
+            let asked = match known {
+                Some(_) => BTreeMap::new(),
+                None => self.effects(after).await?.1,
+            };
+            found.extend(lockout::of_effects(schema, &before, known.unwrap_or(&asked), &connection));
+        }
+        Ok(found)
+    }
+
+    /// Reads the configuration of a commit whose turn it is.
+    async fn resolve(self: &Rc<Self>, request: CommitRequest) -> Result<Request, EditError> {
+        let CommitRequest { source, comment, confirm_within } = request;
+        let own = |after, via| Request {
+            after,
+            user: "sluice".into(),
+            comment: comment.clone(),
+            via,
+            confirm_within,
+            of_file: None,
+            candidate: None,
+        };
+        match source {
+            Source::Editor(id) => {
+                let (after, candidate, user) = self.to_commit(id)?;
+                if confirm_within.is_none() {
+                    let warnings = self.warnings(id, &after, None).await?;
+                    if !warnings.is_empty() {
+                        return Err(EditError::NeedsConfirmation(warnings.join("; ")));
+                    }
+                }
+                Ok(Request { user, candidate: Some(candidate), ..own(after, Via::Commit) })
+            }
+            Source::File => {
+                // A copy that is being written is not somebody's change.
+                self.copies.settled().await;
+                let file = &self.options.source.file;
+                let shown = file.display().to_string();
+                let text = std::fs::read_to_string(file)
+                    .map_err(|e| EditError::Failed(format!("cannot read {shown}: {e}")))?;
+                let read = self.model.schema.read_all(&shown, &text);
+                let after =
+                    read.map_err(|errors| EditError::InvalidFile(Box::new(errors.without_lines())))?;
+                Ok(Request { of_file: Some(text), ..own(after, Via::File) })
+            }
+            Source::Unconfirmed(open) if !self.is_unconfirmed(open.revision) => {
+                Err(EditError::Failed("it was confirmed meanwhile".into()))
+            }
+            Source::Unconfirmed(Unconfirmed { back_to: back, .. }) | Source::Revision(back) => {
+                let read = self.revisions.borrow().read(back);
+                let (_, text) = read.map_err(|e| EditError::Failed(e.to_string()))?;
+                let after = self.model.schema.read(&format!("revision {back}"), &text);
+                Ok(own(after.map_err(ConfigError::without_line)?, Via::Rollback))
+            }
+        }
+    }
+
+    async fn commit_now(self: &Rc<Self>, request: Request) -> Result<Done, Refusal> {
+        let started = Instant::now();
+        let (comparison, shares) = self.compare(&request.after)?;
+        if comparison.is_empty() || request.confirm_within.is_some() {
+            self.store_what_runs().await.map_err(Refusal::Failed)?;
+        }
+        if comparison.is_empty() {
+            self.confirm();
+            self.degraded.refused.take();
+            let revision = self.running.borrow().revision;
+            self.note_file(&request, revision).await;
+            return Ok(Done { revision, effects: BTreeMap::new(), changes: 0, took: started.elapsed() });
+        }
+        let after = request.after.clone();
+        let to_store = ToStore { request: &request, comparison: &comparison };
+        let carried = self.carry_through(shares.plan.clone(), after, Some(to_store)).await;
+        let mut effects = carried.map_err(|reason| {
+            warn!(event = "config.refused", user = request.user, reason, "a commit was refused");
+            Refusal::Failed(reason)
+        })?;
+        self.add_own(&shares, &mut effects);
+        if !shares.gone.is_empty() {
+            self.want();
+        }
+        let plan = &shares.plan;
+        for class in plan.changed.iter().chain(&plan.restarted).chain(&shares.absent) {
+            // What it died of may be mended with this.
+            self.driver.input(sluice_manager::Input::ResetBackoff(class.clone()));
+        }
+        for class in shares.absent {
+            if self.phase(&class).is_some_and(Phase::has_process) {
+                Rc::clone(self).configure(class).await;
+            }
+        }
+        let revision = self.running.borrow().revision;
+        let took = started.elapsed();
+        info!(
+            event = "config.commit",
+            revision,
+            user = request.user,
+            comment = request.comment,
+            via = request.via.name(),
+            changes = comparison.len(),
+            took_ms = took.as_millis() as u64,
+            "configuration committed"
+        );
+        Ok(Done { revision, effects, changes: comparison.len(), took })
+    }
+
+    fn compare(&self, after: &Tree) -> Result<(Comparison, Shares), Refusal> {
+        let before = self.running.borrow().tree.clone();
+        let schema = &self.model.schema;
+        schema.validate(Some(&before), after).map_err(|e| Refusal::Invalid(Box::new(e)))?;
+        let comparison = schema.compare(&before, after);
+        let (ran, runs) = (self.model.classes(&before), self.model.classes(after));
+        let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
+        shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
+        for class in runs {
+            if !ran.contains(&class) {
+                shares.plan.started.push(class);
+            } else if self.model.change(&class, Some(&before), after).is_none() {
+                // It has no share.
+            } else if self.phase(&class) != Some(Phase::Ready) {
+                shares.absent.push(class);
+            } else if schema.cost(&class, &before, after) == Some(Impact::Restart) {
+                shares.plan.restarted.push(class);
+            } else {
+                shares.plan.changed.push(class);
+            }
+        }
+        Ok((comparison, shares))
+    }
+
+    /// What the manager itself does to processes.
+    fn add_own(&self, shares: &Shares, effects: &mut BTreeMap<String, Vec<Effect>>) {
+        let kinds = [(&shares.plan.started, EffectKind::Started), (&shares.gone, EffectKind::Stopped)];
+        for (classes, kind) in kinds {
+            for class in classes {
+                let effect = Effect { kind: kind.into(), subjects: vec![class.clone()] };
+                effects.entry(class.clone()).or_default().push(effect);
+            }
+        }
+        for class in &shares.plan.restarted {
+            let told = effects.entry(class.clone()).or_default();
+            if !told.iter().any(|e| e.kind() == EffectKind::ProcessRestart) {
+                told.push(Effect { kind: EffectKind::ProcessRestart.into(), subjects: vec![class.clone()] });
+            }
+        }
+    }
+
+    /// Does what the core says until it is over. With nothing to store nothing is applied.
+    async fn carry_through(
+        self: &Rc<Self>,
+        plan: Plan,
+        after: Tree,
+        to_store: Option<ToStore<'_>>,
+    ) -> Result<BTreeMap<String, Vec<Effect>>, String> {
+        let (inputs, mut answers) = unbounded_channel();
+        let mut out = Vec::new();
+        let commit = Commit::begin(plan, to_store.is_none(), &mut out);
+        let before = self.running.borrow().tree.clone();
+        self.transactions.set(self.transactions.get() + 1);
+        let number = self.transactions.get();
+        let under_way = UnderWay { commit, number, before, after, inputs: inputs.clone() };
+        self.under_way.replace(Some(under_way));
+        let mut outcome = None;
+        while outcome.is_none() {
+            for output in std::mem::take(&mut out) {
+                // Who dies from here on hears when it is stored what holds: its death does not undo the commit any more.
+                let _storing = match output {
+                    Output::Store => Some(self.storing.lock().await),
+                    _ => None,
+                };
+                self.stepping.reached(&name(&output)).await;
+                match (output, &to_store) {
+                    (Output::Done(done), _) => outcome = Some(done),
+                    // Others are served meanwhile.
+                    (Output::Store, Some(to_store)) => {
+                        let stored = self.store(to_store).await;
+                        self.tell_commit(Input::Stored(stored));
+                    }
+                    (output, _) => self.do_for_commit(output),
+                }
+            }
+            if outcome.is_none()
+                && let Some(answer) = answers.recv().await
+                && let Some(under_way) = self.under_way.borrow_mut().as_mut()
+            {
+                under_way.commit.handle(answer, &mut out);
+            }
+        }
+        self.under_way.take();
+        outcome.unwrap_or_else(|| Err("it came to no end".into()))
+    }
+
+    /// Something happened that the commit under way may wait for.
+    pub fn tell_commit(&self, input: Input<Effect>) {
+        if let Some(under_way) = self.under_way.borrow().as_ref() {
+            let _over_meanwhile = under_way.inputs.send(input);
+        }
+    }
+
+    /// The configuration with which a component that starts now is to run.
+    pub fn tree_for(&self, class: &str) -> Tree {
+        let under_way = self.under_way.borrow();
+        let new = under_way.as_ref().filter(|u| u.commit.takes_new(class)).map(|u| u.after.clone());
+        new.unwrap_or_else(|| self.running.borrow().tree.clone())
+    }
+
+    fn do_for_commit(self: &Rc<Self>, output: Output<Effect>) {
+        let under_way = self.under_way.borrow();
+        let Some(UnderWay { commit, number, before, after, inputs }) = under_way.as_ref() else { return };
+        let (me, number, inputs) = (Rc::clone(self), *number, inputs.clone());
+        match output {
+            Output::Prepare(class) => {
+                let change = self.model.change(&class, Some(before), after).unwrap_or_default();
+                tokio::task::spawn_local(async move {
+                    let answer = me.prepare(&class, number, &change).await.map_err(|e| words(&e));
+                    let _over_meanwhile = inputs.send(Input::Prepared(class, answer));
+                });
+            }
+            Output::Apply(class) => {
+                tokio::task::spawn_local(async move {
+                    let answer = me.apply(&class, number).await.map_err(|e| words(&e));
+                    let _over_meanwhile = inputs.send(Input::Applied(class, answer));
+                });
+            }
+            Output::Abandon(class) => {
+                tokio::task::spawn_local(async move {
+                    // Who does not hear it has nothing of it left, or prepares the next one in its place.
+                    let _ = me.client(&class).abandon(common::AbandonRequest { transaction: number }).await;
+                });
+            }
+            Output::Restore(class) => {
+                tokio::task::spawn_local(async move {
+                    if let Err(error) = me.configure_whole(&class).await {
+                        warn!(class, %error, "does not take back what ran before; it is started anew with that");
+                        me.processes.kill(&class);
+                    }
+                    let _over_meanwhile = inputs.send(Input::Restored(class));
+                });
+            }
+            Output::Restart(class) => {
+                self.driver_later(sluice_manager::Input::Restart(class.clone()));
+                self.guard(inputs, class);
+            }
+            Output::Start(class) => {
+                // Of the new ones those whose turn came: who starts early would start with what ran before.
+                let mut classes = self.model.classes(before);
+                let new = self.model.classes(after).into_iter().filter(|class| commit.takes_new(class));
+                classes.extend(new.filter(|class| !classes.contains(class)).collect::<Vec<_>>());
+                self.want_later(classes);
+                self.guard(inputs, class);
+            }
+            Output::Stop(class) => {
+                self.want_later(self.model.classes(before));
+                self.guard(inputs.clone(), class.clone());
+                tokio::task::spawn_local(async move {
+                    tokio::task::yield_now().await; // the supervisor hears first that it is not wanted
+                    if me.phase(&class).is_none_or(|phase| phase == Phase::Stopped) {
+                        let _over_meanwhile = inputs.send(Input::Restored(class));
+                    }
+                });
+            }
+            Output::Store | Output::Done(_) => {}
+        }
+    }
+
+    /// Waits for a component at most so long.
+    fn guard(&self, inputs: UnboundedSender<Input<Effect>>, class: String) {
+        tokio::task::spawn_local(async move {
+            tokio::time::sleep(COMES_UP).await;
+            let reason = format!("it was not there after {} s", COMES_UP.as_secs());
+            let _over_meanwhile = inputs.send(Input::Failed(class, reason));
+        });
+    }
+
+    /// The newest commit holds for good, if that was still open.
+    fn confirm(&self) {
+        let revisions = self.revisions.borrow();
+        let Some(unconfirmed) = revisions.unconfirmed() else { return };
+        match revisions.confirm() {
+            Ok(()) => info!(event = "config.confirmed", revision = unconfirmed.revision, "commit confirmed"),
+            Err(error) => {
+                error!(%error, "the commit cannot be confirmed, and is rolled back when its time is over")
+            }
+        }
+    }
+
+    /// Rolls back when the time is over, unless the commit is confirmed or another one comes.
+    pub fn confirm_until(&self, revision: u64, until_unix_ms: u64) {
+        let Some(me) = self.me.upgrade() else { return };
+        tokio::task::spawn_local(async move {
+            loop {
+                // By the clock on the wall, which may be set meanwhile; looked at often enough for that.
+                let left = Duration::from_millis(until_unix_ms.saturating_sub(now_unix_ms()));
+                let open = me.revisions.borrow().unconfirmed().filter(|u| u.revision == revision);
+                let Some(open) = open else { return };
+                if !left.is_zero() {
+                    tokio::time::sleep(left.min(AGAIN)).await;
+                    continue;
+                }
+                match me.take_back(open).await {
+                    Ok(()) => return,
+                    Err(_) if !me.is_unconfirmed(revision) => return, // somebody was quicker
+                    Err(reason) => {
+                        error!(
+                            event = "config.rollback-failed",
+                            revision, reason, "a commit was not confirmed in time and cannot be rolled back"
+                        );
+                        tokio::time::sleep(AGAIN).await;
+                    }
+                }
+            }
+        });
+    }
+
+    fn is_unconfirmed(&self, revision: u64) -> bool {
+        self.revisions.borrow().unconfirmed().is_some_and(|open| open.revision == revision)
+    }
+
+    async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), String> {
+        let back = open.back_to;
+        let request = CommitRequest {
+            source: Source::Unconfirmed(open),
+            comment: format!("not confirmed in time: back to revision {back}"),
+            confirm_within: None,
+        };
+        let done = self.commit(request).await.map_err(|e| e.to_string())?;
+        warn!(
+            event = "config.rollback",
+            revision = done.revision,
+            back,
+            "a commit was not confirmed in time: rolled back"
+        );
+        Ok(())
+    }
+
+    fn client(&self, class: &str) -> common::ComponentClient {
+        common::ComponentClient::new(&self.router, class).with_deadline(ANSWER)
+    }
+
+    async fn prepare(&self, class: &str, number: u64, change: &Change) -> Result<Vec<Effect>, XrlError> {
+        let mut pieces = change.in_pieces(PIECE).into_iter().peekable();
+        let client = self.client(class);
+        let mut effects = Vec::new();
+        while let Some(change) = pieces.next() {
+            let more = pieces.peek().is_some();
+            let request = common::PrepareRequest { transaction: number, change, more };
+            effects = client.prepare(request).await?.effects;
+        }
+        Ok(effects)
+    }
+
+    async fn apply(&self, class: &str, number: u64) -> Result<(), XrlError> {
+        self.client(class).apply(common::ApplyRequest { transaction: number }).await.map(|_| ())
+    }
+
+    /// Hands a component all of its part, whatever it has.
+    pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
+        // Whether the new or the old one holds is not known while it is stored.
+        drop(self.storing.lock().await);
+        let change = self.model.change(class, None, &self.tree_for(class)).unwrap_or_default();
+        self.transactions.set(self.transactions.get() + 1);
+        let number = self.transactions.get();
+        self.prepare(class, number, &change).await?;
+        self.apply(class, number).await
+    }
+}
+
+/// Goes on even if whoever waits for it is gone: an editor's connection that breaks takes its calls along.
+async fn to_the_end<T: 'static>(
+    work: impl Future<Output = Result<T, EditError>> + 'static,
+) -> Result<T, EditError> {
+    let done = tokio::task::spawn_local(work).await;
+    done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
+}
+
+/// A step's name: what is done, and to whom.
+fn name(output: &Output<Effect>) -> String {
+    match output {
+        Output::Prepare(class) => format!("prepare {class}"),
+        Output::Apply(class) => format!("apply {class}"),
+        Output::Abandon(class) => format!("abandon {class}"),
+        Output::Restart(class) => format!("restart {class}"),
+        Output::Start(class) => format!("start {class}"),
+        Output::Stop(class) => format!("stop {class}"),
+        Output::Restore(class) => format!("restore {class}"),
+        Output::Store => "store".into(),
+        Output::Done(Ok(_)) => "done".into(),
+        Output::Done(Err(_)) => "undone".into(),
+    }
+}
+
+/// What a component said, without how it came here.
+fn words(error: &XrlError) -> String {
+    match error {
+        XrlError::Application { message, .. } => message.clone(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,368 @@
+//! The schema and the rights of all components, and what follows from them for a configuration: which components run, with what.
+
+use nix::sys::socket::{setsockopt, sockopt};
+use serde_json::json;
+use sluice_config::package::{self, Package, Refused};
+use sluice_config::{ConfigErrors, Schema, SchemaError, Tree};
+use sluice_manager::Spec;
+use sluice_process::part::{Change, Edit};
+use sluice_process::rights::Rights;
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixDatagram;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// A component that is part of the executable: its package.
+#[derive(Clone, Copy, Debug)]
+pub struct Builtin {
+    /// Its class.
+    pub class: &'static str,
+    /// The text of its `rights.toml`.
+    pub rights: &'static str,
+    /// Its schema, if it has configuration.
+    pub module: Option<(&'static str, &'static str)>,
+    /// The text of its `commands.toml`, if it has one.
+    pub commands: Option<&'static str>,
+    /// The text of its `metrics.toml`, if it has one.
+    pub metrics: Option<&'static str>,
+    /// The text of its `README.md`.
+    pub help: &'static str,
+}
+
+/// Where the configuration and the schema come from.
+#[derive(Clone, Debug)]
+pub struct ConfigSource {
+    /// The configuration file.
+    pub file: PathBuf,
+    /// Components of the executable.
+    pub builtins: &'static [Builtin],
+    /// The folder with the packages of third parties, if there is one.
+    pub packages_dir: PathBuf,
+    /// The folder of what was committed.
+    pub state_dir: PathBuf,
+}
+
+/// Why the router does not start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration {path}: {source}; {}", read_advice(source))]
+    Read {
+        /// The file.
+        path: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The configuration is not valid.
+    #[error("{0}")]
+    Config(Box<ConfigErrors>),
+    /// The configuration is not valid, perhaps because packages that it needs were refused.
+    #[error("{}{error}", reasons(refused))]
+    WithoutPackages {
+        /// The packages that were refused.
+        refused: Vec<Refused>,
+        /// What is wrong in the configuration.
+        error: Box<ConfigErrors>,
+    },
+    /// The schema is not valid.
+    #[error("{0}")]
+    Schema(#[from] SchemaError),
+    /// A component's rights are not valid.
+    #[error("rights of {class}: {reason}")]
+    Rights {
+        /// The component.
+        class: String,
+        /// What is wrong.
+        reason: String,
+    },
+    /// Something in the run-time folder cannot be made or written.
+    #[error("cannot {act} {path}: {source}; {advice}")]
+    Folder {
+        /// What was tried.
+        act: &'static str,
+        /// On what.
+        path: String,
+        /// What the operator can do.
+        advice: &'static str,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// The process may not configure the network.
+    #[error(
+        "a router needs the right to configure the network (CAP_NET_ADMIN), which this process does not have; start it as root, \
+         or in a network namespace of its own (`unshare --user --map-root-user --net`, or `sluice lab`)"
+    )]
+    NoNetworkRights,
+}
+
+/// Returns a line for each refused package.
+fn reasons(refused: &[Refused]) -> String {
+    refused.iter().map(|r| format!("package `{}` is refused: {}\n", r.name, r.reason)).collect()
+}
+
+fn read_advice(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::PermissionDenied => "start as root, or name another with --config",
+        _ => "name another with --config",
+    }
+}
+
+/// Whether this process may configure the network that it is in.
+pub fn check_network_rights() -> Result<(), StartError> {
+    use caps::{CapSet, Capability};
+    let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
+    // The capability may be one over another network: root of a user namespace has none over the host's. The kernel lets only
+    // who has it over a socket's own network mark the socket.
+    let denied = UnixDatagram::unbound()
+        .is_ok_and(|socket| setsockopt(&socket, sockopt::Mark, &1) == Err(nix::errno::Errno::EPERM));
+    if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
+}
+
+/// All that the router may be configured to be.
+pub struct Model {
+    /// The schema of all components.
+    pub schema: Schema,
+    /// What extends the router, the executable's own components first.
+    pub packages: Vec<Package>,
+    /// What was not taken, and why.
+    pub refused: Vec<Refused>,
+    rights: BTreeMap<String, Rights>,
+    /// The schema as JSON, once somebody has asked for it: it stays the same.
+    json: OnceCell<String>,
+}
+
+impl Model {
+    /// Reads the executable's own packages and those of the packages folder. One of those that is not valid is refused, and the
+    /// router runs without it.
+    pub fn load(source: &ConfigSource) -> Result<Self, StartError> {
+        let mut rights = BTreeMap::new();
+        let mut packages = Vec::new();
+        let mut refused = Vec::new();
+        for builtin in source.builtins {
+            let parsed = Rights::parse(builtin.rights)
+                .map_err(|e| StartError::Rights { class: builtin.class.into(), reason: e.to_string() })?;
+            rights.insert(builtin.class.to_string(), parsed);
+            packages.push(of_builtin(builtin));
+        }
+        for package in package::read_folder(&source.packages_dir)? {
+            let checked = package.and_then(|package| match third_party_rights(&package, &rights) {
+                Ok(found) => Ok((package, found)),
+                Err(reason) => Err(Refused { name: package.name, reason }),
+            });
+            match checked {
+                Ok((package, found)) => {
+                    rights.extend(found.map(|found| (found.class.clone(), found)));
+                    packages.push(package);
+                }
+                Err(why) => refused.push(why),
+            }
+        }
+        let known: BTreeSet<String> = rights.keys().cloned().chain(classes_of(&packages)).collect();
+        let (packages, lonely): (Vec<Package>, Vec<Package>) = packages
+            .into_iter()
+            .partition(|package| package.builtin || unknown_need(package, &rights, &known).is_none());
+        for package in lonely {
+            let class = package.class.clone().unwrap_or_default();
+            let need = unknown_need(&package, &rights, &known).unwrap_or_default();
+            let reason = format!("rights.toml: it needs `{need}`, and no component is of that class");
+            rights.remove(&class);
+            refused.push(Refused { name: package.name, reason });
+        }
+        let (schema, packages, more) = Schema::load(packages)?;
+        for why in &more {
+            rights.remove(&why.name);
+        }
+        refused.extend(more);
+        Ok(Model { schema, packages, refused, rights, json: OnceCell::new() })
+    }
+
+    /// Returns a configuration error together with the packages that were refused: their statements are unknown.
+    pub fn explain(&self, error: ConfigErrors) -> StartError {
+        let error = Box::new(error);
+        match self.refused.is_empty() {
+            true => StartError::Config(error),
+            false => StartError::WithoutPackages { refused: self.refused.clone(), error },
+        }
+    }
+
+    /// The classes that run with a configuration: those that are configured, and what they need. Who is needed comes first.
+    pub fn classes(&self, tree: &Tree) -> Vec<String> {
+        let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
+        all.extend(self.schema.classes(tree));
+        loop {
+            let needs: Vec<&str> = all
+                .iter()
+                .filter_map(|c| self.rights.get(*c))
+                .flat_map(|r| r.needs.iter().map(String::as_str))
+                .filter(|n| !all.contains(n))
+                .collect();
+            if needs.is_empty() {
+                break;
+            }
+            all.extend(needs);
+        }
+        let mut ordered: Vec<String> = Vec::new();
+        while ordered.len() < all.len() {
+            let is_next = |class: &&&str| {
+                let has = |need: &String| ordered.contains(need) || !all.contains(need.as_str());
+                !ordered.iter().any(|o| o == **class) && self.rights(class).needs.iter().all(has)
+            };
+            // Who need each other in a circle come in any order.
+            let next =
+                all.iter().find(is_next).or_else(|| all.iter().find(|c| !ordered.iter().any(|o| o == **c)));
+            let Some(next) = next else { break };
+            ordered.push((*next).to_string());
+        }
+        ordered
+    }
+
+    /// The same as the core wants it.
+    pub fn specs(&self, classes: &[String]) -> Vec<Spec> {
+        classes.iter().map(|class| Spec { class: class.clone(), needs: self.rights(class).needs }).collect()
+    }
+
+    /// A component's rights; none for one that ships no rights file.
+    pub fn rights(&self, class: &str) -> Rights {
+        self.rights.get(class).cloned().unwrap_or_else(|| Rights {
+            class: class.into(),
+            needs: Vec::new(),
+            calls: BTreeMap::new(),
+            sockets: Default::default(),
+            network_admin: false,
+        })
+    }
+
+    /// The executables of third parties' components, by class.
+    pub fn executables(&self) -> BTreeMap<String, PathBuf> {
+        let all = self.packages.iter();
+        all.filter_map(|package| Some((package.class.clone()?, package.executable.clone()?))).collect()
+    }
+
+    /// The schema as JSON: a list of nodes.
+    pub fn schema_json(&self) -> &str {
+        self.json.get_or_init(|| serde_json::to_string(self.schema.nodes()).unwrap_or_default())
+    }
+
+    /// What a component is handed to go from one configuration to another, or from nothing; `None` if nothing changes for it. The
+    /// FEA also hears which sockets it may open for whom.
+    pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
+        let mut change = self.schema.change(class, before, after);
+        if before.is_none() {
+            change.get_or_insert(Change { clear: true, edits: Vec::new() });
+        }
+        // Also where `interfaces` comes or goes as a whole: what was there before goes first, and the rights with it.
+        if class == "fea"
+            && let Some(whole) = change.as_mut().filter(|change| change.clear)
+        {
+            let sockets: BTreeMap<&str, _> =
+                self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
+            whole.edits.push(Edit { name: "socket-rights".into(), key: None, value: Some(json!(sockets)) });
+        }
+        change
+    }
+}
+
+fn of_builtin(builtin: &Builtin) -> Package {
+    let module = builtin.module.map(|(name, text)| (name.to_string(), text.to_string()));
+    Package {
+        name: builtin.class.into(),
+        class: Some(builtin.class.into()),
+        version: env!("CARGO_PKG_VERSION").into(),
+        description: builtin.help.lines().next().unwrap_or_default().trim_start_matches('#').trim().into(),
+        executable: None,
+        modules: module.into_iter().collect(),
+        rights: Some(builtin.rights.into()),
+        commands: builtin.commands.map(Into::into),
+        metrics: builtin.metrics.map(Into::into),
+        help: Some(builtin.help.into()),
+        builtin: true,
+    }
+}
+
+/// Returns the problems of the package in `folder` that can be found without a router: of its files, its rights, its module.
+pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String> {
+    let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
+    let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let read = match package::read_folder(&parent) {
+        Ok(read) => read,
+        Err(error) => return vec![error.to_string()],
+    };
+    let is_this = |p: &Result<Package, Refused>| match p {
+        Ok(package) => package.name == name,
+        Err(refused) => refused.name == name,
+    };
+    let package = match read.into_iter().find(is_this) {
+        None => return vec![format!("{} is no folder", folder.display())],
+        Some(Err(refused)) => return vec![refused.reason],
+        Some(Ok(package)) => package,
+    };
+    let mut rights = BTreeMap::new();
+    let mut packages: Vec<Package> = builtins.iter().map(of_builtin).collect();
+    for builtin in builtins {
+        rights.extend(Rights::parse(builtin.rights).ok().map(|r| (builtin.class.to_string(), r)));
+    }
+    let known: BTreeSet<String> =
+        rights.keys().cloned().chain(classes_of(std::slice::from_ref(&package))).collect();
+    let mut problems = Vec::new();
+    match third_party_rights(&package, &rights) {
+        Ok(found) => rights.extend(found.map(|found| (found.class.clone(), found))),
+        Err(reason) => problems.push(reason),
+    }
+    problems.extend(unknown_need(&package, &rights, &known).map(|need| {
+        format!("rights.toml: it needs `{need}`, and no component of the router is of that class; another package may be")
+    }));
+    if let Some(path) = &package.executable
+        && !path.metadata().is_ok_and(|m| m.permissions().mode() & 0o111 != 0)
+    {
+        problems.push(format!("{} cannot be executed: chmod 755 {}", path.display(), path.display()));
+    }
+    packages.push(package);
+    match Schema::load(packages) {
+        Ok((_, _, refused)) => problems.extend(refused.into_iter().map(|r| r.reason)),
+        Err(error) => problems.push(error.to_string()),
+    }
+    problems
+}
+
+fn classes_of(packages: &[Package]) -> impl Iterator<Item = String> {
+    packages.iter().filter_map(|package| package.class.clone())
+}
+
+/// Returns a class that a package needs and that nobody is of.
+fn unknown_need(
+    package: &Package,
+    rights: &BTreeMap<String, Rights>,
+    known: &BTreeSet<String>,
+) -> Option<String> {
+    let rights = rights.get(package.class.as_ref()?)?;
+    rights.needs.iter().find(|need| !known.contains(*need)).cloned()
+}
+
+/// The rights that a third party's package asks for; the error says what is wrong with them.
+fn third_party_rights(package: &Package, taken: &BTreeMap<String, Rights>) -> Result<Option<Rights>, String> {
+    let Some(class) = &package.class else { return Ok(None) };
+    if taken.contains_key(class) {
+        return Err(format!("there is a component `{class}` already; give yours another class"));
+    }
+    match &package.executable {
+        None => return Err(format!("package.toml names no executable for `{class}`")),
+        Some(path) if !path.is_file() => {
+            return Err(format!("the executable {} is not there", path.display()));
+        }
+        Some(_) => {}
+    }
+    let text = package.rights.as_deref().unwrap_or_default();
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let rights = Rights::parse(text).map_err(|e| format!("rights.toml: {e}"))?;
+    if rights.class != *class {
+        return Err(format!("rights.toml is of `{}`, package.toml of `{class}`", rights.class));
+    }
+    if rights.network_admin {
+        return Err("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL".into());
+    }
+    Ok(Some(rights))
+}

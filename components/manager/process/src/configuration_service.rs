@@ -1,0 +1,285 @@
+//! The interface by which the configuration is edited and committed.
+
+use crate::committing::Done;
+use crate::editing::EditError;
+use crate::revisions::now_unix_ms;
+use crate::service::Served;
+use serde_json::json;
+use sluice_config::{ConfigError, Secrets, Tree};
+use sluice_manager::editors::{Editors, Mode};
+use sluice_process::Effect;
+use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::{CallContext, XrlError};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Octets of a page of text.
+const PAGE: usize = 256 << 10;
+
+/// A text that was shown, and of what.
+pub struct Shown {
+    tree: Tree,
+    path: Vec<String>,
+    form: pb::Form,
+    text: Rc<str>,
+}
+
+fn refusal(error: EditError) -> XrlError {
+    let message = error.to_string();
+    let (code, document) = match &error {
+        EditError::Invalid(error) => (4, document(error)),
+        EditError::InvalidFile(errors) => {
+            // The place is that of the first; the text names all.
+            let first = errors.all().first().map(document).unwrap_or_default();
+            (4, json!({ "message": message, "place": first["place"], "expected": first["expected"] }))
+        }
+        EditError::Conflict(_) => (5, json!({ "message": message })),
+        EditError::NeedsConfirmation(_) => (7, json!({ "message": message })),
+        EditError::Failed(_) => (1, json!({ "message": message })),
+    };
+    XrlError::application(code, document.to_string())
+}
+
+fn document(error: &ConfigError) -> serde_json::Value {
+    let place = json!({ "file": error.file, "line": error.place.line, "column": error.place.column });
+    json!({ "message": error.to_string(), "place": place, "expected": error.expected })
+}
+
+fn effects(effects: BTreeMap<String, Vec<Effect>>) -> Vec<pb::ComponentEffect> {
+    let all = effects.into_iter().filter(|(_, effects)| !effects.is_empty());
+    all.map(|(component, effects)| pb::ComponentEffect { component, effects }).collect()
+}
+
+impl Served {
+    fn tree(&self, which: Option<pb::Which>) -> Result<Tree, XrlError> {
+        match which.and_then(|w| w.which) {
+            Some(pb::which::Which::Editor(id)) => self.candidate(id).map_err(refusal),
+            Some(pb::which::Which::Back(back)) => self.revision_back(back).map_err(refusal),
+            None => Ok(self.running_tree()),
+        }
+    }
+
+    fn revision_back(&self, back: u32) -> Result<Tree, EditError> {
+        if back == 0 {
+            return Ok(self.running_tree());
+        }
+        let revisions = self.revisions.borrow();
+        let numbers = revisions.numbers();
+        let number = numbers.get(back as usize).ok_or_else(|| {
+            let most = numbers.len().saturating_sub(1);
+            EditError::Failed(format!("there is no revision {back} back; there are {most}: `show revisions`"))
+        })?;
+        let (_, text) = revisions.read(*number).map_err(|e| EditError::Failed(e.to_string()))?;
+        Ok(self.model.schema.read(&format!("revision {number}"), &text)?)
+    }
+
+    /// A text of the configuration. The last one is kept, as it is read in pages.
+    fn text(&self, tree: &Tree, path: &[String], form: pb::Form) -> Result<Rc<str>, ConfigError> {
+        let known = self.shown.borrow();
+        if let Some(known) = known.as_ref().filter(|k| k.form == form && k.path == path && k.tree == *tree) {
+            return Ok(known.text.clone());
+        }
+        drop(known);
+        let schema = &self.model.schema;
+        let text = match form {
+            pb::Form::Text => schema.text(tree, path, Secrets::Hidden)?,
+            pb::Form::Set => {
+                let lines = schema.set_lines(tree, path, Secrets::Hidden)?;
+                lines.iter().map(|line| format!("{line}\n")).collect()
+            }
+            pb::Form::Json => schema.json(tree, path, Secrets::Hidden)?.to_string(),
+        };
+        let text: Rc<str> = text.into();
+        let shown = Shown { tree: tree.clone(), path: path.to_vec(), form, text: text.clone() };
+        self.shown.replace(Some(shown));
+        Ok(text)
+    }
+}
+
+impl pb::Configuration for Served {
+    async fn open(&self, _ctx: &CallContext, request: pb::OpenRequest) -> Result<pb::OpenReply, XrlError> {
+        let mode = match request.mode() {
+            pb::EditMode::Shared => Mode::Shared,
+            pb::EditMode::Private => Mode::Private,
+            pb::EditMode::Exclusive => Mode::Exclusive,
+        };
+        let opened =
+            self.open_editor(request.user, mode, request.connection, now_unix_ms()).map_err(refusal)?;
+        let editors = opened.others.into_iter().map(|(user, mode, since_unix_ms)| {
+            let mode = match mode {
+                Mode::Shared => pb::EditMode::Shared,
+                Mode::Private => pb::EditMode::Private,
+                Mode::Exclusive => pb::EditMode::Exclusive,
+            };
+            pb::Editor { user, mode: mode.into(), since_unix_ms }
+        });
+        Ok(pb::OpenReply {
+            editor: opened.id,
+            revision: self.running.borrow().revision,
+            changed: opened.changed,
+            editors: editors.collect(),
+            lease_s: u32::try_from(Editors::LEASE.as_millis() / 1000).unwrap_or(u32::MAX),
+        })
+    }
+
+    async fn close(&self, _ctx: &CallContext, request: pb::CloseRequest) -> Result<pb::CloseReply, XrlError> {
+        self.close_editor(request.editor);
+        Ok(pb::CloseReply {})
+    }
+
+    async fn renew(&self, _ctx: &CallContext, request: pb::RenewRequest) -> Result<pb::RenewReply, XrlError> {
+        self.renew_editor(request.editor).map_err(refusal)?;
+        Ok(pb::RenewReply {})
+    }
+
+    async fn edit(&self, _ctx: &CallContext, request: pb::EditRequest) -> Result<pb::EditReply, XrlError> {
+        self.0.edit(request.editor, &request.statements).map_err(refusal)?;
+        Ok(pb::EditReply {})
+    }
+
+    async fn load(&self, _ctx: &CallContext, request: pb::LoadRequest) -> Result<pb::LoadReply, XrlError> {
+        match request.mode() {
+            pb::LoadMode::Merge => self.merge_into_candidate(request.editor, &request.file, &request.text),
+            pb::LoadMode::Replace => match self.model.schema.read(&request.file, &request.text) {
+                Ok(tree) => self.replace_candidate(request.editor, tree),
+                Err(error) => Err(error.into()),
+            },
+        }
+        .map_err(refusal)?;
+        Ok(pb::LoadReply {})
+    }
+
+    async fn show(&self, _ctx: &CallContext, request: pb::ShowRequest) -> Result<pb::ShowReply, XrlError> {
+        let form = request.form();
+        let tree = self.tree(request.which)?;
+        let text = self.text(&tree, &request.path, form).map_err(|e| refusal(e.into()))?;
+        let from = usize::try_from(request.offset).unwrap_or(usize::MAX).min(text.len());
+        let rest =
+            text.get(from..).ok_or_else(|| XrlError::BadArguments("offset: within a character".into()))?;
+        let mut end = rest.len().min(PAGE);
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let next_offset = if end == rest.len() { 0 } else { (from + end) as u64 };
+        Ok(pb::ShowReply { text: rest[..end].into(), next_offset })
+    }
+
+    async fn compare(
+        &self,
+        _ctx: &CallContext,
+        request: pb::CompareRequest,
+    ) -> Result<pb::CompareReply, XrlError> {
+        let (from, to) = (self.tree(request.from)?, self.tree(request.to)?);
+        let comparison = self.model.schema.compare(&from, &to);
+        Ok(pb::CompareReply {
+            text: comparison.text(Secrets::Hidden),
+            set_text: comparison.set_text(Secrets::Hidden).join("\n"),
+            changes: comparison.len() as u64,
+        })
+    }
+
+    async fn check(&self, _ctx: &CallContext, request: pb::CheckRequest) -> Result<pb::CheckReply, XrlError> {
+        let (done, warnings) = self.check_editor(request.editor).await.map_err(refusal)?;
+        Ok(pb::CheckReply {
+            effects: effects(done.effects),
+            needs_confirmation: !warnings.is_empty(),
+            warnings,
+            changes: done.changes as u64,
+        })
+    }
+
+    async fn commit(
+        &self,
+        _ctx: &CallContext,
+        request: pb::CommitRequest,
+    ) -> Result<pb::CommitReply, XrlError> {
+        let seconds = request.confirm_within_s;
+        let within = (seconds > 0).then(|| Duration::from_secs(seconds.into()));
+        self.commit_editor(request.editor, request.comment, within).await.map(reply).map_err(refusal)
+    }
+
+    async fn reload(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::ReloadRequest,
+    ) -> Result<pb::CommitReply, XrlError> {
+        self.0.reload().await.map(reply).map_err(refusal)
+    }
+
+    async fn rollback(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RollbackRequest,
+    ) -> Result<pb::RollbackReply, XrlError> {
+        let tree = self.revision_back(request.back).map_err(refusal)?;
+        self.replace_candidate(request.editor, tree).map_err(refusal)?;
+        Ok(pb::RollbackReply {})
+    }
+
+    async fn get_revisions(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetRevisionsRequest,
+    ) -> Result<pb::GetRevisionsReply, XrlError> {
+        let revisions = self.revisions.borrow();
+        let unconfirmed = revisions.unconfirmed().map(|u| u.revision);
+        let all = revisions.numbers().into_iter().filter_map(|number| revisions.about(number));
+        let all = all.map(|revision| pb::Revision {
+            number: revision.number,
+            time_unix_ms: revision.time_unix_ms,
+            user: revision.user,
+            comment: revision.comment,
+            unconfirmed: unconfirmed == Some(revision.number),
+            via: revision.via.name().into(),
+        });
+        let trouble = self.degraded.trouble.borrow().clone().unwrap_or_default();
+        let running = self.running.borrow().revision;
+        Ok(pb::GetRevisionsReply { revisions: all.collect(), trouble, running })
+    }
+
+    async fn get_schema(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetSchemaRequest,
+    ) -> Result<pb::GetSchemaReply, XrlError> {
+        Ok(pb::GetSchemaReply { json: self.model.schema_json().into() })
+    }
+
+    async fn get_packages(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetPackagesRequest,
+    ) -> Result<pb::GetPackagesReply, XrlError> {
+        let folder = |name: &str| self.options.source.packages_dir.join(name).display().to_string();
+        let taken = self.model.packages.iter().map(|package| pb::Package {
+            name: package.name.clone(),
+            version: package.version.clone(),
+            description: package.description.clone(),
+            refused: String::new(),
+            commands: package.commands.clone().unwrap_or_default(),
+            help: package.help.clone().unwrap_or_default(),
+            builtin: package.builtin,
+            metrics: package.metrics.clone().unwrap_or_default(),
+            path: if package.builtin { String::new() } else { folder(&package.name) },
+        });
+        let refused = self.model.refused.iter().map(|refused| pb::Package {
+            name: refused.name.clone(),
+            refused: refused.reason.clone(),
+            path: folder(&refused.name),
+            ..pb::Package::default()
+        });
+        Ok(pb::GetPackagesReply { packages: taken.chain(refused).collect() })
+    }
+}
+
+/// Tells what a commit did.
+fn reply(done: Done) -> pb::CommitReply {
+    let Done { revision, effects: touched, changes, took } = done;
+    pb::CommitReply {
+        revision,
+        effects: effects(touched),
+        changes: changes as u64,
+        took_ms: u32::try_from(took.as_millis()).unwrap_or(u32::MAX),
+    }
+}

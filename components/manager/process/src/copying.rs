@@ -1,0 +1,86 @@
+//! The configuration file follows what runs, behind the commit's back: whoever commits does not wait for it, nor does the manager, which
+//! has others to serve. While one copy is written the next waits, and a newer one takes its place.
+
+use crate::ManagerProcess;
+use crate::revisions::Copied;
+use sluice_config::Tree;
+use std::cell::{Cell, RefCell};
+use std::io;
+use tokio::sync::Notify;
+use tracing::warn;
+
+/// Copies on their way to the file.
+#[derive(Default)]
+pub struct Copies {
+    waiting: RefCell<Option<Copy>>,
+    is_writing: Cell<bool>,
+    written: Notify,
+}
+
+/// What the file is to say.
+struct Copy {
+    tree: Tree,
+    revision: u64,
+}
+
+impl Copies {
+    /// Returns true while one is on its way.
+    pub fn is_writing(&self) -> bool {
+        self.is_writing.get()
+    }
+
+    /// Waits until none is on its way.
+    pub async fn settled(&self) {
+        loop {
+            let written = self.written.notified();
+            if !self.is_writing.get() {
+                return;
+            }
+            written.await;
+        }
+    }
+}
+
+impl ManagerProcess {
+    /// Has the configuration file say what runs, soon.
+    pub fn copy_later(&self) {
+        let Some(me) = self.me.upgrade() else { return };
+        let copy = {
+            let running = self.running.borrow();
+            Copy { tree: running.tree.clone(), revision: running.revision }
+        };
+        self.copies.waiting.replace(Some(copy));
+        if self.copies.is_writing.replace(true) {
+            return;
+        }
+        tokio::task::spawn_local(async move {
+            while let Some(copy) = me.copies.waiting.take() {
+                me.write_copy(copy).await;
+            }
+            me.copies.is_writing.set(false);
+            me.copies.written.notify_waiters();
+        });
+    }
+
+    async fn write_copy(&self, Copy { tree, revision }: Copy) {
+        let path = &self.options.source.file;
+        let file = self.revisions.borrow().configuration_file(path);
+        let renderer = self.model.schema.renderer();
+        let write = move || file.write(|before| renderer.text_like(&tree, before), revision);
+        let copied = tokio::task::spawn_blocking(write).await.map_err(io::Error::other).flatten();
+        let shown = path.display();
+        match copied {
+            Ok(Copied::Written) => self.revisions.borrow_mut().is_copied(),
+            Ok(Copied::ByHand) => warn!(
+                event = "config.changed-by-hand",
+                revision,
+                "{shown} was changed by hand and not read since: it stays so, and does not say what runs. Revision {revision} runs; \
+                 a start or a SIGHUP takes what the file says instead, and without the file the next commit writes it anew"
+            ),
+            Err(error) => warn!(
+                event = "config.copy", %error,
+                "cannot write {shown}; revision {revision} runs, and will run after a start"
+            ),
+        }
+    }
+}

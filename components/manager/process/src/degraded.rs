@@ -1,0 +1,145 @@
+//! Why the router runs without something that is configured: what components say of themselves, and what the manager knows of the
+//! configuration. Also the way back where a component refuses what the router starts with.
+
+use crate::ManagerProcess;
+use crate::committing::{CommitRequest, Source};
+use crate::revisions::FileSays;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tracing::error;
+
+/// Octets of one reason that are shown.
+const LONGEST: usize = 1000;
+
+/// What is known of it.
+#[derive(Default)]
+pub struct Degraded {
+    /// Why what runs is not what the configuration file said at the start, if it is not.
+    pub trouble: RefCell<Option<String>>,
+    /// Why the configuration file was not taken when it was read last, if it was not.
+    pub refused: RefCell<Option<String>>,
+    /// The reasons of components that are degraded.
+    components: RefCell<BTreeMap<String, Vec<String>>>,
+    /// The revision to go back to if a component refuses what the router started with.
+    pub back: Cell<Option<u64>>,
+}
+
+impl Degraded {
+    /// Returns what is known at the start: why the configuration file does not run, if it does not, and the revision before it.
+    pub fn at_start(trouble: Option<String>, back: Option<u64>) -> Self {
+        Degraded { trouble: RefCell::new(trouble), back: Cell::new(back), ..Degraded::default() }
+    }
+
+    /// Notes what a component says of itself.
+    pub fn reported(&self, class: &str, reasons: Vec<String>) {
+        let mut components = self.components.borrow_mut();
+        match reasons.is_empty() {
+            true => drop(components.remove(class)),
+            false => drop(components.insert(class.into(), reasons)),
+        }
+    }
+
+    /// Forgets what components said that do not run any more.
+    pub fn forget_all_but(&self, runs: impl Fn(&str) -> bool) {
+        self.components.borrow_mut().retain(|class, _| runs(class));
+    }
+
+    /// Returns a component's reasons, empty while all is well.
+    pub fn of_component(&self, class: &str) -> String {
+        self.components.borrow().get(class).map(|reasons| joined(reasons)).unwrap_or_default()
+    }
+
+    /// Notes that a configuration was committed: what was wrong with the one before is over.
+    pub fn committed(&self) {
+        self.trouble.take();
+        self.refused.take();
+        self.back.take();
+    }
+}
+
+fn joined(reasons: &[String]) -> String {
+    let cut = |reason: &String| reason.chars().take(LONGEST).collect::<String>();
+    reasons.iter().map(cut).collect::<Vec<_>>().join("; ")
+}
+
+impl ManagerProcess {
+    /// Returns the reasons why the router does not run what its configuration file says, empty while it does.
+    pub fn own_degraded(&self) -> String {
+        let mut reasons: Vec<String> = Vec::new();
+        reasons.extend(self.degraded.trouble.borrow().clone());
+        reasons.extend(self.degraded.refused.borrow().clone());
+        if reasons.is_empty() {
+            reasons.extend(self.file_differs());
+        }
+        joined(&reasons)
+    }
+
+    fn file_differs(&self) -> Option<String> {
+        if self.copies.is_writing() || self.under_way.borrow().is_some() {
+            return None;
+        }
+        let file = &self.options.source.file;
+        let shown = file.display();
+        let running = self.running.borrow().revision;
+        match self.revisions.borrow_mut().file_says(file) {
+            FileSays::Revision(Some(says)) if says != running => Some(format!(
+                "{shown} says revision {says} and could not be written since, and revision {running} runs; the next commit tries again"
+            )),
+            FileSays::Revision(_) => None,
+            FileSays::Else => Some(format!(
+                "{shown} was changed and not read since, and revision {running} runs; a SIGHUP or a start takes what it says"
+            )),
+            FileSays::Nothing(error) => Some(format!(
+                "{shown} cannot be read ({error}), and revision {running} runs; the next commit writes it"
+            )),
+        }
+    }
+
+    /// Goes back to the revision before, because a component refuses the configuration file that the router started with. The file
+    /// stays as it is.
+    pub fn go_back(self: &Rc<Self>, class: &str, reason: &str) {
+        let Some(back) = self.degraded.back.take() else { return };
+        let file = self.options.source.file.display();
+        let trouble = format!("{class} refuses what {file} says: {reason}");
+        let comment = format!("{class} refused the configuration file: back to revision {back}");
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if let Err(error) = me.revisions.borrow_mut().disown_file() {
+                error!(%error, "cannot note that the configuration file does not run");
+            }
+            let request = CommitRequest { source: Source::Revision(back), comment, confirm_within: None };
+            match me.commit(request).await {
+                Ok(done) => {
+                    error!(
+                        event = "config.trouble",
+                        revision = done.revision,
+                        "{trouble}; revision {} runs, which is revision {back}",
+                        done.revision
+                    );
+                }
+                Err(error) => error!(event = "config.rollback-failed", revision = back, "{trouble}; {error}"),
+            }
+            me.degraded.trouble.replace(Some(trouble));
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_come_and_go() {
+        let degraded = Degraded::default();
+        degraded.reported("bgp", vec!["cannot listen".into(), "x".repeat(5000)]);
+        let said = degraded.of_component("bgp");
+        assert!(said.starts_with("cannot listen; xxx") && said.len() < 2 * LONGEST, "{said}");
+        degraded.reported("bgp", Vec::new());
+        assert_eq!(degraded.of_component("bgp"), "");
+        degraded.trouble.replace(Some("broken".into()));
+        degraded.back.set(Some(3));
+        degraded.committed();
+        assert_eq!((degraded.trouble.take(), degraded.back.take()), (None, None));
+    }
+}

@@ -1,0 +1,479 @@
+//! What is being edited: the candidate that all share, and those of editors that work in private.
+
+use crate::ManagerProcess;
+use crate::committing::{CommitRequest, Done, Refusal, Source};
+use crate::lockout::Connection;
+use sluice_config::{ConfigError, ConfigErrors, Schema, Secrets, Tree};
+use sluice_manager::editors::{Conflict, Editors, Mode};
+use sluice_process::clock;
+use std::cell::{Cell, RefCell};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+use std::rc::Rc;
+use std::time::Duration;
+
+/// Paths of statements in conflict that one message names.
+const CONFLICTS: usize = 10;
+
+/// Why an editor is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum EditError {
+    /// What it says is not valid.
+    #[error("{0}")]
+    Invalid(Box<ConfigError>),
+    /// The configuration file is not valid: all its errors.
+    #[error("{0}")]
+    InvalidFile(Box<ConfigErrors>),
+    /// Others are in the way.
+    #[error("{0}")]
+    Conflict(String),
+    /// It could lock the operator out.
+    #[error("{0}; commit it with a time to confirm in: `commit confirmed MINUTES`")]
+    NeedsConfirmation(String),
+    /// It cannot be done.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<Conflict> for EditError {
+    fn from(conflict: Conflict) -> Self {
+        EditError::Conflict(conflict.to_string())
+    }
+}
+
+impl From<ConfigError> for EditError {
+    fn from(error: ConfigError) -> Self {
+        EditError::Invalid(Box::new(error))
+    }
+}
+
+impl From<Refusal> for EditError {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Invalid(error) => EditError::Invalid(error),
+            failed @ Refusal::Failed(_) => EditError::Failed(failed.to_string()),
+        }
+    }
+}
+
+/// The number of a candidate, which no other one ever gets.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CandidateId(u64);
+
+/// A configuration that is being edited.
+#[derive(Clone)]
+struct Candidate {
+    id: CandidateId,
+    /// The running configuration that the changes are relative to.
+    base: Tree,
+    tree: Tree,
+}
+
+impl Candidate {
+    fn new(id: CandidateId, running: &Tree) -> Self {
+        Candidate { id, base: running.clone(), tree: running.clone() }
+    }
+
+    /// Moves the changes onto the configuration that runs now. Where the changes and the running configuration's changes since `base`
+    /// meet, the changes of the candidate win, or with `wins` unset the paths of both are the error.
+    fn rebase(&mut self, schema: &Schema, running: &Tree, wins: bool) -> Result<(), Vec<String>> {
+        if self.base == *running {
+            return Ok(());
+        }
+        let edited = schema.compare(&self.base, &self.tree);
+        if !wins {
+            let meanwhile = schema.compare(&self.base, running);
+            let meanwhile: BTreeSet<Vec<&str>> = meanwhile.paths().collect();
+            let both = edited.paths().filter(|path| meets(&meanwhile, path));
+            let both: Vec<String> = both.map(|path| path.join(" ")).collect();
+            if !both.is_empty() {
+                return Err(both);
+            }
+        }
+        let mut tree = running.clone();
+        for statement in edited.set_text(Secrets::Shown) {
+            // A statement that was to be deleted may have been deleted by others already.
+            if let Ok(next) = schema.edit(&tree, &statement) {
+                tree = next;
+            }
+        }
+        *self = Candidate { id: self.id, base: running.clone(), tree };
+        Ok(())
+    }
+}
+
+/// Returns true if one of the paths is above or below `path`, or equal to it.
+fn meets(paths: &BTreeSet<Vec<&str>>, path: &[&str]) -> bool {
+    let below = paths.range::<[&str], _>((Bound::Included(path), Bound::Unbounded)).next();
+    below.is_some_and(|first| first.starts_with(path))
+        || (0..path.len()).any(|length| paths.contains(&path[..length]))
+}
+
+/// All that is being edited.
+pub struct Editing {
+    editors: RefCell<Editors>,
+    shared: RefCell<Candidate>,
+    own: RefCell<BTreeMap<u64, Candidate>>,
+    /// The number of the newest candidate.
+    last: Cell<u64>,
+    /// How operators came here, for those that came over the network.
+    connections: RefCell<BTreeMap<u64, String>>,
+}
+
+/// What editing begins with.
+pub struct Opened {
+    /// Its number.
+    pub id: u64,
+    /// Whether the candidate differs from what runs already.
+    pub changed: bool,
+    /// The others: who, what they work on, and since when in milliseconds of Unix time.
+    pub others: Vec<(String, Mode, u64)>,
+}
+
+impl Editing {
+    /// Nobody edits yet.
+    pub fn new(running: &Tree) -> Self {
+        Editing {
+            editors: RefCell::default(),
+            shared: RefCell::new(Candidate::new(CandidateId(0), running)),
+            own: RefCell::default(),
+            last: Cell::new(0),
+            connections: RefCell::default(),
+        }
+    }
+
+    fn begin(&self, running: &Tree) -> Candidate {
+        self.last.set(self.last.get() + 1);
+        Candidate::new(CandidateId(self.last.get()), running)
+    }
+
+    /// Removes editors whose lease ran out.
+    fn expire(&self, running: &Tree) {
+        let gone = self.editors.borrow_mut().expire(clock::now());
+        for (id, editor) in gone {
+            self.forget(id, editor.mode, running);
+        }
+    }
+
+    fn forget(&self, id: u64, mode: Mode, running: &Tree) {
+        self.own.borrow_mut().remove(&id);
+        self.connections.borrow_mut().remove(&id);
+        if mode == Mode::Exclusive {
+            self.shared.replace(self.begin(running));
+        }
+    }
+
+    /// Returns the candidate that all share, moved onto the running configuration.
+    fn shared_candidate(&self, schema: &Schema, running: &Tree) -> Tree {
+        let mut shared = self.shared.borrow_mut();
+        // The candidate wins where both changed the same statement.
+        let _never = shared.rebase(schema, running, true);
+        shared.tree.clone()
+    }
+
+    fn candidate(&self, schema: &Schema, running: &Tree, id: u64) -> Tree {
+        let own = self.own.borrow().get(&id).map(|own| own.tree.clone());
+        own.unwrap_or_else(|| self.shared_candidate(schema, running))
+    }
+
+    /// Stores the candidate of an editor after a statement.
+    fn set(&self, id: u64, tree: Tree) {
+        match self.own.borrow_mut().get_mut(&id) {
+            Some(own) => own.tree = tree,
+            None => self.shared.borrow_mut().tree = tree,
+        }
+    }
+
+    /// Stores a whole configuration as the candidate of an editor. Its changes are those from what runs now.
+    fn replace(&self, running: &Tree, id: u64, tree: Tree) {
+        let put = |candidate: &mut Candidate| {
+            *candidate = Candidate { id: candidate.id, base: running.clone(), tree }
+        };
+        match self.own.borrow_mut().get_mut(&id) {
+            Some(own) => put(own),
+            None => put(&mut self.shared.borrow_mut()),
+        }
+    }
+
+    /// Returns the configuration that committing an editor's candidate makes of `running`. The paths that a private candidate and
+    /// the commits of others since it began both changed are the error. The result holds as long as `running` does: the caller has
+    /// the turn to commit, and keeps it until [`Editing::committed`].
+    fn to_commit(
+        &self,
+        schema: &Schema,
+        running: &Tree,
+        id: u64,
+    ) -> Result<(Tree, CandidateId), Vec<String>> {
+        if let Some(own) = self.own.borrow_mut().get_mut(&id) {
+            own.rebase(schema, running, false)?;
+            return Ok((own.tree.clone(), own.id));
+        }
+        let tree = self.shared_candidate(schema, running);
+        Ok((tree, self.shared.borrow().id))
+    }
+
+    /// Notes that a candidate runs, as [`Editing::to_commit`] returned it. Statements that came in while it was committed stay
+    /// changes of the candidate. A candidate that was discarded meanwhile is left alone.
+    pub fn committed(&self, id: CandidateId, after: &Tree) {
+        let (mut shared, mut own) = (self.shared.borrow_mut(), self.own.borrow_mut());
+        let all = std::iter::once(&mut *shared).chain(own.values_mut());
+        if let Some(candidate) = all.into_iter().find(|candidate| candidate.id == id) {
+            candidate.base = after.clone();
+        }
+    }
+}
+
+impl ManagerProcess {
+    /// Returns the configuration that runs.
+    pub fn running_tree(&self) -> Tree {
+        self.running.borrow().tree.clone()
+    }
+
+    /// Begins editing.
+    pub fn open_editor(
+        &self,
+        user: String,
+        mode: Mode,
+        connection: String,
+        now_ms: u64,
+    ) -> Result<Opened, EditError> {
+        let running = self.running_tree();
+        self.editing.expire(&running);
+        let changed = self.editing.shared_candidate(&self.model.schema, &running) != running;
+        let id = self.editing.editors.borrow_mut().open(clock::now(), user, mode, now_ms, changed)?;
+        if mode == Mode::Private {
+            self.editing.own.borrow_mut().insert(id, self.editing.begin(&running));
+        }
+        if !connection.is_empty() {
+            self.editing.connections.borrow_mut().insert(id, connection);
+        }
+        let editors = self.editing.editors.borrow();
+        let others = editors.others(id).map(|e| (e.user.clone(), e.mode, e.since_unix_ms)).collect();
+        Ok(Opened { id, changed: changed && mode != Mode::Private, others })
+    }
+
+    /// Ends editing.
+    pub fn close_editor(&self, id: u64) {
+        if let Some(editor) = self.editing.editors.borrow_mut().close(id) {
+            self.editing.forget(id, editor.mode, &self.running_tree());
+        }
+    }
+
+    /// An editor is still there.
+    pub fn renew_editor(&self, id: u64) -> Result<(), EditError> {
+        self.editing.expire(&self.running_tree());
+        self.editing.editors.borrow_mut().renew(clock::now(), id)?;
+        Ok(())
+    }
+
+    /// Returns an editor's candidate.
+    pub fn candidate(&self, id: u64) -> Result<Tree, EditError> {
+        self.renew_editor(id)?;
+        Ok(self.editing.candidate(&self.model.schema, &self.running_tree(), id))
+    }
+
+    /// Carries out statements on an editor's candidate, all or none.
+    pub fn edit(&self, id: u64, statements: &[String]) -> Result<(), EditError> {
+        let mut tree = self.candidate(id)?;
+        for statement in statements {
+            tree = self.model.schema.edit(&tree, statement)?;
+        }
+        self.editing.editors.borrow().may_change(Some(id))?;
+        self.editing.set(id, tree);
+        Ok(())
+    }
+
+    /// Puts a whole configuration in the place of an editor's candidate.
+    pub fn replace_candidate(&self, id: u64, tree: Tree) -> Result<(), EditError> {
+        self.renew_editor(id)?;
+        self.editing.editors.borrow().may_change(Some(id))?;
+        self.editing.replace(&self.running_tree(), id, tree);
+        Ok(())
+    }
+
+    /// Adds what a text says to an editor's candidate.
+    pub fn merge_into_candidate(&self, id: u64, file: &str, text: &str) -> Result<(), EditError> {
+        let before = self.candidate(id)?;
+        let tree = self.model.schema.merge(&before, file, text)?;
+        self.editing.editors.borrow().may_change(Some(id))?;
+        self.editing.set(id, tree);
+        Ok(())
+    }
+
+    /// Returns the configuration to commit for an editor, the number of its candidate, and the editor's user. Only who has the turn
+    /// to commit may call this.
+    pub fn to_commit(&self, id: u64) -> Result<(Tree, CandidateId, String), EditError> {
+        self.renew_editor(id)?;
+        self.editing.editors.borrow().may_change(Some(id))?;
+        let user = self.editing.editors.borrow_mut().renew(clock::now(), id)?.user.clone();
+        let found = self.editing.to_commit(&self.model.schema, &self.running_tree(), id);
+        let (after, candidate) = found.map_err(|both| {
+            let (shown, more) = both.split_at(both.len().min(CONFLICTS));
+            let more = if more.is_empty() { String::new() } else { format!("; and {} more", more.len()) };
+            EditError::Conflict(format!(
+                "others have committed changes of the same statements since you began: {}{more}; look at them with `show`, then `rollback 0` \
+                 and edit again",
+                shown.join("; ")
+            ))
+        })?;
+        Ok((after, candidate, user))
+    }
+
+    /// Returns the connection of an editor who came over the network, with its way as the kernel has it now.
+    pub fn connection(&self, id: u64) -> Option<Connection> {
+        let connections = self.editing.connections.borrow();
+        Some(Connection::of(connections.get(&id)?)?.looked_up())
+    }
+
+    /// Commits an editor's candidate.
+    pub async fn commit_editor(
+        self: &Rc<Self>,
+        id: u64,
+        comment: String,
+        confirm_within: Option<Duration>,
+    ) -> Result<Done, EditError> {
+        self.renew_editor(id)?;
+        self.commit(CommitRequest { source: Source::Editor(id), comment, confirm_within }).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use sluice_config::Module;
+
+    const MODULES: [Module; 1] =
+        [Module { name: "sluice-static", text: include_str!("../../../static/static.yang") }];
+
+    /// What a prefix is configured to do: nothing, discard or reject.
+    type Says = BTreeMap<u8, &'static str>;
+
+    /// A step of one of the editors.
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        /// Sets (true: discard, false: reject) or deletes what is said of a prefix.
+        Edit(usize, u8, Option<bool>),
+        /// Asks for a commit, which waits until no other one is under way.
+        Ask(usize),
+        /// The commit that is under way is stored.
+        Store,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let editor = 0..4usize;
+        prop_oneof![
+            3 => (editor.clone(), 0..4u8, any::<Option<bool>>()).prop_map(|(e, n, v)| Step::Edit(e, n, v)),
+            2 => editor.prop_map(Step::Ask),
+            2 => Just(Step::Store),
+        ]
+    }
+
+    /// The model of a candidate: the configuration that it began with, and what was made of it.
+    #[derive(Clone, Default)]
+    struct Model {
+        base: Says,
+        tree: Says,
+    }
+
+    impl Model {
+        /// Moves the changes onto what runs; `None` if both changed the same prefix and the candidate does not win.
+        fn onto(&self, running: &Says, wins: bool) -> Option<Model> {
+            let mut tree = running.clone();
+            for prefix in 0..4u8 {
+                let (was, is, runs) = (self.base.get(&prefix), self.tree.get(&prefix), running.get(&prefix));
+                if was == is {
+                    continue;
+                }
+                if !wins && was != runs {
+                    return None;
+                }
+                match is {
+                    Some(value) => drop(tree.insert(prefix, value)),
+                    None => drop(tree.remove(&prefix)),
+                }
+            }
+            Some(Model { base: running.clone(), tree })
+        }
+    }
+
+    fn statement(prefix: u8, value: Option<bool>) -> String {
+        match value {
+            Some(true) => format!("set protocols static route 10.{prefix}.0.0/16 discard"),
+            Some(false) => format!("set protocols static route 10.{prefix}.0.0/16 reject"),
+            None => format!("delete protocols static route 10.{prefix}.0.0/16"),
+        }
+    }
+
+    fn tree_of(schema: &Schema, says: &Says) -> Tree {
+        // The container says that static routes are announced, and stays when the last one is deleted.
+        let empty = schema.edit(&Tree::empty(), "set protocols static").unwrap();
+        says.iter().fold(empty, |tree, (prefix, value)| {
+            let statement = format!("set protocols static route 10.{prefix}.0.0/16 {value}");
+            schema.edit(&tree, &statement).unwrap()
+        })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+        /// Two editors share a candidate and two have one each. Commits are carried out one after the other, statements come in at any
+        /// time. Each commit leaves what ran before it and the changes of its candidate, and loses no other statement.
+        #[test]
+        fn overlapping_commits_equal_a_serial_order(steps in prop::collection::vec(step(), 1..60)) {
+            let schema = Schema::of(&MODULES).unwrap();
+            let mut running = tree_of(&schema, &Says::new());
+            let editing = Editing::new(&running);
+            let mut says = Says::new();
+            let mut models = vec![Model::default(); 3];
+            for id in [2, 3] {
+                editing.own.borrow_mut().insert(id, editing.begin(&running));
+            }
+            // The editors 0 and 1 share a candidate.
+            let model_of = |editor: usize| editor.saturating_sub(1);
+            let is_private = |editor: usize| editor > 1;
+            let mut waiting: std::collections::VecDeque<usize> = Default::default();
+            let mut under_way: Option<(usize, Tree, CandidateId, Says)> = None;
+            for step in steps.into_iter().chain([Step::Store; 120]) {
+                match step {
+                    Step::Edit(editor, prefix, value) => {
+                        let id = editor as u64;
+                        let model = &mut models[model_of(editor)];
+                        if !is_private(editor) {
+                            *model = model.onto(&says, true).unwrap();
+                        }
+                        let before = editing.candidate(&schema, &running, id);
+                        if let Ok(tree) = schema.edit(&before, &statement(prefix, value)) {
+                            editing.set(id, tree);
+                            match value {
+                                Some(discard) => drop(model.tree.insert(prefix, if discard { "discard" } else { "reject" })),
+                                None => drop(model.tree.remove(&prefix)),
+                            }
+                        }
+                    }
+                    Step::Ask(editor) => waiting.push_back(editor),
+                    Step::Store => {
+                        if let Some((editor, after, candidate, said)) = under_way.take() {
+                            editing.committed(candidate, &after);
+                            running = after;
+                            models[model_of(editor)].base = said.clone();
+                            says = said;
+                            prop_assert!(running == tree_of(&schema, &says));
+                        }
+                    }
+                }
+                while under_way.is_none() && let Some(editor) = waiting.pop_front() {
+                    let expected = models[model_of(editor)].onto(&says, !is_private(editor));
+                    match (editing.to_commit(&schema, &running, editor as u64), expected) {
+                        (Ok((after, candidate)), Some(expected)) => {
+                            models[model_of(editor)] = expected.clone();
+                            under_way = Some((editor, after, candidate, expected.tree));
+                        }
+                        (Err(both), None) => prop_assert!(!both.is_empty()),
+                        (found, _) => prop_assert!(false, "{editor}: {:?}", found.map(drop)),
+                    }
+                }
+            }
+            prop_assert!(under_way.is_none() && waiting.is_empty());
+        }
+    }
+}

@@ -1,0 +1,505 @@
+//! The router manager: the process.
+//!
+//! It reads the configuration, runs the Finder, and does to processes what the core says. What it knows of running processes is
+//! in `state.json`, so that its next life can take them over.
+
+mod committing;
+mod configuration;
+mod configuration_service;
+mod copying;
+pub mod core_file;
+mod degraded;
+mod durable;
+mod editing;
+mod handover;
+mod inherited;
+mod left_behind;
+mod lockout;
+mod processes;
+mod restarting;
+mod revisions;
+mod service;
+mod service_manager;
+mod sole;
+mod starting;
+mod starting_again;
+mod state;
+mod stepping;
+mod storing;
+mod succeeding;
+mod upgrade;
+mod watching;
+mod way;
+
+pub use configuration::{Builtin, ConfigSource, Model, StartError, check_package};
+pub use inherited::close_inherited;
+pub use left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
+pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
+pub use state::{Recorded, parse as parse_state};
+pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
+
+use committing::{CommitRequest, Source, UnderWay};
+use editing::Editing;
+use processes::Processes;
+use revisions::Revisions;
+use sluice_config::Tree;
+use sluice_manager::component::Phase;
+use sluice_manager::event::Severity;
+use sluice_manager::{End, Input, Manager, Output, Spec, commit};
+use sluice_process::Driver;
+use sluice_xrl::finder::Finder;
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
+use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target, XrlError};
+use starting::Start;
+use std::cell::{Cell, RefCell};
+use std::path::{Path, PathBuf};
+use std::rc::{Rc, Weak};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+use tracing::{error, info, warn};
+
+/// What the manager is started with.
+#[derive(Clone, Debug)]
+pub struct StartOptions {
+    /// The configuration and the schema's parts.
+    pub source: ConfigSource,
+    /// The router's run-time folder; made if it does not exist.
+    pub run_dir: PathBuf,
+}
+
+/// The manager's process.
+pub struct ManagerProcess {
+    options: StartOptions,
+    finder: Finder,
+    router: Router,
+    driver: Driver<Manager>,
+    processes: Processes,
+    cores: core_file::Cores,
+    handovers: handover::HandOvers,
+    me: Weak<ManagerProcess>,
+    model: Model,
+    running: RefCell<Running>,
+    revisions: RefCell<Revisions>,
+    degraded: degraded::Degraded,
+    copies: copying::Copies,
+    editing: Editing,
+    /// Commits come one after the other.
+    turn: tokio::sync::Mutex<()>,
+    under_way: RefCell<Option<UnderWay>>,
+    /// Held from when all have taken their share until the revision is on the disk, or cannot be.
+    storing: tokio::sync::Mutex<()>,
+    transactions: Cell<u64>,
+    stepping: stepping::Stepping,
+    /// The text that was shown last, for its next page.
+    shown: RefCell<Option<configuration_service::Shown>>,
+    started: Instant,
+    service_manager: service_manager::ServiceManager,
+    stopped: Notify,
+}
+
+/// What runs.
+struct Running {
+    tree: Tree,
+    revision: u64,
+    /// Whether that revision says what runs. It does not where there was no space for one at the start.
+    is_stored: bool,
+}
+
+/// Runs the router until it is told to stop. Blocks.
+pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
+    // Components may be in another folder than this process.
+    options.run_dir = std::path::absolute(&options.run_dir)?;
+    let model = Model::load(&options.source)?;
+    if !Revisions::exist(&options.source.state_dir) {
+        // Only the file can say what is to run: nothing is made before it is known to be valid.
+        check_file(&options.source, &model)?;
+    }
+    configuration::check_network_rights()?;
+    let _lock = state::lock(&options.run_dir)?;
+    let sole = sole::claim(sole::ROUTER)?;
+    let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
+    let start = starting::choose(&options.source, &model, &mut revisions)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async {
+        if let Some(held) = sole {
+            tokio::task::spawn_local(sole::answer(held));
+        }
+        serve(options, model, revisions, start).await
+    })
+}
+
+async fn serve(
+    options: StartOptions,
+    model: Model,
+    revisions: Revisions,
+    start: Start,
+) -> anyhow::Result<()> {
+    let own = random_secret()?;
+    let operator = random_secret()?;
+    let mut acl = Acl::from([
+        (own, Principal::all_powerful("manager")),
+        (operator, Principal::all_powerful("operator")),
+    ]);
+    let cores = core_file::Cores::prepare(&options.source.state_dir);
+    let processes = Processes::new(&options.run_dir, model.executables(), cores.environment());
+    let adopted = processes.adoptable();
+    // Known before the Finder opens: a process whose secret it does not know ends itself.
+    for (class, secret) in &adopted {
+        acl.insert(*secret, principal(&model.rights(class)));
+    }
+    state::remove_orphaned_sockets(&options.run_dir);
+    let socket = options.run_dir.join("finder.sock");
+    let finder = Finder::bind(&socket, acl).await.map_err(state::cannot("make the socket", &socket))?;
+    state::open_to_components(&options.run_dir, &socket)
+        .map_err(state::cannot("open the socket", &socket))?;
+    state::write_secret(&options.run_dir, &operator)?;
+    let router = Router::connect(RouterOptions::new(&socket, own, options.run_dir.join("xrl"))).await?;
+    let process = Rc::new_cyclic(|me: &Weak<ManagerProcess>| {
+        let effect = {
+            let me = me.clone();
+            move |output| {
+                if let Some(me) = me.upgrade() {
+                    me.carry_out(output);
+                }
+            }
+        };
+        ManagerProcess {
+            driver: Driver::new(Manager::new(), effect),
+            processes,
+            cores,
+            handovers: handover::HandOvers::default(),
+            finder,
+            router,
+            me: me.clone(),
+            editing: Editing::new(&start.tree),
+            model,
+            running: RefCell::new(Running {
+                tree: start.tree,
+                revision: start.revision,
+                is_stored: start.is_stored,
+            }),
+            copies: copying::Copies::default(),
+            degraded: degraded::Degraded::at_start(start.trouble, start.before),
+            revisions: RefCell::new(revisions),
+            turn: tokio::sync::Mutex::new(()),
+            under_way: RefCell::new(None),
+            storing: tokio::sync::Mutex::new(()),
+            transactions: Cell::new(0),
+            stepping: stepping::Stepping::from_environment(),
+            shown: RefCell::new(None),
+            options,
+            started: Instant::now(),
+            service_manager: service_manager::ServiceManager::default(),
+            stopped: Notify::new(),
+        }
+    });
+    let served = Rc::new(service::Served(Rc::clone(&process)));
+    let services = vec![
+        manager_service(Rc::clone(&served)),
+        configuration_service(served),
+        sluice_process::events::service(),
+    ];
+    let _registered = process.router.register(Target::new("manager", services).singleton()).await?;
+    {
+        let me = Rc::clone(&process);
+        tokio::task::spawn_local(async move { me.driver.run().await });
+    }
+    process.adopt(adopted);
+    process.want();
+    tokio::task::spawn_local(watching::watch(Rc::clone(&process)));
+    tokio::task::spawn_local(service_manager::follow(Rc::clone(&process)));
+    let unconfirmed = process.revisions.borrow().unconfirmed();
+    if let Some(unconfirmed) = unconfirmed {
+        process.confirm_until(unconfirmed.revision, unconfirmed.until_unix_ms);
+    }
+    if start.is_behind {
+        process.copy_later();
+    }
+    {
+        let me = Rc::clone(&process);
+        tokio::task::spawn_local(async move { me.processes.keep_written().await });
+    }
+    process.wait_for_signals().await
+}
+
+impl ManagerProcess {
+    fn carry_out(self: &Rc<Self>, output: Output) {
+        match output {
+            Output::Spawn(class) => self.spawn(&class),
+            Output::Configure(class) => {
+                let me = Rc::clone(self);
+                tokio::task::spawn_local(async move { me.configure(class).await });
+            }
+            Output::Terminate(class, end) => {
+                let me = Rc::clone(self);
+                tokio::task::spawn_local(async move { me.terminate(&class, end).await });
+            }
+            Output::Kill(class) => self.processes.kill(&class),
+            Output::FallBack(class) => {
+                if let Some(binary) = self.processes.fall_back(&class) {
+                    info!(class, "{} is given up", binary.display());
+                }
+            }
+            Output::UpgradeConfirmed(class) => self.processes.proven(&class),
+            Output::AllStopped => self.stopped.notify_one(),
+            Output::Event(event) => {
+                report(&event);
+                self.service_manager.look();
+            }
+        }
+    }
+
+    /// Tells the core which components the configuration names.
+    fn want(self: &Rc<Self>) {
+        let classes = self.model.classes(&self.running.borrow().tree);
+        self.want_these(&classes);
+    }
+
+    fn want_these(self: &Rc<Self>, classes: &[String]) {
+        let specs = self.model.specs(classes);
+        for spec in &specs {
+            self.watch(&spec.class);
+        }
+        self.driver.input(Input::Want(specs));
+    }
+
+    /// The same after the core has returned.
+    fn want_later(self: &Rc<Self>, classes: Vec<String>) {
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move { me.want_these(&classes) });
+    }
+
+    /// Where a component is in its life.
+    fn phase(&self, class: &str) -> Option<Phase> {
+        self.driver.read(|manager| manager.component(class).map(|c| c.phase))
+    }
+
+    /// Follows a component's registrations, once for each class.
+    fn watch(self: &Rc<Self>, class: &str) {
+        if !self.processes.first_watch(class) {
+            return;
+        }
+        let (me, class) = (Rc::clone(self), class.to_string());
+        tokio::task::spawn_local(async move {
+            let Ok(mut lives) = me.router.watch_class(&class).await else { return };
+            while let Some(event) = lives.next().await {
+                if matches!(event, LifeEvent::Birth(_)) {
+                    me.driver.input(Input::Registered(class.clone()));
+                }
+            }
+        });
+    }
+
+    fn spawn(self: &Rc<Self>, class: &str) {
+        let rights = self.model.rights(class);
+        let secret = match random_secret() {
+            Ok(secret) => secret,
+            Err(error) => return self.later_exit(class, error.to_string()),
+        };
+        self.finder.set_principal(secret, principal(&rights));
+        match self.processes.spawn(class, &rights, &secret) {
+            Ok(child) => {
+                self.driver_later(Input::Spawned(class.into()));
+                self.follow(secret, child);
+            }
+            Err(error) => {
+                self.finder.remove_principal(&secret);
+                self.later_exit(class, format!("cannot be started: {error}"));
+            }
+        }
+    }
+
+    /// Waits for the end of a process.
+    fn follow(self: &Rc<Self>, secret: [u8; 16], mut child: tokio::process::Child) {
+        let (me, pid) = (Rc::clone(self), child.id().unwrap_or(0));
+        tokio::task::spawn_local(async move {
+            let how = match child.wait().await {
+                Ok(status) => me.processes.end_in_words(&me.cores, pid, status),
+                Err(error) => error.to_string(),
+            };
+            me.ended(pid, secret, how);
+        });
+    }
+
+    fn ended(&self, pid: u32, secret: [u8; 16], how: String) {
+        self.finder.remove_principal(&secret);
+        let class = self.processes.forget(pid);
+        if self.handovers.ended(pid, &how) {
+            return;
+        }
+        let Some(class) = class else { return };
+        let (was_told, wanted) = self.driver.read(|manager| {
+            manager.component(&class).map_or((true, false), |c| (c.ends_as_told(), c.is_wanted()))
+        });
+        self.driver.input(Input::Exited(class.clone(), how.clone()));
+        match (was_told, wanted) {
+            (true, true) => {} // it comes again
+            (true, false) => self.tell_commit(commit::Input::Restored(class)),
+            (false, _) => self.tell_commit(commit::Input::Failed(class, how)),
+        }
+    }
+
+    /// An input that follows from an output: after the core has returned.
+    fn driver_later(self: &Rc<Self>, input: Input) {
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move { me.driver.input(input) });
+    }
+
+    fn later_exit(self: &Rc<Self>, class: &str, how: String) {
+        self.driver_later(Input::Exited(class.into(), how));
+    }
+
+    /// Takes over what an earlier life of the manager started and what still runs.
+    fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
+        for (class, secret) in adopted {
+            let rights = self.model.rights(&class);
+            info!(event = "process.taken-over", class, "taken over from an earlier life of the manager");
+            let me = Rc::clone(self);
+            let spec = Spec { class: class.clone(), needs: rights.needs };
+            self.driver.input(Input::Adopt(spec));
+            if self.processes.is_on_trial(&class) {
+                self.driver.input(Input::Upgraded(class.clone()));
+            }
+            self.watch(&class);
+            tokio::task::spawn_local(async move {
+                let pid = me.processes.pid(&class);
+                me.processes.wait_for_adopted(&class).await;
+                me.ended(pid, secret, "ended (adopted process)".into());
+            });
+        }
+    }
+
+    async fn configure(self: Rc<Self>, class: String) {
+        match self.configure_whole(&class).await {
+            Ok(()) => {
+                self.driver.input(Input::Configured(class.clone()));
+                if self.driver.read(|manager| manager.is_ready()) {
+                    self.degraded.back.take();
+                }
+                self.tell_commit(commit::Input::Ready(class));
+            }
+            Err(error) => {
+                warn!(event = "config.part-refused", class, %error, "does not take its configuration");
+                if let XrlError::Application { message, .. } = &error {
+                    self.go_back(&class, message);
+                }
+                self.driver.input(Input::ConfigureFailed(class, error.to_string()));
+            }
+        }
+    }
+
+    async fn terminate(self: Rc<Self>, class: &str, end: End) {
+        self.handovers.cancel(class);
+        // One that was taken over just now may not have come back to the Finder yet. Only by a call it hears that it is for good.
+        let patience = Duration::from_secs(if end == End::ForGood { 4 } else { 2 });
+        let client = common::ComponentClient::new(&self.router, class).with_deadline(patience);
+        let told = async {
+            let request = common::ShutdownRequest { for_good: end == End::ForGood };
+            while let Err(error) = client.shutdown(request).await {
+                if !matches!(error, XrlError::UnknownTarget(_)) {
+                    return Err(error);
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Ok(())
+        };
+        if !matches!(tokio::time::timeout(patience, told).await, Ok(Ok(()))) {
+            self.processes.terminate(class);
+        }
+    }
+
+    /// Reads the configuration file again and commits what it says.
+    async fn reload(self: &Rc<Self>) -> Result<committing::Done, editing::EditError> {
+        let comment = "the configuration file was read again".into();
+        let done = self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await;
+        match &done {
+            Ok(done) => {
+                info!(revision = done.revision, changes = done.changes, "configuration read again");
+            }
+            Err(error) => {
+                warn!(event = "config.refused", "the configuration stays as it is: {error}");
+                self.degraded.refused.replace(Some(format!("the configuration file was not taken: {error}")));
+            }
+        }
+        done
+    }
+
+    /// Ends all components, the last one of which ends the manager.
+    fn stop(self: &Rc<Self>) {
+        self.service_manager.stopping();
+        self.driver.input(Input::StopAll);
+    }
+
+    async fn wait_for_signals(self: Rc<Self>) -> anyhow::Result<()> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut term = signal(SignalKind::terminate())?;
+        let mut int = signal(SignalKind::interrupt())?;
+        let mut hup = signal(SignalKind::hangup())?;
+        loop {
+            tokio::select! {
+                _ = term.recv() => self.stop(),
+                _ = int.recv() => self.stop(),
+                _ = hup.recv() => {
+                    let me = Rc::clone(&self);
+                    // The log has the outcome.
+                    tokio::task::spawn_local(async move { drop(me.reload().await) });
+                }
+                () = self.stopped.notified() => {
+                    self.copies.settled().await;
+                    info!("stopped");
+                    state::clean(&self.options.run_dir);
+                    return Ok(());
+                }
+            }
+        }
+    }
+}
+
+/// Puts what the core reports into the log.
+fn report(event: &sluice_manager::Event) {
+    let (id, class, reason) = (event.id(), event.class(), event.reason());
+    match event.severity() {
+        Severity::Info => info!(event = id, class, reason, "{event}"),
+        Severity::Warn => warn!(event = id, class, reason, "{event}"),
+        Severity::Error => error!(event = id, class, reason, "{event}"),
+    }
+}
+
+fn principal(rights: &sluice_process::rights::Rights) -> Principal {
+    Principal {
+        name: rights.class.clone(),
+        may_register: vec![rights.class.clone()],
+        may_call: rights.call_patterns(),
+    }
+}
+
+fn random_secret() -> anyhow::Result<[u8; 16]> {
+    let mut secret = [0; 16];
+    getrandom::fill(&mut secret).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
+    Ok(secret)
+}
+
+/// Checks a configuration file. Returns the packages that are refused, without which it is valid all the same.
+///
+/// # Errors
+///
+/// The file, the lines and what is wrong there; and the refused packages, whose statements are unknown then.
+pub fn check(source: &ConfigSource) -> Result<Vec<sluice_config::package::Refused>, StartError> {
+    let model = Model::load(source)?;
+    check_file(source, &model)?;
+    Ok(model.refused)
+}
+
+fn check_file(source: &ConfigSource, model: &Model) -> Result<(), StartError> {
+    let path = source.file.display().to_string();
+    let text = std::fs::read_to_string(&source.file)
+        .map_err(|source| StartError::Read { path: path.clone(), source })?;
+    model.schema.read_all(&path, &text).map(|_| ()).map_err(|e| model.explain(e))
+}
+
+/// The folder of a run-time folder's secret for the CLI.
+pub fn operator_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
+    state::read_secret(run_dir)
+}

@@ -1,0 +1,425 @@
+//! Components' processes: started, found again, ended.
+
+use crate::core_file::Cores;
+use crate::state::{self, Recorded};
+use nix::sys::signal::{Signal, kill};
+use nix::time::{clock_getcpuclockid, clock_gettime};
+use nix::unistd::Pid;
+use sluice_manager::CrashBudget;
+use sluice_process::rights::Rights;
+use sluice_process::{PREDECESSOR, successor_class};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::{Child, Command};
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// How long to wait before the state is written that could not be.
+const SAVE_AGAIN: Duration = Duration::from_secs(2);
+
+/// The processes that run.
+pub struct Processes {
+    run_dir: PathBuf,
+    /// What every process finds in its environment besides.
+    environment: Vec<(&'static str, PathBuf)>,
+    running: RefCell<BTreeMap<String, Recorded>>,
+    /// What runs could not be written down.
+    unwritten: Notify,
+    watched: RefCell<BTreeSet<String>>,
+    /// By class, unless it is this one.
+    executables: RefCell<BTreeMap<String, Executable>>,
+    /// What was in the place of the one promoted last.
+    replaced: RefCell<Option<Executable>>,
+}
+
+/// What a component is run by.
+#[derive(Clone, Debug)]
+struct Executable {
+    path: PathBuf,
+    /// The one that it had before its upgrade, as long as this one has to prove itself.
+    before: Option<PathBuf>,
+}
+
+/// What is known of a process from the kernel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// Its number.
+    pub pid: u32,
+    /// The user that it runs as.
+    pub uid: u32,
+    /// Resident octets now.
+    pub memory_bytes: u64,
+    /// Resident octets at most so far.
+    pub peak_memory_bytes: u64,
+    /// Processor time, user and system.
+    pub cpu_ms: u64,
+    /// Time since its start.
+    pub uptime_ms: u64,
+}
+
+impl Processes {
+    /// None yet; `binaries`: the executables of third parties' components, by class; `environment`: what every process finds in its
+    /// environment besides.
+    pub fn new(
+        run_dir: &Path,
+        binaries: BTreeMap<String, PathBuf>,
+        environment: Vec<(&'static str, PathBuf)>,
+    ) -> Self {
+        Processes {
+            run_dir: run_dir.into(),
+            environment,
+            running: RefCell::default(),
+            unwritten: Notify::new(),
+            watched: RefCell::default(),
+            executables: RefCell::new(
+                binaries.into_iter().map(|(c, path)| (c, Executable { path, before: None })).collect(),
+            ),
+            replaced: RefCell::default(),
+        }
+    }
+
+    /// Whether a class is watched for the first time.
+    pub fn first_watch(&self, class: &str) -> bool {
+        self.watched.borrow_mut().insert(class.into())
+    }
+
+    /// Starts a component's process: unprivileged where that is possible.
+    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
+        let executable = self.executables.borrow().get(class).cloned();
+        let mut command = self.command(class, rights, executable.as_ref().map(|e| e.path.as_path()))?;
+        self.start(class, &mut command, secret, executable)
+    }
+
+    /// Starts the process that is to take over from the component's, which has the number `old`: of the same executable, or of
+    /// `binary`.
+    pub fn spawn_successor(
+        &self,
+        class: &str,
+        rights: &Rights,
+        secret: &[u8; 16],
+        binary: Option<&Path>,
+        old: u32,
+    ) -> io::Result<Child> {
+        let executable = match binary {
+            Some(binary) => Some(Executable { path: binary.into(), before: Some(self.path(class)?) }),
+            None => self.executables.borrow().get(class).cloned(),
+        };
+        let mut command = self.command(class, rights, executable.as_ref().map(|e| e.path.as_path()))?;
+        command.env(PREDECESSOR, old.to_string());
+        self.start(&next(class), &mut command, secret, executable)
+    }
+
+    /// The successor's process is the component's from now on, the component's before its last one; with `binary` the executable too.
+    pub fn promote(&self, class: &str, binary: Option<PathBuf>) {
+        self.exchange(class, &next(class), &last(class));
+        if let Some(path) = binary {
+            // The one of this process is always known.
+            let before = self.path(class).ok();
+            let replaced = self.executables.borrow_mut().insert(class.into(), Executable { path, before });
+            self.replaced.replace(replaced);
+        }
+    }
+
+    /// It is not; nor is its executable, if that was `another`.
+    pub fn demote(&self, class: &str, another: bool) {
+        self.exchange(class, &last(class), &next(class));
+        if another {
+            match self.replaced.take() {
+                Some(executable) => self.executables.borrow_mut().insert(class.into(), executable),
+                None => self.executables.borrow_mut().remove(class),
+            };
+        }
+    }
+
+    /// From now on a component is run by the executable that it had before its upgrade; the one that is given up.
+    pub fn fall_back(&self, class: &str) -> Option<PathBuf> {
+        let mut executables = self.executables.borrow_mut();
+        let path = executables.get_mut(class)?.before.take()?;
+        let own = std::env::current_exe().is_ok_and(|own| own == path);
+        let given_up = match own {
+            true => executables.remove(class),
+            false => executables.insert(class.into(), Executable { path, before: None }),
+        };
+        given_up.map(|executable| executable.path)
+    }
+
+    /// A component's executable does: it is not gone back from.
+    pub fn proven(&self, class: &str) {
+        if let Some(executable) = self.executables.borrow_mut().get_mut(class) {
+            executable.before = None;
+        }
+    }
+
+    /// Whether a component was upgraded not long ago, maybe in an earlier life of the manager.
+    pub fn is_on_trial(&self, class: &str) -> bool {
+        let upgraded = self.executables.borrow().get(class).is_some_and(|e| e.before.is_some());
+        upgraded && u128::from(self.usage(class).uptime_ms) < CrashBudget::SOUND_LIFE.as_millis()
+    }
+
+    /// The executable of a component.
+    fn path(&self, class: &str) -> io::Result<PathBuf> {
+        match self.executables.borrow().get(class) {
+            Some(executable) => Ok(executable.path.clone()),
+            None => std::env::current_exe(),
+        }
+    }
+
+    fn exchange(&self, class: &str, comes: &str, goes: &str) {
+        {
+            let mut running = self.running.borrow_mut();
+            let (new, old) = (running.remove(comes), running.remove(class));
+            running.extend(new.map(|r| (class.to_string(), r)));
+            running.extend(old.map(|r| (goes.to_string(), r)));
+        }
+        self.save();
+    }
+
+    fn command(&self, class: &str, rights: &Rights, binary: Option<&Path>) -> io::Result<Command> {
+        let mut command = match binary {
+            Some(binary) => Command::new(binary),
+            None => Command::new(std::env::current_exe()?),
+        };
+        command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
+        // Ctrl-C at the terminal of `sluice start` is for the manager, which ends components in their order.
+        command.process_group(0);
+        command.env_clear();
+        for kept in ["PATH", "SLUICE_LOG", "SLUICE_LOG_JSON", "JOURNAL_STREAM", "RUST_BACKTRACE"] {
+            if let Some(value) = std::env::var_os(kept) {
+                command.env(kept, value);
+            }
+        }
+        if let Some(client) = python_client().filter(|_| binary.is_some()) {
+            command.env("PYTHONPATH", client);
+        }
+        command.envs(self.environment.iter().cloned());
+        if !rights.network_admin
+            && let Some((uid, gid)) = state::unprivileged()
+        {
+            command.uid(uid).gid(gid);
+        }
+        Ok(command)
+    }
+
+    fn start(
+        &self,
+        key: &str,
+        command: &mut Command,
+        secret: &[u8; 16],
+        executable: Option<Executable>,
+    ) -> io::Result<Child> {
+        let mut child = command.spawn()?;
+        let hex: String = secret.iter().map(|b| format!("{b:02x}")).collect();
+        if let Some(mut stdin) = child.stdin.take() {
+            // The pipe holds 32 octets at once; the write cannot block.
+            tokio::task::spawn_local(async move {
+                if let Err(error) = stdin.write_all(hex.as_bytes()).await {
+                    warn!(%error, "a component ended before it took its secret");
+                }
+            });
+        }
+        if let Some(pid) = child.id() {
+            let mut recorded = Recorded::new(pid, secret);
+            recorded.before = executable.as_ref().and_then(|e| e.before.clone());
+            recorded.binary = executable.map(|e| e.path);
+            self.running.borrow_mut().insert(key.into(), recorded);
+            self.save();
+        }
+        Ok(child)
+    }
+
+    /// Processes of an earlier life of the manager that still run, with their secrets. A hand-over ends with the manager that was at it:
+    /// whoever is no component then is ended.
+    pub fn adoptable(&self) -> Vec<(String, [u8; 16])> {
+        let recorded = state::load(&self.run_dir);
+        let mut alive: BTreeMap<String, Recorded> =
+            recorded.into_iter().filter(|(_, r)| r.is_alive()).collect();
+        for (_, halfway) in alive.extract_if(.., |class, _| class.contains(':')) {
+            send(halfway.pid, Signal::SIGKILL);
+        }
+        let upgraded = alive.iter().filter_map(|(class, r)| {
+            Some((class.clone(), Executable { path: r.binary.clone()?, before: r.before.clone() }))
+        });
+        self.executables.borrow_mut().extend(upgraded);
+        let found = alive.iter().filter_map(|(class, r)| Some((class.clone(), r.secret()?))).collect();
+        self.running.replace(alive);
+        found
+    }
+
+    /// Waits until a process that is not this one's child has ended.
+    pub async fn wait_for_adopted(&self, class: &str) {
+        let Some(recorded) = self.running.borrow().get(class).cloned() else { return };
+        state::wait_for_end(&recorded).await;
+    }
+
+    /// A process has ended: what it was.
+    pub fn forget(&self, pid: u32) -> Option<String> {
+        let class = {
+            let mut running = self.running.borrow_mut();
+            let class = running.iter().find(|(_, r)| r.pid == pid).map(|(class, _)| class.clone())?;
+            running.remove(&class);
+            class
+        };
+        state::remove_sockets(&self.run_dir, pid);
+        self.save();
+        Some(class)
+    }
+
+    /// How the process of this number ended, with the place of its core.
+    pub fn end_in_words(&self, cores: &Cores, pid: u32, status: ExitStatus) -> String {
+        let known = self.running.borrow().iter().find(|(_, r)| r.pid == pid).map(|(class, r)| {
+            let own = || std::env::current_exe().unwrap_or_default();
+            (class.clone(), r.binary.clone().unwrap_or_else(own))
+        });
+        let (class, executable) = known.unwrap_or_default();
+        cores.end_in_words(status, &class, pid, &executable)
+    }
+
+    /// The number of a component's process; 0 if there is none.
+    pub fn pid(&self, class: &str) -> u32 {
+        self.running.borrow().get(class).map_or(0, |r| r.pid)
+    }
+
+    fn signal(&self, class: &str, signal: Signal) {
+        if let Some(recorded) = self.running.borrow().get(class)
+            && recorded.is_alive()
+        {
+            send(recorded.pid, signal);
+        }
+    }
+
+    /// Ends the process of this number at once, if it is one of the router's.
+    pub fn kill_pid(&self, pid: u32) {
+        if self.running.borrow().values().any(|r| r.pid == pid && r.is_alive()) {
+            send(pid, Signal::SIGKILL);
+        }
+    }
+
+    /// Ends a process at once.
+    pub fn kill(&self, class: &str) {
+        self.signal(class, Signal::SIGKILL);
+    }
+
+    /// Ends a process with a core, where those are written.
+    pub fn abort(&self, class: &str) {
+        self.signal(class, Signal::SIGABRT);
+    }
+
+    /// Asks a process to end.
+    pub fn terminate(&self, class: &str) {
+        self.signal(class, Signal::SIGTERM);
+    }
+
+    /// What the kernel says of a component's process.
+    pub fn usage(&self, class: &str) -> Usage {
+        self.running.borrow().get(class).map(|r| usage_of(r.pid)).unwrap_or_default()
+    }
+
+    /// How long a component's process has worked, or waited for a processor: to be asked often, it reads one file.
+    pub fn effort(&self, class: &str) -> Duration {
+        self.running.borrow().get(class).map_or(Duration::ZERO, |r| worked(r.pid) + waited(r.pid))
+    }
+
+    /// Writes down what runs; what cannot be written now is tried again by [`Processes::keep_written`].
+    fn save(&self) {
+        if let Err(error) = state::save(&self.run_dir, &self.running.borrow()) {
+            warn!(
+                "cannot write {}: {error}; the router runs on, but if its manager is killed the next one cannot take it over; free \
+                 some space there, this is tried again every {} s",
+                state::file(&self.run_dir).display(),
+                SAVE_AGAIN.as_secs()
+            );
+            self.unwritten.notify_one();
+        }
+    }
+
+    /// Writes what could not be written, as soon as that is possible. Never ends.
+    pub async fn keep_written(&self) {
+        loop {
+            self.unwritten.notified().await;
+            loop {
+                tokio::time::sleep(SAVE_AGAIN).await;
+                if state::save(&self.run_dir, &self.running.borrow()).is_ok() {
+                    break;
+                }
+            }
+            info!("{} is written again", state::file(&self.run_dir).display());
+        }
+    }
+}
+
+fn send(pid: u32, signal: Signal) {
+    if let Ok(pid) = i32::try_from(pid)
+        && pid > 0
+    {
+        // It may end between the look and the signal; then there is nothing to do.
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// As what a successor's process is written down.
+fn next(class: &str) -> String {
+    successor_class(class)
+}
+
+/// As what the process before it is.
+fn last(class: &str) -> String {
+    format!("{class}:last")
+}
+
+/// How long a process has worked on any processor, by its clock.
+fn worked(pid: u32) -> Duration {
+    let clock = i32::try_from(pid).ok().and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
+    clock.and_then(|clock| clock_gettime(clock).ok()).map(Duration::from).unwrap_or_default()
+}
+
+/// How long the main thread of a process stood in a queue for a processor; 0 where the kernel does not count that.
+fn waited(pid: u32) -> Duration {
+    let counted = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
+    let nanoseconds = counted.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+/// What the kernel says of a process.
+pub fn usage_of(pid: u32) -> Usage {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let field = |name: &str| {
+        let line = status.lines().find(|l| l.starts_with(name))?;
+        line.split_whitespace().nth(1)?.parse::<u64>().ok()
+    };
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The fields after the name, which may hold spaces and ends with a parenthesis.
+    let after: Vec<u64> = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .map(|w| w.parse().unwrap_or(0))
+        .collect();
+    let tick_ms = 10; // user-visible ticks are 1/100 s on Linux
+    let cpu_ms = (after.get(11).unwrap_or(&0) + after.get(12).unwrap_or(&0)) * tick_ms;
+    let uptime: f64 = std::fs::read_to_string("/proc/uptime")
+        .ok()
+        .and_then(|t| t.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0.0);
+    let started_ms = after.get(19).unwrap_or(&0) * tick_ms;
+    Usage {
+        pid,
+        uid: field("Uid:").and_then(|u| u32::try_from(u).ok()).unwrap_or(0),
+        memory_bytes: field("VmRSS:").unwrap_or(0) * 1024,
+        peak_memory_bytes: field("VmHWM:").unwrap_or(0) * 1024,
+        cpu_ms,
+        uptime_ms: ((uptime * 1000.0) as u64).saturating_sub(started_ms),
+    }
+}
+
+/// Returns the folder of the Python client that was installed with this executable, for third parties' programs.
+fn python_client() -> Option<PathBuf> {
+    let executable = std::env::current_exe().ok()?;
+    let folder = executable.parent()?.parent()?.join("lib/sluice/python");
+    folder.is_dir().then_some(folder)
+}

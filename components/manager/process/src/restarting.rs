@@ -1,0 +1,45 @@
+//! `sluice restart` of a component that hands nothing over, as those of third parties may: its process ends in order, then a new one is
+//! started, and whoever asked hears that it was so.
+
+use crate::ManagerProcess;
+use crate::starting_again::comes_up;
+use sluice_manager::{Input, Phase};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::manager::v1 as pb;
+use std::rc::Rc;
+use std::time::Instant;
+
+/// The interface of every component, and its method for handing over.
+const HAND_OVER: (&str, &str) = ("common.v1.Component", "HandOver");
+
+/// Whether a component that runs can hand over: it serves the call, or nobody knows.
+pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
+    let Ok(targets) = process.router.targets().await else { return true };
+    let (interface, method) = HAND_OVER;
+    let mut interfaces = targets.iter().filter(|t| t.class == class).flat_map(|t| &t.interfaces);
+    interfaces.any(|i| i.name == interface && i.methods.iter().any(|m| m == method))
+}
+
+/// Ends a component's process and starts it anew.
+pub async fn restart(process: &Rc<ManagerProcess>, class: &str) -> Result<pb::RestartReply, String> {
+    let began = Instant::now();
+    let old = process.processes.pid(class);
+    let restarts = process.driver.read(|m| m.component(class).map(|c| c.restarts));
+    process.driver.input(Input::Renew(class.into()));
+    if process.phase(class) == Some(Phase::Ready) {
+        return Err(format!("{class} cannot be restarted now"));
+    }
+    let took = comes_up(process, class, restarts, began).await?;
+    let client = common::ComponentClient::new(&process.router, class);
+    // Only for the record: it runs, whatever it says of itself.
+    let status = client.get_status(common::GetStatusRequest {}).await.unwrap_or_default();
+    Ok(pb::RestartReply {
+        old_pid: old,
+        new_pid: process.processes.pid(class),
+        started_ms: took,
+        taken_over_ms: took,
+        version: status.version,
+        plainly: true,
+        ..pb::RestartReply::default()
+    })
+}

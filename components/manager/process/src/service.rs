@@ -1,0 +1,109 @@
+//! The interface that the manager serves.
+
+use crate::ManagerProcess;
+use crate::handover;
+use crate::processes::usage_of;
+use crate::starting_again;
+use sluice_manager::{Input, Phase};
+use sluice_xrl::idl::manager::v1 as pb;
+use sluice_xrl::{CallContext, XrlError};
+use std::rc::Rc;
+
+/// The number of the refusal to restart a component that does not run, and did not come up.
+const NOT_STARTED: u32 = 2;
+
+/// The manager as handlers see it: they need the shared pointer, to start tasks of their own.
+pub struct Served(pub Rc<ManagerProcess>);
+
+impl std::ops::Deref for Served {
+    type Target = Rc<ManagerProcess>;
+
+    fn deref(&self) -> &Rc<ManagerProcess> {
+        &self.0
+    }
+}
+
+impl pb::Manager for Served {
+    async fn get_processes(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetProcessesRequest,
+    ) -> Result<pb::GetProcessesReply, XrlError> {
+        let own = usage_of(std::process::id());
+        let uptime_ms = u64::try_from(self.started.elapsed().as_millis()).unwrap_or(0);
+        let mut processes = vec![pb::Process {
+            component: "manager".into(),
+            pid: own.pid,
+            state: "running".into(),
+            restarts: 0,
+            uptime_ms,
+            memory_bytes: own.memory_bytes,
+            peak_memory_bytes: own.peak_memory_bytes,
+            cpu_ms: own.cpu_ms,
+            uid: own.uid,
+            last_exit: String::new(),
+            degraded: self.own_degraded(),
+            user: user_name(own.uid),
+        }];
+        self.driver.read(|manager| {
+            // Who has ended and is not wanted any more is none of the router's processes.
+            for c in manager.components().filter(|c| c.phase != Phase::Stopped) {
+                let usage = self.processes.usage(&c.spec.class);
+                processes.push(pb::Process {
+                    component: c.spec.class.clone(),
+                    pid: usage.pid,
+                    state: c.phase.name().into(),
+                    restarts: c.restarts,
+                    uptime_ms: usage.uptime_ms,
+                    memory_bytes: usage.memory_bytes,
+                    peak_memory_bytes: usage.peak_memory_bytes,
+                    cpu_ms: usage.cpu_ms,
+                    uid: usage.uid,
+                    last_exit: c.last_exit.clone(),
+                    degraded: self.degraded.of_component(&c.spec.class),
+                    user: user_name(usage.uid),
+                });
+            }
+        });
+        Ok(pb::GetProcessesReply { processes, version: env!("CARGO_PKG_VERSION").into(), uptime_ms })
+    }
+
+    async fn stop_router(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::StopRouterRequest,
+    ) -> Result<pb::StopRouterReply, XrlError> {
+        self.service_manager.stopping();
+        self.driver_later(Input::StopAll);
+        Ok(pb::StopRouterReply {})
+    }
+
+    async fn restart(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RestartRequest,
+    ) -> Result<pb::RestartReply, XrlError> {
+        let waited = self.phase(&request.component).is_some_and(starting_again::waits_for_its_next_try);
+        let outcome = handover::hand_over(self, &request.component, None).await;
+        outcome.map_err(|reason| {
+            // Where there is no process there is none that goes on.
+            let ended = self.phase(&request.component).is_some_and(|phase| phase != Phase::Ready);
+            XrlError::application(if waited || ended { NOT_STARTED } else { 1 }, reason)
+        })
+    }
+
+    async fn upgrade(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UpgradeRequest,
+    ) -> Result<pb::RestartReply, XrlError> {
+        let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
+        outcome.map_err(|reason| XrlError::application(1, reason))
+    }
+}
+
+/// Returns the name of a user, or its number if it has no name.
+fn user_name(uid: u32) -> String {
+    let known = nix::unistd::User::from_uid(uid.into()).ok().flatten();
+    known.map_or_else(|| uid.to_string(), |user| user.name)
+}

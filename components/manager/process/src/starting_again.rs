@@ -1,0 +1,63 @@
+//! `sluice restart` of a component that died and waits for its next try: it is tried at once, and whoever asked hears what came of it.
+
+use crate::ManagerProcess;
+use sluice_manager::{Input, Phase};
+use sluice_xrl::idl::manager::v1 as pb;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+/// How long it may take: longer than the supervisor waits for a component.
+const PATIENCE: Duration = Duration::from_secs(35);
+/// How often it is looked whether it is there.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Whether a component in this phase is tried anew rather than replaced.
+pub fn waits_for_its_next_try(phase: Phase) -> bool {
+    matches!(phase, Phase::BackingOff | Phase::Failing)
+}
+
+/// Forgets a component's deaths, starts it, and waits until it runs or has ended again. The reply names no process before it.
+pub async fn start_again(process: &Rc<ManagerProcess>, class: &str) -> Result<pb::RestartReply, String> {
+    let began = Instant::now();
+    let restarts = process.driver.read(|m| m.component(class).map(|c| c.restarts));
+    process.driver.input(Input::ResetBackoff(class.into()));
+    let took = comes_up(process, class, restarts, began).await?;
+    Ok(pb::RestartReply {
+        new_pid: process.processes.pid(class),
+        started_ms: took,
+        taken_over_ms: took,
+        version: env!("CARGO_PKG_VERSION").into(),
+        ..pb::RestartReply::default()
+    })
+}
+
+/// Waits until a component runs, which had been started again `restarts` times before; the milliseconds since `began`.
+pub async fn comes_up(
+    process: &ManagerProcess,
+    class: &str,
+    restarts: Option<u32>,
+    began: Instant,
+) -> Result<u32, String> {
+    while began.elapsed() < PATIENCE {
+        tokio::time::sleep(LOOK).await;
+        let now = process.driver.read(|m| m.component(class).cloned());
+        let Some(now) = now else { return Err(format!("{class} is not configured any more")) };
+        if now.phase == Phase::Ready {
+            return Ok(u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX));
+        }
+        if Some(now.restarts) != restarts {
+            return Err(format!("{class} was started and ended again: {}", now.last_exit));
+        }
+        if now.phase == Phase::Waiting {
+            let needs = now.spec.needs.iter().filter(|need| process.phase(need) != Some(Phase::Ready));
+            let needs: Vec<&str> = needs.map(String::as_str).collect();
+            if !needs.is_empty() {
+                return Err(format!(
+                    "{class} is started as soon as {} runs, which it needs; see `sluice show processes`",
+                    needs.join(", ")
+                ));
+            }
+        }
+    }
+    Err(format!("{class} was started and does not come up; see `sluice show processes`"))
+}

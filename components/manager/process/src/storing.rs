@@ -1,0 +1,130 @@
+//! A commit is stored: its revision is written on a thread that may block, as the steps from what ran where that says it shorter.
+
+use crate::ManagerProcess;
+use crate::committing::Request;
+use crate::revisions::{New, Via, now_unix_ms};
+use sluice_config::{Comparison, Secrets, Tree};
+use tracing::warn;
+
+/// Octets of steps that one difference makes at least.
+const SHORTEST_STEP: usize = 8;
+
+/// What is to be stored when all have taken their share.
+pub struct ToStore<'a> {
+    /// The configuration, and who wants it.
+    pub request: &'a Request,
+    /// In what it differs from what runs.
+    pub comparison: &'a Comparison,
+}
+
+impl ManagerProcess {
+    /// Writes the revision. When it is there it runs, and the configuration file follows.
+    pub async fn store(&self, to_store: &ToStore<'_>) -> Result<(), String> {
+        let ToStore { request, comparison } = to_store;
+        let steps = self.steps_to(&request.after, comparison);
+        let until = request.confirm_within.map(|within| {
+            let within = u64::try_from(within.as_millis()).unwrap_or(u64::MAX);
+            // Two in a row both go back to what was there for good.
+            let open = self.revisions.borrow().unconfirmed();
+            let back = open.map_or_else(|| self.running.borrow().revision, |open| open.back_to);
+            (back, now_unix_ms().saturating_add(within))
+        });
+        let new = New {
+            user: &request.user,
+            comment: &request.comment,
+            via: request.via,
+            steps,
+            whole: self.whole(&request.after),
+        };
+        let revision = self.write_revision(new, until).await?;
+        if until.is_none()
+            && let Err(error) = self.revisions.borrow().confirm()
+        {
+            // It names a revision that is not the newest any more, and so means nothing.
+            warn!(%error, "cannot remove the note of a commit that had to be confirmed");
+        }
+        {
+            let mut running = self.running.borrow_mut();
+            running.tree = request.after.clone();
+            running.revision = revision;
+            running.is_stored = true;
+        }
+        if let Some(candidate) = request.candidate {
+            self.editing.committed(candidate, &request.after);
+        }
+        self.degraded.committed();
+        match request.of_file {
+            // It is what was written by hand, and stays so.
+            Some(_) => self.note_file(request, revision).await,
+            None => self.copy_later(),
+        }
+        if let Some((_, until)) = until {
+            self.confirm_until(revision, until);
+        }
+        Ok(())
+    }
+
+    /// Notes that the configuration file was read, if it was, and is what a revision says.
+    pub async fn note_file(&self, request: &Request, revision: u64) {
+        if let Some(text) = &request.of_file {
+            // A copy that began before must not be written over it.
+            self.copies.settled().await;
+            let _ = self.revisions.borrow_mut().is_copy(text, revision); // it is only read again next time
+        }
+    }
+
+    /// Writes a revision of what runs, if there was no space for one at the start: else a commit that is not confirmed would go back to
+    /// another one.
+    pub async fn store_what_runs(&self) -> Result<(), String> {
+        if self.running.borrow().is_stored {
+            return Ok(());
+        }
+        let tree = self.running.borrow().tree.clone();
+        let new = New {
+            user: "sluice",
+            comment: "what runs since the start, when it could not be stored",
+            via: Via::File,
+            steps: None,
+            whole: self.whole(&tree),
+        };
+        let written = self.write_revision(new, None).await.map_err(|error| {
+            let folder = self.revisions.borrow().folder().display().to_string();
+            format!(
+                "what runs could not be stored at the start, and cannot be now, so that nothing could go back to it: {error}; free \
+                 some space in {folder}"
+            )
+        });
+        let revision = written?;
+        let mut running = self.running.borrow_mut();
+        running.revision = revision;
+        running.is_stored = true;
+        self.degraded.trouble.take();
+        Ok(())
+    }
+
+    /// The steps from what runs, if they are worth it and lead there.
+    fn steps_to(&self, after: &Tree, comparison: &Comparison) -> Option<String> {
+        let running = self.running.borrow();
+        let room = self.revisions.borrow().room_for_steps(running.revision);
+        if !running.is_stored || comparison.len().saturating_mul(SHORTEST_STEP) > room {
+            return None;
+        }
+        let steps = comparison.text(Secrets::Shown);
+        let leads_there = || self.model.schema.step(&running.tree, &steps).is_ok_and(|tree| tree == *after);
+        (steps.len() <= room && leads_there()).then_some(steps)
+    }
+
+    fn whole(&self, tree: &Tree) -> Box<dyn FnOnce() -> String + Send> {
+        let (renderer, tree) = (self.model.schema.renderer(), tree.clone());
+        Box::new(move || renderer.text(&tree))
+    }
+
+    async fn write_revision(&self, new: New<'_>, until: Option<(u64, u64)>) -> Result<u64, String> {
+        let draft = self.revisions.borrow().draft(new, until);
+        let written = tokio::task::spawn_blocking(move || draft.write()).await.map_err(|e| e.to_string())?;
+        let mut revisions = self.revisions.borrow_mut();
+        let number = revisions.written(written.map_err(|e| e.to_string())?);
+        let _ = revisions.write_schema(self.model.schema_json()); // only a check before an upgrade asks for it
+        Ok(number)
+    }
+}

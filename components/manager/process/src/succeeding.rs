@@ -1,0 +1,66 @@
+//! The manager's own successor: the process executes itself, or another executable, in its place. It keeps its number, so that no
+//! supervisor notices; what it knows of components is in `state.json`, from which its next life takes them over. They run on, and
+//! register again under the same names.
+
+use crate::ManagerProcess;
+use sluice_xrl::idl::manager::v1 as pb;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+use tokio::process::Command;
+use tokio::time::timeout;
+use tracing::{error, info};
+
+/// How long an executable may take to say its version: the check that it is one for this machine.
+const CHECK: Duration = Duration::from_secs(5);
+/// How long the answer may take on its way to whoever asked.
+const ANSWER: Duration = Duration::from_millis(50);
+
+/// Executes the manager anew, from the same executable or from `binary`, as soon as the answer is on its way.
+pub async fn succeed(
+    process: &Rc<ManagerProcess>,
+    binary: Option<PathBuf>,
+) -> Result<pb::RestartReply, String> {
+    let began = Instant::now();
+    if process.under_way.borrow().is_some() || !process.handovers.is_empty() {
+        return Err("a commit or a hand-over is under way; try again when it is over".into());
+    }
+    let executable = binary.map_or_else(std::env::current_exe, Ok).map_err(|e| e.to_string())?;
+    let version = version(&executable).await?;
+    let pid = std::process::id();
+    let process = Rc::clone(process);
+    tokio::task::spawn_local(async move {
+        // A commit that began meanwhile comes to its end first, and the file that says it.
+        let _turn = process.turn.lock().await;
+        process.copies.settled().await;
+        tokio::time::sleep(ANSWER).await;
+        info!(event = "manager.succeeds", executable = %executable.display(), "the manager executes its successor");
+        // It returns only if there is none.
+        let failed = std::process::Command::new(executable).args(std::env::args_os().skip(1)).exec();
+        error!(event = "manager.no-successor", error = %failed, "the manager could not execute its successor, and goes on");
+    });
+    let handed_over_ms = u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX);
+    Ok(pb::RestartReply {
+        old_pid: pid,
+        new_pid: pid,
+        version,
+        handed_over_ms,
+        ..pb::RestartReply::default()
+    })
+}
+
+async fn version(executable: &PathBuf) -> Result<String, String> {
+    let shown = executable.display();
+    let mut command = Command::new(executable);
+    command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
+    let output = timeout(CHECK, command.output()).await;
+    let output = output.map_err(|_| format!("{shown} does not say its version"))?;
+    let output = output.map_err(|e| format!("{shown} cannot be started: {e}"))?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match text.trim().strip_prefix("sluice ") {
+        Some(version) if output.status.success() => Ok(version.into()),
+        _ => Err(format!("{shown} is no sluice")),
+    }
+}

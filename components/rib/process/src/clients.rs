@@ -1,0 +1,236 @@
+//! Those who register with the RIB: origins, watchers, subscribers. They are instances; when one dies, what it asked for ends.
+
+use crate::RibProcess;
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_rib::registrations::{OriginKey, Registrations};
+use sluice_rib::request::{Subscribe, TakeSubscribed};
+use sluice_rib::{Input, SubscriptionId, WatcherId};
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
+use sluice_xrl::routes::PackedPrefix;
+use sluice_xrl::{LifeEvent, Router, XrlError};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{debug, warn};
+
+/// Routes that a subscriber is told in one call.
+const SUBSCRIBED_BATCH: usize = 1024;
+
+/// Everybody who registered something.
+pub struct Clients {
+    router: Router,
+    known: RefCell<BTreeMap<String, Client>>,
+    /// The origins; a client is the name of its instance at the Finder.
+    registrations: RefCell<Registrations<String>>,
+    next_watcher: Cell<u32>,
+    wake: Notify,
+}
+
+/// An instance, in each role that it may have.
+#[derive(Clone)]
+struct Client {
+    holder: InterestHolderClient,
+    subscriber: RouteSubscriberClient,
+    owner: OriginOwnerClient,
+    watcher: WatcherId,
+}
+
+/// Lets a call run without waiting for it.
+pub fn detach<F>(what: &'static str, call: F)
+where
+    F: Future<Output: ResultLike> + 'static,
+{
+    tokio::task::spawn_local(async move {
+        if let Some(error) = call.await.error() {
+            debug!(%error, "a client did not take: {what}");
+        }
+    });
+}
+
+/// A result whose value does not matter.
+pub trait ResultLike {
+    /// The error, if it is one.
+    fn error(self) -> Option<XrlError>;
+}
+
+impl<T> ResultLike for Result<T, XrlError> {
+    fn error(self) -> Option<XrlError> {
+        self.err()
+    }
+}
+
+impl Clients {
+    /// Nobody yet.
+    pub fn new(router: &Router) -> Self {
+        Clients {
+            router: router.clone(),
+            known: RefCell::default(),
+            registrations: RefCell::default(),
+            next_watcher: Cell::new(1),
+            wake: Notify::new(),
+        }
+    }
+
+    /// Lets subscriptions look whether there is something for them.
+    pub fn wake(&self) {
+        self.wake.notify_waiters();
+    }
+
+    fn by_name(&self, name: &str) -> Option<Client> {
+        self.known.borrow().get(name).cloned()
+    }
+
+    /// The client behind a watcher's number.
+    pub fn by_watcher(&self, watcher: WatcherId) -> Option<InterestHolderClient> {
+        self.known.borrow().values().find(|c| c.watcher == watcher).map(|c| c.holder.clone())
+    }
+
+    /// The client that owns an origin.
+    pub fn by_origin(&self, table: TableId, origin: &str) -> Option<OriginOwnerClient> {
+        let name = self.registrations.borrow().client(&(table, origin.to_string()))?.clone();
+        self.by_name(&name).map(|c| c.owner)
+    }
+
+    /// Returns true if at least one origin is registered and each has announced all of its routes.
+    pub fn are_all_refreshed(&self) -> bool {
+        self.registrations.borrow().are_all_refreshed()
+    }
+}
+
+impl RibProcess {
+    /// The client of a name, watched from now on: when it dies, its origins are stale and its questions forgotten.
+    pub(crate) fn client(self: &Rc<Self>, name: &str) -> WatcherId {
+        if let Some(client) = self.clients.by_name(name) {
+            return client.watcher;
+        }
+        let watcher = WatcherId(self.clients.next_watcher.get());
+        self.clients.next_watcher.set(watcher.0 + 1);
+        let router = &self.clients.router;
+        let client = Client {
+            holder: InterestHolderClient::new(router, name),
+            subscriber: RouteSubscriberClient::new(router, name),
+            owner: OriginOwnerClient::new(router, name),
+            watcher,
+        };
+        self.clients.known.borrow_mut().insert(name.to_string(), client);
+        let (me, name) = (Rc::clone(self), name.to_string());
+        tokio::task::spawn_local(async move {
+            let Ok(mut lives) = me.clients.router.watch_instance(&name).await else { return };
+            while let Some(event) = lives.next().await {
+                if matches!(event, LifeEvent::Death(_)) {
+                    break;
+                }
+            }
+            me.client_died(&name, watcher);
+        });
+        watcher
+    }
+
+    fn client_died(&self, name: &str, watcher: WatcherId) {
+        self.clients.known.borrow_mut().remove(name);
+        let owned = self.clients.registrations.borrow_mut().client_died(&name.to_string());
+        for origin in owned {
+            self.origin_died(origin);
+        }
+        self.input(Input::WatcherDied(watcher));
+    }
+
+    fn origin_died(&self, (table, origin): OriginKey) {
+        self.input(Input::OriginDied(table, origin));
+        // The origins that are left may be complete without it.
+        self.fib.wake();
+    }
+
+    /// Notes that an origin has announced all of its routes.
+    pub(crate) fn origin_refreshed(&self, table: TableId, origin: &str) {
+        self.clients.registrations.borrow_mut().refreshed(&(table, origin.to_string()));
+        self.fib.wake();
+    }
+
+    /// Notes that an origin belongs to a program: to the instance `client`, where the program named one, and to the process `pid`,
+    /// where the call came by a family that knows it. The routes are stale as soon as either ends.
+    pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str, pid: Option<u32>) {
+        let key = (table, origin.to_string());
+        let named = (!client.is_empty()).then(|| client.to_string());
+        let registration = self.clients.registrations.borrow_mut().register(key.clone(), named);
+        if !client.is_empty() {
+            self.client(client);
+        }
+        let Some(pid) = pid else { return };
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            if let Err(error) = sluice_process::process_end(pid).await {
+                return warn!(%error, pid, origin = key.1, "the end of the process is not watched; its routes stay if it names no target");
+            }
+            let is_newest = me.clients.registrations.borrow_mut().registration_ended(&key, registration);
+            if is_newest {
+                me.origin_died(key);
+            }
+        });
+    }
+
+    /// Forgets the owner of an origin that ended for good.
+    pub(crate) fn disown_origin(&self, table: TableId, origin: &str) {
+        self.clients.registrations.borrow_mut().unregister(&(table, origin.to_string()));
+        self.fib.wake();
+    }
+
+    /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.
+    pub(crate) fn start_subscription<P: PackedPrefix + sluice_rib::table::RibKey>(
+        self: &Rc<Self>,
+        table: TableId,
+        id: SubscriptionId,
+        client: &str,
+    ) {
+        self.client(client);
+        let Some(subscriber) = self.clients.by_name(client).map(|c| c.subscriber) else { return };
+        let me = Rc::clone(self);
+        tokio::task::spawn_local(async move {
+            loop {
+                let wait = me.clients.wake.notified();
+                let ready = me.driver.read(|rib| rib.ready_subscriptions::<P>().contains(&(table, id)));
+                if !ready {
+                    wait.await;
+                    if !me.driver.read(|rib| rib.has_subscription(id)) {
+                        return;
+                    }
+                    continue;
+                }
+                let taken = me.driver.request(TakeSubscribed::<P>::new(table, id, SUBSCRIBED_BATCH));
+                let Some((batch, dump_done)) = taken else { return };
+                let request = pb::SubscribedRoutesRequest {
+                    subscription: id.0,
+                    family: common::Family::from(P::FAMILY).into(),
+                    packed: sluice_xrl::routes::encode_routes(&batch),
+                    dump_done,
+                };
+                if subscriber.subscribed_routes(request).await.is_err() {
+                    me.driver.input(Input::Unsubscribe(id));
+                    return;
+                }
+            }
+        });
+        self.clients.wake();
+    }
+
+    /// Subscribes to routes of a family.
+    pub(crate) fn subscribe_family(
+        self: &Rc<Self>,
+        table: TableId,
+        family: sluice_base::Family,
+        origins: Vec<String>,
+        client: &str,
+    ) -> SubscriptionId {
+        let id = match family {
+            sluice_base::Family::Ipv4 => self.driver.request(Subscribe::<Ipv4Prefix>::new(table, origins)),
+            sluice_base::Family::Ipv6 => self.driver.request(Subscribe::<Ipv6Prefix>::new(table, origins)),
+        };
+        match family {
+            sluice_base::Family::Ipv4 => self.start_subscription::<Ipv4Prefix>(table, id, client),
+            sluice_base::Family::Ipv6 => self.start_subscription::<Ipv6Prefix>(table, id, client),
+        }
+        id
+    }
+}

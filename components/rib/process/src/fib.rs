@@ -1,0 +1,186 @@
+//! Telling the forwarding engine: batches in order, few under way, everything again to an engine that was restarted.
+
+use crate::RibProcess;
+use sluice_base::{FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_clients::{FibOwner, ResyncEnd};
+use sluice_process::{Frame, Point, UnderWay, clock};
+use sluice_rib::Input;
+use sluice_rib::request::FillFib;
+use sluice_rib::table::RibKey;
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::routes::PackedPrefix;
+use sluice_xrl::{LifeEvent, XrlError};
+use std::cell::RefCell;
+use std::rc::Rc;
+use tokio::sync::Notify;
+use tracing::{info, warn};
+
+/// Routes in one call. Large enough that a call costs nothing beside its routes, small enough that a fresh change does not wait
+/// long behind a full table, nor anybody who asks the engine something behind a call: the kernel takes some microseconds a route.
+const BATCH: usize = 256;
+
+/// The state of the way to the engine.
+pub struct FibPump {
+    client: fea::FibClient,
+    interfaces: fea::InterfacesClient,
+    owner: RefCell<FibOwner>,
+    under_way: UnderWay<fea::UpdateFibReply>,
+    ipv4: RefCell<FibBatch<Ipv4Prefix>>,
+    ipv6: RefCell<FibBatch<Ipv6Prefix>>,
+    wake: Notify,
+    sent: Point,
+}
+
+impl FibPump {
+    /// A pump that is not connected yet.
+    pub fn new(frame: &Frame) -> Self {
+        FibPump {
+            client: fea::FibClient::new(&frame.router, "fea"),
+            interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
+            owner: RefCell::new(FibOwner::new(clock::now())),
+            // The FEA's death is told by the Finder; its next life is told everything.
+            under_way: UnderWay::new(FibOwner::WINDOW as usize, "routes did not reach the FEA"),
+            ipv4: RefCell::default(),
+            ipv6: RefCell::default(),
+            wake: Notify::new(),
+            sent: frame.profile.point("route_sent_fea"),
+        }
+    }
+
+    /// Something may have changed.
+    pub fn wake(&self) {
+        self.wake.notify_one();
+    }
+}
+
+/// Follows the FEA's lives: each is told everything, and nothing waits where there is none. Never ends.
+pub async fn follow_fea(process: Rc<RibProcess>) {
+    process.input(Input::FibGone);
+    let Ok(mut lives) = process.frame.router.watch_class("fea").await else {
+        return warn!("the Finder does not tell of the FEA; nothing is forwarded");
+    };
+    while let Some(event) = lives.next().await {
+        match event {
+            LifeEvent::Death(_) => {
+                process.fib.owner.borrow_mut().engine_died();
+                process.fib.under_way.clear();
+                process.input(Input::FibGone);
+            }
+            LifeEvent::Birth(_) => begin_anew(Rc::clone(&process)).await,
+        }
+    }
+}
+
+/// The FEA is new, or wants something else than before: it is told everything, or nothing.
+pub async fn begin_anew(process: Rc<RibProcess>) {
+    if let Err(error) = begin(&process).await {
+        warn!(%error, "the FEA does not take the RIB on");
+    }
+}
+
+async fn begin(process: &Rc<RibProcess>) -> Result<(), XrlError> {
+    let fib = &process.fib;
+    let target = process.instance.borrow().clone();
+    let owned = fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
+    let tables: Vec<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
+    for table in tables {
+        fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
+    }
+    fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
+    process.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
+    fib.owner.borrow_mut().accepted(owned.declines_routes);
+    fib.wake();
+    if owned.declines_routes {
+        info!("the FEA wants no routes");
+    } else {
+        info!("sending the FEA all routes");
+    }
+    Ok(())
+}
+
+/// Sends what the engine must be told. Never ends.
+pub async fn pump(process: Rc<RibProcess>) {
+    loop {
+        while send(&process) {
+            process.fib.under_way.room().await;
+            tokio::task::yield_now().await;
+        }
+        idle(&process).await;
+    }
+}
+
+/// Sends a batch of each family of a table, as far as there is room; returns whether there is more to send.
+///
+/// Called for every input too: a single change is on its way to the engine before its sender has its reply.
+pub fn send(process: &RibProcess) -> bool {
+    let fib = &process.fib;
+    if !fib.owner.borrow().is_connected() {
+        return false;
+    }
+    let Some((table, ipv4, ipv6)) = process.driver.read(|rib| rib.tables_with_fib_work().next()) else {
+        return false;
+    };
+    if ipv4 && fib.under_way.has_room() {
+        send_batch(process, table, &mut fib.ipv4.borrow_mut());
+    }
+    if ipv6 && fib.under_way.has_room() {
+        send_batch(process, table, &mut fib.ipv6.borrow_mut());
+    }
+    process.driver.read(|rib| rib.tables_with_fib_work().next().is_some())
+}
+
+fn send_batch<P: RibKey + PackedPrefix>(process: &RibProcess, table: TableId, batch: &mut FibBatch<P>) {
+    let fib = &process.fib;
+    *batch = process.driver.request(FillFib { table, limit: BATCH, space: std::mem::take(batch) });
+    if batch.is_empty() {
+        return;
+    }
+    if fib.sent.is_on() {
+        for route in &batch.routes {
+            fib.sent.record(route.prefix, route.group.is_none(), route.provenance);
+        }
+    }
+    let request = fea::UpdateFibRequest {
+        table: table.0,
+        family: common::Family::from(P::FAMILY).into(),
+        packed: sluice_xrl::routes::encode_fib(batch),
+        groups: Vec::new(),
+        routes: Vec::new(),
+        unused: Vec::new(),
+    };
+    fib.under_way.push(fib.client.update_fib(request));
+    fib.client.flush();
+}
+
+/// Waits for something to send, and ends a resync when its time has come.
+async fn idle(process: &Rc<RibProcess>) {
+    let fib = &process.fib;
+    // `send` has nothing left to send: what is in flight is waited for in `end_resync`.
+    let end = fib.owner.borrow().resync_end(clock::now(), true, process.clients.are_all_refreshed());
+    match end {
+        ResyncEnd::Waits => fib.wake.notified().await,
+        ResyncEnd::At(end) => tokio::select! {
+            () = fib.wake.notified() => {}
+            () = tokio::time::sleep_until(clock::to_tokio(end)) => {}
+        },
+        ResyncEnd::Now => end_resync(process).await,
+    }
+}
+
+/// Has the FEA sweep the routes of earlier lives that were not announced.
+async fn end_resync(process: &Rc<RibProcess>) {
+    let fib = &process.fib;
+    fib.owner.borrow_mut().end_resync();
+    fib.under_way.drain().await;
+    let tables: Vec<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
+    for table in tables {
+        match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
+            Ok(reply) => {
+                info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")
+            }
+            Err(error) => warn!(%error, "the engine's old routes were not swept"),
+        }
+    }
+    fib.owner.borrow_mut().resynced();
+}

@@ -1,0 +1,76 @@
+//! Hand-over of the RIB: the next process has the same routes before anybody asks it. Origins register with it and announce everything
+//! again; the engine keeps what it has until they have.
+
+use crate::RibProcess;
+use sluice_base::{Family, TableId};
+use sluice_process::{HandOverError, Sink, Source};
+use sluice_rib::Input;
+use sluice_rib::handover::StatePart;
+use std::cell::Cell;
+use tokio::sync::Notify;
+
+/// Whether the process has handed over, and takes no routes: their origins announce them to the next one.
+#[derive(Default)]
+pub struct Rest {
+    resting: Cell<bool>,
+    over: Notify,
+}
+
+impl Rest {
+    /// Waits until routes can be taken.
+    pub async fn over(&self) {
+        while self.resting.get() {
+            self.over.notified().await;
+        }
+    }
+
+    /// Takes no routes from now on, or takes them again.
+    pub fn set(&self, resting: bool) {
+        self.resting.set(resting);
+        self.over.notify_waiters();
+    }
+}
+
+impl RibProcess {
+    /// Says what there is.
+    pub(crate) async fn hand_over_to(&self, to: &mut Sink) -> Result<(), HandOverError> {
+        self.rest.set(true);
+        let head = self.driver.read(|rib| rib.export_head());
+        for part in head {
+            to.put(&Some(part)).await?;
+        }
+        let tables: Vec<TableId> = self.driver.read(|rib| rib.tables().map(|t| t.id).collect());
+        for table in tables {
+            for family in Family::ALL {
+                let mut after = None;
+                while let Some((parts, last)) =
+                    self.driver.read(|rib| rib.export_routes(table, family, after))
+                {
+                    for part in parts {
+                        to.put(&Some(part)).await?;
+                    }
+                    after = Some(last);
+                }
+            }
+        }
+        to.put(&None::<StatePart>).await?;
+        to.put(&self.driver.read(|rib| rib.counts())).await
+    }
+
+    /// Takes in what another process says.
+    pub(crate) async fn take_over_from(&self, from: &mut Source) -> Result<(), HandOverError> {
+        // There is no engine yet to tell of all this.
+        self.driver.input(Input::FibGone);
+        while let Some(part) = from.take::<Option<StatePart>>().await? {
+            self.driver.input(Input::Import(part));
+        }
+        let expected: Vec<(TableId, Family, String, u64)> = from.take().await?;
+        let found = self.driver.read(|rib| rib.counts());
+        if found != expected {
+            return Err(HandOverError::Component(format!("{found:?} routes came, {expected:?} were sent")));
+        }
+        self.driver.input(Input::Imported);
+        self.interfaces.arrived();
+        Ok(())
+    }
+}

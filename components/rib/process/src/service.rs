@@ -1,0 +1,269 @@
+//! The interfaces that the RIB serves.
+
+use crate::{RibProcess, convert};
+use sluice_base::{
+    Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
+    RouteBatch, TableId,
+};
+use sluice_rib::request::RegisterInterest;
+use sluice_rib::view::PageQuery;
+use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
+use sluice_xrl::convert::family;
+use sluice_xrl::idl::fea::v1 as fea;
+use sluice_xrl::idl::rib::v1 as pb;
+use sluice_xrl::routes::{self, PackedPrefix};
+use sluice_xrl::{CallContext, XrlError};
+use std::net::IpAddr;
+use std::rc::Rc;
+
+sluice_process::served!(RibProcess);
+
+/// The largest page of routes.
+const MAX_PAGE: usize = 10_000;
+
+fn table(number: u32) -> TableId {
+    if number == 0 { TableId::MAIN } else { TableId(number) }
+}
+
+fn wrong(name: &'static str) -> impl Fn(sluice_xrl::convert::ConvertError) -> XrlError {
+    move |e| XrlError::BadArguments(format!("{name}: {e}"))
+}
+
+impl RibProcess {
+    fn note_arrival<P: PackedPrefix>(&self, batch: &RouteBatch<P>, point: &sluice_process::Point) {
+        if point.is_on() {
+            for update in &batch.updates {
+                point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
+            }
+        }
+    }
+
+    fn update<P: PackedPrefix>(
+        &self,
+        request: pb::UpdateRoutesRequest,
+        input: impl Fn(TableId, String, RouteBatch<P>) -> Input,
+    ) -> Result<(), XrlError> {
+        let batch: RouteBatch<P> = match request.packed.is_empty() {
+            false => routes::decode_routes(&request.packed)?,
+            true => routes::routes_from_messages(&request.sets, &request.routes)?,
+        };
+        self.note_arrival(&batch, &self.arriving);
+        let kept = self.queued.is_on().then(|| batch.clone());
+        self.driver.input(input(table(request.table), request.origin, batch));
+        if let Some(batch) = kept {
+            self.note_arrival(&batch, &self.queued);
+        }
+        self.pass_on();
+        Ok(())
+    }
+}
+
+impl pb::Rib for Served {
+    async fn register_origin(
+        &self,
+        ctx: &CallContext,
+        request: pb::RegisterOriginRequest,
+    ) -> Result<pb::RegisterOriginReply, XrlError> {
+        if request.origin.is_empty() {
+            return Err(XrlError::BadArguments("origin: expected a name".into()));
+        }
+        let distance = u8::try_from(request.distance)
+            .map_err(|_| XrlError::BadArguments("distance: expected 0 to 255".into()))?;
+        let table = table(request.table);
+        let settings = OriginSettings {
+            name: request.origin.clone(),
+            distance: Distance(distance),
+            external: request.external,
+            grace: Duration::from_secs(request.grace_seconds.into()),
+        };
+        self.own_origin(table, &request.origin, &request.target, ctx.pid);
+        self.input(Input::RegisterOrigin(table, settings));
+        let stale = self.driver.read(|rib| {
+            let table = rib.table(table)?;
+            let id = table.origin_id(&request.origin)?;
+            Some(table.shared.origin(id).stale)
+        });
+        Ok(pb::RegisterOriginReply { stale_routes: u32::try_from(stale.unwrap_or(0)).unwrap_or(u32::MAX) })
+    }
+
+    async fn unregister_origin(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UnregisterOriginRequest,
+    ) -> Result<pb::UnregisterOriginReply, XrlError> {
+        let table = table(request.table);
+        self.disown_origin(table, &request.origin);
+        self.input(Input::UnregisterOrigin(table, request.origin));
+        Ok(pb::UnregisterOriginReply {})
+    }
+
+    async fn update_routes(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UpdateRoutesRequest,
+    ) -> Result<pb::UpdateRoutesReply, XrlError> {
+        self.rest.over().await;
+        let family = family(request.family)?;
+        let gather = self.driver.read(|rib| rib.gather_time(table(request.table), family, &request.origin));
+        match family {
+            Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
+            Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
+        }
+        Ok(pb::UpdateRoutesReply { coalesce_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
+    }
+
+    async fn end_of_refresh(
+        &self,
+        _ctx: &CallContext,
+        request: pb::EndOfRefreshRequest,
+    ) -> Result<pb::EndOfRefreshReply, XrlError> {
+        let table = table(request.table);
+        if !request.even_all && self.driver.read(|rib| rib.would_sweep_all(table, &request.origin)) {
+            let reason = format!(
+                "{} has announced no route since it registered, and all of before would be swept; announce them first, or say `even_all`",
+                request.origin
+            );
+            return Err(XrlError::application(5, reason));
+        }
+        self.input(Input::EndOfRefresh(table, request.origin.clone()));
+        self.origin_refreshed(table, &request.origin);
+        Ok(pb::EndOfRefreshReply {})
+    }
+
+    async fn register_interest(
+        &self,
+        _ctx: &CallContext,
+        request: pb::RegisterInterestRequest,
+    ) -> Result<pb::RegisterInterestReply, XrlError> {
+        self.interfaces.known().await;
+        let watcher = self.client(&request.target);
+        let scope = if request.all_origins { Scope::All } else { Scope::Internal };
+        let mut answers = Vec::with_capacity(request.addrs.len());
+        for addr in &request.addrs {
+            let addr = IpAddr::try_from(addr).map_err(wrong("addrs"))?;
+            let answer =
+                self.driver.request(RegisterInterest { table: table(request.table), watcher, addr, scope });
+            answers.push(convert::interest(answer));
+        }
+        Ok(pb::RegisterInterestReply { answers })
+    }
+
+    async fn deregister_interest(
+        &self,
+        _ctx: &CallContext,
+        request: pb::DeregisterInterestRequest,
+    ) -> Result<pb::DeregisterInterestReply, XrlError> {
+        let watcher = self.client(&request.target);
+        for net in &request.valid {
+            let range = IpPrefix::try_from(net).map_err(wrong("valid"))?;
+            self.driver.input(Input::DeregisterInterest(table(request.table), watcher, range));
+        }
+        Ok(pb::DeregisterInterestReply {})
+    }
+
+    async fn subscribe(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SubscribeRequest,
+    ) -> Result<pb::SubscribeReply, XrlError> {
+        let family = family(request.family)?;
+        let id = self.subscribe_family(table(request.table), family, request.origins, &request.target);
+        Ok(pb::SubscribeReply { subscription: id.0 })
+    }
+
+    async fn unsubscribe(
+        &self,
+        _ctx: &CallContext,
+        request: pb::UnsubscribeRequest,
+    ) -> Result<pb::UnsubscribeReply, XrlError> {
+        self.driver.input(Input::Unsubscribe(SubscriptionId(request.subscription)));
+        self.clients.wake();
+        Ok(pb::UnsubscribeReply {})
+    }
+
+    async fn lookup_route(
+        &self,
+        _ctx: &CallContext,
+        request: pb::LookupRouteRequest,
+    ) -> Result<pb::LookupRouteReply, XrlError> {
+        let addr = request.addr.as_ref().ok_or_else(|| XrlError::BadArguments("addr: missing".into()))?;
+        let addr = IpAddr::try_from(addr).map_err(wrong("addr"))?;
+        let route = self.driver.read(|rib| rib.lookup(table(request.table), addr));
+        Ok(pb::LookupRouteReply { route: route.map(convert::route) })
+    }
+
+    async fn get_routes(
+        &self,
+        _ctx: &CallContext,
+        request: pb::GetRoutesRequest,
+    ) -> Result<pb::GetRoutesReply, XrlError> {
+        let exact = convert::optional_prefix(request.exact.as_ref(), "exact")?;
+        let within = convert::optional_prefix(request.within.as_ref(), "within")?;
+        let family = match exact.or(within).map(IpPrefix::family) {
+            Some(family) => family,
+            None => family(request.family)?,
+        };
+        let query = PageQuery {
+            within,
+            exact,
+            origin: (!request.origin.is_empty()).then_some(request.origin),
+            after: convert::optional_prefix(request.after.as_ref(), "after")?,
+            limit: if request.limit == 0 { 1000 } else { (request.limit as usize).min(MAX_PAGE) },
+        };
+        let (routes, more) = self.driver.read(|rib| rib.routes(table(request.table), family, &query));
+        Ok(pb::GetRoutesReply { routes: routes.into_iter().map(convert::route).collect(), more })
+    }
+
+    async fn get_summary(
+        &self,
+        _ctx: &CallContext,
+        _request: pb::GetSummaryRequest,
+    ) -> Result<pb::GetSummaryReply, XrlError> {
+        let tables = self.driver.read(|rib| rib.summary());
+        Ok(pb::GetSummaryReply { tables: tables.into_iter().map(convert::summary).collect() })
+    }
+}
+
+impl fea::InterfaceObserver for Served {
+    async fn interface_changed(
+        &self,
+        _ctx: &CallContext,
+        request: fea::InterfaceChangedRequest,
+    ) -> Result<fea::InterfaceChangedReply, XrlError> {
+        for event in request.events {
+            let event = InterfaceEvent::try_from(&event).map_err(wrong("events"))?;
+            let is_end = event == InterfaceEvent::SnapshotEnd;
+            self.input(Input::Interface(event));
+            if is_end {
+                self.interfaces.arrived();
+            }
+        }
+        Ok(fea::InterfaceChangedReply {})
+    }
+}
+
+impl fea::FibOwner for Served {
+    async fn routes_rejected(
+        &self,
+        _ctx: &CallContext,
+        request: fea::RoutesRejectedRequest,
+    ) -> Result<fea::RoutesRejectedReply, XrlError> {
+        let mut routes = Vec::with_capacity(request.routes.len());
+        for route in request.routes {
+            if let Some(prefix) = convert::optional_prefix(route.net.as_ref(), "routes")? {
+                routes.push((prefix, Provenance::from_bits(route.provenance), route.reason));
+            }
+        }
+        self.input(Input::FibRejected(table(request.table), routes));
+        Ok(fea::RoutesRejectedReply {})
+    }
+
+    async fn engine_changed(
+        &self,
+        _ctx: &CallContext,
+        _request: fea::EngineChangedRequest,
+    ) -> Result<fea::EngineChangedReply, XrlError> {
+        tokio::task::spawn_local(crate::fib::begin_anew(Rc::clone(&self.0)));
+        Ok(fea::EngineChangedReply {})
+    }
+}
