@@ -4,7 +4,7 @@ CARGO ?= cargo
 # Where real tables and captures lie; what needs them is skipped by name when they are not there.
 export SLUICE_SHARED ?= $(abspath ../shared)
 
-.PHONY: help setup build demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
+.PHONY: help setup build demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -72,13 +72,18 @@ bench-scaling: setup
 	$(CARGO) build --release --locked -p sluice -p bench-bgp
 	target/release/bench-bgp --scaling $(BGP)
 
-# The multicore BGP thesis's figures 4.3 to 4.9 and its tables 4.2 and 5.1, as far as they are software.
+# The multicore BGP thesis's figures 4.3 to 4.9 and its tables 2.1, 4.2 and 5.1, as far as they are software.
 figures: setup
 	$(CARGO) build --release --locked -p sluice -p bench-bgp
 	mkdir -p target/bench
 	target/release/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
 	target/release/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
+	target/release/bench-bgp --transactions $(BGP)
 	target/release/sluice bench bgp-profile
+
+# Cache misses of a route in BGP's core, by cachegrind, with last-level caches of several sizes (the thesis's figure 5.1).
+bench-cache: setup
+	$(CARGO) xtask working-set
 
 # A configuration of 100,000 lines, and a line more, beside BIRD 2 and FRR; `show` while a full table comes in.
 bench-config: setup

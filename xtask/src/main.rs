@@ -5,10 +5,12 @@ mod fuzz_guided;
 mod layers;
 mod layout;
 mod licences;
+mod metadata;
 mod mutate;
 mod new_component;
 mod test;
 mod tidy;
+mod working_set;
 
 use clap::Parser;
 use std::path::PathBuf;
@@ -28,6 +30,8 @@ enum Chore {
     FuzzGuided(fuzz_guided::Options),
     /// Checks that what one route passes through is still laid side by side in the executable.
     Layout,
+    /// Counts the cache lines that a route needs in BGP's core, by cachegrind.
+    WorkingSet(working_set::Options),
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
     /// Runs all tests and counts passed, failed and skipped ones.
@@ -54,6 +58,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Advisories => Ok(report(&advisories::check(&root)?)),
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
         Chore::Layout => Ok(report(&layout::check(&root)?)),
+        Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {

@@ -4,13 +4,14 @@
 use crate::clock::now;
 use crate::next_hop::connected;
 use crate::passes::PIECE as READ;
+use crate::table::EXTERNAL;
 use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
-use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
 use sluice_bgp::table::{Dated, Life, Order, Sharded, Spread, Table, Told};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp::writer::Outlet;
@@ -254,19 +255,11 @@ impl Driven {
 }
 
 fn outlet(ipv6: bool) -> Outlet {
-    let key = GroupKey {
-        internal: false,
-        four_octet_as: true,
-        link_local: false,
-        next_hop_self: false,
-        relationship: None,
-        graceful_shutdown: false,
-    };
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     Outlet {
         families: Families { ipv4: true, ipv6 },
         next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
         shared: None,
-        keys: [key, key],
+        keys: [EXTERNAL, EXTERNAL],
     }
 }
