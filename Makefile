@@ -16,6 +16,7 @@ help:
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
+	@echo "make fuzz-guided  all fuzz targets under libFuzzer, SECONDS each (600)"
 	@echo "make lint       rustfmt, clippy, the rules of the house, licences, advisories"
 
 setup:
