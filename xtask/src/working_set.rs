@@ -40,15 +40,18 @@ impl Counts {
     /// Parses the summary that cachegrind prints; `None` if a line is missing.
     fn parse(text: &str) -> Option<Self> {
         let value = |name: &str| {
-            let after =
-                |line: &str| Some(line.split_once("== ")?.1.trim_start().strip_prefix(name)?.to_owned());
-            let first = text.lines().find_map(after)?.split_whitespace().next()?.replace(',', "");
-            first.parse::<f64>().ok()
+            let label: Vec<&str> = name.split(' ').collect();
+            let number = |line: &str| {
+                // Labels are padded with spaces.
+                let words: Vec<&str> = line.split_whitespace().skip(1).collect();
+                words.strip_prefix(&label[..])?.first()?.replace(',', "").parse::<f64>().ok()
+            };
+            text.lines().find_map(number)
         };
         Some(Counts {
             instructions: value("I refs:")?,
             accesses: value("D refs:")?,
-            first_misses: value("D1  misses:")?,
+            first_misses: value("D1 misses:")?,
             last_misses: value("LLd misses:")?,
         })
     }
@@ -150,8 +153,8 @@ fn simulate(program: &Path, size: u32, updates: u32, singles: u32) -> Result<(Co
 mod tests {
     use super::*;
 
-    const SAID: &str = "==7== I refs:        1,234,567\n==7== I1  misses:          1,000\n==7== \n\
-                        ==7== D refs:          900,000  (600,000 rd   + 300,000 wr)\n\
+    const SAID: &str = "==7== I   refs:      1,234,567\n==7== I1  misses:          1,000\n==7== \n\
+                        ==7== D   refs:        900,000  (600,000 rd   + 300,000 wr)\n\
                         ==7== D1  misses:       50,000  ( 40,000 rd   +  10,000 wr)\n\
                         ==7== LLd misses:        4,000  (  3,000 rd   +   1,000 wr)\n";
 
@@ -165,7 +168,7 @@ mod tests {
             last_misses: 4000.0,
         };
         assert_eq!(counts, wanted);
-        assert_eq!(Counts::parse("==7== I refs: 1\n"), None);
+        assert_eq!(Counts::parse("==7== I   refs: 1\n"), None);
     }
 
     #[test]
