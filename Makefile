@@ -6,7 +6,11 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
+<<<<<<< HEAD
 .PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
+=======
+.PHONY: help setup build demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+>>>>>>> r16-c
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -20,6 +24,7 @@ help:
 	@echo "make figures    the figures of the multicore BGP thesis, its numbers beside ours"
 	@echo "make install    the executable, manual pages and completions into PREFIX (/usr/local), below DESTDIR"
 	@echo "make uninstall  removes what make install put there, with the same PREFIX and DESTDIR"
+	@echo "make fuzz-guided  all fuzz targets under libFuzzer, SECONDS each (600)"
 	@echo "make lint       rustfmt, clippy, the rules of the house, licences, advisories"
 
 setup:
@@ -79,13 +84,24 @@ bench-scaling: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
 	target/$(PROFILE)/bench-bgp --scaling $(BGP)
 
-# The multicore BGP thesis's figures 4.3 to 4.9 and its tables 4.2 and 5.1, as far as they are software.
+# The multicore BGP thesis's figures 4.3 to 4.9 and its tables 2.1, 4.2 and 5.1, as far as they are software.
 figures: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
 	mkdir -p target/bench
+<<<<<<< HEAD
 	target/$(PROFILE)/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
 	target/$(PROFILE)/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
 	target/$(PROFILE)/sluice bench bgp-profile
+=======
+	target/release/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
+	target/release/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
+	target/release/bench-bgp --transactions $(BGP)
+	target/release/sluice bench bgp-profile
+>>>>>>> r16-c
+
+# Cache misses of a route in BGP's core, by cachegrind, with last-level caches of several sizes (the thesis's figure 5.1).
+bench-cache: setup
+	$(CARGO) xtask working-set
 
 # A configuration of 100,000 lines, and a line more, beside BIRD 2 and FRR; `show` while a full table comes in.
 bench-config: setup

@@ -1,10 +1,9 @@
 //! Who may know whom: the layers of the house as data, checked against `cargo metadata`.
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use crate::metadata;
+use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 
 /// A layer of the house. The order is the order of the table: what may use what is said in [`MAY_USE`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -81,24 +80,15 @@ fn layer_of(folder: &str) -> Layer {
 
 /// The rules that are broken, in words.
 pub fn check(root: &Path) -> Result<Vec<String>> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
-        .current_dir(root)
-        .output()
-        .context("cargo metadata does not start")?;
-    if !output.status.success() {
-        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    let packages = metadata::packages(root, &["--no-deps", "--offline"])?;
     let mut folders = BTreeMap::new();
-    let packages = metadata["packages"].as_array().context("metadata has packages")?;
-    for package in packages {
+    for package in &packages {
         let manifest = Path::new(package["manifest_path"].as_str().unwrap_or_default());
         let folder = manifest.parent().unwrap_or(manifest).strip_prefix(root)?.display().to_string();
         folders.insert(package["name"].as_str().unwrap_or_default().to_string(), folder);
     }
     let mut found = Vec::new();
-    for package in packages {
+    for package in &packages {
         let folder = &folders[package["name"].as_str().unwrap_or_default()];
         let layer = layer_of(folder);
         for dependency in package["dependencies"].as_array().into_iter().flatten() {

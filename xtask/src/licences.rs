@@ -1,9 +1,8 @@
 //! Dependencies: where they come from and under which licence.
 
-use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use crate::metadata;
+use anyhow::Result;
 use std::path::Path;
-use std::process::Command;
 
 /// Licences that need no further thought.
 const ALLOWED: [&str; 14] = [
@@ -25,17 +24,8 @@ const ALLOWED: [&str; 14] = [
 
 /// The rules that are broken, in words.
 pub fn check(root: &Path) -> Result<Vec<String>> {
-    let output = Command::new(env!("CARGO"))
-        .args(["metadata", "--format-version", "1", "--locked"])
-        .current_dir(root)
-        .output()
-        .context("cargo metadata does not start")?;
-    if !output.status.success() {
-        bail!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
-    }
-    let metadata: Value = serde_json::from_slice(&output.stdout)?;
     let mut found = Vec::new();
-    for package in metadata["packages"].as_array().context("metadata has packages")? {
+    for package in &metadata::packages(root, &["--locked"])? {
         let name = package["name"].as_str().unwrap_or_default();
         let licence = package["license"].as_str().unwrap_or_default();
         let source = package["source"].as_str();

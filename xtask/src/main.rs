@@ -4,11 +4,13 @@ mod advisories;
 mod fuzz_guided;
 mod layers;
 mod licences;
+mod metadata;
 mod mutate;
 mod new_component;
 mod prose;
 mod test;
 mod tidy;
+mod working_set;
 
 use clap::Parser;
 use std::path::PathBuf;
@@ -28,6 +30,13 @@ enum Chore {
     Advisories,
     /// Runs the fuzz targets under libFuzzer, which follows coverage.
     FuzzGuided(fuzz_guided::Options),
+<<<<<<< HEAD
+=======
+    /// Checks that what one route passes through is still laid side by side in the executable.
+    Layout,
+    /// Counts the cache lines that a route needs in BGP's core, by cachegrind.
+    WorkingSet(working_set::Options),
+>>>>>>> r16-c
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
     /// Runs all tests and counts passed, failed and skipped ones.
@@ -58,6 +67,11 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Chore::Advisories => Ok(report(&advisories::check(&root)?)),
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
+<<<<<<< HEAD
+=======
+        Chore::Layout => Ok(report(&layout::check(&root)?)),
+        Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
+>>>>>>> r16-c
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {

@@ -12,6 +12,7 @@ mod scaling;
 mod scenario;
 mod speedup;
 mod thread;
+mod transactions;
 
 use anyhow::{Context, Result, ensure};
 use bench_lab::Device;
@@ -29,6 +30,7 @@ use sluice_bgpsim::trace::Trace;
 use speedup::{alone, fixed};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
+use transactions::Transactions;
 
 /// The table of a quick look.
 const SMOKE: Size = Size { v4: 2000, v6: 500 };
@@ -79,6 +81,9 @@ struct Args {
     /// what is measured with as many as it has.
     #[arg(long, conflicts_with_all = ["smoke", "figures"])]
     scaling: bool,
+    /// Instead of the comparison: table 2.1 of the thesis, eight scenarios in prefixes a second.
+    #[arg(long, conflicts_with_all = ["smoke", "figures", "scaling"])]
+    transactions: bool,
     /// A quick look at whether everything still works together: a small made-up table, Sluice and BIRD 2, once; nothing is written.
     #[arg(long)]
     smoke: bool,
@@ -146,6 +151,10 @@ fn main() -> Result<()> {
         let octets = args.trace.as_ref().map(std::fs::read).transpose().context("the trace")?;
         let trace = octets.as_deref().map(Trace::read).transpose()?;
         return Figures { stage: &stage, runs: args.runs, scale: args.scale, trace }.draw();
+    }
+    if args.transactions {
+        let (contenders, runs, scale) = (&contenders[..], args.runs, args.scale);
+        return Transactions { stage: &stage, contenders, runs, scale }.draw();
     }
     let (table, source) = args.table()?;
     println!("table: {source}: {} prefixes", bench_report::number(table.prefixes().count() as f64));

@@ -180,25 +180,36 @@ impl Play {
 
     /// So many feeds with a part of a table each, and one receiver, in an order and mix of the multicore BGP thesis.
     pub fn feeds(table: &Table, senders: usize, order: Order, mix: Mix) -> Result<Self> {
-        let count = table.prefixes().count();
         let workload =
             cast(senders, IPV4, order, mix).table(table, Plan::Announce, Spread::Split, ANY_NUMBER)?;
-        let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
-        Ok(Play {
+        Ok(Play::made_up(workload, senders, table.prefixes().count() + senders))
+    }
+
+    /// One of the eight scenarios of the thesis's table 2.1, with so many routes.
+    pub fn numbered(number: u8, routes: usize) -> Result<Self> {
+        let plan = Plan::Numbered(number);
+        let senders = if plan.needs_two() { 2 } else { 1 };
+        let table = Table::synthetic(Size { v4: routes, v6: 0 }, plan.sharing().unwrap_or(3), 1)?;
+        let cast = cast(senders, IPV4, Order::Trace, Mix::One);
+        Ok(Play::made_up(cast.table(&table, plan, Spread::Split, ANY_NUMBER)?, senders, routes + senders))
+    }
+
+    /// So many feeds of IPv4 routes, and one receiver.
+    fn made_up(workload: Workload, senders: usize, routes: usize) -> Self {
+        Play {
             scenario: Scenario::S2,
             workload,
-            peers,
+            peers: (0..=senders).map(|n| peer(n, senders, IPV4)).collect(),
             late: Vec::new(),
-            routes: (count + senders, 0),
+            routes: (routes, 0),
             is_trace: false,
-        })
+        }
     }
 
     /// The feeds of a trace, dealt out to so many senders, and one receiver.
     pub fn trace(trace: &Trace<'_>, senders: usize, order: Order, mix: Mix) -> Result<Self> {
         let workload = cast(senders, IPV4, order, mix).trace(trace)?;
-        let peers = (0..=senders).map(|n| peer(n, senders, IPV4)).collect();
-        Ok(Play { scenario: Scenario::S2, workload, peers, late: Vec::new(), routes: (0, 0), is_trace: true })
+        Ok(Play { is_trace: true, ..Play::made_up(workload, senders, 0) })
     }
 
     /// All who ever take part, by address and AS.

@@ -5,13 +5,12 @@ mod contender;
 mod show;
 
 use anyhow::{Context, Result};
+use bench_lab::TableArgs;
 use bench_report::{Bar, Plot, Report, median};
 use clap::Parser;
 use contender::Contender;
 use serde_json::json;
 use sluice_lab::{Lab, LabOptions};
-use sluice_load::counts::sluice_program;
-use std::path::PathBuf;
 
 /// Large configurations, beside peers in the same run.
 #[derive(Parser)]
@@ -25,15 +24,8 @@ struct Args {
     /// Lines that are added one by one in each run.
     #[arg(long, default_value_t = 10)]
     changes: usize,
-    /// At most this many IPv4 prefixes of the full table.
-    #[arg(long, default_value_t = usize::MAX)]
-    max_ipv4: usize,
-    /// At most this many IPv6 prefixes of the full table.
-    #[arg(long, default_value_t = usize::MAX)]
-    max_ipv6: usize,
-    /// The Sluice executable; the one beside this program if absent.
-    #[arg(long)]
-    sluice: Option<PathBuf>,
+    #[command(flatten)]
+    full: TableArgs,
 }
 
 /// What one contender needed: seconds for all, milliseconds for each line more.
@@ -47,7 +39,7 @@ fn main() -> Result<()> {
     let args = Args::parse();
     sluice_lab::available().context("labs cannot be made here")?;
     bench_lab::adopt_orphans()?;
-    let sluice = sluice_program(args.sluice.as_deref())?;
+    let sluice = args.full.sluice()?;
     let mut report = Report::begin("config");
     let options = LabOptions { sluice: Some(sluice.clone()), ..LabOptions::unique("bench-config") };
     let mut lab = Lab::up(&contender::topology()?, options)?;
@@ -57,7 +49,7 @@ fn main() -> Result<()> {
     }
     let plot = measured?;
     lab.down()?;
-    show::run(&sluice, args.max_ipv4, args.max_ipv6, &mut report)?;
+    show::run(&sluice, &args.full, &mut report)?;
     bench_lab::reap_orphans();
     report.finish(&[("", &plot)])?;
     Ok(())

@@ -1,6 +1,7 @@
 //! How soon `show` answers while a full table comes in, and whether any keepalive is late meanwhile.
 
 use anyhow::{Context, Result, ensure};
+use bench_lab::TableArgs;
 use bench_report::{Bar, Report, mean_sd};
 use serde_json::json;
 use sluice_lab::{Lab, LabOptions, Topology};
@@ -74,10 +75,9 @@ b_addresses = ['10.2.0.2/24']
 }
 
 /// Measures, and says so.
-pub fn run(sluice: &Path, max_ipv4: usize, max_ipv6: usize, report: &mut Report) -> Result<()> {
-    let (table, source) = sluice_load::source::find(None)?;
-    let table = table.thinned(max_ipv4, max_ipv6);
-    println!("show while a full table comes in: {source}: {} prefixes", table.len());
+pub fn run(sluice: &Path, full: &TableArgs, report: &mut Report) -> Result<()> {
+    println!("show while a full table comes in");
+    let (table, _) = full.table()?;
     let mut topology = topology()?;
     let feed = Feed {
         router_id: "10.1.0.2",

@@ -7,10 +7,9 @@ mod network;
 mod paths;
 
 use anyhow::{Context, Result};
+use bench_lab::TableArgs;
 use bench_report::Report;
 use clap::{Parser, ValueEnum};
-use sluice_load::counts::sluice_program;
-use std::path::PathBuf;
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
@@ -29,18 +28,11 @@ struct Args {
     /// Alternating runs of each.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// At most this many IPv4 prefixes of the full table.
-    #[arg(long, default_value_t = usize::MAX)]
-    max_ipv4: usize,
-    /// At most this many IPv6 prefixes of the full table.
-    #[arg(long, default_value_t = usize::MAX)]
-    max_ipv6: usize,
     /// Made-up routes for the netlink part.
     #[arg(long, default_value_t = 1_000_000)]
     routes: usize,
-    /// The Sluice executable; the one beside this program if absent.
-    #[arg(long)]
-    sluice: Option<PathBuf>,
+    #[command(flatten)]
+    full: TableArgs,
 }
 
 fn main() -> Result<()> {
@@ -50,10 +42,8 @@ fn main() -> Result<()> {
     let mut report = Report::begin("fib");
     let mut plots = Vec::new();
     if args.only != Some(Part::Netlink) {
-        let sluice = sluice_program(args.sluice.as_deref())?;
-        let (table, source) = sluice_load::source::find(None)?;
-        let table = table.thinned(args.max_ipv4, args.max_ipv6);
-        println!("full table: {source}: {} IPv4 and {} IPv6 prefixes", table.v4.len(), table.v6.len());
+        let sluice = args.full.sluice()?;
+        let (table, source) = args.full.table()?;
         let runs = full_table::run(&sluice, &table, args.rounds)?;
         plots = full_table::report(&runs, &table, &source.to_string(), &mut report);
     }

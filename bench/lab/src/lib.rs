@@ -2,11 +2,13 @@
 //!
 //! Everything is measured from outside and in the same way for every router: the kernel's own counters, `/proc` of the processes.
 
+mod args;
 mod device;
 mod kernel;
 mod namespace;
 mod processes;
 
+pub use args::TableArgs;
 pub use device::{Device, LOCAL_AS, Neighbor, Setting};
 pub use kernel::{TableWatch, octets_received, routes};
 pub use namespace::inside;

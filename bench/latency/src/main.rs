@@ -10,16 +10,16 @@ mod show;
 mod speaker;
 
 use anyhow::{Context, Result};
-use bench_lab::{Device, TableWatch};
+use bench_lab::{Device, TableArgs, TableWatch};
 use bench_report::Report;
 use clap::Parser;
 use network::Peers;
 use results::Results;
 use sluice_lab::{Lab, LabOptions};
 use sluice_load::RoutingTable;
-use sluice_load::counts::{Cli, Count, sluice_program};
+use sluice_load::counts::{Cli, Count};
 use speaker::Speaker;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 /// How long a router may take for the table.
@@ -34,25 +34,16 @@ struct Args {
     /// Routes that are followed to the kernel in each run.
     #[arg(long, default_value_t = 200)]
     routes: usize,
-    /// At most this many IPv4 prefixes of the full table.
-    #[arg(long, default_value_t = usize::MAX)]
-    max_ipv4: usize,
-    /// At most this many IPv6 prefixes of the full table.
-    #[arg(long, default_value_t = usize::MAX)]
-    max_ipv6: usize,
-    /// The Sluice executable; the one beside this program if absent.
-    #[arg(long)]
-    sluice: Option<PathBuf>,
+    #[command(flatten)]
+    full: TableArgs,
 }
 
 fn main() -> Result<()> {
     let args = Args::parse();
     sluice_lab::available().context("labs cannot be made here")?;
     bench_lab::adopt_orphans()?;
-    let sluice = sluice_program(args.sluice.as_deref())?;
-    let (table, source) = sluice_load::source::find(None)?;
-    let table = table.thinned(args.max_ipv4, args.max_ipv6);
-    println!("full table: {source}: {} IPv4 and {} IPv6 prefixes", table.v4.len(), table.v6.len());
+    let sluice = args.full.sluice()?;
+    let (table, source) = args.full.table()?;
     let mut report = Report::begin("latency");
     let results = measure(&args, &sluice, &table)?;
     bench_lab::reap_orphans();

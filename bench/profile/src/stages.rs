@@ -4,14 +4,20 @@
 use crate::clock::now;
 use crate::next_hop::connected;
 use crate::passes::PIECE as READ;
+use crate::table::EXTERNAL;
 use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
+<<<<<<< HEAD
 use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
 use sluice_bgp::table::{Order, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
+=======
+use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
+use sluice_bgp::table::{Dated, Life, Order, Sharded, Spread, Table, Told};
+>>>>>>> r16-c
 use sluice_bgp::wire::MessageType;
 use sluice_bgp::writer::PeerExport;
 use sluice_machine::{Budget, Outbox, Progress};
@@ -257,6 +263,7 @@ impl Driven {
     }
 }
 
+<<<<<<< HEAD
 fn outlet(ipv6: bool) -> PeerExport {
     let key = GroupKey {
         internal: false,
@@ -266,11 +273,14 @@ fn outlet(ipv6: bool) -> PeerExport {
         relationship: None,
         graceful_shutdown: false,
     };
+=======
+fn outlet(ipv6: bool) -> Outlet {
+>>>>>>> r16-c
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     PeerExport {
         families: Families { ipv4: true, ipv6 },
         next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
         shared: None,
-        keys: [key, key],
+        keys: [EXTERNAL, EXTERNAL],
     }
 }

@@ -15,6 +15,16 @@ use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
 use std::net::Ipv4Addr;
 
+/// The update group of an external peer with 4-octet AS numbers.
+pub const EXTERNAL: GroupKey = GroupKey {
+    internal: false,
+    four_octet_as: true,
+    link_local: false,
+    next_hop_self: false,
+    relationship: None,
+    graceful_shutdown: false,
+};
+
 /// The router's AS.
 const LOCAL_AS: Asn = Asn(65000);
 /// Octets that a receiver takes at a time.
@@ -155,20 +165,12 @@ impl Session {
 
     /// All receivers ask for everything. With `together` those that know the same become one group, before there is anything.
     pub fn join(&mut self, together: bool) {
-        let key = GroupKey {
-            internal: false,
-            four_octet_as: true,
-            link_local: false,
-            next_hop_self: false,
-            relationship: None,
-            graceful_shutdown: false,
-        };
         for peer in self.receivers.clone() {
             let outlet = PeerExport {
                 families: Families { ipv4: true, ipv6: false },
                 next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
                 shared: None,
-                keys: [key, key],
+                keys: [EXTERNAL, EXTERNAL],
             };
             self.order(&Order::Open(peer, Box::new(outlet)));
         }

@@ -1,10 +1,10 @@
 //! How long a full table takes through the core, in and out, and what it weighs.
 //!
 //! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N] [--tables N]
-//! [--pause MS]`
+//! [--pause MS] [--updates N] [--singles N]`
 //!
 //! By default a real session is replayed: 577,710 prefixes in 89,679 UPDATEs. `--synthetic` makes 1,000,000 prefixes in
-//! 340,000 UPDATEs of its own. Then single ones come, each after a pause if that is wanted: what one takes when the processor has done other
+//! 340,000 UPDATEs of its own, or `--updates` of them. Then single ones come, each after a pause if that is wanted: what one takes when the processor has done other
 //! things meanwhile is what one takes on a quiet day.
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
@@ -55,12 +55,12 @@ fn real() -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// 1,000,000 prefixes in 340,000 UPDATEs, most of them with attributes of their own.
-fn synthetic() -> Vec<u8> {
+/// About three prefixes in each UPDATE, most of them with attributes of their own.
+fn synthetic(updates: u32) -> Vec<u8> {
     let mut rng = Rng::from_seed(1);
     let mut octets = Vec::new();
     let mut next = 0x0100_0000u32;
-    for n in 0..340_000u32 {
+    for n in 0..updates {
         let at = header::start(&mut octets, MessageType::Update);
         let mut attributes = Vec::new();
         put_header(&mut attributes, 0x40, code::ORIGIN, 1);
@@ -179,7 +179,11 @@ fn main() {
     };
     let (receivers, feeds) = (number("--receivers", 1), number("--feeds", 1));
     let tables = number("--tables", 1) as u16;
-    let stream = if arguments.iter().any(|a| a == "--synthetic") { Some(synthetic()) } else { real() };
+    let stream = if arguments.iter().any(|a| a == "--synthetic") {
+        Some(synthetic(number("--updates", 340_000) as u32))
+    } else {
+        real()
+    };
     let Some(stream) = stream else { return };
     println!("feed: {} MB; {feeds} feeds, {receivers} receivers", stream.len() >> 20);
 
@@ -224,7 +228,9 @@ fn main() {
         bench.routes
     );
     println!("memory: +{} MB resident, {} MB peak with the feed in it", memory().0 - base, memory().1);
-    singles(&mut bench, address(0), connections[0], Duration::from_millis(number("--pause", 0) as u64));
+    let pause = Duration::from_millis(number("--pause", 0) as u64);
+    let count = number("--singles", if pause.is_zero() { 20_000 } else { 200 });
+    singles(&mut bench, address(0), connections[0], pause, count as u32);
     let before = cpu();
     bench.speaker.handle(Instant::ZERO, Input::Closed(address(0), connections[0]), &mut bench.out);
     bench.outputs();
@@ -234,9 +240,8 @@ fn main() {
 
 /// One UPDATE at a time at full table: in, decided, out.
 #[inline(never)]
-fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId, pause: Duration) {
+fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId, pause: Duration, count: u32) {
     let mut times = Vec::new();
-    let count: u32 = if pause.is_zero() { 20_000 } else { 200 };
     for n in 0..count {
         let mut octets = Vec::new();
         let at = header::start(&mut octets, MessageType::Update);
@@ -261,6 +266,9 @@ fn singles(bench: &mut Bench, feed: IpAddr, connection: ConnectionId, pause: Dur
         bench.outputs();
         bench.settle();
         times.push(start.elapsed());
+    }
+    if times.is_empty() {
+        return;
     }
     times.sort_unstable();
     let at = |share: usize| times[(times.len() - 1) * share / 1000];
