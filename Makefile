@@ -6,11 +6,7 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-<<<<<<< HEAD
-.PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config figures install uninstall clean-lab
-=======
-.PHONY: help setup build demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
->>>>>>> r16-c
+.PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -88,16 +84,10 @@ bench-scaling: setup
 figures: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-bgp
 	mkdir -p target/bench
-<<<<<<< HEAD
 	target/$(PROFILE)/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
 	target/$(PROFILE)/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
+	target/$(PROFILE)/bench-bgp --transactions $(BGP)
 	target/$(PROFILE)/sluice bench bgp-profile
-=======
-	target/release/sluice simulate thesis --mrt target/bench/thesis.mrt --vantage 0
-	target/release/bench-bgp --figures --trace target/bench/thesis.mrt $(BGP)
-	target/release/bench-bgp --transactions $(BGP)
-	target/release/sluice bench bgp-profile
->>>>>>> r16-c
 
 # Cache misses of a route in BGP's core, by cachegrind, with last-level caches of several sizes (the thesis's figure 5.1).
 bench-cache: setup

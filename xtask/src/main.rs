@@ -30,13 +30,8 @@ enum Chore {
     Advisories,
     /// Runs the fuzz targets under libFuzzer, which follows coverage.
     FuzzGuided(fuzz_guided::Options),
-<<<<<<< HEAD
-=======
-    /// Checks that what one route passes through is still laid side by side in the executable.
-    Layout,
     /// Counts the cache lines that a route needs in BGP's core, by cachegrind.
     WorkingSet(working_set::Options),
->>>>>>> r16-c
     /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
     Mutate(mutate::Options),
     /// Runs all tests and counts passed, failed and skipped ones.
@@ -67,11 +62,7 @@ fn main() -> anyhow::Result<ExitCode> {
         }
         Chore::Advisories => Ok(report(&advisories::check(&root)?)),
         Chore::FuzzGuided(options) => fuzz_guided::run(&root, &options),
-<<<<<<< HEAD
-=======
-        Chore::Layout => Ok(report(&layout::check(&root)?)),
         Chore::WorkingSet(options) => working_set::run(&root, &options).map(|()| ExitCode::SUCCESS),
->>>>>>> r16-c
         Chore::Mutate(options) => mutate::run(&root, &options),
         Chore::Test(options) => test::run(&root, &options),
         Chore::NewComponent { name, into } => {

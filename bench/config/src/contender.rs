@@ -19,7 +19,7 @@ pub enum Contender {
     Frr,
 }
 
-/// What each starts with. None of them has the routes in the kernel, but FRR, which cannot leave them out.
+/// The configuration that each starts with. Only FRR, which cannot leave them out, puts the routes into the kernel.
 pub fn topology() -> Result<Topology> {
     let text = "
 [nodes.sluice]
@@ -47,7 +47,7 @@ fn prefix(number: usize) -> String {
 }
 
 impl Contender {
-    /// All of them.
+    /// Every contender.
     pub const ALL: [Contender; 3] = [Contender::Sluice, Contender::Bird, Contender::Frr];
 
     /// Its name for people.

@@ -28,7 +28,7 @@ struct Args {
     full: TableArgs,
 }
 
-/// What one contender needed: seconds for all, milliseconds for each line more.
+/// The time that one contender needed: seconds for all, milliseconds for each line more.
 #[derive(Default)]
 struct Times {
     load_s: Vec<f64>,

@@ -12,12 +12,12 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-/// How long the table may take.
+/// The longest time that the table may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 /// Whose session ends if keepalives are late.
 const WITNESS: &str = "10.2.0.2";
 
-/// What is asked, again and again.
+/// The command that is repeated.
 const COMMANDS: [&[&str]; 9] = [
     &["show", "bgp", "summary"],
     &["show", "bgp", "neighbor"],

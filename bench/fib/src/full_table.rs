@@ -15,7 +15,7 @@ use std::path::Path;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// How long a router may take.
+/// The longest time that a router may take.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A session that carries more than this has begun to send the table: OPEN and KEEPALIVE are far shorter.
@@ -25,7 +25,7 @@ const FIRST_OCTETS: u64 = 4096;
 const PAPER_ROUTES: f64 = 150_000.0;
 const PAPER_MEMORY: [(&str, f64); 2] = [("bgp", 120.0), ("rib", 60.0)];
 
-/// One router, one time.
+/// A run of one router.
 pub struct Run {
     device: Device,
     seconds: f64,
@@ -154,7 +154,7 @@ fn rib(lab: &Lab, sluice: &Path, device: Device) -> Result<Count> {
     Ok(count)
 }
 
-/// What the runs say: rows, the bar, plots.
+/// The results of the runs: rows, the bar, plots.
 pub fn report(
     runs: &[Run],
     routes: &RoutingTable,

@@ -28,7 +28,7 @@ b = 'b:eth0'
 a_addresses = ['10.0.1.1/24']
 ";
 
-/// One turn: both ways.
+/// A turn: both ways.
 struct Turn {
     bare: Took,
     engine: Engine,
@@ -120,7 +120,7 @@ fn in_namespace<T: Send>(work: impl FnOnce(&Lab) -> Result<T> + Send) -> Result<
     inside(&lab, "r", || work(&lab))
 }
 
-/// What the work took, in seconds: by the clock, and of this thread's processor time.
+/// The time of the work, in seconds: by the clock, and of this thread's processor time.
 #[derive(Clone, Copy)]
 pub struct Took {
     /// By the clock.

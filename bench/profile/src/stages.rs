@@ -11,13 +11,8 @@ use sluice_bgp::attributes::ReceiveRules;
 use sluice_bgp::hash::HashSeed;
 use sluice_bgp::reader::{Batches, Framer, Reader};
 use sluice_bgp::session::Families;
-<<<<<<< HEAD
-use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Order, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
-=======
 use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Dated, Life, Order, Sharded, Spread, Table, Told};
->>>>>>> r16-c
+use sluice_bgp::table::{Order, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp::writer::PeerExport;
 use sluice_machine::{Budget, Outbox, Progress};
@@ -263,19 +258,7 @@ impl Driven {
     }
 }
 
-<<<<<<< HEAD
 fn outlet(ipv6: bool) -> PeerExport {
-    let key = GroupKey {
-        internal: false,
-        four_octet_as: true,
-        link_local: false,
-        next_hop_self: false,
-        relationship: None,
-        graceful_shutdown: false,
-    };
-=======
-fn outlet(ipv6: bool) -> Outlet {
->>>>>>> r16-c
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     PeerExport {
         families: Families { ipv4: true, ipv6 },

@@ -74,18 +74,10 @@ fn a_scenario_that_cannot_run_is_refused_in_words() {
     let far = |s: &mut Scenario| s.network.links[0].delay = u64::MAX;
     let lonely = |s: &mut Scenario| s.network.links[0].a = u32::MAX;
     let idle = |s: &mut Scenario| s.slice = 0;
-<<<<<<< HEAD
-    type Change<'a> = &'a dyn Fn(&mut Scenario);
-    let changes: [(&str, Change<'_>); 4] =
-        [("at_ms", &late), ("delay", &far), ("link 0", &lonely), ("slice", &idle)];
-    for (word, change) in changes {
-        let refusal = Scenario::parse(&text(change)).unwrap_err().to_string();
-=======
     for (word, text) in
         [("at_ms", text(&late)), ("delay", text(&far)), ("link 0", text(&lonely)), ("slice", text(&idle))]
     {
         let refusal = Scenario::parse(&text).unwrap_err().to_string();
->>>>>>> r16-c
         assert!(refusal.starts_with(word), "{refusal}");
     }
 }
