@@ -1,8 +1,9 @@
 //! Routes for operators: filtered, in the order of prefixes, in pages.
 //!
-//! A table is a hash table and has no order. So the first page of a listing collects the prefixes that are wanted, in slices that
-//! stall no table, and sorts them on a thread that may take its time. Later pages look up the next prefixes of the listing; a prefix that
-//! is gone by then is left out. A few listings are kept, a few octets a prefix each.
+//! A table is a hash table and has no order. So the first page of a listing goes through the prefixes that are wanted, in slices that
+//! stall no table, and keeps the lowest ones that fill a page. The second page collects all that come after those, and sorts them on a
+//! thread that may take its time. Later pages look up the next prefixes of the listing; a prefix that is gone by then is left out. A few
+//! listings are kept, a few octets a prefix each.
 
 use crate::BgpProcess;
 use crate::idl::bgp::v1 as pb;
@@ -156,11 +157,17 @@ impl Wanted {
     }
 
     /// Adds the prefixes of a slice of a table that may be wanted to `found`. Returns the place to go on from.
-    fn list<P: Sharded>(&self, table: &Table, inside: P, from: u32, found: &mut Vec<P>) -> Option<u32> {
+    fn list<P: Sharded>(
+        &self,
+        table: &Table,
+        (inside, after): (P, Option<P>),
+        from: u32,
+        found: &mut Vec<P>,
+    ) -> Option<u32> {
         let shard = P::shard(table);
         let mut known: HashMap<u32, bool> = HashMap::new();
         let wanted = |prefix: P, mut paths: &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>| {
-            if !inside.covers(prefix) {
+            if !inside.covers(prefix) || after.is_some_and(|after| prefix <= after) {
                 return false;
             }
             // What a neighbor is sent has other attributes than the path that it is made of: the page looks at those.
@@ -177,7 +184,14 @@ impl Wanted {
     }
 }
 
-/// Prefixes in order, for the pages of one reader.
+/// Prefixes in order.
+struct Listed<P> {
+    prefixes: Vec<P>,
+    /// There are more, behind all of these.
+    has_more: bool,
+}
+
+/// A [`Listed`] of either family, for the pages of one reader.
 type Listing = Arc<dyn Any + Send + Sync>;
 
 /// The listings that are being read.
@@ -247,26 +261,35 @@ impl BgpProcess {
         };
         // A page is of a listing: its number is in the upper half, the place in it in the lower.
         let (mut number, mut place) = ((request.page >> 32) as u32, request.page as u32 as usize);
-        let listing = match number {
+        let mut listing = match number {
             0 => {
-                let prefixes: Listing = Arc::new(self.prefixes(inside, &wanted).await?);
-                number = self.listings.keep(Arc::clone(&prefixes));
-                prefixes
+                let first: Listing = Arc::new(self.prefixes((inside, None), &wanted, Some(limit)).await?);
+                number = self.listings.keep(Arc::clone(&first));
+                first
             }
             _ => self.listings.all.borrow().get(&number).cloned().ok_or_else(|| {
                 XrlError::application(4, "too many listings are being read; begin this one again")
             })?,
         };
-        let prefixes = listing
-            .downcast_ref::<Vec<P>>()
-            .ok_or_else(|| XrlError::BadArguments("page: it is of the other family".into()))?;
         let mut routes: Vec<RouteView<P>> = Vec::new();
-        while routes.len() < limit && place < prefixes.len() {
-            let end = prefixes.len().min(place + limit - routes.len());
-            routes.extend(self.look_up(&prefixes[place..end], &wanted).await?);
-            place = end;
-        }
-        let is_end = place == prefixes.len();
+        let is_end = loop {
+            let Listed { prefixes, has_more } = listing
+                .downcast_ref::<Listed<P>>()
+                .ok_or_else(|| XrlError::BadArguments("page: it is of the other family".into()))?;
+            while routes.len() < limit && place < prefixes.len() {
+                let end = prefixes.len().min(place + limit - routes.len());
+                routes.extend(self.look_up(&prefixes[place..end], &wanted).await?);
+                place = end;
+            }
+            if routes.len() == limit || !has_more {
+                break place == prefixes.len() && !has_more;
+            }
+            let rest = self.prefixes((inside, prefixes.last().copied()), &wanted, None).await?;
+            self.listings.all.borrow_mut().remove(&number);
+            listing = Arc::new(rest);
+            number = self.listings.keep(Arc::clone(&listing));
+            place = 0;
+        };
         if is_end {
             self.listings.all.borrow_mut().remove(&number);
         }
@@ -276,27 +299,40 @@ impl BgpProcess {
         })
     }
 
-    /// Returns the prefixes inside of `inside` that may be wanted, in order.
-    async fn prefixes<P: Sharded>(&self, inside: P, wanted: &Wanted) -> Result<Vec<P>, XrlError> {
+    /// Returns the prefixes inside of a prefix, and after another one, that may be wanted, in order. With `most`, these are the lowest
+    /// ones.
+    async fn prefixes<P: Sharded>(
+        &self,
+        range: (P, Option<P>),
+        wanted: &Wanted,
+        most: Option<usize>,
+    ) -> Result<Listed<P>, XrlError> {
         let tables = self.core().map_or(0, |core| core.post.tables.len());
-        let mut prefixes = Vec::new();
+        let (mut prefixes, mut has_more) = (Vec::new(), false);
         for number in 0..tables {
             let mut from = Some(0);
             while let Some(place) = from {
                 let (wanted, mut found) = (wanted.clone(), std::mem::take(&mut prefixes));
                 let slice = move |table: &mut Table| {
-                    let next = wanted.list(table, inside, place, &mut found);
+                    let next = wanted.list(table, range, place, &mut found);
                     (found, next)
                 };
                 let Some((found, next)) = self.ask(number, slice).await? else { break };
                 (prefixes, from) = (found, next);
+                if let Some(most) = most.filter(|most| prefixes.len() > *most) {
+                    prefixes.select_nth_unstable(most);
+                    prefixes.truncate(most);
+                    has_more = true;
+                }
             }
         }
         let sorted = tokio::task::spawn_blocking(move || {
             prefixes.sort_unstable();
             prefixes
         });
-        sorted.await.map_err(|e| XrlError::Internal(format!("the routes cannot be sorted: {e}")))
+        let sorted =
+            sorted.await.map_err(|e| XrlError::Internal(format!("the routes cannot be sorted: {e}")));
+        Ok(Listed { prefixes: sorted?, has_more })
     }
 
     /// Returns the wanted routes of these prefixes, in their order.

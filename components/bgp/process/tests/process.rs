@@ -3,8 +3,13 @@
 
 mod fake;
 
+<<<<<<< HEAD:components/bgp/process/tests/process.rs
 use fake::{FakeRib, Neighbor, Surroundings, configure, prefix, surround, surround_with, until};
 use sluice_base::{Ipv4Prefix, Prefix};
+=======
+use fake::{Neighbor, Surroundings, configure, prefix, surround, until};
+use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
+>>>>>>> r16-a:components/bgp/shell/tests/process.rs
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_process::idl::bgp::v1 as bgp;
 use sluice_process::Component;
@@ -245,18 +250,22 @@ async fn ask(router: &Router) {
     let mut request = bgp::GetRoutesRequest {
         family: sluice_xrl::idl::common::v1::Family::Ipv4.into(),
         received_from: NEIGHBOR.into(),
+        limit: 100,
         ..bgp::GetRoutesRequest::default()
     };
-    let mut routes = 0;
+    let mut routes: Vec<IpPrefix> = Vec::new();
     loop {
         let reply = client.get_routes(request.clone()).await.unwrap();
-        routes += reply.routes.len();
+        routes.extend(reply.routes.iter().map(|r| IpPrefix::try_from(r.net.as_ref().unwrap()).unwrap()));
         if reply.next_page == 0 {
             break;
         }
-        request.page = reply.next_page;
+        // The first page knows nothing of what comes behind it; the others are of one listing.
+        assert!(reply.routes.len() == request.limit as usize);
+        (request.page, request.limit) = (reply.next_page, 1_000);
     }
-    assert_eq!(routes, 20_000);
+    assert_eq!(routes.len(), 20_000);
+    assert!(routes.is_sorted_by(|a, b| a < b), "in the order of the prefixes, each once");
     let longest = bgp::GetRoutesRequest {
         net: Some(sluice_xrl::convert::net(Ipv4Prefix::from_parts(0x1400_0001, 32).unwrap())),
         r#match: bgp::Match::Longest.into(),
