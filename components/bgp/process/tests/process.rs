@@ -3,13 +3,8 @@
 
 mod fake;
 
-<<<<<<< HEAD:components/bgp/process/tests/process.rs
 use fake::{FakeRib, Neighbor, Surroundings, configure, prefix, surround, surround_with, until};
-use sluice_base::{Ipv4Prefix, Prefix};
-=======
-use fake::{Neighbor, Surroundings, configure, prefix, surround, until};
 use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
->>>>>>> r16-a:components/bgp/shell/tests/process.rs
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_process::idl::bgp::v1 as bgp;
 use sluice_process::Component;
