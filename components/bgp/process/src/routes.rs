@@ -157,17 +157,11 @@ impl Wanted {
     }
 
     /// Adds the prefixes of a slice of a table that may be wanted to `found`. Returns the place to go on from.
-    fn list<P: Sharded>(
-        &self,
-        table: &Table,
-        (inside, after): (P, Option<P>),
-        from: u32,
-        found: &mut Vec<P>,
-    ) -> Option<u32> {
+    fn list<P: Sharded>(&self, table: &Table, range: Range<P>, from: u32, found: &mut Vec<P>) -> Option<u32> {
         let shard = P::shard(table);
         let mut known: HashMap<u32, bool> = HashMap::new();
         let wanted = |prefix: P, mut paths: &mut dyn Iterator<Item = (PeerIndex, u32, &[u8])>| {
-            if !inside.covers(prefix) || after.is_some_and(|after| prefix <= after) {
+            if !range.has(prefix) {
                 return false;
             }
             // What a neighbor is sent has other attributes than the path that it is made of: the page looks at those.
@@ -181,6 +175,24 @@ impl Wanted {
             })
         };
         shard.list(from, SLICE, wanted, found)
+    }
+}
+
+/// The prefixes that a listing may have.
+#[derive(Clone, Copy)]
+struct Range<P> {
+    inside: P,
+    /// Only prefixes behind this one.
+    after: Option<P>,
+    /// Only prefixes before this one.
+    before: Option<P>,
+}
+
+impl<P: Sharded> Range<P> {
+    fn has(&self, prefix: P) -> bool {
+        self.before.is_none_or(|before| prefix < before)
+            && self.after.is_none_or(|after| prefix > after)
+            && self.inside.covers(prefix)
     }
 }
 
@@ -263,7 +275,9 @@ impl BgpProcess {
         let (mut number, mut place) = ((request.page >> 32) as u32, request.page as u32 as usize);
         let mut listing = match number {
             0 => {
-                let first: Listing = Arc::new(self.prefixes((inside, None), &wanted, Some(limit)).await?);
+                let first: Listing = Arc::new(
+                    self.prefixes(Range { inside, after: None, before: None }, &wanted, Some(limit)).await?,
+                );
                 number = self.listings.keep(Arc::clone(&first));
                 first
             }
@@ -284,7 +298,9 @@ impl BgpProcess {
             if routes.len() == limit || !has_more {
                 break place == prefixes.len() && !has_more;
             }
-            let rest = self.prefixes((inside, prefixes.last().copied()), &wanted, None).await?;
+            let rest = self
+                .prefixes(Range { inside, after: prefixes.last().copied(), before: None }, &wanted, None)
+                .await?;
             self.listings.all.borrow_mut().remove(&number);
             listing = Arc::new(rest);
             number = self.listings.keep(Arc::clone(&listing));
@@ -299,11 +315,10 @@ impl BgpProcess {
         })
     }
 
-    /// Returns the prefixes inside of a prefix, and after another one, that may be wanted, in order. With `most`, these are the lowest
-    /// ones.
+    /// Returns the prefixes of a range that may be wanted, in order. With `most`, these are the lowest ones.
     async fn prefixes<P: Sharded>(
         &self,
-        range: (P, Option<P>),
+        mut range: Range<P>,
         wanted: &Wanted,
         most: Option<usize>,
     ) -> Result<Listed<P>, XrlError> {
@@ -320,7 +335,8 @@ impl BgpProcess {
                 let Some((found, next)) = self.ask(number, slice).await? else { break };
                 (prefixes, from) = (found, next);
                 if let Some(most) = most.filter(|most| prefixes.len() > *most) {
-                    prefixes.select_nth_unstable(most);
+                    // What is behind all of these is not looked at any more.
+                    range.before = Some(*prefixes.select_nth_unstable(most).1);
                     prefixes.truncate(most);
                     has_more = true;
                 }
