@@ -38,8 +38,11 @@ fn a_component_of_a_third_party_is_one_like_ours() {
     // One is taken, the other refused with the reason, and the router runs.
     let shown = text(&router.run(&["show", "packages"]));
     assert!(shown.contains("hello") && shown.contains("Greets whoever asks"), "{shown}");
-    assert!(shown.lines().any(|line| line.contains("broken") && line.contains("not taken")), "{shown}");
-    let refused = "not taken: metrics.toml:3: unknown variant `guage`, expected `gauge` or `counter`";
+    assert!(
+        shown.lines().any(|line| line.contains("broken") && line.contains("refused: module broken")),
+        "{shown}"
+    );
+    let refused = "refused: metrics.toml:3: unknown variant `guage`, expected `gauge` or `counter`";
     assert!(shown.lines().any(|line| line.contains("uncounted") && line.contains(refused)), "{shown}");
     // The reason comes first: in the log, and where a file is checked whose statements are unknown without the package.
     assert!(
