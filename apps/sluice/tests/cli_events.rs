@@ -34,7 +34,7 @@ fn ids_are_documented() {
     for file in &files {
         let text = std::fs::read_to_string(file).unwrap();
         let mut found = quoted_after(&text, "event = \"");
-        found.extend(quoted_after(&text, "id: \""));
+        found.extend(quoted_after(&text, " id: \""));
         if file.ends_with("core/src/event.rs") {
             found.extend(quoted_after(&text, "=> \""));
         }
