@@ -197,7 +197,7 @@ fn statements_change_a_tree() {
     check("set", "statement:1:1: `set` needs a path");
     check(
         "sett protocols",
-        "statement:1:1: `sett` changes nothing; expected `set`, `delete`, `rename` or `copy`; did you mean `set`?",
+        "statement:1:1: `sett` changes nothing; expected `set`, `delete`, `rename`, `copy`, `deactivate`, `activate` or `annotate`; did you mean `set`?",
     );
     check(
         "set protocols example { passive; }",
