@@ -7,10 +7,10 @@ use crate::traffic::{Drops, Traffic};
 use sluice_base::IpPrefix;
 use sluice_lab::Topology;
 use sluice_load::{Announcement, RoutingTable, source, wide};
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::PathBuf;
-use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 /// Processes in the order in which they are killed.
