@@ -78,11 +78,12 @@ fn the_profile_shows_a_route_at_eight_points() {
     let output = profile.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
     let shown: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(shown["routes"], ROUTES.to_string(), "{shown:#}");
+    let all = ROUTES.to_string();
+    assert_eq!(shown["routes"], all, "{shown:#}");
     let points = shown["points"].as_array().unwrap();
     let components: Vec<&str> = points.iter().filter_map(|point| point["component"].as_str()).collect();
     assert_eq!(components, ["bgp", "bgp", "bgp", "rib", "rib", "rib", "fea", "fea"]);
-    assert!(points.iter().all(|point| point["count"] == ROUTES.to_string()), "{shown:#}");
+    assert!(points.iter().all(|point| point["count"] == all), "{shown:#}");
     // Each route meets one point after the other, and it takes time to get to the kernel.
     for statistic in ["min_ms", "avg_ms", "max_ms"] {
         let times: Vec<f64> = points.iter().filter_map(|point| point[statistic].as_f64()).collect();
