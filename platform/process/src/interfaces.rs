@@ -1,8 +1,18 @@
-//! Following the FEA: each one that starts is asked to announce its interfaces.
+//! Following the FEA: each one that starts is asked to announce its interfaces, and its events are read.
 
+use sluice_base::InterfaceEvent;
 use sluice_xrl::idl::fea::v1 as fea;
-use sluice_xrl::{Life, LifeEvent, Router};
+use sluice_xrl::{Life, LifeEvent, Router, XrlError};
 use tracing::warn;
+
+/// Reads the events of a call of `fea.v1.InterfaceObserver`.
+///
+/// # Errors
+/// An event is malformed; none of the call's events may be applied then.
+pub fn interface_events(request: &fea::InterfaceChangedRequest) -> Result<Vec<InterfaceEvent>, XrlError> {
+    let events = request.events.iter().map(InterfaceEvent::try_from);
+    events.collect::<Result<_, _>>().map_err(|error| XrlError::BadArguments(format!("events: {error}")))
+}
 
 /// Subscribes `instance` to the interfaces of each FEA that starts, and then calls `started`. The instance must serve
 /// `fea.v1.InterfaceObserver`. Never ends.

@@ -26,7 +26,7 @@ mod under_way;
 pub use driver::Driver;
 pub use ffi::watch;
 pub use handover::{HandOverError, Sink, Source};
-pub use interfaces::follow_fea;
+pub use interfaces::{follow_fea, interface_events};
 pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, RunOptions, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import subprocess
 import tempfile
 import unittest
@@ -26,7 +25,6 @@ def example(name: str) -> str:
     return str(target / "debug" / "examples" / name)
 
 
-@unittest.skipUnless(shutil.which("cargo"), "skipped: no cargo")
 class LiveTest(unittest.IsolatedAsyncioTestCase):
     @classmethod
     def setUpClass(cls) -> None:

@@ -52,14 +52,7 @@ impl Router {
     /// namespace, and about a router that has not started to listen yet, has been killed or has just ended, so that nobody could report
     /// a change. A condition that is reached late makes the test slower and never wrong.
     fn waits(&mut self, mut so: impl FnMut(&mut Self) -> bool) -> bool {
-        let until = std::time::Instant::now() + PATIENCE;
-        while std::time::Instant::now() < until {
-            if so(self) {
-                return true;
-            }
-            std::thread::sleep(Duration::from_millis(50));
-        }
-        false
+        sluice_lab::until(PATIENCE, || so(self))
     }
 
     fn shell(&mut self, text: &str) -> (String, i32) {

@@ -2,6 +2,7 @@
 
 use crate::{Input, Served};
 use sluice_base::{InterfaceEvent, IpPrefix};
+use sluice_process::interface_events;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};
@@ -13,9 +14,7 @@ impl fea::InterfaceObserver for Served {
         _ctx: &CallContext,
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in request.events {
-            let event = InterfaceEvent::try_from(&event)
-                .map_err(|e| XrlError::BadArguments(format!("events: {e}")))?;
+        for event in interface_events(&request)? {
             if event == InterfaceEvent::SnapshotEnd {
                 self.snapshot.arrived();
             }
