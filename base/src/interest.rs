@@ -1,6 +1,6 @@
 //! Interest registration: what the RIB answers to who asks how an address is routed (XORP, section 5.2.1).
 
-use crate::{Distance, Forwarding, Metric};
+use crate::{Address, Distance, Forwarding, Metric};
 use serde::{Deserialize, Serialize};
 
 /// The route that an address is forwarded by.
@@ -15,7 +15,7 @@ pub struct ResolvingRoute<P> {
     /// Whether the address is on a connected subnet.
     pub connected: bool,
     /// Where its packets go, resolved down to interfaces.
-    pub forwarding: Forwarding,
+    pub forwarding: Forwarding<Address>,
 }
 
 /// The RIB's answer for an address. It holds for every address inside `valid` until the RIB says otherwise.

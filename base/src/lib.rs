@@ -9,8 +9,12 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+pub mod address;
+pub mod family;
 pub mod interest;
 pub mod interface;
+pub mod ip;
+pub mod next_hop;
 pub mod number;
 pub mod prefix;
 pub mod provenance;
@@ -18,12 +22,16 @@ pub mod rng;
 pub mod route;
 pub mod time;
 
+pub use address::{Address, AnyPrefix, Identifier};
+pub use family::{Family, FamilyId};
 pub use interface::{Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
+pub use ip::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
+pub use next_hop::{Encapsulation, Forwarding, NextHop};
 pub use number::{Asn, Distance, Metric, RouterId, TableId, Tag};
-pub use prefix::{Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
+pub use prefix::{IpKey, Prefix, PrefixError, WrongFamily};
 pub use provenance::Provenance;
 pub use rng::Rng;
 pub use route::{
-    FibBatch, FibRoute, Forwarding, GroupId, NextHop, RouteAction, RouteBatch, RouteSet, RouteUpdate,
+    FibBatch, FibRoute, GroupId, RouteAction, RouteBatch, RouteKind, RouteSet, RouteUpdate, Tags,
 };
 pub use time::{Duration, Instant};

@@ -66,7 +66,7 @@ impl fmt::Display for Distance {
     }
 }
 
-/// A mark that an origin puts on its routes for policy to match; 0 where there is none.
+/// A mark that an origin puts on its routes for policy to match.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Tag(pub u32);

@@ -1,47 +1,19 @@
-//! IP prefixes, generic over the family where a table is.
+//! Keys of routing tables: leading bits of an address, of any width, and whole addresses.
 
+use crate::{Address, Family, FamilyId, IpPrefix};
+use alloc::vec::Vec;
 use core::fmt::{self, Debug, Display};
 use core::hash::Hash;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use core::net::IpAddr;
 use core::str::FromStr;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// An address family that Sluice routes.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Family {
-    /// IPv4.
-    Ipv4,
-    /// IPv6.
-    Ipv6,
-}
-
-impl Family {
-    /// Both, in the order in which they are shown.
-    pub const ALL: [Family; 2] = [Family::Ipv4, Family::Ipv6];
-
-    /// The family of an address.
-    pub const fn of(addr: &IpAddr) -> Family {
-        match addr {
-            IpAddr::V4(_) => Family::Ipv4,
-            IpAddr::V6(_) => Family::Ipv6,
-        }
-    }
-}
-
-impl Display for Family {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Family::Ipv4 => "ipv4",
-            Family::Ipv6 => "ipv6",
-        })
-    }
-}
-
-/// What a table's key must be: some leading bits of an address. Host bits are always zero.
+/// The key of a table: some leading bits of an address. Host bits are always zero.
+///
+/// An address is whatever routes lead to: an IP address, an identifier of another architecture, a source and a group. Keys that
+/// are exact identifiers are those of full length. Nothing here is about IP; [`IpKey`] is.
 #[allow(clippy::len_without_is_empty)] // the length is in bits: a prefix is never empty
 pub trait Prefix:
-    Copy + Eq + Ord + Hash + Debug + Display + FromStr<Err = PrefixError> + Into<IpPrefix> + Send + Sync + 'static
+    Copy + Eq + Ord + Hash + Debug + Display + FromStr<Err = PrefixError> + Send + Sync + 'static
 {
     /// The address that the prefix is a part of.
     type Addr: Copy
@@ -50,8 +22,8 @@ pub trait Prefix:
         + Hash
         + Debug
         + Display
-        + Into<IpAddr>
-        + TryFrom<IpAddr, Error = WrongFamily>
+        + Into<Address>
+        + TryFrom<Address, Error = WrongFamily>
         + Send
         + Sync
         + 'static;
@@ -59,49 +31,65 @@ pub trait Prefix:
     type Bits: Copy + Eq + Ord + Hash + Debug + Send + Sync + 'static;
     /// Bits in an address.
     const WIDTH: u8;
-    /// The family.
-    const FAMILY: Family;
+    /// The number of the family.
+    const ID: FamilyId;
 
-    /// The prefix of length `len` around `addr`; host bits are cleared. `None` if `len` is above [`Prefix::WIDTH`].
+    /// Returns the prefix of length `len` around `addr`, with host bits cleared. `None` if `len` is above [`Prefix::WIDTH`].
     fn new(addr: Self::Addr, len: u8) -> Option<Self>;
-    /// The prefix's first address.
+    /// Returns the prefix's first address.
     fn addr(self) -> Self::Addr;
-    /// The number of leading bits, 0 to [`Prefix::WIDTH`].
+    /// Returns the number of leading bits, 0 to [`Prefix::WIDTH`].
     fn len(self) -> u8;
-    /// The first address as a number, and the length.
+    /// Returns the first address as a number, and the length.
     fn to_parts(self) -> (Self::Bits, u8);
-    /// The prefix from a number and a length; host bits are cleared. `None` if `len` is above [`Prefix::WIDTH`].
+    /// Makes a prefix from a number and a length; host bits are cleared. `None` if `len` is above [`Prefix::WIDTH`].
     fn from_parts(bits: Self::Bits, len: u8) -> Option<Self>;
-    /// Bit number `index` of the first address, counted from the left; `false` beyond the width.
+    /// Returns bit number `index` of the first address, counted from the left; `false` beyond the width.
     fn bit(self, index: u8) -> bool;
 
-    /// The prefix that holds every address.
+    /// Appends the first address, as many octets of it as the length needs.
+    fn push_octets(self, out: &mut Vec<u8>);
+    /// Returns the prefix of length `len` whose address begins with `octets`. `None` if there are host bits, if `len` is above
+    /// [`Prefix::WIDTH`], or if `octets` are too many.
+    fn from_leading_octets(octets: &[u8], len: u8) -> Option<Self>;
+
+    /// Returns the prefix that holds every address.
     fn default_route() -> Self;
 
-    /// Whether the prefix holds every address.
+    /// Returns true if the prefix holds every address.
     fn is_default(self) -> bool {
         self.len() == 0
     }
 
-    /// The prefix that holds just `addr`.
+    /// Returns the prefix that holds just `addr`.
     fn host(addr: Self::Addr) -> Self;
 
-    /// Whether `other` lies inside this prefix (or is it).
+    /// Returns true if `other` lies inside this prefix, or is it.
     fn covers(self, other: Self) -> bool {
         self.len() <= other.len() && other.truncate(self.len()) == self
     }
 
-    /// Whether `addr` lies inside this prefix.
+    /// Returns true if `addr` lies inside this prefix.
     fn contains(self, addr: Self::Addr) -> bool {
         self.covers(Self::host(addr))
     }
 
-    /// The first `len` bits of this prefix; the prefix itself if it is not longer.
+    /// Returns the first `len` bits of this prefix; the prefix itself if it is not longer.
     #[must_use]
     fn truncate(self, len: u8) -> Self;
 
-    /// The half of this prefix whose next bit is `right`; `None` for a host prefix.
+    /// Returns the half of this prefix whose next bit is `right`; `None` for a host prefix.
     fn child(self, right: bool) -> Option<Self>;
+}
+
+/// A key that is an IP prefix: what kernels and sockets know.
+pub trait IpKey:
+    Prefix<Addr: Into<IpAddr> + TryFrom<IpAddr, Error = WrongFamily>>
+    + Into<IpPrefix>
+    + TryFrom<IpPrefix, Error = WrongFamily>
+{
+    /// The IP address family.
+    const FAMILY: Family;
 }
 
 /// Why a text is not a prefix.
@@ -141,309 +129,3 @@ impl Display for WrongFamily {
 }
 
 impl core::error::Error for WrongFamily {}
-
-/// An address that knows its family at compile time; it exists because `core` has no `TryFrom<IpAddr>` for its own types.
-macro_rules! family {
-    ($prefix:ident, $addr:ident, $std:ident, $bits:ident, $width:literal, $variant:ident, $family:expr, $doc:literal) => {
-        #[doc = concat!("An ", $doc, " address.")]
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[serde(transparent)]
-        pub struct $addr(pub $std);
-
-        impl Debug for $addr {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                Debug::fmt(&self.0, f)
-            }
-        }
-
-        impl Display for $addr {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                Display::fmt(&self.0, f)
-            }
-        }
-
-        impl From<$addr> for IpAddr {
-            fn from(a: $addr) -> IpAddr {
-                IpAddr::$variant(a.0)
-            }
-        }
-
-        impl TryFrom<IpAddr> for $addr {
-            type Error = WrongFamily;
-
-            fn try_from(a: IpAddr) -> Result<Self, WrongFamily> {
-                match a {
-                    IpAddr::$variant(a) => Ok($addr(a)),
-                    _ => Err(WrongFamily),
-                }
-            }
-        }
-
-        #[doc = concat!("An ", $doc, " prefix; host bits are zero.")]
-        // An IPv6 prefix takes 20 octets of a table then, and not 32: the compiler's 128-bit integer wants to lie at multiples of 16.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[repr(C, packed(4))]
-        pub struct $prefix {
-            bits: $bits,
-            len: u8,
-        }
-
-        impl $prefix {
-            const fn mask(len: u8) -> $bits {
-                if len == 0 { 0 } else { $bits::MAX << ($width - len) }
-            }
-        }
-
-        impl Prefix for $prefix {
-            type Addr = $addr;
-            type Bits = $bits;
-            const WIDTH: u8 = $width;
-            const FAMILY: Family = $family;
-
-            fn new(addr: $addr, len: u8) -> Option<Self> {
-                Self::from_parts(addr.0.to_bits(), len)
-            }
-
-            fn addr(self) -> $addr {
-                $addr($std::from_bits(self.bits))
-            }
-
-            fn len(self) -> u8 {
-                self.len
-            }
-
-            fn to_parts(self) -> ($bits, u8) {
-                (self.bits, self.len)
-            }
-
-            fn from_parts(bits: $bits, len: u8) -> Option<Self> {
-                (len <= $width).then(|| $prefix { bits: bits & Self::mask(len), len })
-            }
-
-            fn bit(self, index: u8) -> bool {
-                index < $width && (self.bits >> ($width - 1 - index)) & 1 == 1
-            }
-
-            fn default_route() -> Self {
-                $prefix { bits: 0, len: 0 }
-            }
-
-            fn host(addr: $addr) -> Self {
-                $prefix { bits: addr.0.to_bits(), len: $width }
-            }
-
-            fn truncate(self, len: u8) -> Self {
-                if len >= self.len { self } else { $prefix { bits: self.bits & Self::mask(len), len } }
-            }
-
-            fn child(self, right: bool) -> Option<Self> {
-                (self.len < $width).then(|| {
-                    let bit = if right { 1 << ($width - 1 - self.len) } else { 0 };
-                    $prefix { bits: self.bits | bit, len: self.len + 1 }
-                })
-            }
-        }
-
-        impl Display for $prefix {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}/{}", self.addr(), self.len)
-            }
-        }
-
-        impl Debug for $prefix {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                Display::fmt(self, f)
-            }
-        }
-
-        impl FromStr for $prefix {
-            type Err = PrefixError;
-
-            fn from_str(s: &str) -> Result<Self, PrefixError> {
-                let (addr, len) = s.split_once('/').ok_or(PrefixError::NoSlash)?;
-                let addr: $std = addr.parse().map_err(|_| PrefixError::Address)?;
-                let len: u8 = len.parse().map_err(|_| PrefixError::Length)?;
-                let prefix = Self::new($addr(addr), len).ok_or(PrefixError::Length)?;
-                if prefix.bits == addr.to_bits() { Ok(prefix) } else { Err(PrefixError::HostBits) }
-            }
-        }
-
-        impl Serialize for $prefix {
-            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                if s.is_human_readable() { s.collect_str(self) } else { (self.bits, self.len).serialize(s) }
-            }
-        }
-
-        impl<'de> Deserialize<'de> for $prefix {
-            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-                use serde::de::Error;
-                if d.is_human_readable() {
-                    let text = alloc::string::String::deserialize(d)?;
-                    text.parse().map_err(D::Error::custom)
-                } else {
-                    let (bits, len) = <($bits, u8)>::deserialize(d)?;
-                    $prefix::from_parts(bits, len).ok_or_else(|| D::Error::custom(PrefixError::Length))
-                }
-            }
-        }
-
-        impl From<$prefix> for IpPrefix {
-            fn from(p: $prefix) -> IpPrefix {
-                IpPrefix::$variant(p)
-            }
-        }
-
-        impl TryFrom<IpPrefix> for $prefix {
-            type Error = WrongFamily;
-
-            fn try_from(p: IpPrefix) -> Result<Self, WrongFamily> {
-                match p {
-                    IpPrefix::$variant(p) => Ok(p),
-                    _ => Err(WrongFamily),
-                }
-            }
-        }
-    };
-}
-
-family!(Ipv4Prefix, V4Addr, Ipv4Addr, u32, 32, V4, Family::Ipv4, "IPv4");
-family!(Ipv6Prefix, V6Addr, Ipv6Addr, u128, 128, V6, Family::Ipv6, "IPv6");
-
-/// A prefix of either family, for the edges where the family is data.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum IpPrefix {
-    /// An IPv4 prefix.
-    V4(Ipv4Prefix),
-    /// An IPv6 prefix.
-    V6(Ipv6Prefix),
-}
-
-impl IpPrefix {
-    /// The family.
-    pub const fn family(self) -> Family {
-        match self {
-            IpPrefix::V4(_) => Family::Ipv4,
-            IpPrefix::V6(_) => Family::Ipv6,
-        }
-    }
-
-    /// The prefix of length `len` around `addr`, host bits cleared. `None` if `len` is above the address width.
-    pub fn new(addr: IpAddr, len: u8) -> Option<Self> {
-        match addr {
-            IpAddr::V4(a) => Ipv4Prefix::new(V4Addr(a), len).map(IpPrefix::V4),
-            IpAddr::V6(a) => Ipv6Prefix::new(V6Addr(a), len).map(IpPrefix::V6),
-        }
-    }
-
-    /// The first address.
-    pub fn addr(self) -> IpAddr {
-        match self {
-            IpPrefix::V4(p) => p.addr().into(),
-            IpPrefix::V6(p) => p.addr().into(),
-        }
-    }
-
-    /// The number of leading bits.
-    #[allow(clippy::len_without_is_empty)]
-    pub fn len(self) -> u8 {
-        match self {
-            IpPrefix::V4(p) => p.len(),
-            IpPrefix::V6(p) => p.len(),
-        }
-    }
-}
-
-impl Display for IpPrefix {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            IpPrefix::V4(p) => Display::fmt(p, f),
-            IpPrefix::V6(p) => Display::fmt(p, f),
-        }
-    }
-}
-
-impl IpPrefix {
-    /// Parses `address/length` and clears the host bits, as operators may write any address of a subnet.
-    ///
-    /// # Errors
-    /// The text has no slash, no valid address or no valid length.
-    pub fn parse_subnet(text: &str) -> Result<Self, PrefixError> {
-        let (addr, len) = text.split_once('/').ok_or(PrefixError::NoSlash)?;
-        let addr: IpAddr = addr.parse().map_err(|_| PrefixError::Address)?;
-        let len: u8 = len.parse().map_err(|_| PrefixError::Length)?;
-        IpPrefix::new(addr, len).ok_or(PrefixError::Length)
-    }
-}
-
-impl FromStr for IpPrefix {
-    type Err = PrefixError;
-
-    fn from_str(s: &str) -> Result<Self, PrefixError> {
-        if s.contains(':') { s.parse().map(IpPrefix::V6) } else { s.parse().map(IpPrefix::V4) }
-    }
-}
-
-impl Serialize for IpPrefix {
-    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-        if s.is_human_readable() { s.collect_str(self) } else { (self.addr(), self.len()).serialize(s) }
-    }
-}
-
-impl<'de> Deserialize<'de> for IpPrefix {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        use serde::de::Error;
-        if d.is_human_readable() {
-            alloc::string::String::deserialize(d)?.parse().map_err(D::Error::custom)
-        } else {
-            let (addr, len) = <(IpAddr, u8)>::deserialize(d)?;
-            IpPrefix::new(addr, len).ok_or_else(|| D::Error::custom(PrefixError::Length))
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use alloc::string::ToString;
-
-    fn check<P: Prefix>(text: &str, expected: Result<(&str, u8), PrefixError>) {
-        let got = text.parse::<P>().map(|p| (p.to_string(), p.len()));
-        assert_eq!(got.as_ref().map(|(t, l)| (t.as_str(), *l)).map_err(|e| *e), expected, "{text}");
-    }
-
-    #[test]
-    fn reads_and_prints() {
-        check::<Ipv4Prefix>("10.0.0.0/8", Ok(("10.0.0.0/8", 8)));
-        check::<Ipv4Prefix>("0.0.0.0/0", Ok(("0.0.0.0/0", 0)));
-        check::<Ipv4Prefix>("10.0.0.1/8", Err(PrefixError::HostBits));
-        check::<Ipv4Prefix>("10.0.0.0/33", Err(PrefixError::Length));
-        check::<Ipv4Prefix>("10.0.0.0", Err(PrefixError::NoSlash));
-        check::<Ipv4Prefix>("2001:db8::/32", Err(PrefixError::Address));
-        check::<Ipv6Prefix>("2001:db8::/32", Ok(("2001:db8::/32", 32)));
-        check::<Ipv6Prefix>("::/0", Ok(("::/0", 0)));
-        check::<Ipv6Prefix>("2001:db8::1/32", Err(PrefixError::HostBits));
-        check::<Ipv6Prefix>("2001:db8::/129", Err(PrefixError::Length));
-    }
-
-    fn walk<P: Prefix>(text: &str) {
-        let p: P = text.parse().unwrap();
-        assert!(P::default_route().covers(p) && p.covers(p));
-        for right in [false, true] {
-            let c = p.child(right).unwrap();
-            assert!(p.covers(c) && !c.covers(p));
-            assert_eq!(c.truncate(p.len()), p);
-            assert_eq!(c.bit(p.len()), right);
-        }
-        assert!(p.contains(p.addr()));
-        assert_eq!(P::host(p.addr()).child(true), None);
-        assert_eq!(P::from_parts(p.to_parts().0, p.len()), Some(p));
-    }
-
-    #[test]
-    fn covering_and_children() {
-        walk::<Ipv4Prefix>("192.0.2.0/24");
-        walk::<Ipv4Prefix>("0.0.0.0/0");
-        walk::<Ipv6Prefix>("2001:db8::/32");
-        walk::<Ipv6Prefix>("::/0");
-    }
-}

@@ -3,71 +3,61 @@
 //! Changes travel in batches. Many routes share a next hop, so that a batch carries each distinct set once and its
 //! routes point to it.
 
-use crate::{Distance, InterfaceIndex, Metric, Provenance, Tag};
+use crate::{Address, AnyPrefix, Distance, Forwarding, Metric, Prefix, Provenance, Tag};
+use alloc::boxed::Box;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use smallvec::SmallVec;
 
-/// One way to forward: through a gateway, out of an interface, or both.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub struct NextHop {
-    /// The neighbour to send to; it may be of the other family (RFC 8950). `None`: the destination is on the link.
-    pub gateway: Option<IpAddr>,
-    /// The interface to send out of; `None`: to be found by resolving the gateway.
-    pub interface: Option<InterfaceIndex>,
-    /// Share of the traffic among the next hops of one route, 1 to 255.
-    pub weight: u8,
-}
+/// The number of a kind of routes within its origin, such as `external` or `inter-area`; the origin registers the names.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct RouteKind(pub u8);
 
-impl NextHop {
-    /// Through `gateway`, wherever that resolves to.
-    pub const fn via(gateway: IpAddr) -> Self {
-        NextHop { gateway: Some(gateway), interface: None, weight: 1 }
-    }
+impl RouteKind {
+    /// Routes of an origin that has no kinds.
+    pub const NONE: RouteKind = RouteKind(0);
 
-    /// Straight out of `interface`.
-    pub const fn on(interface: InterfaceIndex) -> Self {
-        NextHop { gateway: None, interface: Some(interface), weight: 1 }
-    }
-
-    /// Through `gateway` on `interface`.
-    pub const fn via_on(gateway: IpAddr, interface: InterfaceIndex) -> Self {
-        NextHop { gateway: Some(gateway), interface: Some(interface), weight: 1 }
+    /// Returns the kind's name: the first name that an origin registers is of kind 1.
+    pub fn name(self, names: &[String]) -> Option<&str> {
+        names.get(usize::from(self.0).checked_sub(1)?).map(String::as_str)
     }
 }
 
-/// What is done with packets of a route.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Forwarding {
-    /// They are sent to one of the next hops: never empty, sorted, each once.
-    NextHops(SmallVec<[NextHop; 1]>),
-    /// They are dropped in silence.
-    Discard,
-    /// They are dropped and the sender is told (ICMP unreachable).
-    Reject,
+/// The tags of a route: sorted, each once. No tags take no memory beyond the pointer.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(from = "Vec<Tag>", into = "Vec<Tag>")]
+pub struct Tags(Option<Box<[Tag]>>);
+
+impl Tags {
+    /// No tags.
+    pub const NONE: Tags = Tags(None);
+
+    /// Returns the tags.
+    pub fn as_slice(&self) -> &[Tag] {
+        self.0.as_deref().unwrap_or_default()
+    }
 }
 
-impl Forwarding {
-    /// Forwarding through one next hop.
-    pub fn one(hop: NextHop) -> Self {
-        Forwarding::NextHops(SmallVec::from_buf([hop]))
+impl FromIterator<Tag> for Tags {
+    fn from_iter<I: IntoIterator<Item = Tag>>(tags: I) -> Self {
+        let mut tags: Vec<Tag> = tags.into_iter().collect();
+        tags.sort_unstable();
+        tags.dedup();
+        Tags((!tags.is_empty()).then(|| tags.into_boxed_slice()))
     }
+}
 
-    /// Forwarding over several next hops, sorted and each once; `None` if there are none.
-    pub fn many(hops: impl IntoIterator<Item = NextHop>) -> Option<Self> {
-        let mut hops: SmallVec<[NextHop; 1]> = hops.into_iter().collect();
-        hops.sort_unstable();
-        hops.dedup_by(|a, b| (a.gateway, a.interface) == (b.gateway, b.interface));
-        (!hops.is_empty()).then_some(Forwarding::NextHops(hops))
+impl From<Vec<Tag>> for Tags {
+    fn from(tags: Vec<Tag>) -> Self {
+        tags.into_iter().collect()
     }
+}
 
-    /// The next hops; none where packets are dropped.
-    pub fn next_hops(&self) -> &[NextHop] {
-        match self {
-            Forwarding::NextHops(hops) => hops,
-            Forwarding::Discard | Forwarding::Reject => &[],
-        }
+impl From<Tags> for Vec<Tag> {
+    fn from(tags: Tags) -> Self {
+        tags.0.map(Vec::from).unwrap_or_default()
     }
 }
 
@@ -75,13 +65,22 @@ impl Forwarding {
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct RouteSet {
     /// Where packets go.
-    pub forwarding: Forwarding,
+    pub forwarding: Forwarding<Address>,
     /// The protocol's cost.
     pub metric: Metric,
     /// A distance other than the origin's own, as eBGP and iBGP routes of one process have.
     pub distance: Option<Distance>,
-    /// For policy.
-    pub tag: Tag,
+    /// The kind among the origin's routes.
+    pub kind: RouteKind,
+    /// Marks for policy to match.
+    pub tags: Tags,
+}
+
+impl RouteSet {
+    /// Routes without metric, kind and tags, with the distance of their origin.
+    pub const fn plain(forwarding: Forwarding<Address>) -> Self {
+        RouteSet { forwarding, metric: Metric(0), distance: None, kind: RouteKind::NONE, tags: Tags::NONE }
+    }
 }
 
 /// What happens to a prefix.
@@ -102,6 +101,13 @@ pub struct RouteUpdate<P> {
     pub action: RouteAction,
     /// The event that caused it.
     pub provenance: Provenance,
+}
+
+impl RouteUpdate<AnyPrefix> {
+    /// Gives the key its type back; `None` if it is of another family.
+    pub fn to_key<P: Prefix>(self) -> Option<RouteUpdate<P>> {
+        Some(RouteUpdate { prefix: self.prefix.to()?, action: self.action, provenance: self.provenance })
+    }
 }
 
 /// Route changes of one origin, table and family, in order.
@@ -143,24 +149,33 @@ pub struct FibRoute<P> {
 }
 
 /// Changes of one table and family for the forwarding engine. The three parts are applied in order, so that a route
-/// never points to a group that does not exist.
+/// never points to a group that does not exist. `G` is the type of gateways: [`Address`] where the RIB makes the batch, IP
+/// addresses where an engine reads it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub struct FibBatch<P> {
+pub struct FibBatch<P, G = IpAddr> {
     /// Groups that are new, or known ones that forward differently from now on (all their routes follow at once).
-    pub groups: Vec<(GroupId, Forwarding)>,
+    pub groups: Vec<(GroupId, Forwarding<G>)>,
     /// Routes.
     pub routes: Vec<FibRoute<P>>,
     /// Groups that no route uses any more.
     pub unused: Vec<GroupId>,
 }
 
-impl<P> Default for FibBatch<P> {
+impl<P, G> Default for FibBatch<P, G> {
     fn default() -> Self {
         FibBatch { groups: Vec::new(), routes: Vec::new(), unused: Vec::new() }
     }
 }
 
-impl<P> FibBatch<P> {
+impl<P, G: Copy + Ord> FibBatch<P, G> {
+    /// Converts the gateways; `None` if `convert` returns `None` for one.
+    pub fn convert<H: Copy + Ord>(self, convert: impl Fn(G) -> Option<H>) -> Option<FibBatch<P, H>> {
+        let groups = self.groups.iter().map(|(id, forwarding)| Some((*id, forwarding.convert(&convert)?)));
+        Some(FibBatch { groups: groups.collect::<Option<_>>()?, routes: self.routes, unused: self.unused })
+    }
+}
+
+impl<P, G> FibBatch<P, G> {
     /// Whether nothing changes.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.routes.is_empty() && self.unused.is_empty()
@@ -170,13 +185,20 @@ impl<P> FibBatch<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use alloc::vec;
 
     #[test]
-    fn next_hops_are_sorted_and_each_once() {
-        let (a, b): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-        let f = Forwarding::many([NextHop::via(b), NextHop::via(a), NextHop::via(b)]).unwrap();
-        assert_eq!(f.next_hops(), [NextHop::via(a), NextHop::via(b)]);
-        assert_eq!(Forwarding::many([]), None);
-        assert_eq!(Forwarding::Discard.next_hops(), []);
+    fn tags_are_sorted_and_each_once() {
+        let tags: Tags = [Tag(7), Tag(3), Tag(7)].into_iter().collect();
+        assert_eq!(tags.as_slice(), [Tag(3), Tag(7)]);
+        assert_eq!(Tags::from(vec![]), Tags::NONE);
+        assert_eq!(size_of::<Tags>(), 16);
+    }
+
+    #[test]
+    fn kinds_have_the_names_that_the_origin_registered() {
+        let names = [String::from("internal"), String::from("external")];
+        assert_eq!(RouteKind(2).name(&names), Some("external"));
+        assert_eq!((RouteKind::NONE.name(&names), RouteKind(3).name(&names)), (None, None));
     }
 }

@@ -3,13 +3,14 @@
 use prost::Message;
 use prost_reflect::{DescriptorPool, MessageDescriptor};
 use sluice_base::{
-    Distance, FibBatch, FibRoute, Forwarding, GroupId, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric,
-    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, Tag,
+    Address, Distance, Encapsulation, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Identifier,
+    InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch,
+    RouteKind, RouteSet, RouteUpdate, Tag,
 };
 use sluice_xrl::XrlError;
 use sluice_xrl::frame::{self, Bind, Datagram, Frame, Kind};
 use sluice_xrl::idl::{fea::v1 as fea, rib::v1 as rib};
-use sluice_xrl::routes::{self, PackedPrefix};
+use sluice_xrl::routes;
 use sluice_xrl::text;
 use std::fmt::Debug;
 use std::net::IpAddr;
@@ -109,17 +110,17 @@ pub fn packed(octets: &[u8]) {
     batches::<Ipv6Prefix>(octets);
 }
 
-fn batches<P: PackedPrefix>(octets: &[u8])
+fn batches<P: Prefix>(octets: &[u8])
 where
     RouteBatch<P>: PartialEq + Debug,
-    FibBatch<P>: PartialEq + Debug,
+    FibBatch<P, Address>: PartialEq + Debug,
 {
     if let Ok(batch) = routes::decode_routes::<P>(octets) {
         assert_eq!(routes::decode_routes(&routes::encode_routes(&batch)).as_ref(), Ok(&batch));
         let (sets, changes) = routes::routes_to_messages(&batch);
         assert_eq!(routes::routes_from_messages(&sets, &changes).as_ref(), Ok(&batch));
     }
-    if let Ok(batch) = routes::decode_fib::<P>(octets) {
+    if let Ok(batch) = routes::decode_fib::<P, Address>(octets) {
         assert_eq!(routes::decode_fib(&routes::encode_fib(&batch)).as_ref(), Ok(&batch));
         let (groups, rows, unused) = routes::fib_to_messages(&batch);
         assert_eq!(routes::fib_from_messages(&groups, &rows, &unused).as_ref(), Ok(&batch));
@@ -132,7 +133,8 @@ pub fn route_requests(octets: &[u8]) {
         let _ = (routes::routes_of::<Ipv4Prefix>(&request), routes::routes_of::<Ipv6Prefix>(&request));
     }
     if let Ok(request) = fea::UpdateFibRequest::decode(octets) {
-        let _ = (routes::fib_of::<Ipv4Prefix>(&request), routes::fib_of::<Ipv6Prefix>(&request));
+        let _ =
+            (routes::fib_of::<Ipv4Prefix, IpAddr>(&request), routes::fib_of::<Ipv6Prefix, Address>(&request));
     }
 }
 
@@ -189,19 +191,33 @@ pub fn texts() -> Vec<Vec<u8>> {
     all.iter().map(|t| t.as_bytes().to_vec()).collect()
 }
 
-fn hops() -> Forwarding {
-    let hop = |gateway: Option<IpAddr>, interface, weight| NextHop {
+fn hops() -> Forwarding<Address> {
+    let hop = |gateway: Option<Address>, interface, weight| NextHop {
+        is_backup: false,
         gateway,
         interface: InterfaceIndex::new(interface),
+        encapsulation: None,
         weight,
     };
     let gateways: [IpAddr; 2] = [[192, 0, 2, 1].into(), [0xfe80, 0, 0, 0, 0, 0, 0, 1].into()];
-    let hops = vec![hop(Some(gateways[0]), 0, 1), hop(Some(gateways[1]), 3, 200), hop(None, 4, 1)];
-    Forwarding::many(hops).expect("three are not none")
+    let identifier = Identifier::new(FamilyId(20), &[7; 24]).map(Address::Identifier);
+    let hops = vec![
+        hop(Some(Address::Ip(gateways[0])), 0, 1),
+        hop(Some(Address::Ip(gateways[1])), 3, 200).as_backup(),
+        NextHop { encapsulation: Encapsulation::new(1, &[0, 1, 0x81]), ..hop(identifier, 0, 1) },
+        hop(None, 4, 1),
+    ];
+    Forwarding::many(hops).expect("four are not none")
 }
 
 fn route_batch<P: Prefix>(prefixes: &[&str]) -> RouteBatch<P> {
-    let set = |forwarding, distance| RouteSet { forwarding, metric: Metric(100), distance, tag: Tag(77) };
+    let set = |forwarding, distance| RouteSet {
+        forwarding,
+        metric: Metric(100),
+        distance,
+        kind: RouteKind(1),
+        tags: [Tag(77), Tag(78)].into_iter().collect(),
+    };
     let update = |(index, text): (usize, &&str)| RouteUpdate {
         prefix: text.parse().expect("a prefix"),
         action: if index == 0 { RouteAction::Delete } else { RouteAction::Set(index as u32 % 2) },
@@ -213,7 +229,7 @@ fn route_batch<P: Prefix>(prefixes: &[&str]) -> RouteBatch<P> {
     }
 }
 
-fn fib_batch<P: Prefix>(prefixes: &[&str]) -> FibBatch<P> {
+fn fib_batch<P: Prefix>(prefixes: &[&str]) -> FibBatch<P, Address> {
     let route = |(index, text): (usize, &&str)| FibRoute {
         prefix: text.parse().expect("a prefix"),
         group: (index > 0).then_some(GroupId(index as u32)),

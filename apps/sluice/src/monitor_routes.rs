@@ -1,7 +1,7 @@
 //! Routes as they change, for `sluice monitor`: this program subscribes to the RIB, as any component may.
 
 use crate::show::routes::Names;
-use sluice_base::{Forwarding, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteBatch};
+use sluice_base::{Address, Forwarding, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteBatch};
 use sluice_xrl::idl::common::v1::{self as common, Family};
 use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
 use sluice_xrl::routes::decode_routes;
@@ -47,7 +47,11 @@ pub async fn follow(router: Router, tell: mpsc::Sender<Vec<common::Event>>) -> R
 }
 
 impl Subscriber {
-    fn events<P: Prefix + std::fmt::Display>(&self, batch: &RouteBatch<P>) -> Vec<common::Event> {
+    fn events<P: Prefix>(
+        &self,
+        request: &rib::SubscribedRoutesRequest,
+        batch: &RouteBatch<P>,
+    ) -> Vec<common::Event> {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time_unix_ms = u64::try_from(since.as_millis()).unwrap_or(u64::MAX);
         let of = |update: &sluice_base::RouteUpdate<P>| {
@@ -61,23 +65,31 @@ impl Subscriber {
                 fields: vec![field("prefix", &prefix)],
                 ..Default::default()
             };
-            let set = match update.action {
-                RouteAction::Set(index) => batch.sets.get(index as usize),
+            let index = match update.action {
+                RouteAction::Set(index) => Some(index as usize),
                 RouteAction::Delete => None,
             };
-            let Some(set) = set else {
+            let Some((index, set)) = index.and_then(|index| Some((index, batch.sets.get(index)?))) else {
                 let text = format!("{prefix} has no route any more");
                 return common::Event { id: "rib.route.deleted".into(), text, ..event };
             };
             let way = self.way(&set.forwarding);
             event.fields.push(field("forwarding", &way));
             event.fields.push(field("metric", &set.metric.0.to_string()));
+            let origin =
+                request.set_origins.get(index).and_then(|place| request.origins.get(*place as usize));
+            if let Some(origin) = origin {
+                event.fields.push(field("origin", &origin.name));
+                let kind = set.kind.name(&origin.kinds);
+                event.fields.extend(kind.map(|kind| field("kind", kind)));
+            }
+            event.fields.extend(set.tags.as_slice().iter().map(|tag| field("tag", &tag.0.to_string())));
             common::Event { id: "rib.route.set".into(), text: format!("{prefix} goes {way}"), ..event }
         };
         batch.updates.iter().map(of).collect()
     }
 
-    fn way(&self, forwarding: &Forwarding) -> String {
+    fn way(&self, forwarding: &Forwarding<Address>) -> String {
         let hops = match forwarding {
             Forwarding::Discard => return "nowhere (discard)".into(),
             Forwarding::Reject => return "nowhere (reject)".into(),
@@ -108,8 +120,8 @@ impl rib::RouteSubscriber for Subscriber {
         }
         if is_news {
             let events = match request.family() {
-                Family::Ipv6 => self.events(&decode_routes::<Ipv6Prefix>(&request.packed)?),
-                _ => self.events(&decode_routes::<Ipv4Prefix>(&request.packed)?),
+                Family::Ipv6 => self.events(&request, &decode_routes::<Ipv6Prefix>(&request.packed)?),
+                _ => self.events(&request, &decode_routes::<Ipv4Prefix>(&request.packed)?),
             };
             for page in events.chunks(PAGE) {
                 // Who prints is slow: the RIB waits for the reply, and merges what changes meanwhile.

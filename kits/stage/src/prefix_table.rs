@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 /// A prefix that can be the key of a [`PrefixTable`].
 pub trait TableKey: Prefix {
     /// The key as the trie stores it.
-    type Trie: prefix_trie::Prefix + Copy;
+    type Trie: prefix_trie::Prefix + Copy + Send;
 
     /// The key for the trie.
     fn to_trie(self) -> Self::Trie;

@@ -1,6 +1,6 @@
 use super::*;
 use proptest::prelude::*;
-use sluice_base::prefix::V4Addr;
+use sluice_base::ip::V4Addr;
 use std::collections::BTreeMap;
 use std::vec::Vec;
 
@@ -30,7 +30,7 @@ fn figure_8() {
 #[test]
 fn without_any_route_the_answer_is_everything() {
     let t: PrefixTable<Ipv6Prefix, ()> = PrefixTable::new();
-    let addr = sluice_base::prefix::V6Addr("2001:db8::1".parse().unwrap());
+    let addr = sluice_base::ip::V6Addr("2001:db8::1".parse().unwrap());
     assert_eq!(t.largest_enclosing(Ipv6Prefix::default_route(), addr), Ipv6Prefix::default_route());
 }
 

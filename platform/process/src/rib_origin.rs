@@ -2,11 +2,9 @@
 //! RIB that was restarted.
 
 use crate::UnderWay;
-use sluice_base::{Distance, Duration, RouteBatch, TableId};
+use sluice_base::{Distance, Duration, Prefix, RouteBatch, TableId};
 use sluice_clients::Origin;
-use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as rib;
-use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,6 +24,8 @@ pub struct RibOriginSettings {
     pub external: bool,
     /// How long its routes outlive this process.
     pub grace: Duration,
+    /// The names of the kinds of its routes: the first name is of kind 1.
+    pub kinds: &'static [&'static str],
 }
 
 /// A change of the RIB that an origin announces its routes to.
@@ -123,6 +123,7 @@ impl RibOrigin {
             distance: s.distance.0.into(),
             external: s.external,
             grace_seconds: u32::try_from(s.grace.as_secs()).unwrap_or(u32::MAX),
+            kinds: s.kinds.iter().map(ToString::to_string).collect(),
         };
         Ok(self.client.register_origin(request).await?.stale_routes)
     }
@@ -151,14 +152,14 @@ impl RibOrigin {
     }
 
     /// Sends a batch; batches arrive in the order of the calls. Call [`RibOrigin::room`] before, or memory grows.
-    pub fn send<P: PackedPrefix>(&self, batch: &RouteBatch<P>) {
+    pub fn send<P: Prefix>(&self, batch: &RouteBatch<P>) {
         if !self.is_registered() || batch.is_empty() {
             return; // a RIB that comes to life is told everything
         }
         let request = rib::UpdateRoutesRequest {
             origin: self.settings.name.clone(),
             table: self.settings.table.0,
-            family: common::Family::from(P::FAMILY).into(),
+            family: P::ID.0.into(),
             packed: sluice_xrl::routes::encode_routes(batch),
             sets: Vec::new(),
             routes: Vec::new(),

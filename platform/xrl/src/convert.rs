@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 
 use sluice_base::{
-    Family, Forwarding, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex, IpPrefix, NextHop,
-    Prefix,
+    Address, AnyPrefix, Encapsulation, Family, FamilyId, Forwarding, Interface, InterfaceAddress,
+    InterfaceEvent, InterfaceIndex, IpPrefix, NextHop, Prefix, PrefixError,
 };
 
 use crate::XrlError;
 use crate::idl::{common::v1 as common, fea::v1 as fea};
+use crate::routes::Gateway;
 
 /// A message holds what its type of `base` cannot.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -21,7 +22,7 @@ pub enum ConvertError {
     Length(u32),
     /// A prefix with bits set after its length.
     #[error("{0}/{1} has host bits")]
-    HostBits(IpAddr, u32),
+    HostBits(Address, u32),
     /// IPv4 where IPv6 was needed or the other way round.
     #[error("address of the wrong family")]
     WrongFamily,
@@ -44,23 +45,42 @@ impl From<ConvertError> for XrlError {
     }
 }
 
-fn octets(addr: IpAddr) -> Vec<u8> {
-    match addr {
-        IpAddr::V4(a) => a.octets().to_vec(),
-        IpAddr::V6(a) => a.octets().to_vec(),
+/// Reads an address: without a family, by the number of its octets.
+fn address(family: u32, octets: &[u8]) -> Result<Address, ConvertError> {
+    let family = match (family, octets.len()) {
+        (0, 4) => FamilyId::IPV4,
+        (0, 16) => FamilyId::IPV6,
+        (0, length) => return Err(ConvertError::Address(length)),
+        (number, _) => family_id(number.into())?,
+    };
+    Address::from_octets(family, octets).ok_or(ConvertError::Address(octets.len()))
+}
+
+/// Returns the family as messages carry it: 0 where the octets' number says it.
+fn family_field(address: Address) -> u32 {
+    match address {
+        Address::Ip(_) => 0,
+        Address::Identifier(id) => id.family().0.into(),
     }
 }
 
-fn address(octets: &[u8]) -> Result<IpAddr, ConvertError> {
-    if let Ok(v4) = <[u8; 4]>::try_from(octets) {
-        return Ok(v4.into());
+impl From<Address> for common::Addr {
+    fn from(addr: Address) -> Self {
+        common::Addr { octets: addr.with_octets(<[u8]>::to_vec), family: family_field(addr) }
     }
-    <[u8; 16]>::try_from(octets).map(IpAddr::from).map_err(|_| ConvertError::Address(octets.len()))
 }
 
 impl From<IpAddr> for common::Addr {
     fn from(addr: IpAddr) -> Self {
-        common::Addr { octets: octets(addr) }
+        Address::Ip(addr).into()
+    }
+}
+
+impl TryFrom<&common::Addr> for Address {
+    type Error = ConvertError;
+
+    fn try_from(addr: &common::Addr) -> Result<Self, ConvertError> {
+        address(addr.family, &addr.octets)
     }
 }
 
@@ -68,17 +88,36 @@ impl TryFrom<&common::Addr> for IpAddr {
     type Error = ConvertError;
 
     fn try_from(addr: &common::Addr) -> Result<Self, ConvertError> {
-        address(&addr.octets)
+        Address::try_from(addr)?.ip().ok_or(ConvertError::WrongFamily)
+    }
+}
+
+impl From<AnyPrefix> for common::Net {
+    fn from(net: AnyPrefix) -> Self {
+        common::Net {
+            octets: net.addr().with_octets(<[u8]>::to_vec),
+            length: net.len().into(),
+            family: family_field(net.addr()),
+        }
     }
 }
 
 impl From<IpPrefix> for common::Net {
     fn from(net: IpPrefix) -> Self {
-        let (addr, length): (IpAddr, u8) = match net {
-            IpPrefix::V4(p) => (p.addr().into(), p.len()),
-            IpPrefix::V6(p) => (p.addr().into(), p.len()),
-        };
-        common::Net { octets: octets(addr), length: length.into() }
+        AnyPrefix::from(net).into()
+    }
+}
+
+impl TryFrom<&common::Net> for AnyPrefix {
+    type Error = ConvertError;
+
+    fn try_from(net: &common::Net) -> Result<Self, ConvertError> {
+        let addr = address(net.family, &net.octets)?;
+        let length = u8::try_from(net.length).map_err(|_| ConvertError::Length(net.length))?;
+        AnyPrefix::new(addr, length).map_err(|error| match error {
+            PrefixError::HostBits => ConvertError::HostBits(addr, net.length),
+            _ => ConvertError::Length(net.length),
+        })
     }
 }
 
@@ -86,33 +125,19 @@ impl TryFrom<&common::Net> for IpPrefix {
     type Error = ConvertError;
 
     fn try_from(net: &common::Net) -> Result<Self, ConvertError> {
-        let addr = address(&net.octets)?;
-        let length = u8::try_from(net.length).map_err(|_| ConvertError::Length(net.length))?;
-        let prefix = IpPrefix::new(addr, length).ok_or(ConvertError::Length(net.length))?;
-        let first: IpAddr = match prefix {
-            IpPrefix::V4(p) => p.addr().into(),
-            IpPrefix::V6(p) => p.addr().into(),
-        };
-        if first == addr { Ok(prefix) } else { Err(ConvertError::HostBits(addr, net.length)) }
+        AnyPrefix::try_from(net)?.ip().ok_or(ConvertError::WrongFamily)
     }
 }
 
 /// The prefix as a message.
 pub fn net<P: Prefix>(prefix: P) -> common::Net {
-    let prefix: IpPrefix = prefix.into();
-    prefix.into()
+    AnyPrefix::of(prefix).into()
 }
 
 /// The prefix of one family out of a message.
 pub fn prefix<P: Prefix>(net: Option<&common::Net>) -> Result<P, ConvertError> {
     let net = net.ok_or(ConvertError::Missing("prefix"))?;
-    let any = IpPrefix::try_from(net)?;
-    let addr: IpAddr = match any {
-        IpPrefix::V4(p) => p.addr().into(),
-        IpPrefix::V6(p) => p.addr().into(),
-    };
-    let addr = P::Addr::try_from(addr).map_err(|_| ConvertError::WrongFamily)?;
-    u8::try_from(net.length).ok().and_then(|l| P::new(addr, l)).ok_or(ConvertError::Length(net.length))
+    AnyPrefix::try_from(net)?.to().ok_or(ConvertError::WrongFamily)
 }
 
 /// An address that may be absent.
@@ -143,31 +168,58 @@ pub fn family(number: i32) -> Result<Family, ConvertError> {
     }
 }
 
-impl From<&NextHop> for common::NextHop {
-    fn from(hop: &NextHop) -> Self {
+/// A family of keys out of a message's number.
+pub fn family_id(number: i64) -> Result<FamilyId, ConvertError> {
+    let octet = u8::try_from(number).ok().filter(|octet| *octet != 0);
+    octet.map(FamilyId).ok_or(ConvertError::Number { what: "family", value: number })
+}
+
+impl<G: Gateway> From<&NextHop<G>> for common::NextHop {
+    fn from(hop: &NextHop<G>) -> Self {
         common::NextHop {
-            gateway: hop.gateway.map(Into::into),
+            gateway: hop.gateway.map(|gateway| gateway.into().into()),
             interface: hop.interface.map_or(0, InterfaceIndex::number),
             weight: hop.weight.into(),
+            backup: hop.is_backup,
+            encapsulation: hop.encapsulation.map(|encapsulation| common::Encapsulation {
+                kind: encapsulation.kind().into(),
+                parameters: encapsulation.parameters().to_vec(),
+            }),
         }
     }
 }
 
-impl TryFrom<&common::NextHop> for NextHop {
+impl TryFrom<&common::Encapsulation> for Encapsulation {
+    type Error = ConvertError;
+
+    fn try_from(e: &common::Encapsulation) -> Result<Self, ConvertError> {
+        let wrong = ConvertError::Number { what: "encapsulation", value: e.kind.into() };
+        u8::try_from(e.kind).ok().and_then(|kind| Encapsulation::new(kind, &e.parameters)).ok_or(wrong)
+    }
+}
+
+impl<G: Gateway> TryFrom<&common::NextHop> for NextHop<G> {
     type Error = ConvertError;
 
     fn try_from(hop: &common::NextHop) -> Result<Self, ConvertError> {
         let weight = u8::try_from(hop.weight.max(1));
         Ok(NextHop {
-            gateway: optional_addr(hop.gateway.as_ref())?,
+            is_backup: hop.backup,
+            gateway: match &hop.gateway {
+                Some(addr) => {
+                    Some(G::try_from(Address::try_from(addr)?).map_err(|_| ConvertError::WrongFamily)?)
+                }
+                None => None,
+            },
             interface: InterfaceIndex::new(hop.interface),
+            encapsulation: hop.encapsulation.as_ref().map(Encapsulation::try_from).transpose()?,
             weight: weight.map_err(|_| ConvertError::Number { what: "weight", value: hop.weight.into() })?,
         })
     }
 }
 
-impl From<&Forwarding> for common::Forwarding {
-    fn from(forwarding: &Forwarding) -> Self {
+impl<G: Gateway> From<&Forwarding<G>> for common::Forwarding {
+    fn from(forwarding: &Forwarding<G>) -> Self {
         let kind = match forwarding {
             Forwarding::NextHops(_) => common::ForwardingKind::NextHops,
             Forwarding::Discard => common::ForwardingKind::Discard,
@@ -180,13 +232,13 @@ impl From<&Forwarding> for common::Forwarding {
     }
 }
 
-impl TryFrom<&common::Forwarding> for Forwarding {
+impl<G: Gateway> TryFrom<&common::Forwarding> for Forwarding<G> {
     type Error = ConvertError;
 
     fn try_from(forwarding: &common::Forwarding) -> Result<Self, ConvertError> {
         match common::ForwardingKind::try_from(forwarding.kind) {
             Ok(common::ForwardingKind::NextHops) => {
-                let hops: Vec<NextHop> =
+                let hops: Vec<NextHop<G>> =
                     forwarding.next_hops.iter().map(NextHop::try_from).collect::<Result<_, _>>()?;
                 Forwarding::many(hops).ok_or(ConvertError::Missing("next hop"))
             }
@@ -198,7 +250,9 @@ impl TryFrom<&common::Forwarding> for Forwarding {
 }
 
 /// Forwarding that must be there.
-pub fn forwarding(forwarding: Option<&common::Forwarding>) -> Result<Forwarding, ConvertError> {
+pub fn forwarding<G: Gateway>(
+    forwarding: Option<&common::Forwarding>,
+) -> Result<Forwarding<G>, ConvertError> {
     forwarding.ok_or(ConvertError::Missing("forwarding")).and_then(Forwarding::try_from)
 }
 
@@ -303,12 +357,12 @@ mod tests {
     #[test]
     fn prefixes() {
         let check = |octets: &[u8], length, expected: Result<&str, ConvertError>| {
-            let got = IpPrefix::try_from(&common::Net { octets: octets.to_vec(), length });
+            let got = IpPrefix::try_from(&common::Net { octets: octets.to_vec(), length, family: 0 });
             assert_eq!(got.map(|p| p.to_string()), expected.map(str::to_owned));
         };
         check(&[10, 0, 0, 0], 8, Ok("10.0.0.0/8"));
         check(&[0; 16], 0, Ok("::/0"));
-        check(&[10, 0, 0, 1], 8, Err(ConvertError::HostBits([10, 0, 0, 1].into(), 8)));
+        check(&[10, 0, 0, 1], 8, Err(ConvertError::HostBits(Address::Ip([10, 0, 0, 1].into()), 8)));
         check(&[10, 0, 0, 0], 33, Err(ConvertError::Length(33)));
         check(&[10, 0, 0, 0], 4096 + 8, Err(ConvertError::Length(4104)));
         check(&[10, 0, 0], 8, Err(ConvertError::Address(3)));
@@ -345,6 +399,6 @@ mod tests {
     #[test]
     fn forwarding_needs_next_hops() {
         let none = common::Forwarding { kind: 0, next_hops: vec![] };
-        assert_eq!(Forwarding::try_from(&none), Err(ConvertError::Missing("next hop")));
+        assert_eq!(Forwarding::<IpAddr>::try_from(&none), Err(ConvertError::Missing("next hop")));
     }
 }

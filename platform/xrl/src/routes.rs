@@ -5,10 +5,10 @@
 
 use std::net::IpAddr;
 
-use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Family, FibBatch, FibRoute, Forwarding, GroupId, InterfaceIndex, Ipv4Prefix, Ipv6Prefix,
-    Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, Tag,
+    Address, Distance, Encapsulation, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Identifier,
+    InterfaceIndex, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
+    RouteUpdate, Tag, Tags,
 };
 use sluice_wire::Cursor;
 
@@ -16,14 +16,19 @@ use crate::XrlError;
 use crate::convert::{self, ConvertError};
 use crate::idl::{fea::v1 as fea, rib::v1 as rib};
 
-/// The version of the layout: the first octet.
-pub const VERSION: u8 = 1;
+/// The version of the layout that is written: the first octet.
+pub const VERSION: u8 = 2;
+/// The oldest version that is read: next hops have no backups, no identifiers and no encapsulation, sets one tag and no kind.
+pub const OLDEST_VERSION: u8 = 1;
 const ROUTES: u8 = 1;
 const FIB: u8 = 2;
 
 const GATEWAY_V4: u8 = 1;
 const GATEWAY_V6: u8 = 2;
 const INTERFACE: u8 = 4;
+const GATEWAY_IDENTIFIER: u8 = 8;
+const BACKUP: u8 = 16;
+const ENCAPSULATION: u8 = 32;
 
 /// Why octets are not a batch of this kind and family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
@@ -59,42 +64,11 @@ impl From<UnpackError> for XrlError {
     }
 }
 
-/// A prefix that can be packed.
-pub trait PackedPrefix: Prefix {
-    /// Appends the length, and as many octets of the address as that needs.
-    fn pack(self, out: &mut Vec<u8>);
-    /// The prefix of length `len` whose address begins with `octets`. `None` if there are host bits.
-    fn unpack(octets: &[u8], len: u8) -> Option<Self>;
-}
+/// A type of gateways that batches can have: any address, or IP addresses alone.
+pub trait Gateway: Copy + Ord + Into<Address> + TryFrom<Address> {}
 
-macro_rules! packed {
-    ($prefix:ty, $addr:ident, $bits:ty, $octets:literal) => {
-        impl PackedPrefix for $prefix {
-            fn pack(self, out: &mut Vec<u8>) {
-                let (bits, len) = self.to_parts();
-                out.push(len);
-                out.extend_from_slice(&bits.to_be_bytes()[..usize::from(len).div_ceil(8)]);
-            }
-
-            fn unpack(octets: &[u8], len: u8) -> Option<Self> {
-                let mut whole = [0; $octets];
-                whole.get_mut(..octets.len())?.copy_from_slice(octets);
-                let bits = <$bits>::from_be_bytes(whole);
-                Self::new($addr(bits.into()), len).filter(|p| p.to_parts().0 == bits)
-            }
-        }
-    };
-}
-
-packed!(Ipv4Prefix, V4Addr, u32, 4);
-packed!(Ipv6Prefix, V6Addr, u128, 16);
-
-const fn family_octet(family: Family) -> u8 {
-    match family {
-        Family::Ipv4 => 4,
-        Family::Ipv6 => 6,
-    }
-}
+impl Gateway for Address {}
+impl Gateway for IpAddr {}
 
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
@@ -138,7 +112,12 @@ fn count(c: &mut Cursor<'_>, least_octets: usize) -> Result<(u64, usize), Unpack
     }
 }
 
-fn put_forwarding(out: &mut Vec<u8>, forwarding: &Forwarding) {
+fn put_octets(out: &mut Vec<u8>, number: u8, octets: &[u8]) {
+    out.extend_from_slice(&[number, octets.len() as u8]);
+    out.extend_from_slice(octets);
+}
+
+fn put_forwarding<G: Gateway>(out: &mut Vec<u8>, forwarding: &Forwarding<G>) {
     let hops = match forwarding {
         Forwarding::NextHops(hops) => hops,
         Forwarding::Discard => return out.push(1),
@@ -147,29 +126,73 @@ fn put_forwarding(out: &mut Vec<u8>, forwarding: &Forwarding) {
     out.push(0);
     put_varint(out, hops.len() as u64);
     for hop in hops {
-        let mut flags = 0;
-        match hop.gateway {
-            Some(IpAddr::V4(_)) => flags |= GATEWAY_V4,
-            Some(IpAddr::V6(_)) => flags |= GATEWAY_V6,
-            None => {}
-        }
-        if hop.interface.is_some() {
-            flags |= INTERFACE;
+        let gateway: Option<Address> = hop.gateway.map(Into::into);
+        let mut flags = match gateway {
+            Some(Address::Ip(IpAddr::V4(_))) => GATEWAY_V4,
+            Some(Address::Ip(IpAddr::V6(_))) => GATEWAY_V6,
+            Some(Address::Identifier(_)) => GATEWAY_IDENTIFIER,
+            None => 0,
+        };
+        for (flag, is_set) in [
+            (INTERFACE, hop.interface.is_some()),
+            (BACKUP, hop.is_backup),
+            (ENCAPSULATION, hop.encapsulation.is_some()),
+        ] {
+            flags |= if is_set { flag } else { 0 };
         }
         out.push(flags);
-        match hop.gateway {
-            Some(IpAddr::V4(a)) => out.extend_from_slice(&a.octets()),
-            Some(IpAddr::V6(a)) => out.extend_from_slice(&a.octets()),
+        match gateway {
+            Some(Address::Ip(IpAddr::V4(a))) => out.extend_from_slice(&a.octets()),
+            Some(Address::Ip(IpAddr::V6(a))) => out.extend_from_slice(&a.octets()),
+            Some(Address::Identifier(id)) => put_octets(out, id.family().0, id.octets()),
             None => {}
         }
         if let Some(interface) = hop.interface {
             put_varint(out, interface.number().into());
         }
+        if let Some(encapsulation) = hop.encapsulation {
+            put_octets(out, encapsulation.kind(), encapsulation.parameters());
+        }
         out.push(hop.weight);
     }
 }
 
-fn forwarding(c: &mut Cursor<'_>) -> Result<Forwarding, UnpackError> {
+fn next_hop<G: Gateway>(c: &mut Cursor<'_>, version: u8) -> Result<NextHop<G>, UnpackError> {
+    let flags = c.u8()?;
+    let known = if version == OLDEST_VERSION { INTERFACE } else { INTERFACE | BACKUP | ENCAPSULATION };
+    let address = match flags & !known {
+        0 => None,
+        GATEWAY_V4 => Some(Address::Ip(IpAddr::from(c.array::<4>()?))),
+        GATEWAY_V6 => Some(Address::Ip(IpAddr::from(c.array::<16>()?))),
+        GATEWAY_IDENTIFIER if version > OLDEST_VERSION => {
+            let [family, length] = c.array::<2>()?;
+            let id =
+                Identifier::new(FamilyId(family), c.take(length.into())?).ok_or_else(|| bad("gateway", c))?;
+            Some(Address::Identifier(id))
+        }
+        _ => return Err(bad("next hop", c)),
+    };
+    let gateway = address.map(G::try_from).transpose().map_err(|_| bad("gateway", c))?;
+    let interface = if flags & INTERFACE != 0 {
+        Some(InterfaceIndex::new(varint_u32(c, "interface")?).ok_or_else(|| bad("interface", c))?)
+    } else {
+        None
+    };
+    let encapsulation = if flags & ENCAPSULATION != 0 {
+        let [kind, length] = c.array::<2>()?;
+        let parameters = c.take(length.into())?;
+        Some(Encapsulation::new(kind, parameters).ok_or_else(|| bad("encapsulation", c))?)
+    } else {
+        None
+    };
+    let weight = c.u8()?;
+    if weight == 0 {
+        return Err(bad("next hop", c));
+    }
+    Ok(NextHop { is_backup: flags & BACKUP != 0, gateway, interface, encapsulation, weight })
+}
+
+fn forwarding<G: Gateway>(c: &mut Cursor<'_>, version: u8) -> Result<Forwarding<G>, UnpackError> {
     match c.u8()? {
         0 => {}
         1 => return Ok(Forwarding::Discard),
@@ -179,23 +202,7 @@ fn forwarding(c: &mut Cursor<'_>) -> Result<Forwarding, UnpackError> {
     let (n, capacity) = count(c, 2)?;
     let mut hops = Vec::with_capacity(capacity);
     for _ in 0..n {
-        let flags = c.u8()?;
-        let gateway = match flags & (GATEWAY_V4 | GATEWAY_V6) {
-            0 => None,
-            GATEWAY_V4 => Some(IpAddr::from(c.array::<4>()?)),
-            GATEWAY_V6 => Some(IpAddr::from(c.array::<16>()?)),
-            _ => return Err(bad("next hop", c)),
-        };
-        let interface = if flags & INTERFACE != 0 {
-            Some(InterfaceIndex::new(varint_u32(c, "interface")?).ok_or_else(|| bad("interface", c))?)
-        } else {
-            None
-        };
-        let weight = c.u8()?;
-        if weight == 0 || flags > (GATEWAY_V4 | GATEWAY_V6 | INTERFACE) {
-            return Err(bad("next hop", c));
-        }
-        hops.push(NextHop { gateway, interface, weight });
+        hops.push(next_hop(c, version)?);
     }
     // Sorted and each once is what the type promises; `many` makes it so whatever came.
     Forwarding::many(hops).ok_or_else(|| bad("next hops", c))
@@ -228,19 +235,27 @@ impl Rows {
     }
 }
 
-fn prefix<P: PackedPrefix>(c: &mut Cursor<'_>) -> Result<P, UnpackError> {
+fn put_prefix<P: Prefix>(out: &mut Vec<u8>, prefix: P) {
+    out.push(prefix.len());
+    prefix.push_octets(out);
+}
+
+fn prefix<P: Prefix>(c: &mut Cursor<'_>) -> Result<P, UnpackError> {
     let len = c.u8()?;
     if len > P::WIDTH {
         return Err(bad("prefix length", c));
     }
     let octets = c.take(usize::from(len).div_ceil(8))?;
-    P::unpack(octets, len).ok_or_else(|| bad("prefix", c))
+    P::from_leading_octets(octets, len).ok_or_else(|| bad("prefix", c))
 }
 
-fn head<P: Prefix>(data: &[u8], kind: u8) -> Result<Cursor<'_>, UnpackError> {
+/// Reads the head of a batch, and returns its version.
+fn head<P: Prefix>(data: &[u8], kind: u8) -> Result<(Cursor<'_>, u8), UnpackError> {
     let mut c = Cursor::new(data);
     let head = c.array::<3>()?;
-    if head == [VERSION, kind, family_octet(P::FAMILY)] { Ok(c) } else { Err(UnpackError::Head(head)) }
+    let [version, found, family] = head;
+    let is_known = (OLDEST_VERSION..=VERSION).contains(&version) && (found, family) == (kind, P::ID.0);
+    if is_known { Ok((c, version)) } else { Err(UnpackError::Head(head)) }
 }
 
 fn end(c: &Cursor<'_>) -> Result<(), UnpackError> {
@@ -248,20 +263,23 @@ fn end(c: &Cursor<'_>) -> Result<(), UnpackError> {
 }
 
 /// Packs a batch of route changes.
-pub fn encode_routes<P: PackedPrefix>(batch: &RouteBatch<P>) -> Vec<u8> {
+pub fn encode_routes<P: Prefix>(batch: &RouteBatch<P>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 + 32 * batch.sets.len() + 8 * batch.updates.len());
-    out.extend_from_slice(&[VERSION, ROUTES, family_octet(P::FAMILY)]);
+    out.extend_from_slice(&[VERSION, ROUTES, P::ID.0]);
     put_varint(&mut out, batch.sets.len() as u64);
     for set in &batch.sets {
         put_forwarding(&mut out, &set.forwarding);
         put_varint(&mut out, set.metric.0.into());
         put_varint(&mut out, set.distance.map_or(0, |d| u64::from(d.0) + 1));
-        put_varint(&mut out, set.tag.0.into());
+        put_varint(&mut out, set.kind.0.into());
+        let tags = set.tags.as_slice();
+        put_varint(&mut out, tags.len() as u64);
+        tags.iter().for_each(|tag| put_varint(&mut out, tag.0.into()));
     }
     put_varint(&mut out, batch.updates.len() as u64);
     let mut rows = Rows { last: Provenance::NONE };
     for update in &batch.updates {
-        update.prefix.pack(&mut out);
+        put_prefix(&mut out, update.prefix);
         let number = match update.action {
             RouteAction::Delete => 0,
             RouteAction::Set(index) => u64::from(index) + 1,
@@ -271,20 +289,31 @@ pub fn encode_routes<P: PackedPrefix>(batch: &RouteBatch<P>) -> Vec<u8> {
     out
 }
 
-/// Unpacks what [`encode_routes`] packed. Every set that an update names is there.
-pub fn decode_routes<P: PackedPrefix>(data: &[u8]) -> Result<RouteBatch<P>, UnpackError> {
-    let mut c = head::<P>(data, ROUTES)?;
+fn kind_and_tags(c: &mut Cursor<'_>, version: u8) -> Result<(RouteKind, Tags), UnpackError> {
+    if version == OLDEST_VERSION {
+        let tag = Tag(varint_u32(c, "tag")?);
+        return Ok((RouteKind::NONE, Some(tag).filter(|tag| tag.0 != 0).into_iter().collect()));
+    }
+    let kind = RouteKind(u8::try_from(varint(c)?).map_err(|_| bad("kind", c))?);
+    let (n, _) = count(c, 1)?;
+    let tags = (0..n).map(|_| varint_u32(c, "tag").map(Tag)).collect::<Result<Tags, _>>()?;
+    Ok((kind, tags))
+}
+
+/// Unpacks what [`encode_routes`] packed, in this version or an older one. Every set that an update names is there.
+pub fn decode_routes<P: Prefix>(data: &[u8]) -> Result<RouteBatch<P>, UnpackError> {
+    let (mut c, version) = head::<P>(data, ROUTES)?;
     let (n, capacity) = count(&mut c, 4)?;
     let mut sets = Vec::with_capacity(capacity);
     for _ in 0..n {
-        let forwarding = forwarding(&mut c)?;
+        let forwarding = forwarding(&mut c, version)?;
         let metric = Metric(varint_u32(&mut c, "metric")?);
         let distance = match varint(&mut c)? {
             0 => None,
             n => Some(Distance(u8::try_from(n - 1).map_err(|_| bad("distance", &c))?)),
         };
-        let tag = Tag(varint_u32(&mut c, "tag")?);
-        sets.push(RouteSet { forwarding, metric, distance, tag });
+        let (kind, tags) = kind_and_tags(&mut c, version)?;
+        sets.push(RouteSet { forwarding, metric, distance, kind, tags });
     }
     let (n, capacity) = count(&mut c, 2)?;
     let mut updates = Vec::with_capacity(capacity);
@@ -304,9 +333,9 @@ pub fn decode_routes<P: PackedPrefix>(data: &[u8]) -> Result<RouteBatch<P>, Unpa
 }
 
 /// Packs a batch for the forwarding engine.
-pub fn encode_fib<P: PackedPrefix>(batch: &FibBatch<P>) -> Vec<u8> {
+pub fn encode_fib<P: Prefix, G: Gateway>(batch: &FibBatch<P, G>) -> Vec<u8> {
     let mut out = Vec::with_capacity(16 + 16 * batch.groups.len() + 8 * batch.routes.len());
-    out.extend_from_slice(&[VERSION, FIB, family_octet(P::FAMILY)]);
+    out.extend_from_slice(&[VERSION, FIB, P::ID.0]);
     put_varint(&mut out, batch.groups.len() as u64);
     for (id, forwarding) in &batch.groups {
         put_varint(&mut out, id.0.into());
@@ -315,7 +344,7 @@ pub fn encode_fib<P: PackedPrefix>(batch: &FibBatch<P>) -> Vec<u8> {
     put_varint(&mut out, batch.routes.len() as u64);
     let mut rows = Rows { last: Provenance::NONE };
     for route in &batch.routes {
-        route.prefix.pack(&mut out);
+        put_prefix(&mut out, route.prefix);
         rows.put(&mut out, route.group.map_or(0, |g| u64::from(g.0) + 1), route.provenance);
     }
     put_varint(&mut out, batch.unused.len() as u64);
@@ -326,13 +355,13 @@ pub fn encode_fib<P: PackedPrefix>(batch: &FibBatch<P>) -> Vec<u8> {
 }
 
 /// Unpacks what [`encode_fib`] packed.
-pub fn decode_fib<P: PackedPrefix>(data: &[u8]) -> Result<FibBatch<P>, UnpackError> {
-    let mut c = head::<P>(data, FIB)?;
+pub fn decode_fib<P: Prefix, G: Gateway>(data: &[u8]) -> Result<FibBatch<P, G>, UnpackError> {
+    let (mut c, version) = head::<P>(data, FIB)?;
     let (n, capacity) = count(&mut c, 2)?;
     let mut groups = Vec::with_capacity(capacity);
     for _ in 0..n {
         let id = GroupId(varint_u32(&mut c, "group")?);
-        groups.push((id, forwarding(&mut c)?));
+        groups.push((id, forwarding(&mut c, version)?));
     }
     let (n, capacity) = count(&mut c, 2)?;
     let mut routes = Vec::with_capacity(capacity);
@@ -361,7 +390,9 @@ pub fn routes_to_messages<P: Prefix>(batch: &RouteBatch<P>) -> (Vec<rib::RouteSe
         forwarding: Some((&s.forwarding).into()),
         metric: s.metric.0,
         distance: s.distance.map(|d| d.0.into()),
-        tag: s.tag.0,
+        tag: 0,
+        kind: s.kind.0.into(),
+        tags: s.tags.as_slice().iter().map(|tag| tag.0).collect(),
     };
     let change = |u: &RouteUpdate<P>| rib::RouteChange {
         net: Some(convert::net(u.prefix)),
@@ -384,7 +415,8 @@ pub fn routes_from_messages<P: Prefix>(
             forwarding: convert::forwarding(s.forwarding.as_ref())?,
             metric: Metric(s.metric),
             distance: distance.map(Distance),
-            tag: Tag(s.tag),
+            kind: RouteKind(u8::try_from(s.kind).map_err(|_| number("kind", s.kind))?),
+            tags: s.tags.iter().copied().chain((s.tag != 0).then_some(s.tag)).map(Tag).collect(),
         })
     };
     let update = |r: &rib::RouteChange| {
@@ -403,7 +435,7 @@ pub fn routes_from_messages<P: Prefix>(
 }
 
 /// The batch of an `UpdateRoutes` call, packed or readable.
-pub fn routes_of<P: PackedPrefix>(request: &rib::UpdateRoutesRequest) -> Result<RouteBatch<P>, XrlError> {
+pub fn routes_of<P: Prefix>(request: &rib::UpdateRoutesRequest) -> Result<RouteBatch<P>, XrlError> {
     if request.packed.is_empty() {
         return Ok(routes_from_messages(&request.sets, &request.routes)?);
     }
@@ -414,8 +446,10 @@ pub fn routes_of<P: PackedPrefix>(request: &rib::UpdateRoutesRequest) -> Result<
 }
 
 /// A batch for the forwarding engine as readable messages.
-pub fn fib_to_messages<P: Prefix>(batch: &FibBatch<P>) -> (Vec<fea::Group>, Vec<fea::FibRoute>, Vec<u32>) {
-    let group = |(id, f): &(GroupId, Forwarding)| fea::Group { id: id.0, forwarding: Some(f.into()) };
+pub fn fib_to_messages<P: Prefix, G: Gateway>(
+    batch: &FibBatch<P, G>,
+) -> (Vec<fea::Group>, Vec<fea::FibRoute>, Vec<u32>) {
+    let group = |(id, f): &(GroupId, Forwarding<G>)| fea::Group { id: id.0, forwarding: Some(f.into()) };
     let route = |r: &FibRoute<P>| fea::FibRoute {
         net: Some(convert::net(r.prefix)),
         delete: r.group.is_none(),
@@ -430,11 +464,11 @@ pub fn fib_to_messages<P: Prefix>(batch: &FibBatch<P>) -> (Vec<fea::Group>, Vec<
 }
 
 /// A batch for the forwarding engine out of readable messages.
-pub fn fib_from_messages<P: Prefix>(
+pub fn fib_from_messages<P: Prefix, G: Gateway>(
     groups: &[fea::Group],
     routes: &[fea::FibRoute],
     unused: &[u32],
-) -> Result<FibBatch<P>, ConvertError> {
+) -> Result<FibBatch<P, G>, ConvertError> {
     let group = |g: &fea::Group| Ok((GroupId(g.id), convert::forwarding(g.forwarding.as_ref())?));
     let route = |r: &fea::FibRoute| {
         Ok(FibRoute {
@@ -451,7 +485,7 @@ pub fn fib_from_messages<P: Prefix>(
 }
 
 /// The batch of an `UpdateFib` call, packed or readable.
-pub fn fib_of<P: PackedPrefix>(request: &fea::UpdateFibRequest) -> Result<FibBatch<P>, XrlError> {
+pub fn fib_of<P: Prefix, G: Gateway>(request: &fea::UpdateFibRequest) -> Result<FibBatch<P, G>, XrlError> {
     let readable = !(request.groups.is_empty() && request.routes.is_empty() && request.unused.is_empty());
     if request.packed.is_empty() {
         return Ok(fib_from_messages(&request.groups, &request.routes, &request.unused)?);

@@ -6,39 +6,58 @@ use std::net::IpAddr;
 
 use proptest::prelude::*;
 use sluice_base::{
-    Distance, FibBatch, FibRoute, Forwarding, GroupId, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric,
-    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, RouteUpdate, Tag,
+    Address, Distance, Encapsulation, FamilyId, FibBatch, FibRoute, Forwarding, GroupId, Identifier,
+    InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch,
+    RouteKind, RouteSet, RouteUpdate, Tag,
 };
 use sluice_xrl::routes::*;
 
-fn hop() -> impl Strategy<Value = NextHop> {
-    let gateway = prop_oneof![
-        Just(None),
-        any::<[u8; 4]>().prop_map(|a| Some(IpAddr::from(a))),
-        any::<[u8; 16]>().prop_map(|a| Some(IpAddr::from(a)))
-    ];
-    (gateway, any::<u32>(), 1..=255u8).prop_map(|(gateway, i, weight)| NextHop {
-        gateway,
-        interface: InterfaceIndex::new(i),
-        weight,
-    })
+fn ip() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u8; 16]>().prop_map(IpAddr::from)]
 }
 
-fn forwarding() -> impl Strategy<Value = Forwarding> {
+fn address() -> impl Strategy<Value = Address> {
+    let identifier = (7..=255u8, prop::collection::vec(any::<u8>(), 0..=Identifier::ROOM));
+    let identifier = identifier.prop_map(|(family, o)| Identifier::new(FamilyId(family), &o).unwrap());
+    prop_oneof![ip().prop_map(Address::Ip), identifier.prop_map(Address::Identifier)]
+}
+
+fn encapsulation() -> impl Strategy<Value = Encapsulation> {
+    (any::<u8>(), prop::collection::vec(any::<u8>(), 0..=Encapsulation::ROOM))
+        .prop_map(|(kind, parameters)| Encapsulation::new(kind, &parameters).unwrap())
+}
+
+fn hop<G: Gateway + Debug>(gateway: impl Strategy<Value = G>) -> impl Strategy<Value = NextHop<G>> {
+    let gateway = prop::option::of(gateway);
+    let encapsulation = prop::option::weighted(0.2, encapsulation());
+    (gateway, any::<u32>(), 1..=255u8, any::<bool>(), encapsulation).prop_map(
+        |(gateway, i, weight, is_backup, encapsulation)| NextHop {
+            is_backup,
+            gateway,
+            interface: InterfaceIndex::new(i),
+            encapsulation,
+            weight,
+        },
+    )
+}
+
+fn forwarding<G: Gateway + Debug>(gateway: impl Strategy<Value = G>) -> impl Strategy<Value = Forwarding<G>> {
     prop_oneof![
         Just(Forwarding::Discard),
         Just(Forwarding::Reject),
-        prop::collection::vec(hop(), 1..4).prop_map(|h| Forwarding::many(h).unwrap())
+        prop::collection::vec(hop(gateway), 1..4).prop_map(|h| Forwarding::many(h).unwrap())
     ]
 }
 
 fn set() -> impl Strategy<Value = RouteSet> {
-    (forwarding(), any::<u32>(), any::<Option<u8>>(), any::<u32>()).prop_map(
-        |(forwarding, metric, d, tag)| RouteSet {
+    let tags = prop::collection::vec(1..=u32::MAX, 0..3);
+    (forwarding(address()), any::<u32>(), any::<Option<u8>>(), any::<u8>(), tags).prop_map(
+        |(forwarding, metric, d, kind, tags)| RouteSet {
             forwarding,
             metric: Metric(metric),
             distance: d.map(Distance),
-            tag: Tag(tag),
+            kind: RouteKind(kind),
+            tags: tags.into_iter().map(Tag).collect(),
         },
     )
 }
@@ -66,7 +85,7 @@ fn batch<P: Prefix>(prefix: impl Strategy<Value = P> + Clone) -> impl Strategy<V
 }
 
 fn fib<P: Prefix>(prefix: impl Strategy<Value = P>) -> impl Strategy<Value = FibBatch<P>> {
-    let group = (any::<u32>(), forwarding()).prop_map(|(id, f)| (GroupId(id), f));
+    let group = (any::<u32>(), forwarding(ip())).prop_map(|(id, f)| (GroupId(id), f));
     let route = (prefix, any::<Option<u32>>(), any::<u64>()).prop_map(|(prefix, g, p)| FibRoute {
         prefix,
         group: g.map(GroupId),
@@ -77,7 +96,7 @@ fn fib<P: Prefix>(prefix: impl Strategy<Value = P>) -> impl Strategy<Value = Fib
         .prop_map(|(groups, routes, unused)| FibBatch { groups, routes, unused })
 }
 
-fn comes_back<P: PackedPrefix>(batch: &RouteBatch<P>) -> Result<(), TestCaseError>
+fn comes_back<P: Prefix>(batch: &RouteBatch<P>) -> Result<(), TestCaseError>
 where
     RouteBatch<P>: PartialEq + Debug,
 {
@@ -103,18 +122,18 @@ proptest! {
 
     #[test]
     fn fib_batches_come_back(v4 in fib(v4()), v6 in fib(v6())) {
-        prop_assert_eq!(&decode_fib::<Ipv4Prefix>(&encode_fib(&v4)).unwrap(), &v4);
-        prop_assert_eq!(&decode_fib::<Ipv6Prefix>(&encode_fib(&v6)).unwrap(), &v6);
+        prop_assert_eq!(&decode_fib::<Ipv4Prefix, IpAddr>(&encode_fib(&v4)).unwrap(), &v4);
+        prop_assert_eq!(&decode_fib::<Ipv6Prefix, IpAddr>(&encode_fib(&v6)).unwrap(), &v6);
         let (groups, routes, unused) = fib_to_messages(&v6);
-        prop_assert_eq!(&fib_from_messages::<Ipv6Prefix>(&groups, &routes, &unused).unwrap(), &v6);
+        prop_assert_eq!(&fib_from_messages::<Ipv6Prefix, IpAddr>(&groups, &routes, &unused).unwrap(), &v6);
     }
 
     #[test]
-    fn garbage_is_refused_without_a_panic(head in 0..2u8, mut data: Vec<u8>) {
+    fn garbage_is_refused_without_a_panic(version in OLDEST_VERSION..=VERSION, head in 0..2u8, mut data: Vec<u8>) {
         if data.len() > 3 {
-            data[..3].copy_from_slice(&[VERSION, head + 1, 4]);
+            data[..3].copy_from_slice(&[version, head + 1, 4]);
         }
-        let _ = (decode_routes::<Ipv4Prefix>(&data), decode_fib::<Ipv4Prefix>(&data));
+        let _ = (decode_routes::<Ipv4Prefix>(&data), decode_fib::<Ipv4Prefix, IpAddr>(&data));
     }
 
     #[test]
@@ -129,10 +148,11 @@ proptest! {
 #[test]
 fn the_layout_is_as_documented() {
     let set = RouteSet {
-        forwarding: Forwarding::one(NextHop::via("192.0.2.1".parse().unwrap())),
         metric: Metric(300),
         distance: Some(Distance(20)),
-        tag: Tag(0),
+        kind: RouteKind(2),
+        tags: [Tag(7)].into_iter().collect(),
+        ..via("192.0.2.1")
     };
     let update = |prefix: &str, action| RouteUpdate {
         prefix: prefix.parse().unwrap(),
@@ -144,30 +164,59 @@ fn the_layout_is_as_documented() {
         updates: vec![update("10.0.0.0/8", RouteAction::Set(0)), update("192.0.2.0/23", RouteAction::Delete)],
     };
     let expected = [
-        1, 1, 4, // version, routes, IPv4
-        1, 0, 1, 1, 192, 0, 2, 1, 1, 0xac, 2, 21,
-        0, // one set: next hops, one, by IPv4 gateway, weight 1; 300; 20; 0
+        2, 1, 4, // version, routes, IPv4
+        1, 0, 1, 1, 192, 0, 2, 1, 1, 0xac, 2, 21, 2, 1,
+        7, // one set: next hops, one, by IPv4 gateway, weight 1; 300; 20; kind 2; one tag, 7
         2, 8, 10, 3, 2, // two updates: /8; set 0, provenance changed by 1
         23, 192, 0, 2, 0, // /23; delete, same provenance
     ];
     assert_eq!(encode_routes(&batch), expected);
 }
 
+fn via(gateway: &str) -> RouteSet {
+    RouteSet::plain(Forwarding::one(NextHop::via(Address::Ip(gateway.parse().unwrap()))))
+}
+
+/// A component that was built before kinds, backups and lists of tags.
+#[test]
+fn the_version_before_is_read() {
+    let routes = |tag: u8| {
+        let octets = [1, 1, 4, 1, 0, 1, 1, 192, 0, 2, 1, 1, 0xac, 2, 21, tag, 1, 8, 10, 3, 2];
+        decode_routes::<Ipv4Prefix>(&octets)
+    };
+    let expected = RouteSet { metric: Metric(300), distance: Some(Distance(20)), ..via("192.0.2.1") };
+    assert_eq!(routes(0).unwrap().sets, [expected.clone()]);
+    assert_eq!(routes(7).unwrap().sets, [RouteSet { tags: [Tag(7)].into_iter().collect(), ..expected }]);
+    // What version 1 had no meaning for is refused in it.
+    let fib = |version: u8, flags: u8| {
+        let octets = [version, 2, 4, 1, 9, 0, 1, flags | 1, 192, 0, 2, 1, 1, 0, 0];
+        decode_fib::<Ipv4Prefix, IpAddr>(&octets)
+    };
+    assert!(fib(1, 0).is_ok() && fib(2, 16).is_ok());
+    assert!(fib(1, 16).is_err() && fib(1, 8).is_err() && fib(3, 0).is_err());
+}
+
+/// An engine of IP reads no other gateways, whoever sent them.
+#[test]
+fn gateways_of_other_families_are_refused_by_an_ip_engine() {
+    let id = Identifier::new(FamilyId(200), &[1, 2, 3]).unwrap();
+    let groups = vec![(GroupId(1), Forwarding::one(NextHop::via(Address::Identifier(id))))];
+    let batch = FibBatch::<Ipv4Prefix, Address> { groups, ..FibBatch::default() };
+    let packed = encode_fib(&batch);
+    assert_eq!(decode_fib::<Ipv4Prefix, Address>(&packed).unwrap(), batch);
+    assert!(decode_fib::<Ipv4Prefix, IpAddr>(&packed).is_err());
+}
+
 #[test]
 fn a_claimed_count_reserves_nothing() {
-    for claimed in [[1, 1, 4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0], [1, 1, 4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
+    for claimed in [[2, 1, 4, 0xff, 0xff, 0xff, 0xff, 0x0f, 0], [2, 1, 4, 0, 0xff, 0xff, 0xff, 0xff, 0x0f]] {
         assert!(decode_routes::<Ipv4Prefix>(&claimed).is_err());
     }
 }
 
 #[test]
 fn a_million_routes() {
-    let set = RouteSet {
-        forwarding: Forwarding::one(NextHop::via("192.0.2.1".parse().unwrap())),
-        metric: Metric(0),
-        distance: None,
-        tag: Tag(0),
-    };
+    let set = via("192.0.2.1");
     let updates = (0..1_000_000u32).map(|n| RouteUpdate {
         prefix: Ipv4Prefix::from_parts(n << 8, 24).unwrap(),
         action: RouteAction::Set(0),

@@ -77,7 +77,7 @@ fn every_type_both_ways() {
 fn what_a_type_cannot_say_is_json() {
     let mixed = Everything { addrs: vec![addr("::1"), addr("10.0.0.1")], ..Default::default() };
     assert_eq!(from_text(&to_text(&mixed)), Ok(mixed));
-    let odd = Everything { addr: Some(Addr { octets: vec![1, 2] }), ..Default::default() };
+    let odd = Everything { addr: Some(Addr { octets: vec![1, 2], family: 0 }), ..Default::default() };
     assert_eq!(from_text(&to_text(&odd)), Ok(odd));
 }
 
@@ -129,8 +129,8 @@ fn everything() -> impl Strategy<Value = Everything> {
                 texts,
                 fp64,
                 fp32,
-                addrs: addrs.iter().map(|a| Addr { octets: a.to_vec() }).collect(),
-                addr: addr.map(|a| Addr { octets: a.to_vec() }),
+                addrs: addrs.iter().map(|a| Addr { octets: a.to_vec(), family: 0 }).collect(),
+                addr: addr.map(|a| Addr { octets: a.to_vec(), family: 0 }),
                 inner: Some(Inner { x: u32, y: txt.clone() }),
                 inners: vec![Inner { x: 0, y: txt.clone() }],
                 table: [(txt, u32)].into(),

@@ -2,7 +2,7 @@
 
 use crate::message::Attributes;
 use anyhow::{Result, ensure};
-use sluice_base::prefix::V6Addr;
+use sluice_base::ip::V6Addr;
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Rng};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_load::{Announcement, RoutingTable};

@@ -9,7 +9,7 @@ use crate::table::Table;
 use crate::tally::Expectation;
 use crate::trace::Trace;
 use anyhow::{Result, ensure};
-use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
 use sluice_bgp::wire::as_path;
 use std::net::{Ipv4Addr, Ipv6Addr};

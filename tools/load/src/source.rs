@@ -3,7 +3,7 @@
 
 use crate::table::{Announcement, RoutingTable};
 use anyhow::{Context, Result, bail};
-use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Rng};
 use std::collections::BTreeSet;
 use std::fs;

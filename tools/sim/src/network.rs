@@ -5,7 +5,7 @@
 
 use crate::rewrite::Rewrite;
 use serde::{Deserialize, Serialize};
-use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
 use sluice_bgp::relationship::Relationship;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

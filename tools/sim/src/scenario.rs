@@ -5,7 +5,7 @@ use crate::link::Quality;
 use crate::network::{self, Network};
 use crate::world::{Fabric, SECOND, World};
 use serde::{Deserialize, Serialize};
-use sluice_base::prefix::V4Addr;
+use sluice_base::ip::V4Addr;
 use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
 use sluice_bgp::speaker::{Config, Input, NeighborConfig};
 use std::net::Ipv4Addr;

@@ -4,7 +4,7 @@
 //! 4-octet numbers.
 
 use crate::rewrite::NO_EXPORT;
-use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};

@@ -29,7 +29,7 @@ mutations! {
     }
     "group.rs" {
         "rib-group-number-given-too-early": "group.sets == 0 && group.fib_routes == 0 && !group.known" => "group.sets == 0 && group.fib_routes == 0";
-        "rib-changed-group-not-sent": "group.told = false;\n            let index = family_index(group.family);" => "let index = family_index(group.family);";
+        "rib-changed-group-not-sent": "group.told = false;\n            let family = group.family;" => "let family = group.family;";
         "rib-unused-group-not-told": "unused.push(id);" => "";
     }
     "interest.rs" {

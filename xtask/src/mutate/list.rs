@@ -95,7 +95,7 @@ mutations! {
     }
     "shard/rib.rs" {
         "rib-hears-of-own-networks": "path.peer != PeerIndex::LOCAL" => "path.peer != PeerIndex::LOCAL || true";
-        "rib-distance-swapped": "if internal { Distance::IBGP }" => "if !internal { Distance::IBGP }";
+        "rib-distance-swapped": "if internal { (Distance::IBGP, INTERNAL) }" => "if !internal { (Distance::IBGP, INTERNAL) }";
     }
     "shard/resolver.rs" {
         "resolver-forgets-to-ask-again": "self.register_inside(valid, out);" => "";
@@ -157,7 +157,7 @@ mutations! {
         "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, path)" => "most <= SURELY_FITS";
     }
     "shard/rib.rs" {
-        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(hop.address) }" => "NextHop::via(hop.address)";
+        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(gateway) }" => "NextHop::via(gateway)";
     }
     "shard/view.rs" {
         "view-advertised-as-received": "exported.make(&self.core, best, &key);" => "exported.make(&self.core, best, &GroupKey { internal: true, ..key });";

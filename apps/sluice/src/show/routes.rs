@@ -168,7 +168,7 @@ fn rib_line(r: &rib::Route, names: &Names) -> String {
 fn rib_json(r: &rib::Route, names: &Names) -> Value {
     json!({
         "prefix": output::net(r.net.as_ref()), "origin": r.origin, "distance": r.distance, "metric": r.metric,
-        "tag": r.tag, "selected": r.selected, "stale": r.stale, "resolved": r.resolved,
+        "kind": (!r.kind.is_empty()).then(|| r.kind.clone()), "tag": r.tag, "tags": r.tags, "selected": r.selected, "stale": r.stale, "resolved": r.resolved,
         "next_hops": hops_json(r.forwarding.as_ref(), names),
         "forwarding": hops_json(r.resolution.as_ref(), names),
         "provenance": r.provenance,

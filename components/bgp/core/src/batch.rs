@@ -8,7 +8,7 @@ use crate::attributes::View;
 use crate::hash::HashSeed;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
-use sluice_base::{IpPrefix, Prefix, Provenance};
+use sluice_base::{IpKey, IpPrefix, Provenance};
 
 /// An attribute set in a batch.
 #[derive(Clone, Copy, Debug)]
@@ -37,7 +37,7 @@ impl<P> Change<P> {
     pub const WITHDRAWN: u32 = u32::MAX;
 }
 
-impl<P: Prefix> Change<P> {
+impl<P: IpKey> Change<P> {
     /// The change for a latency profile: prefix, whether it is withdrawn, and the event.
     pub fn traced(&self, provenance: Provenance) -> (IpPrefix, bool, Provenance) {
         (self.prefix.into(), self.set == Self::WITHDRAWN, provenance)

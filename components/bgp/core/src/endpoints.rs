@@ -2,7 +2,7 @@
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
-use sluice_base::prefix::{V4Addr, V6Addr};
+use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{Family, Interface, InterfaceIndex, IpPrefix, Prefix};
 use sluice_clients::InterfaceTable;
 use smallvec::SmallVec;

@@ -116,6 +116,7 @@ impl BgpProcess {
             distance: Distance::EBGP,
             external: true,
             grace: GRACE,
+            kinds: &sluice_bgp::shard::RIB_KINDS,
         };
         Rc::new_cyclic(|me| BgpProcess {
             me: me.clone(),

@@ -4,14 +4,12 @@ use crate::BgpProcess;
 use crate::reading::ControlMessage;
 use crate::table::{RIB_BATCH, Routes};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::prefix::Prefix;
-use sluice_base::{Distance, Family, IpPrefix, Metric, RouteAction, RouteBatch, TableId};
+use sluice_base::{Distance, Family, IpKey, IpPrefix, Metric, Prefix, RouteAction, RouteBatch, TableId};
 use sluice_bgp::speaker::control::Input;
 use sluice_clients::{Question, Questions};
 use sluice_process::{Frame, Point};
 use sluice_xrl::convert::{self, ConvertError};
 use sluice_xrl::idl::rib::v1 as rib;
-use sluice_xrl::routes::PackedPrefix;
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::IpAddr;
@@ -149,14 +147,14 @@ pub async fn refresh(process: Rc<BgpProcess>) {
 }
 
 /// Sends a batch. Which family it is of, and whether it was all that there was to say.
-fn send<P: PackedPrefix>(process: &BgpProcess, batch: &RouteBatch<P>) -> (Family, bool) {
+fn send<P: IpKey>(process: &BgpProcess, batch: &RouteBatch<P>) -> (Family, bool) {
     record(&process.rib.queued, batch);
     record(&process.rib.sent, batch);
     process.origin.send(batch);
     (P::FAMILY, batch.updates.len() < RIB_BATCH)
 }
 
-fn record<P: Prefix>(point: &Point, batch: &RouteBatch<P>) {
+fn record<P: IpKey>(point: &Point, batch: &RouteBatch<P>) {
     if point.is_on() {
         for update in &batch.updates {
             point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);

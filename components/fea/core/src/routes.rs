@@ -1,5 +1,6 @@
 //! The routes of one table and family: four octets each, beside their prefix.
 
+use sluice_base::IpKey;
 use sluice_stage::{Cursor, PrefixTable, TableKey};
 
 /// What is known of a route: its group's number, and how it stands in the bits above.
@@ -94,7 +95,7 @@ pub(crate) struct Walk<P> {
     then: Option<P>,
 }
 
-impl<P: TableKey> Walk<P> {
+impl<P: TableKey + IpKey> Walk<P> {
     /// From the first route to the last.
     pub(crate) const fn new() -> Self {
         Walk { at: Cursor::Start, end: None, then: None }

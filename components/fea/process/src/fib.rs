@@ -2,13 +2,13 @@
 
 use crate::kernel;
 use crate::process::{FeaProcess, ResyncWait};
-use sluice_base::{Family, FibBatch, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Family, FibBatch, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_fea::{Effect, Input};
 use sluice_process::Point;
 use sluice_xrl::convert::{self, family};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as pb;
-use sluice_xrl::routes::{self, PackedPrefix};
+use sluice_xrl::routes;
 use sluice_xrl::{CallContext, XrlError};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -67,13 +67,13 @@ pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64,
 pub(crate) struct Served(pub(crate) Rc<FeaProcess>);
 
 impl Served {
-    fn update<P: PackedPrefix>(
+    fn update<P: IpKey>(
         &self,
         request: &pb::UpdateFibRequest,
         input: impl Fn(TableId, FibBatch<P>) -> Input,
     ) -> Result<(), XrlError> {
         let process = &self.0;
-        let batch = routes::fib_of::<P>(request)?;
+        let batch = routes::fib_of::<P, _>(request)?;
         note(&process.arrives, &batch);
         let kept = process.enters.is_on().then(|| batch.clone());
         process.input(input(table(request.table), batch));
@@ -85,7 +85,7 @@ impl Served {
     }
 }
 
-fn note<P: PackedPrefix>(point: &Point, batch: &FibBatch<P>) {
+fn note<P: IpKey>(point: &Point, batch: &FibBatch<P>) {
     if point.is_on() {
         for route in &batch.routes {
             point.record(route.prefix, route.group.is_none(), route.provenance);

@@ -186,11 +186,9 @@ fn objects() -> io::Result<Objects> {
     }
     let hop = |member: &Member, weight: u8| match member {
         Member::Via { gateway, interface } => {
-            Some(NextHop { gateway: Some(*gateway), interface: Some(*interface), weight })
+            Some(NextHop { weight, ..NextHop::via_on(*gateway, *interface) })
         }
-        Member::Direct { interface, .. } => {
-            Some(NextHop { gateway: None, interface: Some(*interface), weight })
-        }
+        Member::Direct { interface, .. } => Some(NextHop { weight, ..NextHop::on(*interface) }),
         Member::Blackhole { .. } => None,
     };
     let leads = |hops: Vec<NextHop>| Forwarding::many(hops).unwrap_or(Forwarding::Discard);
@@ -276,7 +274,7 @@ fn route(message: &Message<'_>, objects: &Objects) -> Option<(TableId, IpPrefix,
         }
     }
     if hops.is_empty() && (gateway.is_some() || interface.is_some()) {
-        hops.push(NextHop { gateway, interface, weight: 1 });
+        hops.push(NextHop::new(gateway, interface));
     }
     let forwarding = match kind {
         libc::RTN_BLACKHOLE => Forwarding::Discard,
@@ -306,11 +304,8 @@ fn next_hops(mut octets: &[u8]) -> Vec<NextHop> {
             RTA_VIA => address(value.get(2..)?),
             _ => None,
         });
-        hops.push(NextHop {
-            gateway,
-            interface: InterfaceIndex::new(index),
-            weight: weight.saturating_add(1),
-        });
+        let weight = weight.saturating_add(1);
+        hops.push(NextHop { weight, ..NextHop::new(gateway, InterfaceIndex::new(index)) });
         octets = octets.get(length.next_multiple_of(4)..).unwrap_or_default();
     }
     hops

@@ -7,14 +7,14 @@
 //! another next hop under every route.
 
 use sluice_base::{
-    Distance, Duration, FibBatch, FibRoute, Forwarding, GroupId, Instant, Interface, InterfaceAddress,
-    InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance,
-    Rng, RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId, Tag,
+    Address, Distance, Duration, FibBatch, FibRoute, Forwarding, GroupId, Instant, Interface,
+    InterfaceAddress, InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix,
+    Provenance, Rng, RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
 };
 use sluice_fea::Fea;
-use sluice_machine::{Budget, Machine, Outbox, Progress};
-use sluice_rib::table::RibKey;
-use sluice_rib::{Input, OriginSettings, Rib};
+use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
+use sluice_rib::request::UpdateRoutes;
+use sluice_rib::{Input, OriginSettings, Rib, TableKey};
 use sluice_testkit::heap;
 
 #[global_allocator]
@@ -115,8 +115,8 @@ fn interface() -> Interface {
 struct RibBench {
     rib: Rib,
     out: Outbox<sluice_rib::Output>,
-    v4: FibBatch<Ipv4Prefix>,
-    v6: FibBatch<Ipv6Prefix>,
+    v4: FibBatch<Ipv4Prefix, Address>,
+    v6: FibBatch<Ipv6Prefix, Address>,
     told: usize,
 }
 
@@ -133,37 +133,36 @@ impl RibBench {
         let (name, distance, grace) = ("bgp".into(), Distance(20), Duration::from_secs(60));
         bench.input(Input::RegisterOrigin(
             TableId::MAIN,
-            OriginSettings { name, distance, external: true, grace },
+            OriginSettings { name, distance, external: true, grace, kinds: Vec::new() },
         ));
         bench
     }
 
     fn input(&mut self, input: Input) {
         self.rib.handle(Instant::ZERO, input, &mut self.out);
+        self.idle();
+    }
+
+    fn idle(&mut self) {
         while self.rib.run_slice(Instant::ZERO, Budget::SLICE, &mut self.out) == Progress::More {}
         self.out.drain().for_each(drop);
     }
 
     fn pull(&mut self) {
-        while self.rib.tables_with_fib_work().next().is_some() {
+        while self.rib.fib_work().next().is_some() {
             self.rib.fill_fib(TableId::MAIN, BATCH, &mut self.v4);
             self.rib.fill_fib(TableId::MAIN, BATCH, &mut self.v6);
             self.told += self.v4.routes.len() + self.v6.routes.len();
         }
     }
 
-    fn announce<P: RibKey>(
-        &mut self,
-        prefixes: &[P],
-        gateway: Option<&str>,
-        pull: bool,
-        wrap: fn(TableId, String, RouteBatch<P>) -> Input,
-    ) {
+    fn announce<P: TableKey>(&mut self, prefixes: &[P], gateway: Option<&str>, pull: bool) {
         for (n, prefixes) in prefixes.chunks(BATCH).enumerate() {
             let mut batch = RouteBatch::default();
             if let Some(gateway) = gateway {
-                let forwarding = Forwarding::one(NextHop::via(gateway.parse().expect("an address")));
-                batch.sets.push(RouteSet { forwarding, metric: Metric(0), distance: None, tag: Tag(0) });
+                let forwarding =
+                    Forwarding::one(NextHop::via(Address::Ip(gateway.parse().expect("an address"))));
+                batch.sets.push(RouteSet::plain(forwarding));
             }
             let action = if gateway.is_some() { RouteAction::Set(0) } else { RouteAction::Delete };
             batch.updates.extend(prefixes.iter().enumerate().map(|(m, prefix)| RouteUpdate {
@@ -171,7 +170,9 @@ impl RibBench {
                 action,
                 provenance: Provenance::new(9, ((n * BATCH + m) / PREFIXES_PER_EVENT) as u64),
             }));
-            self.input(wrap(TableId::MAIN, "bgp".into(), batch));
+            let (table, origin) = (TableId::MAIN, "bgp".into());
+            UpdateRoutes { table, origin, batch }.make(&mut self.rib, Instant::ZERO, &mut self.out);
+            self.idle();
             if pull {
                 self.pull();
             }
@@ -179,8 +180,8 @@ impl RibBench {
     }
 
     fn all(&mut self, table: &Table, gateways: Option<[&str; 2]>, pull: bool) {
-        self.announce(&table.v4, gateways.map(|g| g[0]), pull, Input::UpdateV4);
-        self.announce(&table.v6, gateways.map(|g| g[1]), pull, Input::UpdateV6);
+        self.announce(&table.v4, gateways.map(|g| g[0]), pull);
+        self.announce(&table.v6, gateways.map(|g| g[1]), pull);
     }
 }
 

@@ -2,9 +2,8 @@
 
 use alloc::string::String;
 use core::fmt;
-use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{IpPrefix, TableId};
+use sluice_base::{Address, AnyPrefix, FamilyId, TableId};
 
 /// Something that an operator may want to know.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -21,7 +20,7 @@ pub enum Event {
         /// Who sent it.
         origin: String,
         /// The prefix.
-        prefix: IpPrefix,
+        prefix: AnyPrefix,
     },
     /// An origin's process is gone; its routes are kept as stale.
     OriginStale {
@@ -46,7 +45,14 @@ pub enum Event {
         /// The table.
         table: TableId,
         /// One of the gateways.
-        gateway: IpAddr,
+        gateway: Address,
+    },
+    /// Routes of a family of which no table holds routes arrived from another process; they were dropped.
+    UnknownFamily {
+        /// The family.
+        family: FamilyId,
+        /// The origin of the routes.
+        origin: String,
     },
 }
 
@@ -59,6 +65,7 @@ impl Event {
             Event::OriginStale { .. } => "rib.routes.stale",
             Event::OriginSwept { .. } => "rib.routes.swept",
             Event::ResolutionUnstable { .. } => "rib.resolution.unstable",
+            Event::UnknownFamily { .. } => "rib.routes.unknown-family",
         }
     }
 }
@@ -80,6 +87,9 @@ impl fmt::Display for Event {
             }
             Event::ResolutionUnstable { table, gateway } => {
                 write!(f, "next hops in table {table} resolve through each other near {gateway}")
+            }
+            Event::UnknownFamily { family, origin } => {
+                write!(f, "routes of {origin} dropped: this RIB has no tables of the family {family}")
             }
         }
     }

@@ -15,8 +15,7 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::net::IpAddr;
-use sluice_base::{Distance, GroupId, Metric, Provenance};
+use sluice_base::{Address, Distance, FamilyId, GroupId, Metric, Provenance};
 use sluice_machine::{Budget, Progress};
 use sluice_stage::{Branch, Cursor, PrefixTable, Source, Table as StageTable, TableKey};
 use smallvec::SmallVec;
@@ -45,7 +44,7 @@ impl<P: TableKey> StageTable for RibTable<P> {
     type Route = RibRoute;
 }
 
-/// What both families of a table share.
+/// What the families of a table share.
 pub struct Shared {
     /// Origins by number.
     pub origins: Vec<Origin>,
@@ -54,15 +53,22 @@ pub struct Shared {
     /// Next-hop groups.
     pub groups: Groups,
     /// Gateways that groups which are gone depended on, to be forgotten.
-    pub gone: Vec<(GroupId, Vec<IpAddr>)>,
-    /// Whether there is an engine that wants routes.
+    pub gone: Vec<(GroupId, Vec<Address>)>,
+    /// True while there is an engine that wants routes.
     pub has_engine: bool,
+    /// The families that the engine forwards.
+    pub engine_families: Vec<FamilyId>,
 }
 
 impl Shared {
     /// An origin by number.
     pub fn origin(&self, id: OriginId) -> &Origin {
         &self.origins[usize::from(id.0)]
+    }
+
+    /// Returns true if there is an engine that wants routes of a family.
+    pub fn feeds_engine(&self, family: FamilyId) -> bool {
+        self.has_engine && self.engine_families.contains(&family)
     }
 
     /// How much a path is trusted: its set's own distance, or its origin's.
@@ -169,6 +175,13 @@ impl<P: TableKey> Source<RibTable<P>> for Selected<'_, P> {
 }
 
 impl<P: TableKey> FamilyRib<P> {
+    /// Makes the family's part of an empty table.
+    pub(crate) fn new(shared: &Shared) -> Self {
+        let mut family = FamilyRib::default();
+        family.downstream.has_engine = shared.feeds_engine(P::ID);
+        family
+    }
+
     /// The entries, to look at.
     pub fn entries(&self) -> &PrefixTable<P, Entry> {
         &self.entries
@@ -236,7 +249,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
         if entry.is_in_batch() {
             // A key occurs once in a batch: what is there goes down first.
-            self.flush_trunk(shared);
+            self.flush_selected(shared);
             return self.change(shared, origin, prefix, set, provenance);
         }
         let used_before = if is_first { Used::default() } else { Used::of(entry) };
@@ -313,7 +326,7 @@ impl<P: TableKey> FamilyRib<P> {
             return;
         }
         if entry.is_in_batch() {
-            self.flush_trunk(shared);
+            self.flush_selected(shared);
             return self.redecide(shared, prefix, provenance);
         }
         let before = Used::of(entry);
@@ -359,7 +372,7 @@ impl<P: TableKey> FamilyRib<P> {
     ) -> (Progress, Option<(OriginId, u64)>) {
         if let Some(mut sweep) = self.sweeps.pop() {
             let done = self.sweep_slice(shared, &mut sweep, budget);
-            self.flush_trunk(shared);
+            self.flush_selected(shared);
             return match done {
                 true => (Progress::More, Some((sweep.origin, sweep.removed))),
                 false => {
@@ -374,7 +387,7 @@ impl<P: TableKey> FamilyRib<P> {
             for prefix in &chunk {
                 self.redecide(shared, *prefix, provenance);
             }
-            self.flush_trunk(shared);
+            self.flush_selected(shared);
             budget.spend(chunk.len() as u32);
             self.pass = match chunk.last() {
                 Some(last) => Some(Cursor::After(*last)),
@@ -425,12 +438,12 @@ impl<P: TableKey> FamilyRib<P> {
     /// Whether anybody waits to hear of a change of an origin's routes: the engine, a subscriber, who asked about an address.
     pub(crate) fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
         let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
-        shared.has_engine || self.has_listeners() || resolves
+        self.downstream.has_engine || self.has_listeners() || resolves
     }
 
     /// Sends what has been selected through the selected_routes, to the subscribers and to interest.
-    pub(crate) fn flush_trunk(&mut self, shared: &mut Shared) {
-        let batch = &mut self.downstream.trunk_batch;
+    pub(crate) fn flush_selected(&mut self, shared: &mut Shared) {
+        let batch = &mut self.downstream.selected_batch;
         if batch.is_empty() {
             return;
         }

@@ -3,17 +3,17 @@
 use crate::entry::Path;
 use crate::family::{FamilyRib, Shared};
 use alloc::vec::Vec;
-use sluice_base::{FibBatch, FibRoute, GroupId, Prefix, Provenance};
+use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, GroupId, Prefix, Provenance};
 use sluice_stage::TableKey;
 
 impl<P: TableKey> FamilyRib<P> {
     /// Whether the engine has not been told everything.
     pub fn has_fib_work(&self, shared: &Shared) -> bool {
-        !self.downstream.fib_queue.is_empty() || shared.groups.has_changes(P::FAMILY)
+        !self.downstream.fib_queue.is_empty() || shared.groups.has_changes(P::ID)
     }
 
     /// Fills `batch` (emptied first) with what the engine must be told, at most `limit` routes.
-    pub(crate) fn fill_fib(&mut self, shared: &mut Shared, limit: usize, batch: &mut FibBatch<P>) {
+    pub(crate) fn fill_fib(&mut self, shared: &mut Shared, limit: usize, batch: &mut FibBatch<P, Address>) {
         batch.groups.clear();
         batch.routes.clear();
         batch.unused.clear();
@@ -22,7 +22,7 @@ impl<P: TableKey> FamilyRib<P> {
         {
             self.tell_prefix(shared, prefix, told, batch);
         }
-        shared.groups.take_changes(P::FAMILY, &mut batch.groups, &mut batch.unused, &mut shared.gone);
+        shared.groups.take_changes(P::ID, &mut batch.groups, &mut batch.unused, &mut shared.gone);
     }
 
     fn tell_prefix(
@@ -30,7 +30,7 @@ impl<P: TableKey> FamilyRib<P> {
         shared: &mut Shared,
         prefix: P,
         told: Option<GroupId>,
-        batch: &mut FibBatch<P>,
+        batch: &mut FibBatch<P, Address>,
     ) {
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         entry.set_queued(false);
@@ -61,11 +61,12 @@ impl<P: TableKey> FamilyRib<P> {
     /// waits to be told, or nothing. One walk over the table, which such a change is rare enough to afford.
     pub(crate) fn begin_fib(&mut self, shared: &Shared) {
         self.downstream.fib_queue.clear();
+        self.downstream.has_engine = shared.feeds_engine(P::ID);
         self.rejected.clear();
         let mut over = Vec::new();
         for (prefix, entry) in self.entries.iter_mut() {
             entry.take_told(&shared.sets);
-            let waits = shared.has_engine && entry.selected().is_some();
+            let waits = self.downstream.has_engine && entry.selected().is_some();
             entry.set_queued(waits);
             if waits {
                 self.downstream.fib_queue.push(prefix, None);
@@ -92,8 +93,8 @@ fn wanted(shared: &Shared, selected: Option<&Path>) -> (Option<GroupId>, Provena
 
 /// Whether a prefix can be in a forwarding table at all; link-local subnets belong to every link.
 pub(crate) fn is_routable<P: Prefix>(prefix: P) -> bool {
-    match prefix.addr().into() {
-        core::net::IpAddr::V6(a) => !(a.is_unicast_link_local() && prefix.len() >= 10),
-        core::net::IpAddr::V4(_) => true,
+    match AnyPrefix::of(prefix).addr() {
+        Address::Ip(core::net::IpAddr::V6(a)) => !(a.is_unicast_link_local() && prefix.len() >= 10),
+        Address::Ip(core::net::IpAddr::V4(_)) | Address::Identifier(_) => true,
     }
 }

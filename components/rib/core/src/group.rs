@@ -2,20 +2,19 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::net::IpAddr;
-use sluice_base::{Family, Forwarding, GroupId};
+use sluice_base::{Address, FamilyId, Forwarding, GroupId};
 
 /// A group.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// The family of its routes: a group is told to the engine with the routes of one family.
-    pub family: Family,
+    pub family: FamilyId,
     /// The next hops as announced.
-    pub announced: Forwarding,
+    pub announced: Forwarding<Address>,
     /// Where they lead; `None` while they lead nowhere.
-    pub resolved: Option<Forwarding>,
+    pub resolved: Option<Forwarding<Address>>,
     /// Every gateway that was looked at to resolve it.
-    pub depends: Vec<IpAddr>,
+    pub depends: Vec<Address>,
     /// Sets that use it.
     sets: u32,
     /// Routes in the forwarding engine that use it.
@@ -31,16 +30,9 @@ pub struct Group {
 pub struct Groups {
     slots: Vec<Option<Group>>,
     free: Vec<u32>,
-    index: BTreeMap<(Family, Forwarding), GroupId>,
+    index: BTreeMap<(FamilyId, Forwarding<Address>), GroupId>,
     /// Groups that the engine knows in an older form, or must forget.
-    changed: [Vec<GroupId>; 2],
-}
-
-const fn family_index(family: Family) -> usize {
-    match family {
-        Family::Ipv4 => 0,
-        Family::Ipv6 => 1,
-    }
+    changed: BTreeMap<FamilyId, Vec<GroupId>>,
 }
 
 impl Groups {
@@ -59,7 +51,7 @@ impl Groups {
     }
 
     /// The group for announced next hops, with one more set that uses it. `true` if it is new and must be resolved.
-    pub fn acquire(&mut self, family: Family, announced: &Forwarding) -> (GroupId, bool) {
+    pub fn acquire(&mut self, family: FamilyId, announced: &Forwarding<Address>) -> (GroupId, bool) {
         if let Some(id) = self.index.get(&(family, announced.clone())) {
             let id = *id;
             self.group_mut(id).sets += 1;
@@ -90,7 +82,7 @@ impl Groups {
     }
 
     /// One set less uses the group. Gives back the gateways that it depended on if it is gone.
-    pub fn release(&mut self, id: GroupId) -> Option<Vec<IpAddr>> {
+    pub fn release(&mut self, id: GroupId) -> Option<Vec<Address>> {
         let group = self.group_mut(id);
         group.sets -= 1;
         self.collect(id)
@@ -100,9 +92,9 @@ impl Groups {
     pub fn set_resolution(
         &mut self,
         id: GroupId,
-        resolved: Option<Forwarding>,
-        depends: Vec<IpAddr>,
-    ) -> Option<Forwarding> {
+        resolved: Option<Forwarding<Address>>,
+        depends: Vec<Address>,
+    ) -> Option<Forwarding<Address>> {
         let group = self.group_mut(id);
         group.depends = depends;
         let changed = group.resolved != resolved;
@@ -110,8 +102,8 @@ impl Groups {
         // The engine keeps the old form while there is no new one: the routes are being taken away.
         if changed && group.resolved.is_some() && group.told {
             group.told = false;
-            let index = family_index(group.family);
-            self.changed[index].push(id);
+            let family = group.family;
+            self.changed.entry(family).or_default().push(id);
         }
         before
     }
@@ -131,25 +123,25 @@ impl Groups {
         let group = self.group_mut(id);
         group.fib_routes -= 1;
         if group.fib_routes == 0 {
-            let index = family_index(group.family);
-            self.changed[index].push(id);
+            let family = group.family;
+            self.changed.entry(family).or_default().push(id);
         }
     }
 
     /// Whether the engine must be told of groups even if no route changes.
-    pub fn has_changes(&self, family: Family) -> bool {
-        !self.changed[family_index(family)].is_empty()
+    pub fn has_changes(&self, family: FamilyId) -> bool {
+        self.changed.get(&family).is_some_and(|changed| !changed.is_empty())
     }
 
     /// Takes the groups of a family that the engine must learn anew, and those that it may forget.
     pub fn take_changes(
         &mut self,
-        family: Family,
-        set: &mut Vec<(GroupId, Forwarding)>,
+        family: FamilyId,
+        set: &mut Vec<(GroupId, Forwarding<Address>)>,
         unused: &mut Vec<GroupId>,
-        gone: &mut Vec<(GroupId, Vec<IpAddr>)>,
+        gone: &mut Vec<(GroupId, Vec<Address>)>,
     ) {
-        for id in core::mem::take(&mut self.changed[family_index(family)]) {
+        for id in self.changed.get_mut(&family).map(core::mem::take).unwrap_or_default() {
             let Some(Some(group)) = self.slots.get_mut(id.0 as usize) else { continue };
             if group.fib_routes == 0 {
                 if core::mem::take(&mut group.known) {
@@ -169,8 +161,8 @@ impl Groups {
     }
 
     /// The engine has forgotten everything.
-    pub fn forget_engine(&mut self) -> Vec<(GroupId, Vec<IpAddr>)> {
-        self.changed = Default::default();
+    pub fn forget_engine(&mut self) -> Vec<(GroupId, Vec<Address>)> {
+        self.changed.clear();
         let mut gone = Vec::new();
         for index in 0..self.slots.len() {
             if let Some(group) = &mut self.slots[index] {
@@ -184,7 +176,7 @@ impl Groups {
         gone
     }
 
-    fn collect(&mut self, id: GroupId) -> Option<Vec<IpAddr>> {
+    fn collect(&mut self, id: GroupId) -> Option<Vec<Address>> {
         let slot = &mut self.slots[id.0 as usize];
         match slot {
             // A group that the engine still knows stays until the engine is told to forget it, so that its number is not

@@ -1,20 +1,20 @@
 //! The RIB on its way to another process: origins and their routes, as if all origins had just died. They register with the next
 //! process and announce everything again; meanwhile it answers as this one did.
 
+use crate::family::{FamilyRib, Shared};
 use crate::machine::{Input, OriginSettings, Output, Rib};
 use crate::origin::OriginId;
 use crate::set::SetId;
-use crate::table::{RibKey, Table};
+use crate::table::Table;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
-    Family, Instant, Interface, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteAction, RouteBatch,
-    RouteUpdate, TableId,
+    AnyPrefix, FamilyId, Instant, Interface, InterfaceEvent, RouteAction, RouteBatch, RouteUpdate, TableId,
 };
 use sluice_machine::{Machine, Outbox};
-use sluice_stage::Cursor;
+use sluice_stage::{Cursor, TableKey};
 
 /// Prefixes in a part.
 const PREFIXES: usize = 4096;
@@ -26,33 +26,17 @@ pub enum StatePart {
     Interface(Interface),
     /// An origin.
     Origin(TableId, OriginSettings),
-    /// IPv4 routes of an origin.
-    Ipv4(TableId, String, RouteBatch<Ipv4Prefix>),
-    /// IPv6 routes of an origin.
-    Ipv6(TableId, String, RouteBatch<Ipv6Prefix>),
+    /// Routes of an origin, of one family.
+    Routes(TableId, String, FamilyId, RouteBatch<AnyPrefix>),
 }
+
+/// Routes of an origin.
+pub(crate) type RoutesPart = (OriginId, RouteBatch<AnyPrefix>);
 
 /// The whole state, in an order in which it can be taken in.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     parts: Vec<StatePart>,
-}
-
-/// A family's part: its name among [`StatePart`].
-trait Exported: RibKey + TryFrom<IpPrefix> {
-    fn part(table: TableId, origin: String, batch: RouteBatch<Self>) -> StatePart;
-}
-
-impl Exported for Ipv4Prefix {
-    fn part(table: TableId, origin: String, batch: RouteBatch<Self>) -> StatePart {
-        StatePart::Ipv4(table, origin, batch)
-    }
-}
-
-impl Exported for Ipv6Prefix {
-    fn part(table: TableId, origin: String, batch: RouteBatch<Self>) -> StatePart {
-        StatePart::Ipv6(table, origin, batch)
-    }
 }
 
 impl Rib {
@@ -67,6 +51,7 @@ impl Rib {
                     distance: o.distance,
                     external: o.external,
                     grace: o.grace,
+                    kinds: o.kinds.clone(),
                 };
                 StatePart::Origin(table.id, settings)
             }));
@@ -78,14 +63,19 @@ impl Rib {
     pub fn export_routes(
         &self,
         table: TableId,
-        family: Family,
-        after: Option<IpPrefix>,
-    ) -> Option<(Vec<StatePart>, IpPrefix)> {
+        family: FamilyId,
+        after: Option<AnyPrefix>,
+    ) -> Option<(Vec<StatePart>, AnyPrefix)> {
         let table = self.table(table)?;
-        match family {
-            Family::Ipv4 => routes::<Ipv4Prefix>(table, after),
-            Family::Ipv6 => routes::<Ipv6Prefix>(table, after),
-        }
+        let (parts, last) = table.any_family(family)?.export(&table.shared, after)?;
+        let part =
+            |(origin, batch)| StatePart::Routes(table.id, table.origin_name(origin).into(), family, batch);
+        Some((parts.into_iter().map(part).collect(), last))
+    }
+
+    /// The families of a table that have routes to export.
+    pub fn exported_families(&self, table: TableId) -> Vec<FamilyId> {
+        self.table(table).map(|t| t.all_families().map(|family| family.id()).collect()).unwrap_or_default()
     }
 
     /// Takes a part in.
@@ -93,8 +83,9 @@ impl Rib {
         let input = match part {
             StatePart::Interface(interface) => Input::Interface(InterfaceEvent::Changed(interface)),
             StatePart::Origin(table, settings) => Input::RegisterOrigin(table, settings),
-            StatePart::Ipv4(table, origin, batch) => Input::UpdateV4(table, origin, batch),
-            StatePart::Ipv6(table, origin, batch) => Input::UpdateV6(table, origin, batch),
+            StatePart::Routes(table, origin, family, batch) => {
+                return self.import_routes(table, origin, family, batch, out);
+            }
         };
         self.handle(now, input, out);
     }
@@ -112,7 +103,7 @@ impl Rib {
     }
 
     /// How many routes each origin has, by table and family.
-    pub fn counts(&self) -> Vec<(TableId, Family, String, u64)> {
+    pub fn counts(&self) -> Vec<(TableId, FamilyId, String, u64)> {
         let of = |s: crate::view::Summary| {
             let (table, family) = (s.table, s.family);
             s.origins.into_iter().map(move |(name, _, routes, _)| (table, family, name, routes))
@@ -125,7 +116,7 @@ impl Rib {
     pub(crate) fn export_state(&self) -> State {
         let mut parts = self.export_head();
         for table in self.tables() {
-            for family in Family::ALL {
+            for family in self.exported_families(table.id) {
                 let mut after = None;
                 while let Some((more, last)) = self.export_routes(table.id, family, after) {
                     parts.extend(more);
@@ -144,57 +135,59 @@ impl Rib {
     }
 }
 
-fn routes<P: Exported>(table: &Table, after: Option<IpPrefix>) -> Option<(Vec<StatePart>, IpPrefix)> {
-    let start = match after.and_then(|p| P::try_from(p).ok()) {
-        Some(after) => Cursor::After(after),
-        None => Cursor::Start,
-    };
-    let mut batches: BTreeMap<OriginId, (RouteBatch<P>, BTreeMap<SetId, u32>)> = BTreeMap::new();
+/// Exports the routes of a family behind a prefix.
+pub(crate) fn export_family<P: TableKey>(
+    family: &FamilyRib<P>,
+    shared: &Shared,
+    after: Option<AnyPrefix>,
+) -> Option<(Vec<RoutesPart>, AnyPrefix)> {
+    let start = after.and_then(AnyPrefix::to).map_or(Cursor::Start, Cursor::After);
+    let mut batches: BTreeMap<OriginId, (RouteBatch<AnyPrefix>, BTreeMap<SetId, u32>)> = BTreeMap::new();
     let mut last = None;
-    for (prefix, entry) in P::family(table).entries().iter_after(start).take(PREFIXES) {
+    for (prefix, entry) in family.entries().iter_after(start).take(PREFIXES) {
+        let prefix = AnyPrefix::of(prefix);
         last = Some(prefix);
-        for path in entry.paths().iter().filter(|p| !table.shared.origin(p.origin).connected) {
+        for path in entry.paths().iter().filter(|p| !shared.origin(p.origin).connected) {
             let (batch, sets) = batches.entry(path.origin).or_default();
             let index = *sets.entry(path.set).or_insert_with(|| {
-                batch.sets.push(table.shared.sets.slot(path.set).set.clone());
+                batch.sets.push(shared.sets.slot(path.set).set.clone());
                 (batch.sets.len() - 1) as u32
             });
             let action = RouteAction::Set(index);
             batch.updates.push(RouteUpdate { prefix, action, provenance: path.provenance });
         }
     }
-    let part = |(origin, (batch, _)): (OriginId, (RouteBatch<P>, _))| {
-        P::part(table.id, table.shared.origin(origin).name.clone(), batch)
-    };
-    Some((batches.into_iter().map(part).collect(), last?.into()))
+    Some((batches.into_iter().map(|(origin, (batch, _))| (origin, batch)).collect(), last?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::event::Event;
+    use crate::request::UpdateRoutes;
     use alloc::format;
     use alloc::vec;
-    use sluice_base::{Distance, Duration, Forwarding, Metric, NextHop, Provenance, RouteSet, Tag};
+    use sluice_base::{
+        Address, Distance, Duration, Forwarding, Ipv4Prefix, Metric, NextHop, Provenance, RouteSet,
+    };
+    use sluice_machine::Request;
 
     fn rib() -> Rib {
         let mut rib = Rib::new(7, 1);
         let mut out = Outbox::new();
-        let mut input = |input| rib.handle(Instant::ZERO, input, &mut out);
         for (name, external) in [("static", false), ("bgp", true)] {
             let settings = OriginSettings {
                 name: name.into(),
                 distance: Distance(if external { 20 } else { 1 }),
                 external,
                 grace: Duration::from_secs(60),
+                kinds: Vec::new(),
             };
-            input(Input::RegisterOrigin(TableId::MAIN, settings));
+            rib.handle(Instant::ZERO, Input::RegisterOrigin(TableId::MAIN, settings), &mut out);
         }
         let set = |hop: &str| RouteSet {
-            forwarding: Forwarding::one(NextHop::via(hop.parse().unwrap())),
             metric: Metric(3),
-            distance: None,
-            tag: Tag(0),
+            ..RouteSet::plain(Forwarding::one(NextHop::via(Address::Ip(hop.parse().unwrap()))))
         };
         let update = |prefix: Ipv4Prefix, set| RouteUpdate {
             prefix,
@@ -203,12 +196,14 @@ mod tests {
         };
         let updates = (0..10_000_u32)
             .map(|n| update(format!("100.{}.{}.0/24", n / 256, n % 256).parse().unwrap(), n % 2));
-        let batch = RouteBatch { sets: vec![set("10.0.0.1"), set("10.0.0.2")], updates: updates.collect() };
-        input(Input::UpdateV4(TableId::MAIN, "bgp".into(), batch));
+        let bgp = RouteBatch { sets: vec![set("10.0.0.1"), set("10.0.0.2")], updates: updates.collect() };
         let updates =
             vec![update("10.0.0.0/8".parse().unwrap(), 0), update("100.0.1.0/24".parse().unwrap(), 0)];
-        let batch = RouteBatch { sets: vec![set("10.0.0.3")], updates };
-        input(Input::UpdateV4(TableId::MAIN, "static".into(), batch));
+        let fixed = RouteBatch { sets: vec![set("10.0.0.3")], updates };
+        for (origin, batch) in [("bgp", bgp), ("static", fixed)] {
+            let update = UpdateRoutes { table: TableId::MAIN, origin: origin.into(), batch };
+            update.make(&mut rib, Instant::ZERO, &mut out);
+        }
         rib
     }
 
@@ -225,7 +220,7 @@ mod tests {
         assert_eq!(out.drain().filter(is_stale).count(), 2);
         for address in ["10.1.1.1", "100.0.1.1", "100.1.1.1", "101.1.1.1"] {
             let look = |rib: &Rib| {
-                let found = rib.lookup(TableId::MAIN, address.parse().unwrap());
+                let found = rib.lookup(TableId::MAIN, Address::Ip(address.parse().unwrap()));
                 found.map(|r| (r.prefix, r.origin, r.announced, r.resolved))
             };
             assert_eq!(look(&before), look(&after), "{address}");

@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr};
-use sluice_base::{Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
+use sluice_base::{Address, Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
 use sluice_clients::InterfaceTable;
 
 /// The interfaces as the forwarding engine announced them, and the routes that follow from them.
@@ -30,16 +30,16 @@ impl Interfaces {
 
     /// Returns the addresses on links that cannot be gateways (RFC 4271, section 6.3): the router's own, and those that stand for all hosts
     /// of an IPv4 subnet, its first and its last one.
-    pub fn no_gateways(&self) -> BTreeSet<IpAddr> {
+    pub fn no_gateways(&self) -> BTreeSet<Address> {
         let running = self.known.iter().filter(|i| i.running);
         let mut found = BTreeSet::new();
         for address in running.flat_map(|i| &i.addresses) {
-            found.insert(address.addr);
+            found.insert(Address::Ip(address.addr));
             // A subnet of two addresses has no others than its hosts' (RFC 3021).
             if let (IpAddr::V4(host), 0..=30) = (address.peer.unwrap_or(address.addr), address.prefix_len) {
                 let hosts = u32::MAX >> address.prefix_len;
-                found.insert(Ipv4Addr::from_bits(host.to_bits() & !hosts).into());
-                found.insert(Ipv4Addr::from_bits(host.to_bits() | hosts).into());
+                found.insert(Address::Ip(Ipv4Addr::from_bits(host.to_bits() & !hosts).into()));
+                found.insert(Address::Ip(Ipv4Addr::from_bits(host.to_bits() | hosts).into()));
             }
         }
         found

@@ -26,6 +26,7 @@ extern crate alloc;
 #[cfg(test)]
 extern crate std;
 
+mod any_family;
 pub mod entry;
 pub mod event;
 pub mod family;
@@ -50,4 +51,5 @@ pub use event::Event;
 pub use interest::{Scope, WatcherId};
 pub use machine::{Input, OriginSettings, Output, Rib};
 pub use origin::OriginId;
+pub use sluice_stage::TableKey;
 pub use subscriber::SubscriptionId;

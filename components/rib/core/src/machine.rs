@@ -1,24 +1,25 @@
 //! The RIB as a machine: inputs, outputs, timers, background work; and what the shell pulls.
 
+use crate::any_family::AnyFamily;
 use crate::event::Event;
 use crate::handover::{State, StatePart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
-use crate::subscriber::{Subscriber, SubscriptionId};
-use crate::table::{RibKey, Table};
+use crate::subscriber::{SubscribedBatch, Subscriber, SubscriptionId};
+use crate::table::Table;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Duration, Family, FibBatch, Instant, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    Provenance, RouteBatch, TableId,
+    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, Instant, InterfaceEvent, Provenance,
+    RouteBatch, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
+use sluice_stage::TableKey;
+use smallvec::SmallVec;
 
 /// For how long an origin may gather changes that nobody waits for: short for an operator who looks at the table, long enough that a
 /// router without a forwarding table spends little on telling it to itself.
@@ -35,6 +36,8 @@ pub struct OriginSettings {
     pub external: bool,
     /// How long its routes outlive its process.
     pub grace: Duration,
+    /// The names of the kinds of its routes: the first name is of kind 1.
+    pub kinds: Vec<String>,
 }
 
 /// What can happen to the RIB.
@@ -48,20 +51,16 @@ pub enum Input {
     UnregisterOrigin(TableId, String),
     /// An origin has announced everything that it has.
     EndOfRefresh(TableId, String),
-    /// Changes of IPv4 routes.
-    UpdateV4(TableId, String, RouteBatch<Ipv4Prefix>),
-    /// Changes of IPv6 routes.
-    UpdateV6(TableId, String, RouteBatch<Ipv6Prefix>),
     /// An interface changed.
     Interface(InterfaceEvent),
     /// The forwarding engine was restarted and must be told everything.
     FibRestarted,
     /// The engine refused the routes of prefixes, for these reasons.
-    FibRejected(TableId, Vec<(IpPrefix, Provenance, String)>),
+    FibRejected(TableId, Vec<(AnyPrefix, Provenance, String)>),
     /// A watcher is gone.
     WatcherDied(WatcherId),
     /// A watcher needs the answer for a range no longer.
-    DeregisterInterest(TableId, WatcherId, IpPrefix),
+    DeregisterInterest(TableId, WatcherId, AnyPrefix),
     /// A subscription ends.
     Unsubscribe(SubscriptionId),
     /// A part of the state of the process before this one.
@@ -76,9 +75,9 @@ pub enum Input {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// A watcher's answers no longer hold.
-    InterestInvalid(WatcherId, TableId, Vec<IpPrefix>),
+    InterestInvalid(WatcherId, TableId, Vec<AnyPrefix>),
     /// The engine refused routes of an origin.
-    Rejected(TableId, String, Vec<(IpPrefix, Provenance, String)>),
+    Rejected(TableId, String, Vec<(AnyPrefix, Provenance, String)>),
     /// Something to report.
     Event(Event),
 }
@@ -88,6 +87,8 @@ pub struct Rib {
     seed: u64,
     /// Whether there is an engine that wants routes.
     has_engine: bool,
+    /// The families whose routes an engine forwards.
+    engine_families: Vec<FamilyId>,
     tables: BTreeMap<TableId, Table>,
     interfaces: Interfaces,
     timers: Timers<(TableId, OriginId)>,
@@ -100,11 +101,17 @@ impl Rib {
     /// An empty RIB with the main table. `seed` makes hashes unpredictable; `source` marks the events that the RIB itself
     /// causes.
     pub fn new(seed: u64, source: u16) -> Self {
-        let tables = BTreeMap::from([(TableId::MAIN, Table::new(TableId::MAIN, seed))]);
+        Self::with_engine_for(seed, source, &[FamilyId::IPV4, FamilyId::IPV6])
+    }
+
+    /// The same, with an engine that forwards the routes of these families.
+    pub fn with_engine_for(seed: u64, source: u16, engine_families: &[FamilyId]) -> Self {
+        let main = Table::new(TableId::MAIN, seed, engine_families);
         Rib {
             seed,
             has_engine: true,
-            tables,
+            engine_families: engine_families.to_vec(),
+            tables: BTreeMap::from([(TableId::MAIN, main)]),
             interfaces: Interfaces::default(),
             timers: Timers::default(),
             provenance: Provenance::new(source, 0),
@@ -129,12 +136,15 @@ impl Rib {
     }
 
     fn table_mut(&mut self, id: TableId) -> &mut Table {
-        self.tables.entry(id).or_insert_with(|| {
-            let mut table = Table::new(id, self.seed);
-            table.set_no_gateways(self.interfaces.no_gateways());
+        if !self.tables.contains_key(&id) {
+            let provenance = self.next_provenance();
+            let mut table = Table::new(id, self.seed, &self.engine_families);
             table.set_engine(self.has_engine);
-            table
-        })
+            // Interfaces belong to the main table; routes of the others resolve through them too.
+            table.interfaces_changed(&self.interfaces, provenance, &mut self.events);
+            self.tables.insert(id, table);
+        }
+        self.tables.get_mut(&id).expect("the table was made above")
     }
 
     fn set_engine(&mut self, has_engine: bool) {
@@ -147,59 +157,32 @@ impl Rib {
         self.provenance
     }
 
-    /// How is an IPv4 address routed? The answer holds until [`Output::InterestInvalid`] names its range.
-    pub fn interest_v4(
+    /// Answers how an address is routed. The answer holds until [`Output::InterestInvalid`] names its range.
+    pub fn interest<P: TableKey>(
         &mut self,
         table: TableId,
         watcher: WatcherId,
-        addr: V4Addr,
+        addr: P::Addr,
         scope: Scope,
-    ) -> InterestAnswer<Ipv4Prefix> {
+    ) -> InterestAnswer<P> {
         self.table_mut(table).register_interest(watcher, addr, scope)
     }
 
-    /// How is an IPv6 address routed?
-    pub fn interest_v6(
-        &mut self,
-        table: TableId,
-        watcher: WatcherId,
-        addr: V6Addr,
-        scope: Scope,
-    ) -> InterestAnswer<Ipv6Prefix> {
-        self.table_mut(table).register_interest(watcher, addr, scope)
-    }
-
-    /// A watcher no longer cares about an answer.
-    fn deregister_interest(&mut self, table: TableId, watcher: WatcherId, valid: IpPrefix) {
-        let Some(table) = self.tables.get_mut(&table) else { return };
-        for scope in [Scope::Internal, Scope::All] {
-            match valid {
-                IpPrefix::V4(p) => table.v4.interests(scope).deregister(watcher, p),
-                IpPrefix::V6(p) => table.v6.interests(scope).deregister(watcher, p),
-            }
-        }
-    }
-
-    /// For how long changes of an origin's routes may be gathered before the RIB is told: not at all if anybody waits to hear of
-    /// them, be it the engine, a subscriber, or who asked how an address is reached; nor of an origin that is not known.
-    pub fn gather_time(&self, table: TableId, family: Family, origin: &str) -> Duration {
-        fn by<P: RibKey>(table: &Table, origin: OriginId) -> bool {
-            P::family(table).has_consumers(&table.shared, origin)
-        }
-        let known = self.table(table).and_then(|t| Some((t, t.origin_id(origin)?)));
-        let has_consumers = known.is_none_or(|(table, origin)| match family {
-            Family::Ipv4 => by::<Ipv4Prefix>(table, origin),
-            Family::Ipv6 => by::<Ipv6Prefix>(table, origin),
-        });
+    /// Returns for how long changes of an origin's routes may be gathered before the RIB is told: not at all if anybody waits to
+    /// hear of them, be it the engine, a subscriber, or who asked how an address is reached; nor of an origin that is not known.
+    pub fn gather_time(&self, table: TableId, family: FamilyId, origin: &str) -> Duration {
+        let known =
+            self.table(table).and_then(|t| Some((t.any_family(family)?, &t.shared, t.origin_id(origin)?)));
+        let has_consumers = known.is_none_or(|(family, shared, origin)| family.has_consumers(shared, origin));
         if has_consumers { Duration::ZERO } else { GATHER }
     }
 
     /// Subscribes to the routes of origins (none named: all). What there is and what changes is pulled with
     /// [`Rib::take_subscribed`].
-    pub fn subscribe<P: RibKey>(&mut self, table: TableId, origins: Vec<String>) -> SubscriptionId {
+    pub fn subscribe<P: TableKey>(&mut self, table: TableId, origins: Vec<String>) -> SubscriptionId {
         let id = SubscriptionId(self.next_subscription);
         self.next_subscription += 1;
-        let (family, shared) = P::split(self.table_mut(table));
+        let (family, shared) = self.table_mut(table).split::<P>();
         let subscriber = Subscriber::new(id, origins, shared);
         family.subscribers.push(subscriber);
         id
@@ -208,71 +191,95 @@ impl Rib {
     /// Ends a subscription.
     fn unsubscribe(&mut self, id: SubscriptionId) {
         for table in self.tables.values_mut() {
-            let Table { v4, v6, shared, .. } = table;
-            for mut s in v4.subscribers.extract_if(.., |s| s.id == id) {
-                s.close(shared);
-            }
-            for mut s in v6.subscribers.extract_if(.., |s| s.id == id) {
-                s.close(shared);
-            }
+            let (families, shared) = table.families();
+            families.for_each(|family| family.unsubscribe(id, shared));
             table.forget_gone();
         }
     }
 
-    /// Whether a subscription has not been ended.
+    /// Returns true if a subscription has not been ended.
     pub fn has_subscription(&self, id: SubscriptionId) -> bool {
-        let of = |t: &Table| {
-            t.v4.subscribers.iter().any(|s| s.id == id) || t.v6.subscribers.iter().any(|s| s.id == id)
-        };
-        self.tables.values().any(of)
+        self.tables.values().any(|table| table.all_families().any(|family| family.has_subscription(id)))
     }
 
-    /// Subscriptions that have something to take.
-    pub fn ready_subscriptions<P: RibKey>(&self) -> Vec<(TableId, SubscriptionId)> {
+    /// Returns the subscriptions to routes of a family that have something to take.
+    pub fn ready_subscriptions<P: TableKey>(&self) -> Vec<(TableId, SubscriptionId)> {
         let ready = |t: &Table| -> Vec<(TableId, SubscriptionId)> {
-            P::family(t).subscribers.iter().filter(|s| s.is_ready()).map(|s| (t.id, s.id)).collect()
+            let subscribers = t.family::<P>().map(|family| family.subscribers.as_slice()).unwrap_or_default();
+            subscribers.iter().filter(|s| s.is_ready()).map(|s| (t.id, s.id)).collect()
         };
         self.tables.values().flat_map(ready).collect()
     }
 
     /// Takes at most `limit` changes of a subscription. The second value is true once, when the first dump is complete.
-    pub fn take_subscribed<P: RibKey>(
+    pub fn take_subscribed<P: TableKey>(
         &mut self,
         table: TableId,
         id: SubscriptionId,
         limit: usize,
-    ) -> Option<(RouteBatch<P>, bool)> {
+    ) -> Option<(SubscribedBatch<P>, bool)> {
         let table = self.tables.get_mut(&table)?;
-        let (family, shared) = P::split(table);
+        let (family, shared) = table.split::<P>();
         let subscriber = family.subscribers.iter_mut().find(|s| s.id == id)?;
         let taken = subscriber.take(shared, limit);
         table.forget_gone();
         Some(taken)
     }
 
-    /// Tables for which the engine has not been told everything.
-    pub fn tables_with_fib_work(&self) -> impl Iterator<Item = (TableId, bool, bool)> {
-        self.tables.values().filter_map(|t| {
-            let (v4, v6) = (t.v4.has_fib_work(&t.shared), t.v6.has_fib_work(&t.shared));
-            (v4 || v6).then_some((t.id, v4, v6))
-        })
+    /// Iterates over the tables and families for which the engine has not been told everything.
+    pub fn fib_work(&self) -> impl Iterator<Item = (TableId, FamilyId)> {
+        let of =
+            |t: &Table, family: &dyn AnyFamily| family.has_fib_work(&t.shared).then_some((t.id, family.id()));
+        self.tables.values().flat_map(move |t| t.all_families().filter_map(move |family| of(t, family)))
+    }
+
+    /// Returns the first table for which the engine has not been told everything, and its families of which that is true.
+    pub fn next_fib_work(&self) -> Option<(TableId, SmallVec<[FamilyId; 2]>)> {
+        let mut work = self.fib_work();
+        let (table, first) = work.next()?;
+        let others = work.take_while(|(other, _)| *other == table).map(|(_, family)| family);
+        Some((table, core::iter::once(first).chain(others).collect()))
     }
 
     /// Fills `batch` (emptied first) with at most `limit` routes that the engine must be told.
-    pub fn fill_fib<P: RibKey>(&mut self, table: TableId, limit: usize, batch: &mut FibBatch<P>) {
+    pub fn fill_fib<P: TableKey>(&mut self, table: TableId, limit: usize, batch: &mut FibBatch<P, Address>) {
         if let Some(table) = self.tables.get_mut(&table) {
             table.fill_fib(limit, batch);
         }
     }
 
-    fn update<P: RibKey>(&mut self, table: TableId, origin: String, batch: RouteBatch<P>) {
-        let Some(t) = self.tables.get_mut(&table) else {
-            return self.events.push(Event::UnknownOrigin { table, origin });
-        };
-        match t.origin_id(&origin) {
-            Some(id) => t.update(&self.interfaces, id, batch, &mut self.events),
-            None => self.events.push(Event::UnknownOrigin { table, origin }),
+    /// Applies changes of an origin's routes.
+    pub(crate) fn update<P: TableKey>(
+        &mut self,
+        table: TableId,
+        origin: String,
+        batch: RouteBatch<P>,
+        out: &mut Outbox<Output>,
+    ) {
+        let origin_id = self.table(table).and_then(|t| t.origin_id(&origin));
+        match (origin_id, self.tables.get_mut(&table)) {
+            (Some(id), Some(t)) => t.update(&self.interfaces, id, batch, &mut self.events),
+            _ => self.events.push(Event::UnknownOrigin { table, origin }),
         }
+        self.collect(out);
+    }
+
+    /// Applies routes of an origin that another process exported.
+    pub(crate) fn import_routes(
+        &mut self,
+        table: TableId,
+        origin: String,
+        family: FamilyId,
+        batch: RouteBatch<AnyPrefix>,
+        out: &mut Outbox<Output>,
+    ) {
+        let known =
+            self.table(table).and_then(|t| Some((t.any_family(family)?.importer(), t.origin_id(&origin)?)));
+        match (known, self.tables.get_mut(&table)) {
+            (Some((import, id)), Some(t)) => import(t, &self.interfaces, id, batch, &mut self.events),
+            _ => self.events.push(Event::UnknownFamily { family, origin }),
+        }
+        self.collect(out);
     }
 
     fn origin_died(&mut self, now: Instant, table: TableId, name: &str) {
@@ -317,21 +324,16 @@ impl Rib {
     fn fib_rejected(
         &mut self,
         table: TableId,
-        routes: Vec<(IpPrefix, Provenance, String)>,
+        routes: Vec<(AnyPrefix, Provenance, String)>,
         out: &mut Outbox<Output>,
     ) {
         let Some(t) = self.tables.get_mut(&table) else { return };
-        let mut by_origin: BTreeMap<String, Vec<(IpPrefix, Provenance, String)>> = BTreeMap::new();
+        let mut by_origin: BTreeMap<String, Vec<(AnyPrefix, Provenance, String)>> = BTreeMap::new();
         for (prefix, provenance, reason) in routes {
-            let selected = match prefix {
-                IpPrefix::V4(p) => t.v4.entries().get(p).and_then(|e| e.selected()).map(|s| s.origin),
-                IpPrefix::V6(p) => t.v6.entries().get(p).and_then(|e| e.selected()).map(|s| s.origin),
+            let family = t.any_family_mut(prefix.family());
+            let Some(origin) = family.and_then(|(family, _)| family.reject(prefix, &reason)) else {
+                continue;
             };
-            let Some(origin) = selected else { continue };
-            match prefix {
-                IpPrefix::V4(p) => t.v4.note_rejection(p, reason.clone()),
-                IpPrefix::V6(p) => t.v6.note_rejection(p, reason.clone()),
-            }
             let name = t.origin_name(origin).into();
             by_origin.entry(name).or_default().push((prefix, provenance, reason));
         }
@@ -342,13 +344,8 @@ impl Rib {
 
     fn collect(&mut self, out: &mut Outbox<Output>) {
         for table in self.tables.values_mut() {
-            let mut told: BTreeMap<WatcherId, Vec<IpPrefix>> = BTreeMap::new();
-            for (watcher, range) in table.v4.told.drain(..) {
-                told.entry(watcher).or_default().push(range.into());
-            }
-            for (watcher, range) in table.v6.told.drain(..) {
-                told.entry(watcher).or_default().push(range.into());
-            }
+            let mut told: BTreeMap<WatcherId, Vec<AnyPrefix>> = BTreeMap::new();
+            table.families().0.for_each(|family| family.take_invalidated(&mut told));
             for (watcher, mut ranges) in told {
                 ranges.sort_unstable();
                 ranges.dedup();
@@ -368,8 +365,6 @@ impl Machine for Rib {
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
         match input {
-            Input::UpdateV4(table, origin, batch) => self.update(table, origin, batch),
-            Input::UpdateV6(table, origin, batch) => self.update(table, origin, batch),
             Input::RegisterOrigin(table, settings) => {
                 if let Some(id) = self.table_mut(table).register(&settings) {
                     self.timers.stop((table, id));
@@ -388,7 +383,11 @@ impl Machine for Rib {
                 }
             }
             Input::DeregisterInterest(table, watcher, valid) => {
-                self.deregister_interest(table, watcher, valid);
+                if let Some((family, _)) =
+                    self.tables.get_mut(&table).and_then(|t| t.any_family_mut(valid.family()))
+                {
+                    family.deregister_interest(watcher, valid);
+                }
             }
             Input::Unsubscribe(id) => self.unsubscribe(id),
             Input::Import(part) => return self.import_part(now, part, out),
@@ -398,10 +397,7 @@ impl Machine for Rib {
             Input::FibRejected(table, routes) => self.fib_rejected(table, routes, out),
             Input::WatcherDied(watcher) => {
                 for table in self.tables.values_mut() {
-                    for scope in [Scope::Internal, Scope::All] {
-                        table.v4.interests(scope).forget(watcher);
-                        table.v6.interests(scope).forget(watcher);
-                    }
+                    table.families().0.for_each(|family| family.forget_watcher(watcher));
                 }
             }
         }
@@ -449,22 +445,5 @@ impl Machine for Rib {
 
     fn import(&mut self, now: Instant, state: State, out: &mut Outbox<Output>) {
         self.import_state(now, state, out);
-    }
-}
-
-/// The address's family decides which answer is asked for.
-impl Rib {
-    /// How is an address of either family routed, in the form in which it crosses a boundary?
-    pub fn interest(
-        &mut self,
-        table: TableId,
-        watcher: WatcherId,
-        addr: IpAddr,
-        scope: Scope,
-    ) -> crate::view::IpInterest {
-        match addr {
-            IpAddr::V4(a) => self.interest_v4(table, watcher, V4Addr(a), scope).into(),
-            IpAddr::V6(a) => self.interest_v6(table, watcher, V6Addr(a), scope).into(),
-        }
     }
 }

@@ -1,6 +1,7 @@
 //! Origins: who has routes. An origin is a name registered at run time, with its distance and grace time.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 use sluice_base::{Distance, Duration};
 
 /// An origin's number within its table.
@@ -20,6 +21,8 @@ pub struct Origin {
     pub connected: bool,
     /// How long its routes outlive its process.
     pub grace: Duration,
+    /// The names of the kinds of its routes: the first name is of kind 1.
+    pub kinds: Vec<String>,
     /// Which life of the process the fresh routes belong to; a route of another generation is stale.
     pub generation: u8,
     /// Whether its process lives.

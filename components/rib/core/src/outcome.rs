@@ -28,8 +28,10 @@ pub(crate) struct Downstream<P: TableKey> {
     pub(crate) fib_queue: Queue<P>,
     /// Prefixes whose best internal route changed: what resolution must look at.
     pub(crate) internal_changed: Vec<P>,
+    /// True while there is an engine that wants routes of this family.
+    pub(crate) has_engine: bool,
     /// What was selected, for those who hear it.
-    pub(crate) trunk_batch: Batch<RibTable<P>>,
+    pub(crate) selected_batch: Batch<RibTable<P>>,
 }
 
 impl<P: TableKey> Default for Downstream<P> {
@@ -38,7 +40,8 @@ impl<P: TableKey> Default for Downstream<P> {
             selected_count: 0,
             fib_queue: Queue::default(),
             internal_changed: Vec::new(),
-            trunk_batch: Batch::new(),
+            has_engine: false,
+            selected_batch: Batch::new(),
         }
     }
 }
@@ -76,10 +79,10 @@ impl<P: TableKey> Downstream<P> {
             Action::Replace { .. } => {}
         }
         if has_listeners {
-            self.trunk_batch.push(Change { key: prefix, action, provenance });
+            self.selected_batch.push(Change { key: prefix, action, provenance });
             entry.set_in_batch(true);
         }
-        if shared.has_engine && !entry.is_queued() {
+        if self.has_engine && !entry.is_queued() {
             entry.set_queued(true);
             self.fib_queue.push(prefix, told);
         }

@@ -6,13 +6,12 @@
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use core::net::IpAddr;
-use sluice_base::{Family, GroupId, Prefix};
+use sluice_base::{GroupId, Prefix};
 
 /// Octets of a chunk.
 const CHUNK: usize = 16_384;
-/// The longest item: a length, an IPv6 address, a group.
-const LONGEST: usize = 1 + 16 + 4;
+/// The longest item: a length, the longest address of any family, a group.
+const LONGEST: usize = 1 + sluice_base::Identifier::ROOM + 4;
 /// Stands for no group: group numbers are below the number of routes.
 const NO_GROUP: u32 = u32::MAX;
 
@@ -49,10 +48,7 @@ impl<P: Prefix> Queue<P> {
         let Some(chunk) = self.chunks.back_mut() else { return };
         let len = prefix.len();
         chunk.push(len);
-        match prefix.addr().into() {
-            IpAddr::V4(addr) => chunk.extend_from_slice(&addr.octets()[..octets(len)]),
-            IpAddr::V6(addr) => chunk.extend_from_slice(&addr.octets()[..octets(len)]),
-        }
+        prefix.push_octets(chunk);
         chunk.extend_from_slice(&told.map_or(NO_GROUP, |g| g.0).to_be_bytes());
     }
 
@@ -62,7 +58,7 @@ impl<P: Prefix> Queue<P> {
         let (len, rest) = chunk.get(self.read..)?.split_first()?;
         let (addr, rest) = rest.split_at_checked(octets(*len))?;
         let (group, rest) = rest.split_first_chunk()?;
-        let item = (prefix_of(addr, *len)?, u32::from_be_bytes(*group));
+        let item = (P::from_leading_octets(addr, *len)?, u32::from_be_bytes(*group));
         let at_end = rest.is_empty();
         self.read = chunk.len() - rest.len();
         if at_end {
@@ -78,16 +74,6 @@ impl<P: Prefix> Queue<P> {
 
 fn octets(len: u8) -> usize {
     usize::from(len).div_ceil(8)
-}
-
-fn prefix_of<P: Prefix>(leading: &[u8], len: u8) -> Option<P> {
-    let mut whole = [0; 16];
-    whole.get_mut(..leading.len())?.copy_from_slice(leading);
-    let addr = match P::FAMILY {
-        Family::Ipv4 => IpAddr::from(*whole.first_chunk::<4>()?),
-        Family::Ipv6 => IpAddr::from(whole),
-    };
-    P::new(P::Addr::try_from(addr).ok()?, len)
 }
 
 #[cfg(test)]

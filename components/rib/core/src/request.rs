@@ -2,17 +2,37 @@
 
 use crate::interest::{Scope, WatcherId};
 use crate::machine::{Output, Rib};
-use crate::subscriber::SubscriptionId;
-use crate::table::RibKey;
-use crate::view::IpInterest;
+use crate::subscriber::{SubscribedBatch, SubscriptionId};
+use crate::view::AnyInterest;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use core::net::IpAddr;
-use sluice_base::{FibBatch, Instant, RouteBatch, TableId};
+use sluice_base::ip::{V4Addr, V6Addr};
+use sluice_base::{Address, FibBatch, Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId};
 use sluice_machine::{Outbox, Request};
+use sluice_stage::TableKey;
 
-/// Asks how an address is routed. The answer holds until [`Output::InterestInvalid`] names its range.
+/// Changes routes of an origin, all of one family.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct UpdateRoutes<P> {
+    /// The table.
+    pub table: TableId,
+    /// The origin's name.
+    pub origin: String,
+    /// The changes.
+    pub batch: RouteBatch<P>,
+}
+
+impl<P: TableKey> Request<Rib> for UpdateRoutes<P> {
+    type Answer = ();
+
+    fn make(self, rib: &mut Rib, _now: Instant, out: &mut Outbox<Output>) {
+        rib.update(self.table, self.origin, self.batch, out);
+    }
+}
+
+/// Asks how an IP address is routed. The answer holds until [`Output::InterestInvalid`] names its range.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterInterest {
     /// The table to look in.
@@ -26,10 +46,14 @@ pub struct RegisterInterest {
 }
 
 impl Request<Rib> for RegisterInterest {
-    type Answer = IpInterest;
+    type Answer = AnyInterest;
 
-    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> IpInterest {
-        rib.interest(self.table, self.watcher, self.addr, self.scope)
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> AnyInterest {
+        let RegisterInterest { table, watcher, addr, scope } = self;
+        match addr {
+            IpAddr::V4(addr) => rib.interest::<Ipv4Prefix>(table, watcher, V4Addr(addr), scope).into(),
+            IpAddr::V6(addr) => rib.interest::<Ipv6Prefix>(table, watcher, V6Addr(addr), scope).into(),
+        }
     }
 }
 
@@ -48,7 +72,7 @@ impl<P> Subscribe<P> {
     }
 }
 
-impl<P: RibKey> Request<Rib> for Subscribe<P> {
+impl<P: TableKey> Request<Rib> for Subscribe<P> {
     type Answer = SubscriptionId;
 
     fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> SubscriptionId {
@@ -72,9 +96,9 @@ impl<P> TakeSubscribed<P> {
     }
 }
 
-impl<P: RibKey> Request<Rib> for TakeSubscribed<P> {
+impl<P: TableKey> Request<Rib> for TakeSubscribed<P> {
     /// The changes, and true once: when the first dump is complete. `None` if the subscription ended.
-    type Answer = Option<(RouteBatch<P>, bool)>;
+    type Answer = Option<(SubscribedBatch<P>, bool)>;
 
     fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> Self::Answer {
         rib.take_subscribed(self.table, self.subscription, self.limit)
@@ -89,13 +113,13 @@ pub struct FillFib<P> {
     /// The most routes to take.
     pub limit: usize,
     /// A batch whose space is used again; its contents are dropped.
-    pub space: FibBatch<P>,
+    pub space: FibBatch<P, Address>,
 }
 
-impl<P: RibKey> Request<Rib> for FillFib<P> {
-    type Answer = FibBatch<P>;
+impl<P: TableKey> Request<Rib> for FillFib<P> {
+    type Answer = FibBatch<P, Address>;
 
-    fn make(mut self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> FibBatch<P> {
+    fn make(mut self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> FibBatch<P, Address> {
         rib.fill_fib(self.table, self.limit, &mut self.space);
         self.space
     }

@@ -7,9 +7,7 @@ use crate::set::SetId;
 use crate::table::Table;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use sluice_base::prefix::{V4Addr, V6Addr};
-use sluice_base::{Family, Forwarding, GroupId, IpPrefix, NextHop, Prefix, Provenance};
+use sluice_base::{Address, AnyPrefix, FamilyId, Forwarding, GroupId, NextHop, Provenance};
 use smallvec::SmallVec;
 
 /// How many routes may lead through each other before they count as a loop.
@@ -20,17 +18,17 @@ const MAX_ROUNDS: usize = 64;
 /// Which groups looked at which gateway.
 #[derive(Default)]
 pub struct Gateways {
-    users: BTreeMap<IpAddr, BTreeSet<GroupId>>,
+    users: BTreeMap<Address, BTreeSet<GroupId>>,
 }
 
 impl Gateways {
-    fn note(&mut self, group: GroupId, gateways: &[IpAddr]) {
+    fn note(&mut self, group: GroupId, gateways: &[Address]) {
         for gateway in gateways {
             self.users.entry(*gateway).or_default().insert(group);
         }
     }
 
-    pub(crate) fn forget(&mut self, group: GroupId, gateways: &[IpAddr]) {
+    pub(crate) fn forget(&mut self, group: GroupId, gateways: &[Address]) {
         for gateway in gateways {
             if let Some(users) = self.users.get_mut(gateway) {
                 users.remove(&group);
@@ -41,25 +39,8 @@ impl Gateways {
         }
     }
 
-    fn inside(&self, prefix: IpPrefix) -> impl Iterator<Item = GroupId> {
-        let (first, last) = bounds(prefix);
-        self.users.range(first..=last).flat_map(|(_, groups)| groups.iter().copied())
-    }
-}
-
-/// Returns the first and the last address of a prefix.
-pub(crate) fn bounds(prefix: IpPrefix) -> (IpAddr, IpAddr) {
-    match prefix {
-        IpPrefix::V4(p) => {
-            let (bits, len) = p.to_parts();
-            let host = u32::MAX.checked_shr(len.into()).unwrap_or(0);
-            (Ipv4Addr::from_bits(bits).into(), Ipv4Addr::from_bits(bits | host).into())
-        }
-        IpPrefix::V6(p) => {
-            let (bits, len) = p.to_parts();
-            let host = u128::MAX.checked_shr(len.into()).unwrap_or(0);
-            (Ipv6Addr::from_bits(bits).into(), Ipv6Addr::from_bits(bits | host).into())
-        }
+    fn inside(&self, prefix: AnyPrefix) -> impl Iterator<Item = GroupId> {
+        self.users.range(prefix.addr()..=prefix.last_addr()).flat_map(|(_, groups)| groups.iter().copied())
     }
 }
 
@@ -67,14 +48,16 @@ pub(crate) fn bounds(prefix: IpPrefix) -> (IpAddr, IpAddr) {
 struct Walk<'a> {
     table: &'a Table,
     interfaces: &'a Interfaces,
-    found: SmallVec<[NextHop; 4]>,
+    /// The family of the group's routes.
+    family: FamilyId,
+    found: SmallVec<[NextHop<Address>; 4]>,
     /// Gateways on the way to where the walk is now: a route that leads back to one of them resolves nothing.
-    path: SmallVec<[IpAddr; MAX_DEPTH]>,
-    depends: Vec<IpAddr>,
+    path: SmallVec<[Address; MAX_DEPTH]>,
+    depends: Vec<Address>,
 }
 
 impl Walk<'_> {
-    fn hop(&mut self, hop: &NextHop) {
+    fn hop(&mut self, hop: &NextHop<Address>) {
         if let Some(interface) = hop.interface {
             if self.interfaces.is_running(interface) {
                 self.found.push(*hop);
@@ -88,6 +71,12 @@ impl Walk<'_> {
         if self.path.len() == MAX_DEPTH || self.table.is_no_gateway(gateway) {
             return;
         }
+        // The forwarding engine of IP knows no other gateways.
+        let is_identifier = matches!(gateway, Address::Identifier(_));
+        if is_identifier && self.family.ip().is_some() {
+            return;
+        }
+        let before = self.found.len();
         self.path.push(gateway);
         for (set, origin) in self.table.internal_routes_to(gateway) {
             let forwarding = &self.table.shared.sets.slot(set).set.forwarding;
@@ -99,39 +88,51 @@ impl Walk<'_> {
                 match through.interface {
                     Some(interface) if connected || through.gateway.is_none() => {
                         if self.interfaces.is_running(interface) {
-                            self.found.push(NextHop {
-                                gateway: Some(gateway),
-                                interface: Some(interface),
-                                weight: hop.weight,
-                            });
+                            let (gateway, interface) = (Some(gateway), Some(interface));
+                            self.found.push(NextHop { gateway, interface, ..*hop });
                         }
                     }
-                    _ => self.hop(&NextHop { weight: hop.weight, ..*through }),
+                    _ => self.through(hop, through),
                 }
             }
             break;
         }
         self.path.pop();
+        // How an identifier is reached is found packet by packet; here it only counts that it can be reached.
+        if is_identifier && self.found.len() > before {
+            self.found.truncate(before);
+            self.found.push(*hop);
+        }
+    }
+
+    /// Follows a next hop of the route by which `hop` is reached. A backup stays one, whatever it leads through.
+    fn through(&mut self, hop: &NextHop<Address>, through: &NextHop<Address>) {
+        // The outer header goes around what `through` sends; one header is all that a next hop has room for.
+        let encapsulation = match (hop.encapsulation, through.encapsulation) {
+            (Some(_), Some(_)) => return,
+            (outer, inner) => outer.or(inner),
+        };
+        let is_backup = hop.is_backup || through.is_backup;
+        self.hop(&NextHop { is_backup, encapsulation, weight: hop.weight, ..*through });
     }
 }
 
 impl Table {
     /// The internal routes that cover an address, the most specific first.
-    fn internal_routes_to(&self, addr: IpAddr) -> SmallVec<[(SetId, OriginId); 4]> {
-        match addr {
-            IpAddr::V4(a) => {
-                self.v4.internal_covering(V4Addr(a)).into_iter().map(|(_, p)| (p.set, p.origin)).collect()
-            }
-            IpAddr::V6(a) => {
-                self.v6.internal_covering(V6Addr(a)).into_iter().map(|(_, p)| (p.set, p.origin)).collect()
-            }
-        }
+    fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {
+        self.any_family(addr.family()).map(|family| family.internal_routes_to(addr)).unwrap_or_default()
     }
 
-    fn resolve(&self, interfaces: &Interfaces, announced: &Forwarding) -> (Option<Forwarding>, Vec<IpAddr>) {
+    fn resolve(
+        &self,
+        interfaces: &Interfaces,
+        family: FamilyId,
+        announced: &Forwarding<Address>,
+    ) -> (Option<Forwarding<Address>>, Vec<Address>) {
         let mut walk = Walk {
             table: self,
             interfaces,
+            family,
             found: SmallVec::new(),
             path: SmallVec::new(),
             depends: Vec::new(),
@@ -140,6 +141,10 @@ impl Table {
             Forwarding::NextHops(hops) => {
                 for hop in hops {
                     walk.hop(hop);
+                }
+                // Where no primary next hop is usable, the backups are used.
+                if walk.found.iter().all(|hop| hop.is_backup) {
+                    walk.found.iter_mut().for_each(|hop| hop.is_backup = false);
                 }
                 (Forwarding::many(walk.found), walk.depends)
             }
@@ -150,7 +155,8 @@ impl Table {
     /// Resolves a group anew. `Some(true)`: it was or became unresolved, so that routes must be decided anew; `Some(false)`: it
     /// leads elsewhere; `None`: as before.
     pub(crate) fn resolve_group(&mut self, interfaces: &Interfaces, id: GroupId) -> Option<bool> {
-        let (resolved, depends) = self.resolve(interfaces, &self.shared.groups.group(id).announced);
+        let group = self.shared.groups.group(id);
+        let (resolved, depends) = self.resolve(interfaces, group.family, &group.announced);
         let before_depends = self.shared.groups.group(id).depends.clone();
         self.gateways.forget(id, &before_depends);
         self.gateways.note(id, &depends);
@@ -164,7 +170,7 @@ impl Table {
 
     /// Follows changes of internal routes until nothing changes any more: answers that no longer hold, groups that lead
     /// elsewhere, routes that must be decided anew. Returns a gateway if that never ends.
-    pub(crate) fn settle(&mut self, interfaces: &Interfaces, provenance: Provenance) -> Option<IpAddr> {
+    pub(crate) fn settle(&mut self, interfaces: &Interfaces, provenance: Provenance) -> Option<Address> {
         let mut unstable = None;
         for round in 0.. {
             let affected = self.take_affected();
@@ -177,8 +183,8 @@ impl Table {
             }
             self.resolve_groups(interfaces, affected, provenance);
         }
-        self.v4.flush_trunk(&mut self.shared);
-        self.v6.flush_trunk(&mut self.shared);
+        let (families, shared) = self.families();
+        families.for_each(|family| family.flush_selected(shared));
         self.forget_gone();
         unstable
     }
@@ -197,36 +203,28 @@ impl Table {
         groups: impl IntoIterator<Item = GroupId>,
         provenance: Provenance,
     ) {
-        let mut flipped = [false; 2];
+        let mut flipped: SmallVec<[FamilyId; 2]> = SmallVec::new();
         for id in groups {
             let Some(flip) = self.resolve_group(interfaces, id) else { continue };
-            let family = self.shared.groups.group(id).family;
-            flipped[usize::from(family == Family::Ipv6)] |= flip;
-            self.v4.forget_group_answers(id);
-            self.v6.forget_group_answers(id);
+            let of = self.shared.groups.group(id).family;
+            if flip && !flipped.contains(&of) {
+                flipped.push(of);
+            }
+            self.families().0.for_each(|family| family.forget_group_answers(id));
         }
-        if flipped[0] {
-            self.v4.redecide_internal(&mut self.shared, provenance);
-            self.v4.start_pass();
-        }
-        if flipped[1] {
-            self.v6.redecide_internal(&mut self.shared, provenance);
-            self.v6.start_pass();
+        flipped.sort_unstable();
+        let (families, shared) = self.families();
+        for family in families.filter(|family| flipped.contains(&family.id())) {
+            family.redecide_internal(shared, provenance);
+            family.start_pass();
         }
     }
 
     /// Takes the changes of internal routes; returns the groups that looked at gateways inside them.
     fn take_affected(&mut self) -> BTreeSet<GroupId> {
-        let mut affected = BTreeSet::new();
         self.forget_gone();
-        for prefix in self.v4.downstream.internal_changed.drain(..) {
-            self.v4.interests_internal.invalidate(prefix, &mut self.v4.told);
-            affected.extend(self.gateways.inside(prefix.into()));
-        }
-        for prefix in self.v6.downstream.internal_changed.drain(..) {
-            self.v6.interests_internal.invalidate(prefix, &mut self.v6.told);
-            affected.extend(self.gateways.inside(prefix.into()));
-        }
-        affected
+        let mut changed = Vec::new();
+        self.families().0.for_each(|family| family.take_internal_changed(&mut changed));
+        changed.into_iter().flat_map(|prefix| self.gateways.inside(prefix)).collect()
     }
 }

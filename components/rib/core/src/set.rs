@@ -2,10 +2,9 @@
 
 use crate::group::Groups;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
-use sluice_base::{Family, GroupId, RouteSet};
+use sluice_base::{Address, FamilyId, GroupId, RouteSet};
 
 /// A set's number within its table.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -18,7 +17,7 @@ pub struct Slot {
     pub set: RouteSet,
     /// Its next hops, resolved.
     pub group: GroupId,
-    family: Family,
+    family: FamilyId,
     users: u32,
 }
 
@@ -26,7 +25,7 @@ pub struct Slot {
 pub struct Sets {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    index: HashMap<(Family, RouteSet), SetId, FixedState>,
+    index: HashMap<(FamilyId, RouteSet), SetId, FixedState>,
 }
 
 impl Sets {
@@ -44,7 +43,7 @@ impl Sets {
     pub fn acquire(
         &mut self,
         groups: &mut Groups,
-        family: Family,
+        family: FamilyId,
         set: RouteSet,
     ) -> (SetId, Option<GroupId>) {
         let key = (family, set);
@@ -75,7 +74,7 @@ impl Sets {
     }
 
     /// One user less. Gives back the group and the gateways that it depended on, if the group went with the set.
-    pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<IpAddr>)> {
+    pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<Address>)> {
         let entry = &mut self.slots[id.0 as usize];
         let slot = entry.as_mut().expect("a set lives as long as a route uses it");
         slot.users -= 1;

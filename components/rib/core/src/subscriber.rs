@@ -18,6 +18,26 @@ use crate::set::SetId;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SubscriptionId(pub u64);
 
+/// Changes for a subscriber: routes, and whose they are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscribedBatch<P> {
+    /// The origins of the batch's routes.
+    pub origins: Vec<SubscribedOrigin>,
+    /// The origin of each set of `routes`, as an index into `origins`.
+    pub set_origins: Vec<u32>,
+    /// The changes.
+    pub routes: RouteBatch<P>,
+}
+
+/// An origin as its subscribers know it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SubscribedOrigin {
+    /// Its name.
+    pub name: String,
+    /// The names of the kinds of its routes: the first name is of kind 1.
+    pub kinds: Vec<String>,
+}
+
 /// Lets only routes of some origins through.
 struct OriginFilter {
     allowed: Vec<OriginId>,
@@ -61,7 +81,7 @@ pub struct Subscriber<P: TableKey> {
     origins: Vec<String>,
     branch: Branch<RibTable<P>>,
     filter: StageId,
-    pending: BTreeMap<P, (Option<SetId>, Provenance)>,
+    pending: BTreeMap<P, (Option<RibRoute>, Provenance)>,
     dump: Dump,
 }
 
@@ -115,12 +135,12 @@ impl<P: TableKey> Subscriber<P> {
 
     fn queue(&mut self, shared: &mut Shared, batch: &mut Batch<RibTable<P>>) {
         for change in batch.drain() {
-            let set = change.action.after().map(|r| r.set);
-            if let Some(set) = set {
-                shared.sets.retain(set);
+            let route = change.action.after().copied();
+            if let Some(route) = route {
+                shared.sets.retain(route.set);
             }
-            if let Some((Some(old), _)) = self.pending.insert(change.key, (set, change.provenance)) {
-                shared.gone.extend(shared.sets.release(&mut shared.groups, old));
+            if let Some((Some(old), _)) = self.pending.insert(change.key, (route, change.provenance)) {
+                shared.gone.extend(shared.sets.release(&mut shared.groups, old.set));
             }
         }
     }
@@ -151,37 +171,46 @@ impl<P: TableKey> Subscriber<P> {
 
     /// Takes at most `limit` changes. The second value is true once: when everything that existed at the subscription has been
     /// taken.
-    pub(crate) fn take(&mut self, shared: &mut Shared, limit: usize) -> (RouteBatch<P>, bool) {
-        let mut batch = RouteBatch::default();
-        let mut indices: BTreeMap<SetId, u32> = BTreeMap::new();
-        while batch.updates.len() < limit
-            && let Some((prefix, (set, provenance))) = self.pending.pop_first()
+    pub(crate) fn take(&mut self, shared: &mut Shared, limit: usize) -> (SubscribedBatch<P>, bool) {
+        let (mut origins, mut set_origins) = (Vec::new(), Vec::new());
+        let mut routes = RouteBatch::default();
+        let mut sets: BTreeMap<(OriginId, SetId), u32> = BTreeMap::new();
+        let mut origin_indices: BTreeMap<OriginId, u32> = BTreeMap::new();
+        while routes.updates.len() < limit
+            && let Some((prefix, (route, provenance))) = self.pending.pop_first()
         {
-            let action = match set {
+            let action = match route {
                 None => RouteAction::Delete,
-                Some(set) => {
-                    let index = *indices.entry(set).or_insert_with(|| {
-                        batch.sets.push(shared.sets.slot(set).set.clone());
-                        (batch.sets.len() - 1) as u32
+                Some(route) => {
+                    let index = *sets.entry((route.origin, route.set)).or_insert_with(|| {
+                        let origin = *origin_indices.entry(route.origin).or_insert_with(|| {
+                            let origin = shared.origin(route.origin);
+                            let (name, kinds) = (origin.name.clone(), origin.kinds.clone());
+                            origins.push(SubscribedOrigin { name, kinds });
+                            (origins.len() - 1) as u32
+                        });
+                        set_origins.push(origin);
+                        routes.sets.push(shared.sets.slot(route.set).set.clone());
+                        (routes.sets.len() - 1) as u32
                     });
-                    shared.gone.extend(shared.sets.release(&mut shared.groups, set));
+                    shared.gone.extend(shared.sets.release(&mut shared.groups, route.set));
                     RouteAction::Set(index)
                 }
             };
-            batch.updates.push(RouteUpdate { prefix, action, provenance });
+            routes.updates.push(RouteUpdate { prefix, action, provenance });
         }
         let done = self.dump == Dump::Ended && self.pending.is_empty();
         if done {
             self.dump = Dump::Told;
         }
-        (batch, done)
+        (SubscribedBatch { origins, set_origins, routes }, done)
     }
 
     /// Gives up what waits.
     pub(crate) fn close(&mut self, shared: &mut Shared) {
-        for (_, (set, _)) in core::mem::take(&mut self.pending) {
-            if let Some(set) = set {
-                shared.gone.extend(shared.sets.release(&mut shared.groups, set));
+        for (_, (route, _)) in core::mem::take(&mut self.pending) {
+            if let Some(route) = route {
+                shared.gone.extend(shared.sets.release(&mut shared.groups, route.set));
             }
         }
     }

@@ -1,5 +1,6 @@
-//! One routing table: both families, and what they share.
+//! One routing table: its families, and what they share.
 
+use crate::any_family::AnyFamily;
 use crate::event::Event;
 use crate::family::{FamilyRib, Shared};
 use crate::fib::is_routable;
@@ -8,17 +9,16 @@ use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
 use crate::machine::OriginSettings;
 use crate::origin::{Origin, OriginId};
-use crate::resolve::{Gateways, bounds};
+use crate::resolve::Gateways;
 use crate::set::{SetId, Sets};
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Duration, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix,
-    Provenance, RouteAction, RouteBatch, RouteSet, TableId, Tag,
+    Address, AnyPrefix, Distance, Duration, FamilyId, FibBatch, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix,
+    NextHop, Prefix, Provenance, RouteAction, RouteBatch, RouteSet, TableId,
 };
 use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
@@ -33,64 +33,70 @@ pub struct Table {
     pub id: TableId,
     /// Origins, sets and groups.
     pub shared: Shared,
-    /// IPv4.
-    pub v4: FamilyRib<Ipv4Prefix>,
-    /// IPv6.
-    pub v6: FamilyRib<Ipv6Prefix>,
+    families: BTreeMap<FamilyId, Box<dyn AnyFamily>>,
     pub(crate) gateways: Gateways,
     connected: BTreeMap<IpPrefix, Vec<sluice_base::InterfaceIndex>>,
     /// Addresses on links that cannot be gateways ([`Interfaces::no_gateways`]): neither does a route resolve through one, nor is
     /// there an answer that calls one reachable.
-    no_gateways: BTreeSet<IpAddr>,
-}
-
-/// A key of one of a table's families.
-pub trait RibKey: TableKey {
-    /// The family's part of a table, and what both share.
-    fn split(table: &mut Table) -> (&mut FamilyRib<Self>, &mut Shared);
-    /// The family's part of a table.
-    fn family(table: &Table) -> &FamilyRib<Self>;
-}
-
-impl RibKey for Ipv4Prefix {
-    fn split(table: &mut Table) -> (&mut FamilyRib<Self>, &mut Shared) {
-        (&mut table.v4, &mut table.shared)
-    }
-
-    fn family(table: &Table) -> &FamilyRib<Self> {
-        &table.v4
-    }
-}
-
-impl RibKey for Ipv6Prefix {
-    fn split(table: &mut Table) -> (&mut FamilyRib<Self>, &mut Shared) {
-        (&mut table.v6, &mut table.shared)
-    }
-
-    fn family(table: &Table) -> &FamilyRib<Self> {
-        &table.v6
-    }
+    no_gateways: BTreeSet<Address>,
 }
 
 impl Table {
-    /// An empty table. `seed` makes hashes unpredictable.
-    pub fn new(id: TableId, seed: u64) -> Self {
+    /// Makes an empty table. `seed` makes hashes unpredictable; an engine forwards the routes of `engine_families`.
+    pub fn new(id: TableId, seed: u64, engine_families: &[FamilyId]) -> Self {
         let shared = Shared {
             origins: Vec::new(),
             sets: Sets::new(seed),
             groups: Groups::default(),
             gone: Vec::new(),
             has_engine: true,
+            engine_families: engine_families.to_vec(),
         };
-        Table {
+        let mut table = Table {
             id,
             shared,
-            v4: FamilyRib::default(),
-            v6: FamilyRib::default(),
+            families: BTreeMap::new(),
             gateways: Gateways::default(),
             connected: BTreeMap::new(),
             no_gateways: BTreeSet::new(),
-        }
+        };
+        table.split::<Ipv4Prefix>();
+        table.split::<Ipv6Prefix>();
+        table
+    }
+
+    /// Returns the family's part of the table, and what all families share. The part is made when it is first asked for.
+    pub(crate) fn split<P: TableKey>(&mut self) -> (&mut FamilyRib<P>, &mut Shared) {
+        let shared = &mut self.shared;
+        let family = self.families.entry(P::ID).or_insert_with(|| Box::new(FamilyRib::<P>::new(shared)));
+        let family =
+            family.as_any_mut().downcast_mut().expect("a family's number stands for one type of keys");
+        (family, shared)
+    }
+
+    /// Returns the family's part of the table; `None` if the table never had a route of the family.
+    pub fn family<P: TableKey>(&self) -> Option<&FamilyRib<P>> {
+        self.families.get(&P::ID)?.as_any().downcast_ref()
+    }
+
+    /// Returns the part of a family by number.
+    pub(crate) fn any_family(&self, family: FamilyId) -> Option<&dyn AnyFamily> {
+        self.families.get(&family).map(AsRef::as_ref)
+    }
+
+    /// Returns the part of a family by number, and what all families share.
+    pub(crate) fn any_family_mut(&mut self, family: FamilyId) -> Option<(&mut dyn AnyFamily, &mut Shared)> {
+        Some((self.families.get_mut(&family)?.as_mut(), &mut self.shared))
+    }
+
+    /// Iterates over all families, in the order of their numbers, to look at.
+    pub(crate) fn all_families(&self) -> impl Iterator<Item = &dyn AnyFamily> {
+        self.families.values().map(AsRef::as_ref)
+    }
+
+    /// Returns all families, and what they share.
+    pub(crate) fn families(&mut self) -> (impl Iterator<Item = &mut Box<dyn AnyFamily>>, &mut Shared) {
+        (self.families.values_mut(), &mut self.shared)
     }
 
     /// The number of an origin that is registered.
@@ -111,6 +117,7 @@ impl Table {
                 origin.distance = settings.distance;
                 origin.external = settings.external;
                 origin.grace = settings.grace;
+                origin.kinds.clone_from(&settings.kinds);
                 return Some(id);
             }
             None => OriginId(u16::try_from(self.shared.origins.len()).ok().filter(|n| *n < 200)?),
@@ -121,23 +128,20 @@ impl Table {
             external: settings.external,
             connected: settings.name == CONNECTED,
             grace: settings.grace,
+            kinds: settings.kinds.clone(),
             generation: 0,
             alive: true,
             leaving: false,
             routes: 0,
             stale: 0,
         });
-        for subscriber in &mut self.v4.subscribers {
-            subscriber.note_origins(&self.shared);
-        }
-        for subscriber in &mut self.v6.subscribers {
-            subscriber.note_origins(&self.shared);
-        }
+        let (families, shared) = self.families();
+        families.for_each(|family| family.note_origins(shared));
         Some(id)
     }
 
     /// Takes an origin's changes.
-    pub(crate) fn update<P: RibKey>(
+    pub(crate) fn update<P: TableKey>(
         &mut self,
         interfaces: &Interfaces,
         origin: OriginId,
@@ -146,16 +150,16 @@ impl Table {
     ) {
         let mut sets: SmallVec<[SetId; 16]> = SmallVec::new();
         let mut new_groups = SmallVec::<[_; 4]>::new();
-        let (_, shared) = P::split(self);
+        let (_, shared) = self.split::<P>();
         for set in batch.sets {
-            let (id, group) = shared.sets.acquire(&mut shared.groups, P::FAMILY, set);
+            let (id, group) = shared.sets.acquire(&mut shared.groups, P::ID, set);
             sets.push(id);
             new_groups.extend(group);
         }
         for group in new_groups {
             self.resolve_group(interfaces, group);
         }
-        let (family, shared) = P::split(self);
+        let (family, shared) = self.split::<P>();
         let mut provenance = Provenance::NONE;
         for update in batch.updates {
             provenance = update.provenance;
@@ -165,7 +169,7 @@ impl Table {
                     Some(set) if is_routable(update.prefix) => Some(*set),
                     _ => {
                         let name = shared.origin(origin).name.clone();
-                        events.push(Event::BadSet { origin: name, prefix: update.prefix.into() });
+                        events.push(Event::BadSet { origin: name, prefix: AnyPrefix::of(update.prefix) });
                         continue;
                     }
                 },
@@ -179,31 +183,25 @@ impl Table {
     }
 
     /// Takes over which addresses cannot be gateways, and drops the answers that this touches.
-    pub(crate) fn set_no_gateways(&mut self, now: BTreeSet<IpAddr>) {
+    pub(crate) fn set_no_gateways(&mut self, now: BTreeSet<Address>) {
         for addr in now.symmetric_difference(&self.no_gateways) {
-            match *addr {
-                IpAddr::V4(a) => {
-                    let host = Ipv4Prefix::host(V4Addr(a));
-                    self.v4.interests_internal.invalidate(host, &mut self.v4.told);
-                }
-                IpAddr::V6(a) => {
-                    let host = Ipv6Prefix::host(V6Addr(a));
-                    self.v6.interests_internal.invalidate(host, &mut self.v6.told);
-                }
+            if let Some(family) = self.families.get_mut(&addr.family()) {
+                family.invalidate_gateway(*addr);
             }
         }
         self.no_gateways = now;
     }
 
     /// Returns true if no packet can be sent through `addr`, although it is on a link.
-    pub(crate) fn is_no_gateway(&self, addr: IpAddr) -> bool {
+    pub(crate) fn is_no_gateway(&self, addr: Address) -> bool {
         self.no_gateways.contains(&addr)
     }
 
     /// The largest part of `range` around `addr` that has no other address which cannot be a gateway.
-    fn without_no_gateways<P: RibKey>(&self, mut range: P, addr: P::Addr) -> P {
-        let (first, last) = bounds(range.into());
-        let others = self.no_gateways.range(first..=last).filter_map(|other| P::Addr::try_from(*other).ok());
+    fn without_no_gateways<P: Prefix>(&self, mut range: P, addr: P::Addr) -> P {
+        let bounds = AnyPrefix::of(range);
+        let others = self.no_gateways.range(bounds.addr()..=bounds.last_addr());
+        let others = others.filter_map(|other| P::Addr::try_from(*other).ok());
         for other in others.filter(|other| *other != addr) {
             while range.contains(other) {
                 let Some(half) = range.child(P::host(addr).bit(range.len())) else { break };
@@ -225,6 +223,7 @@ impl Table {
             distance: Distance::CONNECTED,
             external: false,
             grace: Duration::ZERO,
+            kinds: Vec::new(),
         };
         let Some(origin) = self.origin_id(CONNECTED).or_else(|| self.register(&settings)) else { return };
         self.set_no_gateways(interfaces.no_gateways());
@@ -257,11 +256,10 @@ impl Table {
 
     /// Starts to remove an origin's stale routes.
     pub(crate) fn sweep(&mut self, origin: OriginId, provenance: Provenance) {
-        self.v4.start_sweep(origin, provenance);
-        self.v6.start_sweep(origin, provenance);
+        self.families().0.for_each(|family| family.start_sweep(origin, provenance));
     }
 
-    /// A slice of background work in either family.
+    /// A slice of background work in each family.
     pub(crate) fn run_slice(
         &mut self,
         interfaces: &Interfaces,
@@ -270,28 +268,34 @@ impl Table {
         swept: &mut Vec<(OriginId, u64)>,
         events: &mut Vec<Event>,
     ) -> Progress {
-        let (mut b4, mut b6) = (budget, budget);
-        let (p4, s4) = self.v4.run_slice(&mut self.shared, &mut b4, provenance);
-        let (p6, s6) = self.v6.run_slice(&mut self.shared, &mut b6, provenance);
-        swept.extend(s4);
-        swept.extend(s6);
+        let mut progress = Progress::Done;
+        let (families, shared) = self.families();
+        for family in families {
+            let mut budget = budget;
+            let (more, done) = family.run_slice(shared, &mut budget, provenance);
+            progress = progress.or(more);
+            swept.extend(done);
+        }
         self.settle_or_report(interfaces, provenance, events);
-        p4.or(p6)
+        progress
     }
 
-    /// Whether an origin's routes are still being removed.
+    /// Returns true while an origin's routes are being removed.
     pub(crate) fn is_sweeping(&self, origin: OriginId) -> bool {
-        self.v4.is_sweeping(origin) || self.v6.is_sweeping(origin)
+        self.all_families().any(|family| family.is_sweeping(origin))
     }
 
     /// Answers how an address is routed, and notes that `watcher` knows.
-    pub(crate) fn register_interest<P: RibKey>(
+    pub(crate) fn register_interest<P: TableKey>(
         &mut self,
         watcher: WatcherId,
         addr: P::Addr,
         scope: Scope,
     ) -> InterestAnswer<P> {
-        let family = P::family(self);
+        self.split::<P>();
+        let Some(family) = self.family::<P>() else {
+            return InterestAnswer { valid: P::host(addr), route: None };
+        };
         let entries = family.entries();
         let used = |prefix: P| {
             let entry = entries.get(prefix)?;
@@ -315,9 +319,10 @@ impl Table {
         let within = best.map_or(P::default_route(), |(p, _)| p);
         let mut range = family.largest_enclosing(within, addr, scope);
         if resolves {
-            range = match self.is_no_gateway(addr.into()) {
-                true => P::host(addr),
-                false => self.without_no_gateways(range, addr),
+            range = if self.is_no_gateway(addr.into()) {
+                P::host(addr)
+            } else {
+                self.without_no_gateways(range, addr)
             };
         }
         let valid = family.interests_in(scope).narrow(range, addr);
@@ -331,14 +336,14 @@ impl Table {
                 .and_then(|g| self.shared.groups.group(g).resolved.clone())
                 .unwrap_or(Forwarding::Reject),
         });
-        let (family, _) = P::split(self);
+        let (family, _) = self.split::<P>();
         family.interests(scope).register(watcher, valid, best.map(|(p, _)| p), group);
         InterestAnswer { valid, route }
     }
 
     /// Fills a batch for the engine.
-    pub(crate) fn fill_fib<P: RibKey>(&mut self, limit: usize, batch: &mut FibBatch<P>) {
-        let (family, shared) = P::split(self);
+    pub(crate) fn fill_fib<P: TableKey>(&mut self, limit: usize, batch: &mut FibBatch<P, Address>) {
+        let (family, shared) = self.split::<P>();
         family.fill_fib(shared, limit, batch);
         self.forget_gone();
     }
@@ -346,8 +351,8 @@ impl Table {
     /// There is an engine that knows nothing and wants everything, or none that wants routes.
     pub(crate) fn set_engine(&mut self, has_engine: bool) {
         self.shared.has_engine = has_engine;
-        self.v4.begin_fib(&self.shared);
-        self.v6.begin_fib(&self.shared);
+        let (families, shared) = self.families();
+        families.for_each(|family| family.begin_fib(shared));
         let gone = self.shared.groups.forget_engine();
         self.shared.gone.extend(gone);
         self.forget_gone();
@@ -373,13 +378,18 @@ fn push(
     v4: &mut RouteBatch<Ipv4Prefix>,
     v6: &mut RouteBatch<Ipv6Prefix>,
     prefix: IpPrefix,
-    forwarding: Option<Forwarding>,
+    forwarding: Option<Forwarding<Address>>,
     provenance: Provenance,
 ) {
-    fn one<P>(batch: &mut RouteBatch<P>, prefix: P, forwarding: Option<Forwarding>, provenance: Provenance) {
+    fn one<P>(
+        batch: &mut RouteBatch<P>,
+        prefix: P,
+        forwarding: Option<Forwarding<Address>>,
+        provenance: Provenance,
+    ) {
         let action = match forwarding {
             Some(forwarding) => {
-                batch.sets.push(RouteSet { forwarding, metric: Metric(0), distance: None, tag: Tag(0) });
+                batch.sets.push(RouteSet::plain(forwarding));
                 RouteAction::Set((batch.sets.len() - 1) as u32)
             }
             None => RouteAction::Delete,

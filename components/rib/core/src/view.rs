@@ -1,33 +1,31 @@
 //! What an operator sees: routes in pages, a look-up, a summary.
 
 use crate::entry::{Entry, Path};
+use crate::family::{FamilyRib, Shared};
 use crate::machine::Rib;
-use crate::table::{RibKey, Table};
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::net::IpAddr;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Family, Forwarding, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, Prefix, Provenance, TableId, Tag,
+    Address, AnyPrefix, Distance, FamilyId, Forwarding, Metric, Prefix, Provenance, TableId, Tags,
 };
-use sluice_stage::Cursor;
+use sluice_stage::{Cursor, TableKey};
 
-/// An interest answer for an address of either family.
+/// An interest answer for an address of any family.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IpInterest {
+pub struct AnyInterest {
     /// The range for which it holds.
-    pub valid: IpPrefix,
+    pub valid: AnyPrefix,
     /// The route; `None` if the address cannot be reached.
-    pub route: Option<ResolvingRoute<IpPrefix>>,
+    pub route: Option<ResolvingRoute<AnyPrefix>>,
 }
 
-impl<P: Prefix> From<InterestAnswer<P>> for IpInterest {
+impl<P: Prefix> From<InterestAnswer<P>> for AnyInterest {
     fn from(a: InterestAnswer<P>) -> Self {
-        IpInterest {
-            valid: a.valid.into(),
+        AnyInterest {
+            valid: AnyPrefix::of(a.valid),
             route: a.route.map(|r| ResolvingRoute {
-                prefix: r.prefix.into(),
+                prefix: AnyPrefix::of(r.prefix),
                 metric: r.metric,
                 distance: r.distance,
                 connected: r.connected,
@@ -41,15 +39,17 @@ impl<P: Prefix> From<InterestAnswer<P>> for IpInterest {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteView {
     /// Its prefix.
-    pub prefix: IpPrefix,
+    pub prefix: AnyPrefix,
     /// Its origin's name.
     pub origin: String,
     /// How much it is trusted.
     pub distance: Distance,
     /// Its protocol's cost.
     pub metric: Metric,
+    /// The name of its kind among its origin's routes.
+    pub kind: Option<String>,
     /// For policy.
-    pub tag: Tag,
+    pub tags: Tags,
     /// Whether it is used for its prefix.
     pub selected: bool,
     /// Whether it belongs to an earlier life of its origin.
@@ -57,9 +57,9 @@ pub struct RouteView {
     /// The event that brought it.
     pub provenance: Provenance,
     /// As announced.
-    pub announced: Forwarding,
+    pub announced: Forwarding<Address>,
     /// Where it leads; `None`: nowhere.
-    pub resolved: Option<Forwarding>,
+    pub resolved: Option<Forwarding<Address>>,
     /// Why the engine refused it.
     pub rejected: Option<String>,
 }
@@ -68,13 +68,13 @@ pub struct RouteView {
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageQuery {
     /// Only inside this prefix.
-    pub within: Option<IpPrefix>,
+    pub within: Option<AnyPrefix>,
     /// Only this prefix.
-    pub exact: Option<IpPrefix>,
+    pub exact: Option<AnyPrefix>,
     /// Only of this origin.
     pub origin: Option<String>,
     /// After this prefix.
-    pub after: Option<IpPrefix>,
+    pub after: Option<AnyPrefix>,
     /// At most this many prefixes.
     pub limit: usize,
 }
@@ -85,41 +85,54 @@ pub struct Summary {
     /// The table.
     pub table: TableId,
     /// The family.
-    pub family: Family,
+    pub family: FamilyId,
     /// Prefixes with any route.
     pub prefixes: u64,
     /// Prefixes with a selected route.
     pub selected: u64,
-    /// Next-hop groups of both families.
+    /// Next-hop groups of all families.
     pub groups: u64,
     /// Interest answers that hold.
     pub interests: u64,
-    /// Origins: name, distance, routes of this family, stale ones of both.
+    /// Origins: name, distance, routes of this family, stale ones of all.
     pub origins: Vec<(String, Distance, u64, u64)>,
 }
 
-fn show<P: RibKey>(table: &Table, prefix: P, entry: &Entry, path: &Path) -> RouteView {
-    let slot = table.shared.sets.slot(path.set);
-    let origin = table.shared.origin(path.origin);
+/// Shows one route of a prefix.
+pub(crate) fn show<P: TableKey>(
+    family: &FamilyRib<P>,
+    shared: &Shared,
+    prefix: P,
+    entry: &Entry,
+    path: &Path,
+) -> RouteView {
+    let slot = shared.sets.slot(path.set);
+    let origin = shared.origin(path.origin);
     let selected = entry.selected().is_some_and(|s| s.origin == path.origin);
     RouteView {
-        prefix: prefix.into(),
+        prefix: AnyPrefix::of(prefix),
         origin: origin.name.clone(),
-        distance: table.shared.distance(path),
+        distance: shared.distance(path),
         metric: slot.set.metric,
-        tag: slot.set.tag,
+        kind: slot.set.kind.name(&origin.kinds).map(Into::into),
+        tags: slot.set.tags.clone(),
         selected,
         stale: path.generation != origin.generation,
         provenance: path.provenance,
         announced: slot.set.forwarding.clone(),
-        resolved: table.shared.groups.group(slot.group).resolved.clone(),
-        rejected: if selected { P::family(table).rejection(prefix).map(Into::into) } else { None },
+        resolved: shared.groups.group(slot.group).resolved.clone(),
+        rejected: if selected { family.rejection(prefix).map(Into::into) } else { None },
     }
 }
 
-fn page<P: RibKey + TryFrom<IpPrefix>>(table: &Table, query: &PageQuery) -> (Vec<RouteView>, bool) {
-    let entries = P::family(table).entries();
-    let narrow = |p: Option<IpPrefix>| p.and_then(|p| P::try_from(p).ok());
+/// Shows a page of a family's routes, and says whether more follow.
+pub(crate) fn page<P: TableKey>(
+    family: &FamilyRib<P>,
+    shared: &Shared,
+    query: &PageQuery,
+) -> (Vec<RouteView>, bool) {
+    let entries = family.entries();
+    let narrow = |p: Option<AnyPrefix>| p.and_then(AnyPrefix::to::<P>);
     let within = narrow(query.exact.or(query.within)).unwrap_or(P::default_route());
     let mut routes = Vec::new();
     let mut prefixes = 0;
@@ -138,7 +151,7 @@ fn page<P: RibKey + TryFrom<IpPrefix>>(table: &Table, query: &PageQuery) -> (Vec
             return true;
         }
         let first = routes.len();
-        let shown = entry.paths().iter().map(|path| show(table, prefix, entry, path));
+        let shown = entry.paths().iter().map(|path| show(family, shared, prefix, entry, path));
         routes.extend(shown.filter(|view| query.origin.as_ref().is_none_or(|o| *o == view.origin)));
         if routes.len() == first {
             return true;
@@ -161,51 +174,20 @@ fn page<P: RibKey + TryFrom<IpPrefix>>(table: &Table, query: &PageQuery) -> (Vec
 }
 
 impl Rib {
-    /// A page of routes, and whether more follow.
-    pub fn routes(&self, table: TableId, family: Family, query: &PageQuery) -> (Vec<RouteView>, bool) {
-        match (self.table(table), family) {
-            (Some(t), Family::Ipv4) => page::<Ipv4Prefix>(t, query),
-            (Some(t), Family::Ipv6) => page::<Ipv6Prefix>(t, query),
-            (None, _) => (Vec::new(), false),
-        }
+    /// Returns a page of routes, and whether more follow.
+    pub fn routes(&self, table: TableId, family: FamilyId, query: &PageQuery) -> (Vec<RouteView>, bool) {
+        let found = self.table(table).and_then(|table| Some((table.any_family(family)?, &table.shared)));
+        found.map_or((Vec::new(), false), |(family, shared)| family.page(shared, query))
     }
 
-    /// The route that an address is forwarded by.
-    pub fn lookup(&self, table: TableId, addr: IpAddr) -> Option<RouteView> {
-        fn best<P: RibKey>(table: &Table, addr: P::Addr) -> Option<RouteView> {
-            let mut best = None;
-            for (prefix, entry) in P::family(table).entries().covering(P::host(addr)) {
-                if let Some(path) = entry.selected() {
-                    best = Some(show(table, prefix, entry, path));
-                }
-            }
-            best
-        }
+    /// Returns the route that an address is forwarded by.
+    pub fn lookup(&self, table: TableId, addr: Address) -> Option<RouteView> {
         let table = self.table(table)?;
-        match addr {
-            IpAddr::V4(a) => best::<Ipv4Prefix>(table, V4Addr(a)),
-            IpAddr::V6(a) => best::<Ipv6Prefix>(table, V6Addr(a)),
-        }
+        table.any_family(addr.family())?.lookup(&table.shared, addr)
     }
 
-    /// Counts of all tables and families.
+    /// Returns counts of all tables and families.
     pub fn summary(&self) -> Vec<Summary> {
-        fn of<P: RibKey>(table: &Table) -> Summary {
-            let family = P::family(table);
-            let origins = table.shared.origins.iter().enumerate().map(|(number, o)| {
-                let routes = family.route_count(crate::OriginId(number as u16));
-                (o.name.clone(), o.distance, routes, o.stale)
-            });
-            Summary {
-                table: table.id,
-                family: P::FAMILY,
-                prefixes: family.entries().len() as u64,
-                selected: family.selected_count(),
-                groups: table.shared.groups.len() as u64,
-                interests: (family.interests_internal.len() + family.interests_all.len()) as u64,
-                origins: origins.collect(),
-            }
-        }
-        self.tables().flat_map(|t| [of::<Ipv4Prefix>(t), of::<Ipv6Prefix>(t)]).collect()
+        self.tables().flat_map(|table| table.all_families().map(|family| family.summary(table))).collect()
     }
 }

@@ -2,15 +2,20 @@
 
 mod bench;
 
-use bench::Bench;
-use sluice_base::prefix::V4Addr;
+use bench::{Bench, Label, Net};
+use sluice_base::ip::V4Addr;
 use sluice_base::{
-    Distance, Duration, Family, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop,
-    TableId,
+    Address, AnyPrefix, Distance, Duration, Encapsulation, FamilyId, Forwarding, Instant, InterfaceIndex,
+    IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, RouteKind, TableId, Tag,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
+use sluice_rib::subscriber::SubscribedOrigin;
 use sluice_rib::view::PageQuery;
-use sluice_rib::{Input, Output, Scope, WatcherId};
+use sluice_rib::{Input, OriginSettings, Output, Scope, WatcherId};
+
+fn any(prefix: &str) -> AnyPrefix {
+    AnyPrefix::from(prefix.parse::<IpPrefix>().unwrap())
+}
 
 /// Figure 8 of the XORP paper, through the RIB: the answer is the largest subnet that nothing overlays, and only a change that
 /// touches it invalidates it.
@@ -23,7 +28,12 @@ fn interest_figure_8() {
     }
     let watcher = WatcherId(1);
     let ask = |b: &mut Bench, addr: &str, route: &str, valid: &str| {
-        let a = b.rib.interest_v4(TableId::MAIN, watcher, V4Addr(addr.parse().unwrap()), Scope::Internal);
+        let a = b.rib.interest::<Ipv4Prefix>(
+            TableId::MAIN,
+            watcher,
+            V4Addr(addr.parse().unwrap()),
+            Scope::Internal,
+        );
         assert_eq!((a.valid.to_string(), a.route.unwrap().prefix.to_string()), (valid.into(), route.into()));
     };
     ask(&mut b, "128.16.32.1", "128.16.0.0/18", "128.16.0.0/18");
@@ -74,8 +84,8 @@ fn a_prefix_is_shown_with_its_routes_in_the_order_of_preference_whichever_came_f
             b.set(origin, "198.51.100.0/24", "10.0.0.2");
         }
         let shown = |prefix: &str| -> Vec<String> {
-            let query = PageQuery { exact: prefix.parse().ok(), limit: 1, ..PageQuery::default() };
-            let (routes, more) = b.rib.routes(TableId::MAIN, Family::Ipv4, &query);
+            let query = PageQuery { exact: Some(any(prefix)), limit: 1, ..PageQuery::default() };
+            let (routes, more) = b.rib.routes(TableId::MAIN, FamilyId::IPV4, &query);
             assert!(!more);
             routes.into_iter().map(|r| r.origin).collect()
         };
@@ -157,7 +167,10 @@ fn stale_ipv6_routes_are_swept_and_the_others_stay() {
     assert_eq!(b.engine6("2001:db8:300::/40"), "2001:db8::3@1");
     assert_eq!(b.engine6("2001:db8:400::/40"), "-");
     let connected = 2;
-    assert_eq!(b.rib.table(TableId::MAIN).unwrap().v6.selected_count(), 2 + connected);
+    assert_eq!(
+        b.rib.table(TableId::MAIN).unwrap().family::<Ipv6Prefix>().unwrap().selected_count(),
+        2 + connected
+    );
 }
 
 /// Among routes of one distance the smallest metric wins; a route's own distance of 255 keeps it unused.
@@ -170,7 +183,7 @@ fn metrics_decide_and_an_unusable_distance_does_not_forward() {
         let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some(gateway));
         routes.sets[0].metric = Metric(metric);
         routes.sets[0].distance = distance.map(Distance);
-        b.input(Input::UpdateV4(TableId::MAIN, origin.into(), routes));
+        b.update(origin, routes);
     };
     set(&mut b, "ospf", "10.0.0.2", 20, None);
     set(&mut b, "isis", "10.0.0.3", 10, None);
@@ -190,9 +203,9 @@ fn withdrawn_routes_leave_no_trace() {
     b.origin("ospf", 110, false);
     let ask = |b: &mut Bench| {
         let (main, watcher, addr) = (TableId::MAIN, WatcherId(1), V4Addr("172.16.0.1".parse().unwrap()));
-        let answer = b.rib.interest_v4(main, watcher, addr, Scope::Internal);
-        b.input(Input::DeregisterInterest(main, watcher, answer.valid.into()));
-        (answer.valid, b.rib.table(main).unwrap().v4.selected_count())
+        let answer = b.rib.interest::<Ipv4Prefix>(main, watcher, addr, Scope::Internal);
+        b.input(Input::DeregisterInterest(main, watcher, AnyPrefix::of(answer.valid)));
+        (answer.valid, b.rib.table(main).unwrap().family::<Ipv4Prefix>().unwrap().selected_count())
     };
     let before = ask(&mut b);
     b.set("ospf", "172.16.64.0/24", "10.0.0.2");
@@ -210,7 +223,7 @@ fn an_answer_is_taken_back_when_its_route_leads_elsewhere() {
     b.set("ospf", "172.16.0.0/16", "10.0.0.2");
     b.set("ospf", "192.168.0.0/16", "172.16.0.1");
     let addr = V4Addr("192.168.1.1".parse().unwrap());
-    let answer = b.rib.interest_v4(TableId::MAIN, WatcherId(1), addr, Scope::Internal);
+    let answer = b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), addr, Scope::Internal);
     assert_eq!(answer.valid.to_string(), "192.168.0.0/16");
     assert_eq!(b.invalidated(), Vec::<String>::new());
     b.set("ospf", "172.16.0.0/16", "10.0.1.2");
@@ -223,14 +236,92 @@ fn a_next_hop_with_an_interface_is_used_while_the_interface_runs() {
     let mut b = Bench::new();
     b.origin("static", 1, false);
     let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some("172.16.0.1"));
-    let hop = NextHop::via_on("172.16.0.1".parse().unwrap(), InterfaceIndex::new(2).unwrap());
+    let hop = NextHop::via_on(Address::Ip("172.16.0.1".parse().unwrap()), InterfaceIndex::new(2).unwrap());
     routes.sets[0].forwarding = Forwarding::one(hop);
-    b.input(Input::UpdateV4(TableId::MAIN, "static".into(), routes));
+    b.update("static", routes);
     assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
     b.interface(2, false);
     assert_eq!(b.engine("192.0.2.0/24"), "-");
     b.interface(2, true);
     assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
+}
+
+/// A backup counts only while no primary next hop is usable; the engine knows both before.
+#[test]
+fn a_backup_is_used_while_no_primary_next_hop_is_usable() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some("10.0.0.2"));
+    let via = |gateway: &str| NextHop::via(Address::Ip(gateway.parse().unwrap()));
+    routes.sets[0].forwarding = Forwarding::many([via("10.0.0.2"), via("10.0.1.2").as_backup()]).unwrap();
+    b.update("bgp", routes);
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
+    b.interface(1, false);
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.1.2@2");
+    b.interface(2, false);
+    assert_eq!(b.engine("192.0.2.0/24"), "-");
+    b.interface(1, true);
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1");
+    b.interface(2, true);
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
+}
+
+/// An IP engine has no word for another gateway: such a route is unusable, and hides no worse one that works.
+#[test]
+fn a_gateway_that_the_engine_cannot_have_is_never_announced_to_it() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("ospf", 110, false);
+    b.changes::<Label>("static", &[("family-200:140000/8".parse().unwrap(), Some("10.0.0.2"))]);
+    let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some("10.0.0.2"));
+    routes.sets[0].forwarding = Forwarding::one(NextHop::via(Label::gateway("family-200:141000")));
+    b.update("static", routes);
+    assert_eq!(b.engine("192.0.2.0/24"), "-");
+    b.set("ospf", "192.0.2.0/24", "10.0.0.3");
+    assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.3@1");
+}
+
+/// What a header is put around goes out with the header, by whatever route the gateway is reached; one header is all there is room for.
+#[test]
+fn an_encapsulation_stays_with_its_next_hop() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("bgp", 20, true);
+    let label = Encapsulation::new(1, &[0, 1, 0x81]);
+    let announce = |b: &mut Bench, origin: &str, prefix: &str, gateway: &str, encapsulation| {
+        let mut routes = bench::batch::<Ipv4Prefix>(prefix.parse().unwrap(), Some(gateway));
+        let hop = NextHop::via(Address::Ip(gateway.parse().unwrap()));
+        routes.sets[0].forwarding = Forwarding::one(NextHop { encapsulation, ..hop });
+        b.update(origin, routes);
+    };
+    let resolved = |b: &Bench| {
+        let route = b.rib.lookup(TableId::MAIN, Address::Ip("192.0.2.1".parse().unwrap())).unwrap();
+        route.resolved.unwrap().next_hops()[0].encapsulation
+    };
+    announce(&mut b, "static", "172.16.0.0/16", "10.0.0.2", None);
+    announce(&mut b, "bgp", "192.0.2.0/24", "172.16.0.1", label);
+    assert_eq!(resolved(&b), label);
+    announce(&mut b, "static", "172.16.0.0/16", "10.0.0.2", label);
+    assert_eq!(b.engine("192.0.2.0/24"), "-", "two headers");
+    announce(&mut b, "bgp", "192.0.2.0/24", "172.16.0.1", None);
+    assert_eq!(resolved(&b), label);
+}
+
+/// A table that is made after the interfaces has their subnets too.
+#[test]
+fn a_new_table_resolves_through_the_interfaces_that_are_known() {
+    let mut b = Bench::new();
+    let table = TableId(100);
+    let settings = OriginSettings {
+        name: "static".into(),
+        distance: Distance(1),
+        external: false,
+        grace: Duration::from_secs(60),
+        kinds: Vec::new(),
+    };
+    b.input(Input::RegisterOrigin(table, settings));
+    let addr = Address::Ip("10.0.0.2".parse().unwrap());
+    assert_eq!(b.rib.lookup(table, addr).map(|route| route.origin), Some("connected".into()));
 }
 
 #[test]
@@ -319,18 +410,36 @@ fn an_end_of_refresh_without_anything_stale_makes_no_work() {
 fn a_subscriber_hears_what_is_there_and_then_what_changes() {
     let mut b = Bench::new();
     b.origin("static", 1, false);
-    b.origin("ospf", 110, false);
+    let settings = OriginSettings {
+        name: "ospf".into(),
+        distance: Distance(110),
+        external: false,
+        grace: Duration::from_secs(60),
+        kinds: vec!["intra-area".into()],
+    };
+    b.input(Input::RegisterOrigin(TableId::MAIN, settings));
     b.set("static", "192.0.2.0/24", "10.0.0.2");
-    b.set("ospf", "198.51.100.0/24", "10.0.0.3");
+    let mut routes = bench::batch::<Ipv4Prefix>("198.51.100.0/24".parse().unwrap(), Some("10.0.0.3"));
+    routes.sets[0].kind = RouteKind(1);
+    routes.sets[0].tags = [Tag(7)].into_iter().collect();
+    b.update("ospf", routes);
     let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, vec!["ospf".into()]);
     b.idle();
     let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
-    let heard: Vec<String> = batch.updates.iter().map(|u| u.prefix.to_string()).collect();
+    let heard: Vec<String> = batch.routes.updates.iter().map(|u| u.prefix.to_string()).collect();
     assert_eq!((heard, done), (vec!["198.51.100.0/24".into()], true));
+    let origin = SubscribedOrigin { name: "ospf".into(), kinds: vec!["intra-area".into()] };
+    assert_eq!((batch.origins, batch.set_origins), (vec![origin], vec![0]));
+    assert_eq!(
+        (batch.routes.sets[0].kind, batch.routes.sets[0].tags.as_slice()),
+        (RouteKind(1), &[Tag(7)][..])
+    );
+    let shown = b.rib.lookup(TableId::MAIN, Address::Ip("198.51.100.1".parse().unwrap())).unwrap();
+    assert_eq!(shown.kind.as_deref(), Some("intra-area"));
     // A static route takes the prefix over: for this subscriber it is gone.
     b.set("static", "198.51.100.0/24", "10.0.0.9");
     let (batch, done) = b.rib.take_subscribed::<Ipv4Prefix>(TableId::MAIN, id, 100).unwrap();
-    assert_eq!((batch.updates.len(), batch.sets.len(), done), (1, 0, false));
+    assert_eq!((batch.routes.updates.len(), batch.routes.sets.len(), done), (1, 0, false));
     b.input(Input::Unsubscribe(id));
     assert!(b.rib.ready_subscriptions::<Ipv4Prefix>().is_empty());
     assert!(b.rib.ready_subscriptions::<Ipv6Prefix>().is_empty());
@@ -341,12 +450,12 @@ fn what_the_engine_refuses_is_told_to_its_owner() {
     let mut b = Bench::new();
     b.origin("static", 1, false);
     b.set("static", "192.0.2.0/24", "10.0.0.2");
-    let prefix = "192.0.2.0/24".parse().unwrap();
+    let prefix = any("192.0.2.0/24");
     let refused = vec![(prefix, Default::default(), "no room".into())];
     b.input(Input::FibRejected(TableId::MAIN, refused.clone()));
     assert!(b.outputs.contains(&Output::Rejected(TableId::MAIN, "static".into(), refused)));
     assert_eq!(
-        b.rib.lookup(TableId::MAIN, "192.0.2.1".parse().unwrap()).unwrap().rejected.unwrap(),
+        b.rib.lookup(TableId::MAIN, Address::Ip("192.0.2.1".parse().unwrap())).unwrap().rejected.unwrap(),
         "no room"
     );
 }
@@ -372,7 +481,7 @@ fn an_engine_that_wants_no_routes_is_told_nothing_until_it_does() {
     b.engine_gone();
     b.set("bgp", "198.51.100.0/24", "10.0.0.2");
     b.delete("bgp", "203.0.113.0/24");
-    assert_eq!((b.engine_table::<Ipv4Prefix>().len(), b.rib.tables_with_fib_work().count()), (0, 0));
+    assert_eq!((b.engine_table::<Ipv4Prefix>().len(), b.rib.fib_work().count()), (0, 0));
     b.restart_engine();
     assert_eq!((b.engine("203.0.113.0/24"), b.engine("198.51.100.0/24")), ("-".into(), "10.0.0.2@1".into()));
 }
@@ -384,22 +493,22 @@ fn routes_are_waited_for_by_the_engine_by_subscribers_and_by_who_asked() {
     b.origin("static", 1, false);
     let waits =
         |b: &Bench, family, origin| b.rib.gather_time(TableId::MAIN, family, origin) == Duration::ZERO;
-    let both = |b: &Bench| ["bgp", "static"].map(|origin| waits(b, Family::Ipv4, origin));
+    let both = |b: &Bench| ["bgp", "static"].map(|origin| waits(b, FamilyId::IPV4, origin));
     assert_eq!(both(&b), [true, true], "by the engine");
     b.engine_gone();
     assert_eq!(both(&b), [false, false]);
-    assert!(waits(&b, Family::Ipv4, "ospf"), "of whom nothing is known");
+    assert!(waits(&b, FamilyId::IPV4, "ospf"), "of whom nothing is known");
 
     let id = b.rib.subscribe::<Ipv4Prefix>(TableId::MAIN, Vec::new());
     assert_eq!(both(&b), [true, true], "by a subscriber");
-    assert!(!waits(&b, Family::Ipv6, "bgp"));
+    assert!(!waits(&b, FamilyId::IPV6, "bgp"));
     b.input(Input::Unsubscribe(id));
     assert_eq!(both(&b), [false, false]);
 
     let addr = "10.0.0.2".parse().unwrap();
-    b.rib.interest(TableId::MAIN, WatcherId(1), addr, Scope::Internal);
+    b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(1), V4Addr(addr), Scope::Internal);
     assert_eq!(both(&b), [false, true], "by who resolves next hops, through internal routes");
-    b.rib.interest(TableId::MAIN, WatcherId(2), addr, Scope::All);
+    b.rib.interest::<Ipv4Prefix>(TableId::MAIN, WatcherId(2), V4Addr(addr), Scope::All);
     assert_eq!(both(&b), [true, true], "by who asked about all");
     b.restart_engine();
     assert_eq!(both(&b), [true, true]);

@@ -1,13 +1,12 @@
-//! Those who register with the RIB: origins, watchers, subscribers. They are instances; when one dies, what it asked for ends.
+//! The RIB's clients: origins, watchers, subscribers. Clients are instances; the requests of a client end with its life.
 
 use crate::RibProcess;
-use sluice_base::{Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{FamilyId, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::request::{Subscribe, TakeSubscribed};
-use sluice_rib::{Input, SubscriptionId, WatcherId};
-use sluice_xrl::idl::common::v1 as common;
+use sluice_rib::subscriber::SubscribedOrigin;
+use sluice_rib::{Input, SubscriptionId, TableKey, WatcherId};
 use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
-use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -18,7 +17,7 @@ use tracing::{debug, warn};
 /// Routes that a subscriber is told in one call.
 const SUBSCRIBED_BATCH: usize = 1024;
 
-/// Everybody who registered something.
+/// All clients.
 pub struct Clients {
     router: Router,
     known: RefCell<BTreeMap<String, Client>>,
@@ -28,7 +27,7 @@ pub struct Clients {
     wake: Notify,
 }
 
-/// An instance, in each role that it may have.
+/// An instance, in each role that a client can have.
 #[derive(Clone)]
 struct Client {
     holder: InterestHolderClient,
@@ -62,7 +61,7 @@ impl<T> ResultLike for Result<T, XrlError> {
 }
 
 impl Clients {
-    /// Nobody yet.
+    /// Makes an empty table of clients.
     pub fn new(router: &Router) -> Self {
         Clients {
             router: router.clone(),
@@ -73,7 +72,7 @@ impl Clients {
         }
     }
 
-    /// Lets subscriptions look whether there is something for them.
+    /// Wakes subscriptions: changes may wait for them.
     pub fn wake(&self) {
         self.wake.notify_waiters();
     }
@@ -178,7 +177,7 @@ impl RibProcess {
     }
 
     /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.
-    pub(crate) fn start_subscription<P: PackedPrefix + sluice_rib::table::RibKey>(
+    pub(crate) fn start_subscription<P: TableKey>(
         self: &Rc<Self>,
         table: TableId,
         id: SubscriptionId,
@@ -202,9 +201,11 @@ impl RibProcess {
                 let Some((batch, dump_done)) = taken else { return };
                 let request = pb::SubscribedRoutesRequest {
                     subscription: id.0,
-                    family: common::Family::from(P::FAMILY).into(),
-                    packed: sluice_xrl::routes::encode_routes(&batch),
+                    family: P::ID.0.into(),
+                    packed: sluice_xrl::routes::encode_routes(&batch.routes),
                     dump_done,
+                    origins: batch.origins.into_iter().map(subscribed_origin).collect(),
+                    set_origins: batch.set_origins,
                 };
                 if subscriber.subscribed_routes(request).await.is_err() {
                     me.driver.input(Input::Unsubscribe(id));
@@ -215,22 +216,33 @@ impl RibProcess {
         self.clients.wake();
     }
 
-    /// Subscribes to routes of a family.
+    /// Subscribes to routes of a family; `None` if this process has no tables of it.
     pub(crate) fn subscribe_family(
         self: &Rc<Self>,
         table: TableId,
-        family: sluice_base::Family,
+        family: FamilyId,
+        origins: Vec<String>,
+        client: &str,
+    ) -> Option<SubscriptionId> {
+        match family {
+            FamilyId::IPV4 => Some(self.subscribe_to::<Ipv4Prefix>(table, origins, client)),
+            FamilyId::IPV6 => Some(self.subscribe_to::<Ipv6Prefix>(table, origins, client)),
+            _ => None,
+        }
+    }
+
+    fn subscribe_to<P: TableKey>(
+        self: &Rc<Self>,
+        table: TableId,
         origins: Vec<String>,
         client: &str,
     ) -> SubscriptionId {
-        let id = match family {
-            sluice_base::Family::Ipv4 => self.driver.request(Subscribe::<Ipv4Prefix>::new(table, origins)),
-            sluice_base::Family::Ipv6 => self.driver.request(Subscribe::<Ipv6Prefix>::new(table, origins)),
-        };
-        match family {
-            sluice_base::Family::Ipv4 => self.start_subscription::<Ipv4Prefix>(table, id, client),
-            sluice_base::Family::Ipv6 => self.start_subscription::<Ipv6Prefix>(table, id, client),
-        }
+        let id = self.driver.request(Subscribe::<P>::new(table, origins));
+        self.start_subscription::<P>(table, id, client);
         id
     }
+}
+
+fn subscribed_origin(origin: SubscribedOrigin) -> pb::SubscribedOrigin {
+    pb::SubscribedOrigin { name: origin.name, kinds: origin.kinds }
 }

@@ -1,7 +1,7 @@
 //! What the core shows, as messages.
 
-use sluice_base::IpPrefix;
-use sluice_rib::view::{IpInterest, RouteView, Summary};
+use sluice_base::AnyPrefix;
+use sluice_rib::view::{AnyInterest, RouteView, Summary};
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::rib::v1 as pb;
@@ -13,7 +13,9 @@ pub fn route(view: RouteView) -> pb::Route {
         origin: view.origin,
         distance: view.distance.0.into(),
         metric: view.metric.0,
-        tag: view.tag.0,
+        tag: view.tags.as_slice().first().map_or(0, |tag| tag.0),
+        kind: view.kind.unwrap_or_default(),
+        tags: view.tags.as_slice().iter().map(|tag| tag.0).collect(),
         selected: view.selected,
         resolved: view.resolved.is_some(),
         stale: view.stale,
@@ -25,7 +27,7 @@ pub fn route(view: RouteView) -> pb::Route {
 }
 
 /// An interest answer.
-pub fn interest(answer: IpInterest) -> pb::Interest {
+pub fn interest(answer: AnyInterest) -> pb::Interest {
     let valid = Some(common::Net::from(answer.valid));
     match answer.route {
         Some(route) => pb::Interest {
@@ -51,7 +53,7 @@ pub fn summary(s: Summary) -> pb::TableSummary {
     });
     pb::TableSummary {
         table: s.table.0,
-        family: common::Family::from(s.family).into(),
+        family: s.family.0.into(),
         prefixes: s.prefixes,
         selected: s.selected,
         groups: s.groups,
@@ -61,6 +63,6 @@ pub fn summary(s: Summary) -> pb::TableSummary {
 }
 
 /// A prefix that may be left out.
-pub fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<IpPrefix>, XrlError> {
-    net.map(IpPrefix::try_from).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
+pub fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<AnyPrefix>, XrlError> {
+    net.map(AnyPrefix::try_from).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
 }

@@ -1,15 +1,13 @@
 //! Telling the forwarding engine: batches in order, few under way, everything again to an engine that was restarted.
 
 use crate::RibProcess;
-use sluice_base::{FibBatch, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, FamilyId, FibBatch, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_clients::{FibOwner, ResyncEnd};
 use sluice_process::{Frame, Point, UnderWay, clock};
 use sluice_rib::Input;
+use sluice_rib::TableKey;
 use sluice_rib::request::FillFib;
-use sluice_rib::table::RibKey;
-use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
-use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{LifeEvent, XrlError};
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,8 +24,8 @@ pub struct FibPump {
     interfaces: fea::InterfacesClient,
     owner: RefCell<FibOwner>,
     under_way: UnderWay<fea::UpdateFibReply>,
-    ipv4: RefCell<FibBatch<Ipv4Prefix>>,
-    ipv6: RefCell<FibBatch<Ipv6Prefix>>,
+    ipv4: RefCell<FibBatch<Ipv4Prefix, Address>>,
+    ipv6: RefCell<FibBatch<Ipv6Prefix, Address>>,
     wake: Notify,
     sent: Point,
 }
@@ -118,19 +116,22 @@ pub fn send(process: &RibProcess) -> bool {
     if !fib.owner.borrow().is_connected() {
         return false;
     }
-    let Some((table, ipv4, ipv6)) = process.driver.read(|rib| rib.tables_with_fib_work().next()) else {
+    let Some((table, families)) = process.driver.read(sluice_rib::Rib::next_fib_work) else {
         return false;
     };
-    if ipv4 && fib.under_way.has_room() {
+    if families.contains(&FamilyId::IPV4) && fib.under_way.has_room() {
         send_batch(process, table, &mut fib.ipv4.borrow_mut());
     }
-    if ipv6 && fib.under_way.has_room() {
+    if families.contains(&FamilyId::IPV6) && fib.under_way.has_room() {
         send_batch(process, table, &mut fib.ipv6.borrow_mut());
     }
-    process.driver.read(|rib| rib.tables_with_fib_work().next().is_some())
+    process.driver.read(|rib| rib.fib_work().next().is_some())
 }
 
-fn send_batch<P: RibKey + PackedPrefix>(process: &RibProcess, table: TableId, batch: &mut FibBatch<P>) {
+fn send_batch<P: TableKey>(process: &RibProcess, table: TableId, batch: &mut FibBatch<P, Address>)
+where
+    P: Into<IpPrefix>,
+{
     let fib = &process.fib;
     *batch = process.driver.request(FillFib { table, limit: BATCH, space: std::mem::take(batch) });
     if batch.is_empty() {
@@ -143,7 +144,7 @@ fn send_batch<P: RibKey + PackedPrefix>(process: &RibProcess, table: TableId, ba
     }
     let request = fea::UpdateFibRequest {
         table: table.0,
-        family: common::Family::from(P::FAMILY).into(),
+        family: P::ID.0.into(),
         packed: sluice_xrl::routes::encode_fib(batch),
         groups: Vec::new(),
         routes: Vec::new(),

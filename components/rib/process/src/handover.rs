@@ -2,7 +2,7 @@
 //! again; the engine keeps what it has until they have.
 
 use crate::RibProcess;
-use sluice_base::{Family, TableId};
+use sluice_base::{FamilyId, TableId};
 use sluice_process::{HandOverError, Sink, Source};
 use sluice_rib::Input;
 use sluice_rib::handover::StatePart;
@@ -41,7 +41,8 @@ impl RibProcess {
         }
         let tables: Vec<TableId> = self.driver.read(|rib| rib.tables().map(|t| t.id).collect());
         for table in tables {
-            for family in Family::ALL {
+            let families = self.driver.read(|rib| rib.exported_families(table));
+            for family in families {
                 let mut after = None;
                 while let Some((parts, last)) =
                     self.driver.read(|rib| rib.export_routes(table, family, after))
@@ -64,7 +65,7 @@ impl RibProcess {
         while let Some(part) = from.take::<Option<StatePart>>().await? {
             self.driver.input(Input::Import(part));
         }
-        let expected: Vec<(TableId, Family, String, u64)> = from.take().await?;
+        let expected: Vec<(TableId, FamilyId, String, u64)> = from.take().await?;
         let found = self.driver.read(|rib| rib.counts());
         if found != expected {
             return Err(HandOverError::Component(format!("{found:?} routes came, {expected:?} were sent")));

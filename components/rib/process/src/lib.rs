@@ -12,7 +12,7 @@ mod service;
 use clients::Clients;
 use fib::FibPump;
 use service::Served;
-use sluice_base::{IpPrefix, Provenance, TableId};
+use sluice_base::{AnyPrefix, Provenance, TableId};
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
@@ -105,7 +105,7 @@ impl RibProcess {
         }
     }
 
-    fn tell_rejected(&self, table: TableId, origin: &str, routes: Vec<(IpPrefix, Provenance, String)>) {
+    fn tell_rejected(&self, table: TableId, origin: &str, routes: Vec<(AnyPrefix, Provenance, String)>) {
         if let Some((prefix, _, reason)) = routes.first() {
             warn!(event = "rib.routes.refused", %prefix, reason, count = routes.len(), "the forwarding engine refused routes of {origin}");
         }
@@ -123,6 +123,7 @@ impl RibProcess {
 
 impl Component for RibProcess {
     const CLASS: &'static str = "rib";
+    const STATE: u32 = 2;
 
     type Settings = ();
 

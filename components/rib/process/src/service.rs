@@ -2,16 +2,16 @@
 
 use crate::{RibProcess, convert};
 use sluice_base::{
-    Distance, Duration, Family, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteAction,
-    RouteBatch, TableId,
+    Address, AnyPrefix, Distance, Duration, FamilyId, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix,
+    Provenance, RouteAction, RouteBatch, TableId,
 };
-use sluice_rib::request::RegisterInterest;
+use sluice_rib::request::{RegisterInterest, UpdateRoutes};
 use sluice_rib::view::PageQuery;
-use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId};
-use sluice_xrl::convert::family;
+use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId, TableKey};
+use sluice_xrl::convert::family_id;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as pb;
-use sluice_xrl::routes::{self, PackedPrefix};
+use sluice_xrl::routes;
 use sluice_xrl::{CallContext, XrlError};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -29,8 +29,16 @@ fn wrong(name: &'static str) -> impl Fn(sluice_xrl::convert::ConvertError) -> Xr
     move |e| XrlError::BadArguments(format!("{name}: {e}"))
 }
 
+fn no_tables(family: FamilyId) -> XrlError {
+    XrlError::BadArguments(format!("family: the RIB has no tables of {family}; expected ipv4 or ipv6"))
+}
+
 impl RibProcess {
-    fn note_arrival<P: PackedPrefix>(&self, batch: &RouteBatch<P>, point: &sluice_process::Point) {
+    fn note_arrival<P: TableKey + Into<IpPrefix>>(
+        &self,
+        batch: &RouteBatch<P>,
+        point: &sluice_process::Point,
+    ) {
         if point.is_on() {
             for update in &batch.updates {
                 point.record(update.prefix, update.action == RouteAction::Delete, update.provenance);
@@ -38,18 +46,14 @@ impl RibProcess {
         }
     }
 
-    fn update<P: PackedPrefix>(
-        &self,
-        request: pb::UpdateRoutesRequest,
-        input: impl Fn(TableId, String, RouteBatch<P>) -> Input,
-    ) -> Result<(), XrlError> {
+    fn update<P: TableKey + Into<IpPrefix>>(&self, request: pb::UpdateRoutesRequest) -> Result<(), XrlError> {
         let batch: RouteBatch<P> = match request.packed.is_empty() {
             false => routes::decode_routes(&request.packed)?,
             true => routes::routes_from_messages(&request.sets, &request.routes)?,
         };
         self.note_arrival(&batch, &self.arriving);
         let kept = self.queued.is_on().then(|| batch.clone());
-        self.driver.input(input(table(request.table), request.origin, batch));
+        self.driver.request(UpdateRoutes { table: table(request.table), origin: request.origin, batch });
         if let Some(batch) = kept {
             self.note_arrival(&batch, &self.queued);
         }
@@ -75,6 +79,7 @@ impl pb::Rib for Served {
             distance: Distance(distance),
             external: request.external,
             grace: Duration::from_secs(request.grace_seconds.into()),
+            kinds: request.kinds,
         };
         self.own_origin(table, &request.origin, &request.target, ctx.pid);
         self.input(Input::RegisterOrigin(table, settings));
@@ -103,11 +108,12 @@ impl pb::Rib for Served {
         request: pb::UpdateRoutesRequest,
     ) -> Result<pb::UpdateRoutesReply, XrlError> {
         self.rest.over().await;
-        let family = family(request.family)?;
+        let family = family_id(request.family.into())?;
         let gather = self.driver.read(|rib| rib.gather_time(table(request.table), family, &request.origin));
         match family {
-            Family::Ipv4 => self.update::<Ipv4Prefix>(request, Input::UpdateV4)?,
-            Family::Ipv6 => self.update::<Ipv6Prefix>(request, Input::UpdateV6)?,
+            FamilyId::IPV4 => self.update::<Ipv4Prefix>(request)?,
+            FamilyId::IPV6 => self.update::<Ipv6Prefix>(request)?,
+            _ => return Err(no_tables(family)),
         }
         Ok(pb::UpdateRoutesReply { coalesce_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
     }
@@ -155,7 +161,7 @@ impl pb::Rib for Served {
     ) -> Result<pb::DeregisterInterestReply, XrlError> {
         let watcher = self.client(&request.target);
         for net in &request.valid {
-            let range = IpPrefix::try_from(net).map_err(wrong("valid"))?;
+            let range = AnyPrefix::try_from(net).map_err(wrong("valid"))?;
             self.driver.input(Input::DeregisterInterest(table(request.table), watcher, range));
         }
         Ok(pb::DeregisterInterestReply {})
@@ -166,8 +172,9 @@ impl pb::Rib for Served {
         _ctx: &CallContext,
         request: pb::SubscribeRequest,
     ) -> Result<pb::SubscribeReply, XrlError> {
-        let family = family(request.family)?;
+        let family = family_id(request.family.into())?;
         let id = self.subscribe_family(table(request.table), family, request.origins, &request.target);
+        let id = id.ok_or_else(|| no_tables(family))?;
         Ok(pb::SubscribeReply { subscription: id.0 })
     }
 
@@ -187,7 +194,7 @@ impl pb::Rib for Served {
         request: pb::LookupRouteRequest,
     ) -> Result<pb::LookupRouteReply, XrlError> {
         let addr = request.addr.as_ref().ok_or_else(|| XrlError::BadArguments("addr: missing".into()))?;
-        let addr = IpAddr::try_from(addr).map_err(wrong("addr"))?;
+        let addr = Address::try_from(addr).map_err(wrong("addr"))?;
         let route = self.driver.read(|rib| rib.lookup(table(request.table), addr));
         Ok(pb::LookupRouteReply { route: route.map(convert::route) })
     }
@@ -199,9 +206,9 @@ impl pb::Rib for Served {
     ) -> Result<pb::GetRoutesReply, XrlError> {
         let exact = convert::optional_prefix(request.exact.as_ref(), "exact")?;
         let within = convert::optional_prefix(request.within.as_ref(), "within")?;
-        let family = match exact.or(within).map(IpPrefix::family) {
+        let family = match exact.or(within).map(AnyPrefix::family) {
             Some(family) => family,
-            None => family(request.family)?,
+            None => family_id(request.family.into())?,
         };
         let query = PageQuery {
             within,
@@ -230,8 +237,7 @@ impl fea::InterfaceObserver for Served {
         _ctx: &CallContext,
         request: fea::InterfaceChangedRequest,
     ) -> Result<fea::InterfaceChangedReply, XrlError> {
-        for event in request.events {
-            let event = InterfaceEvent::try_from(&event).map_err(wrong("events"))?;
+        for event in sluice_process::interface_events(&request)? {
             let is_end = event == InterfaceEvent::SnapshotEnd;
             self.input(Input::Interface(event));
             if is_end {

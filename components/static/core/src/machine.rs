@@ -158,10 +158,10 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
     use alloc::vec;
-    use sluice_base::{Interface, InterfaceIndex, Tag};
+    use sluice_base::{Interface, InterfaceIndex, Tags};
 
     fn route(prefix: &str, kind: RouteKind) -> StaticRoute {
-        StaticRoute { prefix: prefix.parse().unwrap(), kind, distance: None, tag: Tag(0) }
+        StaticRoute { prefix: prefix.parse().unwrap(), kind, distance: None, tags: Tags::NONE }
     }
 
     fn hop(gateway: Option<&str>, interface: Option<&str>, weight: u8) -> StaticNextHop {

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Distance, Forwarding, InterfaceIndex, IpPrefix, Metric, NextHop, RouteSet, Tag};
+use sluice_base::{Address, Distance, Forwarding, InterfaceIndex, IpPrefix, NextHop, RouteSet, Tags};
 
 /// A next hop as it is configured.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -38,7 +38,7 @@ pub struct StaticRoute {
     /// A distance other than the default of static routes, as for a route of last resort.
     pub distance: Option<Distance>,
     /// For policy.
-    pub tag: Tag,
+    pub tags: Tags,
 }
 
 impl StaticRoute {
@@ -52,9 +52,10 @@ impl StaticRoute {
                     Some(name) => Some(running(name)?),
                     None => None,
                 };
-                Some(NextHop { gateway: hop.gateway, interface, weight: hop.weight.max(1) })
+                let gateway = hop.gateway.map(Address::Ip);
+                Some(NextHop { weight: hop.weight.max(1), ..NextHop::new(gateway, interface) })
             }))?,
         };
-        Some(RouteSet { forwarding, metric: Metric(0), distance: self.distance, tag: self.tag })
+        Some(RouteSet { distance: self.distance, tags: self.tags.clone(), ..RouteSet::plain(forwarding) })
     }
 }

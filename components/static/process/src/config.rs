@@ -77,7 +77,12 @@ fn route(r: Route) -> Result<StaticRoute, String> {
             RouteKind::NextHops(gateways.chain(links).collect::<Result<_, String>>()?)
         }
     };
-    Ok(StaticRoute { prefix, kind, distance: r.distance.map(Distance), tag: Tag(r.tag) })
+    Ok(StaticRoute {
+        prefix,
+        kind,
+        distance: r.distance.map(Distance),
+        tags: Some(r.tag).filter(|tag| *tag != 0).map(Tag).into_iter().collect(),
+    })
 }
 
 /// A prefix, its host bits cleared: libyang has accepted the text.
@@ -111,7 +116,7 @@ mod tests {
             panic!("valid")
         };
         assert_eq!(routes[0].prefix.to_string(), "10.0.0.0/8");
-        assert_eq!((routes[0].distance, routes[1].tag), (Some(Distance(200)), Tag(7)));
+        assert_eq!((routes[0].distance, routes[1].tags.as_slice()), (Some(Distance(200)), &[Tag(7)][..]));
         assert_eq!(routes[2].kind, RouteKind::Discard);
         let mut edits = vec![edits[2].clone()];
         edits.push(Edit { name: "route".into(), key: Some(vec!["10.0.0.0/8".into()]), value: None });

@@ -80,6 +80,7 @@ impl BgpProcess {
             distance: Distance::EBGP,
             external: true,
             grace: GRACE,
+            kinds: sluice_bgp::shard::RIB_KINDS.iter().map(ToString::to_string).collect(),
         };
         let mut process = BgpProcess {
             speaker,
@@ -388,12 +389,12 @@ impl BgpProcess {
                 place.and_then(|(link, _)| base.links.iter().position(|(l, _)| *l == link)).map(|n| n as u32);
             let input = match addr {
                 IpAddr::V4(a) => {
-                    let host = Ipv4Prefix::host(sluice_base::prefix::V4Addr(a));
+                    let host = Ipv4Prefix::host(sluice_base::ip::V4Addr(a));
                     let valid = if interface.is_some() { host.truncate(30) } else { host };
                     Input::AnswerIpv4(InterestAnswer { valid, route: connected(valid, interface) })
                 }
                 IpAddr::V6(a) => {
-                    let host = Ipv6Prefix::host(sluice_base::prefix::V6Addr(a));
+                    let host = Ipv6Prefix::host(sluice_base::ip::V6Addr(a));
                     let valid = if interface.is_some() { host.truncate(126) } else { host };
                     Input::AnswerIpv6(InterestAnswer { valid, route: connected(valid, interface) })
                 }

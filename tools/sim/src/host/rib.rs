@@ -4,13 +4,16 @@ use super::messages::{Answer, FromFea, FromRib, ToFea, ToRib};
 use super::process::{Class, Instance, Life, Message, Process, word};
 use super::{Base, Configuration, ProcessId};
 use crate::world::Fabric;
-use sluice_base::prefix::{V4Addr, V6Addr};
-use sluice_base::{FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::ip::{V4Addr, V6Addr};
+use sluice_base::{
+    Address, AnyPrefix, FamilyId, FibBatch, Instant, InterfaceEvent, Ipv4Prefix, Ipv6Prefix, RouteBatch,
+    TableId,
+};
 use sluice_clients::{FibOwner, FirstSnapshot, ResyncEnd, Window};
-use sluice_machine::{Budget, Machine, Outbox, Progress};
+use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
 use sluice_rib::registrations::Registrations;
-use sluice_rib::table::RibKey;
-use sluice_rib::{Input, Output, Rib, Scope, WatcherId};
+use sluice_rib::request::UpdateRoutes;
+use sluice_rib::{Input, Output, Rib, Scope, TableKey, WatcherId};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -55,6 +58,22 @@ impl RibProcess {
 
     fn input(&mut self, base: &mut Base, fabric: &mut Fabric, input: Input) {
         self.rib.handle(base.now(fabric), input, &mut self.out);
+        self.pass_on(base, fabric);
+    }
+
+    fn update<P: TableKey>(
+        &mut self,
+        base: &mut Base,
+        fabric: &mut Fabric,
+        origin: &str,
+        batch: RouteBatch<P>,
+    ) {
+        let update = UpdateRoutes { table: TableId::MAIN, origin: origin.into(), batch };
+        update.make(&mut self.rib, base.now(fabric), &mut self.out);
+        self.pass_on(base, fabric);
+    }
+
+    fn pass_on(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.carry_out(base, fabric);
         self.send(base, fabric);
         base.wake(fabric, true);
@@ -67,7 +86,11 @@ impl RibProcess {
                 Output::InterestInvalid(watcher, _, ranges) => {
                     let client = self.watchers.iter().find(|(_, w)| **w == watcher).map(|(c, _)| *c);
                     if let Some(client) = client {
-                        base.tell_instance(fabric, client, FromRib::InterestInvalid(ranges));
+                        base.tell_instance(
+                            fabric,
+                            client,
+                            FromRib::InterestInvalid(ranges.into_iter().filter_map(AnyPrefix::ip).collect()),
+                        );
                     }
                 }
                 Output::Rejected(_, origin, routes) => {
@@ -94,11 +117,11 @@ impl RibProcess {
                 base.tell_instance(fabric, from, FromRib::Registered);
             }
             ToRib::UpdateIpv4(batch) => {
-                self.input(base, fabric, Input::UpdateV4(table, origin.into(), batch));
+                self.update(base, fabric, origin, batch);
                 base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::UpdateIpv6(batch) => {
-                self.input(base, fabric, Input::UpdateV6(table, origin.into(), batch));
+                self.update(base, fabric, origin, batch);
                 base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::EndOfRefresh => {
@@ -108,7 +131,7 @@ impl RibProcess {
             ToRib::Interest(request) => {
                 let watcher = self.watcher(from);
                 for range in request.deregister {
-                    self.input(base, fabric, Input::DeregisterInterest(table, watcher, range));
+                    self.input(base, fabric, Input::DeregisterInterest(table, watcher, range.into()));
                 }
                 if !request.register.is_empty() {
                     self.asked.push((from, request.register));
@@ -136,7 +159,10 @@ impl RibProcess {
             FromFea::FibTaken => self.window.answered(),
             FromFea::Resynced => self.fea.resynced(),
             FromFea::RoutesRejected(table, routes) => {
-                self.input(base, fabric, Input::FibRejected(table, routes));
+                let routes = routes
+                    .into_iter()
+                    .map(|(prefix, provenance, reason)| (prefix.into(), provenance, reason));
+                self.input(base, fabric, Input::FibRejected(table, routes.collect()));
             }
         }
     }
@@ -159,10 +185,10 @@ impl RibProcess {
             let watcher = self.watcher(client);
             let answer = |addr| match addr {
                 IpAddr::V4(a) => {
-                    Answer::Ipv4(self.rib.interest_v4(TableId::MAIN, watcher, V4Addr(a), Scope::Internal))
+                    Answer::Ipv4(self.rib.interest(TableId::MAIN, watcher, V4Addr(a), Scope::Internal))
                 }
                 IpAddr::V6(a) => {
-                    Answer::Ipv6(self.rib.interest_v6(TableId::MAIN, watcher, V6Addr(a), Scope::Internal))
+                    Answer::Ipv6(self.rib.interest(TableId::MAIN, watcher, V6Addr(a), Scope::Internal))
                 }
             };
             let answers = addrs.into_iter().map(answer).collect();
@@ -173,33 +199,33 @@ impl RibProcess {
     /// Sends the engine routes, as far as it takes them.
     fn send(&mut self, base: &Base, fabric: &mut Fabric) {
         while self.fea.is_connected() && self.window.has_room() {
-            let Some((table, ipv4, ipv6)) = self.rib.tables_with_fib_work().next() else { return };
-            if ipv4 {
+            let Some((table, families)) = self.rib.next_fib_work() else { return };
+            if families.contains(&FamilyId::IPV4) {
                 self.send_batch::<Ipv4Prefix>(base, fabric, table, ToFea::UpdateIpv4);
             }
-            if ipv6 && self.window.has_room() {
+            if families.contains(&FamilyId::IPV6) && self.window.has_room() {
                 self.send_batch::<Ipv6Prefix>(base, fabric, table, ToFea::UpdateIpv6);
             }
         }
     }
 
-    fn send_batch<P: RibKey>(
+    fn send_batch<P: TableKey>(
         &mut self,
         base: &Base,
         fabric: &mut Fabric,
         table: TableId,
         call: impl FnOnce(FibBatch<P>) -> ToFea,
     ) {
-        let mut batch = FibBatch::default();
+        let mut batch = FibBatch::<P, Address>::default();
         self.rib.fill_fib(table, fabric.settings.batch, &mut batch);
-        if !batch.is_empty() {
+        if let Some(batch) = batch.convert(Address::ip).filter(|batch| !batch.is_empty()) {
             self.window.sent();
             base.tell(fabric, ProcessId::FEA, call(batch));
         }
     }
 
     fn is_drained(&self) -> bool {
-        self.rib.tables_with_fib_work().next().is_none() && self.window.is_empty()
+        self.rib.fib_work().next().is_none() && self.window.is_empty()
     }
 
     fn resync_end(&self, now: Instant) -> ResyncEnd {

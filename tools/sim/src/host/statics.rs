@@ -21,7 +21,7 @@ impl Announcer for Statics {
 
     fn new() -> (Static, OriginSettings) {
         let (name, distance) = (CLASS.name.into(), Distance::STATIC);
-        (Static::new(3), OriginSettings { name, distance, external: false, grace: GRACE })
+        (Static::new(3), OriginSettings { name, distance, external: false, grace: GRACE, kinds: Vec::new() })
     }
 
     fn configure(configuration: &Configuration) -> Input {
@@ -47,7 +47,7 @@ impl Announcer for Statics {
 /// Sets what routes cost by the links of their gateways.
 fn with_costs<P>(fabric: &Fabric, mut batch: RouteBatch<P>) -> RouteBatch<P> {
     for set in &mut batch.sets {
-        let gateway = set.forwarding.next_hops().first().and_then(|hop| hop.gateway);
+        let gateway = set.forwarding.next_hops().first().and_then(|hop| hop.gateway?.ip());
         let link = gateway.and_then(network::place).map(|(link, _)| link as usize);
         set.metric = Metric(link.map_or(0, |link| fabric.links[link].cost));
     }

@@ -9,7 +9,7 @@ use core::cmp::Reverse;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
-use sluice_base::prefix::Prefix;
+use sluice_base::IpKey;
 use smallvec::SmallVec;
 
 /// Why a path is not the best one, in the order of the decision's steps.
@@ -65,7 +65,7 @@ impl fmt::Display for Elimination {
 }
 
 /// What a decision looks at besides the paths.
-pub(super) struct Tables<'a, P: Prefix> {
+pub(super) struct Tables<'a, P: IpKey> {
     pub sets: &'a Sets,
     pub resolver: &'a Resolver<P>,
     pub peers: &'a [PeerIn],
@@ -84,7 +84,7 @@ struct Candidate {
     is_beaten: bool,
 }
 
-impl<P: Prefix> Tables<'_, P> {
+impl<P: IpKey> Tables<'_, P> {
     /// Whether a path takes part at all; its interior cost if it does.
     #[inline]
     fn eligible(&self, path: &Path) -> Result<u32, Elimination> {
@@ -217,7 +217,7 @@ mod tests {
     use core::num::NonZeroU32;
     use proptest::prelude::*;
     use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-    use sluice_base::{Distance, Forwarding, Ipv4Prefix, Metric, Provenance, RouterId};
+    use sluice_base::{Distance, Forwarding, Ipv4Prefix, Metric, Prefix, Provenance, RouterId};
     use sluice_machine::{Budget, Outbox, Progress};
 
     const PEERS: u16 = 6;

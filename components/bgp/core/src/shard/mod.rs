@@ -44,6 +44,7 @@ pub use groups::Filled;
 pub use handover::{Fingerprint, ShardPart};
 pub use pack::{NextHopsFor, Sent};
 pub use resolver::{Interest, Resolution};
+pub use rib::RIB_KINDS;
 pub use view::{GroupView, PathView, RouteView, ShardView};
 
 use crate::attributes::canonical;

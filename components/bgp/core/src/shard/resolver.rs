@@ -9,8 +9,8 @@ use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::ops::Range;
 use serde::{Deserialize, Serialize};
+use sluice_base::IpKey;
 use sluice_base::interest::InterestAnswer;
-use sluice_base::prefix::Prefix;
 use sluice_base::{Metric, Provenance};
 use sluice_machine::Outbox;
 
@@ -32,7 +32,7 @@ pub enum Resolution {
 
 /// What a shard asks of the RIB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Interest<P: Prefix> {
+pub enum Interest<P: IpKey> {
     /// How is this address reached? Tell when that changes.
     Register(P::Addr),
     /// The answer for this prefix is of no more use.
@@ -78,7 +78,7 @@ pub(super) struct Resolver<P> {
     next_bloated: Vec<u32>,
 }
 
-impl<P: Prefix> Default for Resolver<P> {
+impl<P: IpKey> Default for Resolver<P> {
     fn default() -> Self {
         Resolver {
             hops: Vec::new(),
@@ -93,7 +93,7 @@ impl<P: Prefix> Default for Resolver<P> {
 
 /// The address in the family of the table. Next hops of another family never get here: the reader only makes those of its
 /// own.
-fn address<P: Prefix>(hop: &NextHop) -> Option<P::Addr> {
+fn address<P: IpKey>(hop: &NextHop) -> Option<P::Addr> {
     P::Addr::try_from(hop.address).ok()
 }
 
@@ -106,7 +106,7 @@ fn is_asked_about(hop: &NextHop) -> bool {
 /// What is known of a next hop about which the RIB is not asked.
 const ON_LINK: Resolution = Resolution::Reachable { metric: Metric(0), connected: true };
 
-impl<P: Prefix> Resolver<P> {
+impl<P: IpKey> Resolver<P> {
     fn hop(&self, id: u32) -> Option<&Hop> {
         self.hops.get(id as usize)?.as_ref()
     }
@@ -380,7 +380,7 @@ impl<P: Prefix> Resolver<P> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_base::Ipv4Prefix;
+    use sluice_base::{Ipv4Prefix, Prefix};
     use std::net::{IpAddr, Ipv4Addr};
 
     const BEHIND: Provenance = Provenance::NONE;

@@ -7,8 +7,15 @@ use crate::wire::Unicast;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{
-    Distance, Forwarding, Metric, NextHop, RouteAction, RouteBatch, RouteSet, RouteUpdate, Tag,
+    Address, Distance, Forwarding, Metric, NextHop, RouteAction, RouteBatch, RouteKind, RouteSet,
+    RouteUpdate, Tags,
 };
+
+/// The kinds of BGP's routes at the RIB, in the order of their numbers: learned from neighbors of other autonomous systems, and of
+/// the router's own.
+pub const RIB_KINDS: [&str; 2] = ["external", "internal"];
+const EXTERNAL: RouteKind = RouteKind(1);
+const INTERNAL: RouteKind = RouteKind(2);
 
 #[derive(Debug)]
 pub(super) struct RibBranch {
@@ -53,12 +60,15 @@ impl RibBranch {
         *self.sets.entry((set.hop, med, internal)).or_insert_with(|| {
             let forwarding = match core.resolver.next_hop(set.hop) {
                 Some(hop) => {
-                    Forwarding::one(NextHop { interface: hop.interface, ..NextHop::via(hop.address) })
+                    let gateway = Address::Ip(hop.address);
+                    Forwarding::one(NextHop { interface: hop.interface, ..NextHop::via(gateway) })
                 }
                 None => Forwarding::Reject,
             };
-            let distance = Some(if internal { Distance::IBGP } else { Distance::EBGP });
-            batch.sets.push(RouteSet { forwarding, metric: Metric(med), distance, tag: Tag::default() });
+            let (distance, kind) =
+                if internal { (Distance::IBGP, INTERNAL) } else { (Distance::EBGP, EXTERNAL) };
+            let (metric, distance) = (Metric(med), Some(distance));
+            batch.sets.push(RouteSet { forwarding, metric, distance, kind, tags: Tags::NONE });
             (batch.sets.len() - 1) as u32
         })
     }

@@ -110,8 +110,7 @@ mod tests {
     use super::*;
     use sluice_base::Ipv4Prefix;
 
-    const ADDR: <Ipv4Prefix as Prefix>::Addr =
-        sluice_base::prefix::V4Addr(core::net::Ipv4Addr::new(10, 0, 0, 1));
+    const ADDR: <Ipv4Prefix as Prefix>::Addr = sluice_base::ip::V4Addr(core::net::Ipv4Addr::new(10, 0, 0, 1));
 
     fn valid() -> Ipv4Prefix {
         "10.0.0.0/24".parse().unwrap()

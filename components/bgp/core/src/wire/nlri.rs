@@ -3,11 +3,12 @@
 use super::{AFI_IPV4, AFI_IPV6, Expected, WireError};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
-use sluice_base::prefix::{Prefix, V4Addr, V6Addr};
+use sluice_base::ip::{V4Addr, V6Addr};
+use sluice_base::{IpKey, Prefix};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 
 /// A family whose unicast routes BGP carries.
-pub trait Unicast: Prefix {
+pub trait Unicast: IpKey {
     /// Its address family identifier.
     const AFI: u16;
 

@@ -381,7 +381,7 @@ impl<P: Net> Dut<P> {
                 RouteAction::Set(set) => {
                     let set = &batch.sets[set as usize];
                     let BaseHop { gateway, interface, .. } = set.forwarding.next_hops()[0];
-                    let hop = gateway.unwrap();
+                    let hop = gateway.unwrap().ip().unwrap();
                     self.rib_interfaces.remove(&update.prefix);
                     self.rib_interfaces.extend(interface.map(|interface| (update.prefix, interface)));
                     let distance = set.distance.unwrap().0;

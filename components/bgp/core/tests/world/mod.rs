@@ -3,8 +3,8 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric,
-    NextHop, RouteAction, RouteBatch, RouterId,
+    Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix,
+    Metric, NextHop, RouteAction, RouteBatch, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{Event, PeerEvent};
@@ -349,11 +349,11 @@ fn reachable<P: Prefix>(addr: P::Addr) -> InterestAnswer<P> {
     InterestAnswer { valid: prefix, route }
 }
 
-fn take<P: Prefix>(batch: RouteBatch<P>, rib: &mut BTreeMap<IpPrefix, IpAddr>) {
+fn take<P: IpKey>(batch: RouteBatch<P>, rib: &mut BTreeMap<IpPrefix, IpAddr>) {
     for update in batch.updates {
         match update.action {
             RouteAction::Set(set) => {
-                let hop = batch.sets[set as usize].forwarding.next_hops()[0].gateway.unwrap();
+                let hop = batch.sets[set as usize].forwarding.next_hops()[0].gateway.unwrap().ip().unwrap();
                 rib.insert(update.prefix.into(), hop);
             }
             RouteAction::Delete => assert!(rib.remove(&update.prefix.into()).is_some()),

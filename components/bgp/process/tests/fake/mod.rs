@@ -2,7 +2,9 @@
 #![allow(dead_code)] // each test uses some of it
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
-use sluice_base::{Asn, InterfaceEvent, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteAction};
+use sluice_base::{
+    Asn, InterfaceEvent, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteAction,
+};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
     AFI_IPV4, AFI_IPV6, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
@@ -12,7 +14,6 @@ use sluice_process::part::{Change, Edit, Part, Planned};
 use sluice_process::{Component, Frame, Profile};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::{common::v1 as common, fea::v1 as fea, rib::v1 as rib};
-use sluice_xrl::routes::PackedPrefix;
 use sluice_xrl::{Acl, CallContext, Principal, Router, RouterOptions, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -186,10 +187,7 @@ pub struct FakeRib {
 }
 
 impl FakeRib {
-    fn take<P: PackedPrefix + Into<IpPrefix>>(
-        &self,
-        request: &rib::UpdateRoutesRequest,
-    ) -> Result<(), XrlError> {
+    fn take<P: IpKey>(&self, request: &rib::UpdateRoutesRequest) -> Result<(), XrlError> {
         let batch = sluice_xrl::routes::routes_of::<P>(request)?;
         for update in batch.updates {
             match update.action {
@@ -257,11 +255,11 @@ impl rib::Rib for Served<FakeRib> {
         request: rib::RegisterInterestRequest,
     ) -> Result<rib::RegisterInterestReply, XrlError> {
         until(&self.0.changed, || self.0.answers.get()).await;
-        let hop = sluice_base::NextHop::on(sluice_base::InterfaceIndex::new(1).unwrap());
+        let hop = sluice_base::NextHop::<std::net::IpAddr>::on(sluice_base::InterfaceIndex::new(1).unwrap());
         let forwarding: common::Forwarding = (&sluice_base::Forwarding::one(hop)).into();
         let answers = request.addrs.iter().map(|addr| {
             let length = addr.octets.len() as u32 * 8;
-            let net = common::Net { octets: addr.octets.clone(), length };
+            let net = common::Net { octets: addr.octets.clone(), length, family: 0 };
             rib::Interest {
                 valid: Some(net.clone()),
                 reachable: true,

@@ -119,7 +119,9 @@ pub(crate) fn invalid(reason: &str) -> Refusal {
     Refusal { kind: RefusalKind::Invalid, reason: String::from(reason) }
 }
 
-/// What `forwarding` of a route of `family` is in members; each gets one more user. `None` if a next hop has no interface.
+/// What `forwarding` of a route of `family` is in members; each gets one more user. Backups are no members: the RIB announces the
+/// group without its primary next hops when none of them is usable. `None` if a next hop has no interface, or an encapsulation: no
+/// engine knows one yet.
 pub(crate) fn intern(
     forwarding: &Forwarding,
     family: Family,
@@ -136,7 +138,8 @@ pub(crate) fn intern(
         }
         Forwarding::NextHops(hops) => hops,
     };
-    if hops.is_empty() || hops.iter().any(|h| h.interface.is_none()) {
+    let used = || hops.iter().filter(|hop| !hop.is_backup);
+    if used().next().is_none() || used().any(|hop| hop.interface.is_none() || hop.encapsulation.is_some()) {
         return None;
     }
     let member = |hop: &NextHop| {
@@ -147,7 +150,7 @@ pub(crate) fn intern(
         };
         Some((pool.acquire(member, out), hop.weight.max(1)))
     };
-    let mut members: SmallVec<[(u32, u8); 1]> = hops.iter().filter_map(member).collect();
+    let mut members: SmallVec<[(u32, u8); 1]> = used().filter_map(member).collect();
     members.sort_unstable();
     Some(Content::Members(members))
 }

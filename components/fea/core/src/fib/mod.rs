@@ -17,7 +17,7 @@ use crate::slab::Slab;
 use foldhash::fast::FixedState;
 use group::{Content, Group};
 use hashbrown::HashMap;
-use sluice_base::{FibBatch, FibRoute, Forwarding, GroupId, IpPrefix, Provenance, TableId};
+use sluice_base::{FibBatch, FibRoute, Forwarding, GroupId, IpKey, Provenance, TableId};
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
@@ -45,7 +45,7 @@ pub struct Summary {
 
 /// A table of one family.
 #[derive(Clone, Debug)]
-pub(crate) struct Fib<P: TableKey> {
+pub(crate) struct Fib<P: TableKey + IpKey> {
     table: TableId,
     routes: Routes<P>,
     groups: Slab<Group>,
@@ -64,7 +64,7 @@ pub(crate) struct Fib<P: TableKey> {
     unseen: Option<Walk<P>>,
 }
 
-impl<P: TableKey> Fib<P> {
+impl<P: TableKey + IpKey> Fib<P> {
     pub(crate) fn new(table: TableId, seed: u64) -> Self {
         let hasher = || FixedState::with_seed(seed);
         Fib {
@@ -436,7 +436,7 @@ pub(crate) trait Side: refusal::Refusals + resync::Resync {
     fn objects(&self) -> usize;
 }
 
-impl<P: TableKey + TryFrom<IpPrefix>> Side for Fib<P> {
+impl<P: TableKey + IpKey> Side for Fib<P> {
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress {
         while let Some(walk) = &mut self.revisit {
             let Some((prefix, route)) = walk.next(&self.routes) else {

@@ -7,7 +7,7 @@ use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget};
 use crate::machine::Output;
 use crate::members::Pool;
 use crate::routes::{Route, Standing};
-use sluice_base::{IpPrefix, Provenance};
+use sluice_base::{IpKey, IpPrefix, Provenance};
 use sluice_machine::Outbox;
 use sluice_stage::TableKey;
 
@@ -46,7 +46,7 @@ pub(crate) trait Refusals {
     fn rewrite_group(&mut self, id: NextHopId, pool: &mut Pool, out: &mut Outbox<Output>) -> bool;
 }
 
-impl<P: TableKey + TryFrom<IpPrefix>> Refusals for Fib<P> {
+impl<P: TableKey + IpKey> Refusals for Fib<P> {
     fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>) {
         let mut any = false;
         for n in 0..self.groups.end() {
@@ -129,7 +129,7 @@ impl<P: TableKey + TryFrom<IpPrefix>> Refusals for Fib<P> {
     }
 }
 
-impl<P: TableKey + TryFrom<IpPrefix>> Fib<P> {
+impl<P: TableKey + IpKey> Fib<P> {
     /// The route for a prefix of either family.
     pub(super) fn entry(&self, prefix: IpPrefix) -> Option<(P, Route)> {
         let prefix = P::try_from(prefix).ok()?;

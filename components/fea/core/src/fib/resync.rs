@@ -13,7 +13,7 @@ use crate::machine::{Effect, Output};
 use crate::members::Pool;
 use crate::routes::{Route, Standing, Walk};
 use alloc::vec::Vec;
-use sluice_base::{Forwarding, IpPrefix, NextHop, Provenance, TableId};
+use sluice_base::{Forwarding, IpKey, IpPrefix, NextHop, Provenance, TableId};
 use sluice_machine::{Budget, Outbox, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
@@ -65,7 +65,7 @@ pub(crate) trait Resync {
     fn repair(&mut self, prefix: IpPrefix, out: &mut Outbox<Output>);
 }
 
-impl<P: TableKey + TryFrom<IpPrefix>> Resync for Fib<P> {
+impl<P: TableKey + IpKey> Resync for Fib<P> {
     fn begin_resync(&mut self, pool: &mut Pool, out: &mut Outbox<Output>) {
         if let Some((_, kept, swept)) = self.sweep.take() {
             out.push(Self::resynced(self.table, kept, swept));
@@ -192,7 +192,7 @@ impl<P: TableKey + TryFrom<IpPrefix>> Resync for Fib<P> {
     }
 }
 
-impl<P: TableKey> Fib<P> {
+impl<P: TableKey + IpKey> Fib<P> {
     fn adopt_group(&mut self, id: NextHopId, members: Option<&Members>, pool: &mut Pool) -> u32 {
         let known = |(id, weight): &(NextHopId, u8)| pool.find(*id).map(|n| (n, *weight));
         let content: Option<SmallVec<[(u32, u8); 1]>> =

@@ -3,47 +3,56 @@
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use sluice_base::interest::InterestAnswer;
-use sluice_base::prefix::{V4Addr, V6Addr};
 use sluice_base::{
-    Distance, Duration, FibBatch, Forwarding, GroupId, Instant, Interface, InterfaceAddress, InterfaceEvent,
-    InterfaceIndex, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Prefix, Provenance, RouteAction, RouteBatch,
-    RouteSet, RouteUpdate, TableId, Tag,
+    Address, Distance, Duration, FamilyId, FibBatch, Forwarding, GroupId, Instant, Interface,
+    InterfaceAddress, InterfaceEvent, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, Prefix, Provenance,
+    RouteAction, RouteBatch, RouteSet, RouteUpdate, TableId,
 };
-use sluice_machine::{Budget, Machine, Outbox, Progress};
-use sluice_rib::table::RibKey;
+use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
+use sluice_rib::TableKey;
+use sluice_rib::request::UpdateRoutes;
 use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, WatcherId};
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+
+pub mod label;
+pub use label::Label;
 
 /// A family to test with.
-pub trait Net: RibKey {
-    fn update(origin: &str, batch: RouteBatch<Self>) -> Input;
-    fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>);
+pub trait Net: TableKey {
+    /// What the engine has of the family.
+    fn engine(bench: &mut Bench) -> &mut BTreeMap<Self, GroupId>;
+    /// Reads gateways as they are written in tests.
+    fn gateway(text: &str) -> Address {
+        Address::Ip(text.parse().unwrap())
+    }
     /// Asks through internal routes.
-    fn ask(rib: &mut Rib, addr: Self::Addr) -> InterestAnswer<Self>;
+    fn ask(rib: &mut Rib, addr: Self::Addr) -> InterestAnswer<Self> {
+        rib.interest(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+    }
 }
 
 impl Net for Ipv4Prefix {
-    fn update(origin: &str, batch: RouteBatch<Self>) -> Input {
-        Input::UpdateV4(TableId::MAIN, origin.into(), batch)
-    }
-    fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>) {
-        (&mut bench.groups, &mut bench.v4)
-    }
-    fn ask(rib: &mut Rib, addr: V4Addr) -> InterestAnswer<Self> {
-        rib.interest_v4(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+    fn engine(bench: &mut Bench) -> &mut BTreeMap<Self, GroupId> {
+        &mut bench.v4
     }
 }
 
 impl Net for Ipv6Prefix {
-    fn update(origin: &str, batch: RouteBatch<Self>) -> Input {
-        Input::UpdateV6(TableId::MAIN, origin.into(), batch)
+    fn engine(bench: &mut Bench) -> &mut BTreeMap<Self, GroupId> {
+        &mut bench.v6
     }
-    fn engine(bench: &mut Bench) -> (&mut BTreeMap<GroupId, Forwarding>, &mut BTreeMap<Self, GroupId>) {
-        (&mut bench.groups, &mut bench.v6)
+}
+
+impl Net for Label {
+    fn engine(bench: &mut Bench) -> &mut BTreeMap<Self, GroupId> {
+        &mut bench.labels
     }
-    fn ask(rib: &mut Rib, addr: V6Addr) -> InterestAnswer<Self> {
-        rib.interest_v6(TableId::MAIN, WatcherId(1), addr, Scope::Internal)
+
+    fn gateway(text: &str) -> Address {
+        match text.parse() {
+            Ok(ip) => Address::Ip(ip),
+            Err(_) => text.parse::<Label>().unwrap().addr().into(),
+        }
     }
 }
 
@@ -54,18 +63,19 @@ pub struct Bench {
     /// Whether the engine takes nothing at present.
     pub busy: bool,
     now: Instant,
-    groups: BTreeMap<GroupId, Forwarding>,
+    groups: BTreeMap<GroupId, Forwarding<Address>>,
     v4: BTreeMap<Ipv4Prefix, GroupId>,
     v6: BTreeMap<Ipv6Prefix, GroupId>,
+    labels: BTreeMap<Label, GroupId>,
 }
 
-pub fn batch<P: Prefix>(prefix: P, gateways: Option<&str>) -> RouteBatch<P> {
+pub fn batch<P: Net>(prefix: P, gateways: Option<&str>) -> RouteBatch<P> {
     let mut batch = RouteBatch::default();
     let action = match gateways {
         Some(text) => {
-            let hops = text.split(' ').map(|g| NextHop::via(g.parse().unwrap()));
+            let hops = text.split(' ').map(|g| NextHop::via(P::gateway(g)));
             let forwarding = Forwarding::many(hops).unwrap();
-            batch.sets.push(RouteSet { forwarding, metric: Metric(0), distance: None, tag: Tag(0) });
+            batch.sets.push(RouteSet::plain(forwarding));
             RouteAction::Set(0)
         }
         None => RouteAction::Delete,
@@ -97,7 +107,7 @@ fn interface(index: u32, running: bool) -> Interface {
 impl Bench {
     pub fn new() -> Self {
         let mut bench = Bench {
-            rib: Rib::new(1, 2),
+            rib: Rib::with_engine_for(1, 2, &[FamilyId::IPV4, FamilyId::IPV6, Label::ID]),
             outputs: Vec::new(),
             routes_told: 0,
             busy: false,
@@ -105,6 +115,7 @@ impl Bench {
             groups: BTreeMap::new(),
             v4: BTreeMap::new(),
             v6: BTreeMap::new(),
+            labels: BTreeMap::new(),
         };
         bench.interface(1, true);
         bench.interface(2, true);
@@ -121,6 +132,7 @@ impl Bench {
             distance: Distance(distance),
             external,
             grace: Duration::from_secs(60),
+            kinds: Vec::new(),
         };
         self.input(Input::RegisterOrigin(TableId::MAIN, settings));
     }
@@ -156,7 +168,18 @@ impl Bench {
                 ..update
             }));
         }
-        self.input(P::update(origin, all));
+        self.update(origin, all);
+    }
+
+    pub fn update<P: Net>(&mut self, origin: &str, batch: RouteBatch<P>) {
+        let mut out = Outbox::new();
+        UpdateRoutes { table: TableId::MAIN, origin: origin.into(), batch }.make(
+            &mut self.rib,
+            self.now,
+            &mut out,
+        );
+        self.outputs.extend(out.drain());
+        self.idle();
     }
 
     pub fn input(&mut self, input: Input) {
@@ -194,28 +217,29 @@ impl Bench {
     }
 
     fn feed_engine(&mut self) {
-        let work: Vec<_> = self.rib.tables_with_fib_work().collect();
-        for (table, v4, v6) in work {
-            if v4 {
-                self.feed_table::<Ipv4Prefix>(table);
-            }
-            if v6 {
-                self.feed_table::<Ipv6Prefix>(table);
+        let work: Vec<_> = self.rib.fib_work().collect();
+        for (table, family) in work {
+            match family {
+                FamilyId::IPV4 => self.feed_table::<Ipv4Prefix>(table),
+                FamilyId::IPV6 => self.feed_table::<Ipv6Prefix>(table),
+                Label::ID => self.feed_table::<Label>(table),
+                other => panic!("{other} has no engine"),
             }
         }
-        assert_eq!(self.rib.tables_with_fib_work().count(), 0);
+        assert_eq!(self.rib.fib_work().count(), 0);
     }
 
     fn feed_table<P: Net>(&mut self, table: TableId) {
         loop {
-            let mut batch = FibBatch::<P>::default();
+            let mut batch = FibBatch::<P, Address>::default();
             self.rib.fill_fib(table, 2, &mut batch);
             if batch.is_empty() {
                 return;
             }
             self.routes_told += batch.routes.len();
-            let (groups, routes) = P::engine(self);
-            apply(groups, routes, batch);
+            let mut groups = std::mem::take(&mut self.groups);
+            apply(&mut groups, P::engine(self), batch);
+            self.groups = groups;
         }
     }
 
@@ -234,17 +258,18 @@ impl Bench {
         self.groups.clear();
         self.v4.clear();
         self.v6.clear();
+        self.labels.clear();
     }
 
     /// What a subscriber hears, noted as prefix and announced gateways; routes without gateways are left out.
     pub fn hear<P: Net>(&mut self, id: SubscriptionId, heard: &mut BTreeMap<P, String>) {
         let (batch, _) = self.rib.take_subscribed::<P>(TableId::MAIN, id, usize::MAX).unwrap();
-        for update in batch.updates {
+        for update in batch.routes.updates {
             let RouteAction::Set(set) = update.action else {
                 heard.remove(&update.prefix);
                 continue;
             };
-            let hops = batch.sets[set as usize].forwarding.next_hops();
+            let hops = batch.routes.sets[set as usize].forwarding.next_hops();
             let gateways = hops.iter().filter_map(|h| h.gateway).map(|g| g.to_string());
             heard.insert(update.prefix, gateways.collect::<Vec<_>>().join(" "));
         }
@@ -267,8 +292,8 @@ impl Bench {
 
     /// Everything that the engine has.
     pub fn engine_table<P: Net>(&mut self) -> BTreeMap<P, String> {
-        let (groups, routes) = P::engine(self);
-        routes.iter().map(|(p, g)| (*p, text(&groups[g]))).collect()
+        let routes = P::engine(self).clone();
+        routes.into_iter().map(|(p, g)| (p, text(&self.groups[&g]))).collect()
     }
 
     /// Ranges of answers that were taken back, since the last call.
@@ -284,9 +309,9 @@ impl Bench {
 }
 
 fn apply<P: Prefix>(
-    groups: &mut BTreeMap<GroupId, Forwarding>,
+    groups: &mut BTreeMap<GroupId, Forwarding<Address>>,
     table: &mut BTreeMap<P, GroupId>,
-    batch: FibBatch<P>,
+    batch: FibBatch<P, Address>,
 ) {
     groups.extend(batch.groups);
     for route in batch.routes {
@@ -304,10 +329,11 @@ fn apply<P: Prefix>(
     }
 }
 
-fn text(forwarding: &Forwarding) -> String {
+fn text(forwarding: &Forwarding<Address>) -> String {
     let hops = forwarding.next_hops().iter().map(|h| {
-        let gateway = h.gateway.map_or("link".into(), |g: IpAddr| g.to_string());
-        format!("{gateway}@{}", h.interface.map_or(0, InterfaceIndex::number))
+        let gateway = h.gateway.map_or("link".into(), |g| g.to_string());
+        let backup = if h.is_backup { "backup " } else { "" };
+        format!("{backup}{gateway}@{}", h.interface.map_or(0, InterfaceIndex::number))
     });
     hops.collect::<Vec<_>>().join(" ")
 }

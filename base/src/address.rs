@@ -1,0 +1,261 @@
+//! Addresses and prefixes whose family is data.
+
+use crate::{Family, FamilyId, IpPrefix, Prefix, PrefixError, WrongFamily};
+use core::fmt::{self, Debug, Display};
+use core::net::IpAddr;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// An address that is no IP address: an identifier of a registered family, of at most [`Identifier::ROOM`] octets.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Identifier {
+    family: FamilyId,
+    octets: [u8; Identifier::ROOM],
+    length: u8,
+}
+
+impl Identifier {
+    /// The most octets of an identifier: a principal type and 160 bits need 24; IPv6 source and group 31.
+    pub const ROOM: usize = 32;
+
+    /// Makes an identifier; `None` if there are more than [`Identifier::ROOM`] octets, or if the family has IP addresses.
+    pub fn new(family: FamilyId, octets: &[u8]) -> Option<Self> {
+        let mut whole = [0; Self::ROOM];
+        whole.get_mut(..octets.len())?.copy_from_slice(octets);
+        family.ip().is_none().then_some(Identifier { family, octets: whole, length: octets.len() as u8 })
+    }
+
+    /// Returns the family.
+    pub const fn family(&self) -> FamilyId {
+        self.family
+    }
+
+    /// Returns the octets.
+    pub fn octets(&self) -> &[u8] {
+        self.octets.get(..usize::from(self.length)).unwrap_or(&self.octets)
+    }
+}
+
+impl Display for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:", self.family)?;
+        self.octets().iter().try_for_each(|octet| write!(f, "{octet:02x}"))
+    }
+}
+
+impl Debug for Identifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Identifier {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        (self.family, self.octets()).serialize(s)
+    }
+}
+
+impl<'de> Deserialize<'de> for Identifier {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
+        use serde::de::Error;
+        let (family, octets) = <(FamilyId, alloc::vec::Vec<u8>)>::deserialize(d)?;
+        Identifier::new(family, &octets)
+            .ok_or_else(|| D::Error::custom("expected an identifier of at most 32 octets"))
+    }
+}
+
+/// An address of any family: what a next hop of any table may lead through.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Address {
+    /// An IP address.
+    Ip(IpAddr),
+    /// An identifier of another family.
+    Identifier(Identifier),
+}
+
+impl Address {
+    /// Returns the IP address, if it is one.
+    pub const fn ip(self) -> Option<IpAddr> {
+        match self {
+            Address::Ip(addr) => Some(addr),
+            Address::Identifier(_) => None,
+        }
+    }
+
+    /// Returns the family of the keys that the address belongs to.
+    pub fn family(self) -> FamilyId {
+        match self {
+            Address::Ip(addr) => Family::of(&addr).into(),
+            Address::Identifier(id) => id.family(),
+        }
+    }
+
+    /// Passes the address's octets on: 4 of IPv4, 16 of IPv6, as many as the identifier has.
+    pub fn with_octets<R>(&self, use_octets: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Address::Ip(IpAddr::V4(addr)) => use_octets(&addr.octets()),
+            Address::Ip(IpAddr::V6(addr)) => use_octets(&addr.octets()),
+            Address::Identifier(id) => use_octets(id.octets()),
+        }
+    }
+
+    /// Makes an address of a family from octets; `None` if their number is not the family's.
+    pub fn from_octets(family: FamilyId, octets: &[u8]) -> Option<Self> {
+        match family.ip() {
+            Some(Family::Ipv4) => <[u8; 4]>::try_from(octets).ok().map(|o| Address::Ip(o.into())),
+            Some(Family::Ipv6) => <[u8; 16]>::try_from(octets).ok().map(|o| Address::Ip(o.into())),
+            None => Identifier::new(family, octets).map(Address::Identifier),
+        }
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(addr: IpAddr) -> Self {
+        Address::Ip(addr)
+    }
+}
+
+impl TryFrom<Address> for IpAddr {
+    type Error = WrongFamily;
+
+    fn try_from(addr: Address) -> Result<Self, WrongFamily> {
+        addr.ip().ok_or(WrongFamily)
+    }
+}
+
+impl Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Ip(addr) => Display::fmt(addr, f),
+            Address::Identifier(id) => Display::fmt(id, f),
+        }
+    }
+}
+
+/// A key of any family: its first address, and the number of leading bits that count. Host bits are zero.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub struct AnyPrefix {
+    addr: Address,
+    len: u8,
+}
+
+impl AnyPrefix {
+    /// Erases a key's type.
+    pub fn of<P: Prefix>(prefix: P) -> Self {
+        AnyPrefix { addr: prefix.addr().into(), len: prefix.len() }
+    }
+
+    /// Returns the key of a family; `None` if this is one of another family.
+    pub fn to<P: Prefix>(self) -> Option<P> {
+        let addr = P::Addr::try_from(self.addr).ok()?;
+        P::new(addr, self.len).filter(|prefix| prefix.addr() == addr)
+    }
+
+    /// Returns the first address.
+    pub const fn addr(self) -> Address {
+        self.addr
+    }
+
+    /// Returns the last address that the key holds: all bits after the length are set.
+    pub fn last_addr(self) -> Address {
+        let mut octets = [0; Identifier::ROOM];
+        let count = self.addr.with_octets(|from| {
+            octets.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
+            from.len()
+        });
+        for (place, octet) in octets.iter_mut().enumerate().take(count) {
+            let kept = usize::from(self.len).saturating_sub(place * 8);
+            *octet |= 0xff_u8.checked_shr(kept as u32).unwrap_or(0);
+        }
+        octets
+            .get(..count)
+            .and_then(|octets| Address::from_octets(self.family(), octets))
+            .unwrap_or(self.addr)
+    }
+
+    /// Returns the number of leading bits.
+    #[allow(clippy::len_without_is_empty)] // the length is in bits: a prefix is never empty
+    pub const fn len(self) -> u8 {
+        self.len
+    }
+
+    /// Returns the family.
+    pub fn family(self) -> FamilyId {
+        self.addr.family()
+    }
+
+    /// Returns the IP prefix, if it is one.
+    pub fn ip(self) -> Option<IpPrefix> {
+        IpPrefix::new(self.addr.ip()?, self.len)
+    }
+
+    /// Makes a key of an address and a length in bits.
+    ///
+    /// # Errors
+    /// The length is above the address's width, or bits after the length are not zero.
+    pub fn new(addr: Address, len: u8) -> Result<Self, PrefixError> {
+        let has_host_bits = addr.with_octets(|octets| {
+            if usize::from(len) > octets.len() * 8 {
+                return Err(PrefixError::Length);
+            }
+            let whole = usize::from(len / 8);
+            let rest = octets.get(whole).is_some_and(|octet| octet & (0xff_u8 >> (len % 8)) != 0);
+            Ok(rest || octets.iter().skip(whole + 1).any(|octet| *octet != 0))
+        })?;
+        if has_host_bits { Err(PrefixError::HostBits) } else { Ok(AnyPrefix { addr, len }) }
+    }
+}
+
+impl From<IpPrefix> for AnyPrefix {
+    fn from(prefix: IpPrefix) -> Self {
+        AnyPrefix { addr: Address::Ip(prefix.addr()), len: prefix.len() }
+    }
+}
+
+impl Display for AnyPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.addr, self.len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Ipv4Prefix, Ipv6Prefix};
+    use alloc::string::ToString;
+
+    #[test]
+    fn keys_keep_their_family_without_their_type() {
+        let prefix: Ipv4Prefix = "10.0.0.0/8".parse().unwrap();
+        let any = AnyPrefix::of(prefix);
+        assert_eq!((any.to(), any.to::<Ipv6Prefix>()), (Some(prefix), None));
+        assert_eq!((any.family(), any.to_string().as_str()), (FamilyId::IPV4, "10.0.0.0/8"));
+        assert_eq!(any.ip(), Some(IpPrefix::V4(prefix)));
+        let id = Identifier::new(FamilyId(9), &[1, 0xab]).unwrap();
+        let any = AnyPrefix::new(Address::Identifier(id), 16).unwrap();
+        assert_eq!(
+            (any.family(), any.ip(), any.to_string().as_str()),
+            (FamilyId(9), None, "family-9:01ab/16")
+        );
+    }
+
+    #[test]
+    fn the_last_address_of_a_key_has_all_host_bits() {
+        let last = |text: &str| AnyPrefix::from(text.parse::<IpPrefix>().unwrap()).last_addr().to_string();
+        assert_eq!(last("10.0.0.0/8"), "10.255.255.255");
+        assert_eq!(last("192.0.2.64/27"), "192.0.2.95");
+        assert_eq!(last("192.0.2.1/32"), "192.0.2.1");
+        assert_eq!(last("0.0.0.0/0"), "255.255.255.255");
+        assert_eq!(last("2001:db8::/33"), "2001:db8:7fff:ffff:ffff:ffff:ffff:ffff");
+    }
+
+    #[test]
+    fn what_is_no_key_is_refused() {
+        let id = Address::Identifier(Identifier::new(FamilyId(9), &[1, 0xab]).unwrap());
+        assert_eq!(AnyPrefix::new(id, 17), Err(PrefixError::Length));
+        assert_eq!(AnyPrefix::new(id, 15), Err(PrefixError::HostBits));
+        assert_eq!(AnyPrefix::new(id, 7), Err(PrefixError::HostBits));
+        assert_eq!(Identifier::new(FamilyId(9), &[0; 33]), None);
+        assert_eq!(Identifier::new(FamilyId::IPV4, &[0; 4]), None);
+        assert_eq!(Address::from_octets(FamilyId::IPV6, &[0; 4]), None);
+    }
+}

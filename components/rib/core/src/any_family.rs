@@ -1,0 +1,235 @@
+//! A family's part of a table without the type of its keys: what a table does with all of its families alike.
+
+use crate::event::Event;
+use crate::family::{FamilyRib, Shared};
+use crate::handover::{self, RoutesPart};
+use crate::interest::{Scope, WatcherId};
+use crate::interfaces::Interfaces;
+use crate::origin::OriginId;
+use crate::set::SetId;
+use crate::subscriber::SubscriptionId;
+use crate::table::Table;
+use crate::view::{self, PageQuery, RouteView, Summary};
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::any::Any;
+use sluice_base::{Address, AnyPrefix, FamilyId, GroupId, Provenance, RouteBatch};
+use sluice_machine::{Budget, Progress};
+use sluice_stage::TableKey;
+use smallvec::SmallVec;
+
+/// Imports a batch whose keys have lost their type; made by [`AnyFamily::importer`].
+pub(crate) type Importer = fn(&mut Table, &Interfaces, OriginId, RouteBatch<AnyPrefix>, &mut Vec<Event>);
+
+/// [`FamilyRib`] without the type of its keys. Addresses and prefixes of other families are not found.
+pub(crate) trait AnyFamily: Any + Send {
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+    /// Returns the family's number.
+    fn id(&self) -> FamilyId;
+
+    /// Tells subscribers which origins there are.
+    fn note_origins(&mut self, shared: &Shared);
+    fn start_sweep(&mut self, origin: OriginId, provenance: Provenance);
+    fn is_sweeping(&self, origin: OriginId) -> bool;
+    fn run_slice(
+        &mut self,
+        shared: &mut Shared,
+        budget: &mut Budget,
+        provenance: Provenance,
+    ) -> (Progress, Option<(OriginId, u64)>);
+
+    fn begin_fib(&mut self, shared: &Shared);
+    fn has_fib_work(&self, shared: &Shared) -> bool;
+    /// Notes that the engine refused the selected route of a prefix, and returns the route's origin.
+    fn reject(&mut self, prefix: AnyPrefix, reason: &str) -> Option<OriginId>;
+
+    /// Returns the internal routes that cover an address, the most specific first.
+    fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]>;
+    /// Takes the prefixes whose best internal route changed, and drops the answers that rest on them.
+    fn take_internal_changed(&mut self, changed: &mut Vec<AnyPrefix>);
+    fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance);
+    fn start_pass(&mut self);
+    fn flush_selected(&mut self, shared: &mut Shared);
+
+    fn forget_group_answers(&mut self, group: GroupId);
+    /// Drops the answers about an address that became, or is no longer, one which cannot be a gateway.
+    fn invalidate_gateway(&mut self, addr: Address);
+    fn deregister_interest(&mut self, watcher: WatcherId, range: AnyPrefix);
+    fn forget_watcher(&mut self, watcher: WatcherId);
+    /// Takes the ranges of answers that no longer hold, by watcher.
+    fn take_invalidated(&mut self, invalidated: &mut BTreeMap<WatcherId, Vec<AnyPrefix>>);
+
+    fn has_subscription(&self, id: SubscriptionId) -> bool;
+    fn unsubscribe(&mut self, id: SubscriptionId, shared: &mut Shared);
+    fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool;
+
+    fn page(&self, shared: &Shared, query: &PageQuery) -> (Vec<RouteView>, bool);
+    fn lookup(&self, shared: &Shared, addr: Address) -> Option<RouteView>;
+    fn summary(&self, table: &Table) -> Summary;
+    /// Returns routes behind a prefix by origin, and the last prefix among them; `None` if there are no more.
+    fn export(&self, shared: &Shared, after: Option<AnyPrefix>) -> Option<(Vec<RoutesPart>, AnyPrefix)>;
+    /// Returns the function that imports a batch of the family.
+    fn importer(&self) -> Importer;
+}
+
+impl<P: TableKey> AnyFamily for FamilyRib<P> {
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn id(&self) -> FamilyId {
+        P::ID
+    }
+
+    fn note_origins(&mut self, shared: &Shared) {
+        self.subscribers.iter_mut().for_each(|subscriber| subscriber.note_origins(shared));
+    }
+
+    fn start_sweep(&mut self, origin: OriginId, provenance: Provenance) {
+        FamilyRib::start_sweep(self, origin, provenance);
+    }
+
+    fn is_sweeping(&self, origin: OriginId) -> bool {
+        FamilyRib::is_sweeping(self, origin)
+    }
+
+    fn run_slice(
+        &mut self,
+        shared: &mut Shared,
+        budget: &mut Budget,
+        provenance: Provenance,
+    ) -> (Progress, Option<(OriginId, u64)>) {
+        FamilyRib::run_slice(self, shared, budget, provenance)
+    }
+
+    fn begin_fib(&mut self, shared: &Shared) {
+        FamilyRib::begin_fib(self, shared);
+    }
+
+    fn has_fib_work(&self, shared: &Shared) -> bool {
+        FamilyRib::has_fib_work(self, shared)
+    }
+
+    fn reject(&mut self, prefix: AnyPrefix, reason: &str) -> Option<OriginId> {
+        let prefix: P = prefix.to()?;
+        let origin = self.entries.get(prefix)?.selected()?.origin;
+        self.note_rejection(prefix, String::from(reason));
+        Some(origin)
+    }
+
+    fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {
+        let Ok(addr) = P::Addr::try_from(addr) else { return SmallVec::new() };
+        self.internal_covering(addr).into_iter().map(|(_, path)| (path.set, path.origin)).collect()
+    }
+
+    fn take_internal_changed(&mut self, changed: &mut Vec<AnyPrefix>) {
+        for prefix in self.downstream.internal_changed.drain(..) {
+            self.interests_internal.invalidate(prefix, &mut self.told);
+            changed.push(AnyPrefix::of(prefix));
+        }
+    }
+
+    fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance) {
+        FamilyRib::redecide_internal(self, shared, provenance);
+    }
+
+    fn start_pass(&mut self) {
+        FamilyRib::start_pass(self);
+    }
+
+    fn flush_selected(&mut self, shared: &mut Shared) {
+        FamilyRib::flush_selected(self, shared);
+    }
+
+    fn forget_group_answers(&mut self, group: GroupId) {
+        FamilyRib::forget_group_answers(self, group);
+    }
+
+    fn invalidate_gateway(&mut self, addr: Address) {
+        if let Ok(addr) = P::Addr::try_from(addr) {
+            self.interests_internal.invalidate(P::host(addr), &mut self.told);
+        }
+    }
+
+    fn deregister_interest(&mut self, watcher: WatcherId, range: AnyPrefix) {
+        if let Some(range) = range.to::<P>() {
+            for scope in [Scope::Internal, Scope::All] {
+                self.interests(scope).deregister(watcher, range);
+            }
+        }
+    }
+
+    fn forget_watcher(&mut self, watcher: WatcherId) {
+        for scope in [Scope::Internal, Scope::All] {
+            self.interests(scope).forget(watcher);
+        }
+    }
+
+    fn take_invalidated(&mut self, invalidated: &mut BTreeMap<WatcherId, Vec<AnyPrefix>>) {
+        for (watcher, range) in self.told.drain(..) {
+            invalidated.entry(watcher).or_default().push(AnyPrefix::of(range));
+        }
+    }
+
+    fn has_subscription(&self, id: SubscriptionId) -> bool {
+        self.subscribers.iter().any(|subscriber| subscriber.id == id)
+    }
+
+    fn unsubscribe(&mut self, id: SubscriptionId, shared: &mut Shared) {
+        for mut subscriber in self.subscribers.extract_if(.., |subscriber| subscriber.id == id) {
+            subscriber.close(shared);
+        }
+    }
+
+    fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
+        FamilyRib::has_consumers(self, shared, origin)
+    }
+
+    fn page(&self, shared: &Shared, query: &PageQuery) -> (Vec<RouteView>, bool) {
+        view::page(self, shared, query)
+    }
+
+    fn lookup(&self, shared: &Shared, addr: Address) -> Option<RouteView> {
+        let addr = P::Addr::try_from(addr).ok()?;
+        let covering = self.entries.covering(P::host(addr));
+        let used = covering.filter_map(|(prefix, entry)| Some((prefix, entry, entry.selected()?)));
+        let (prefix, entry, path) = used.last()?;
+        Some(view::show(self, shared, prefix, entry, path))
+    }
+
+    fn summary(&self, table: &Table) -> Summary {
+        let origins = table.shared.origins.iter().enumerate().map(|(number, origin)| {
+            let routes = self.route_count(OriginId(number as u16));
+            (origin.name.clone(), origin.distance, routes, origin.stale)
+        });
+        Summary {
+            table: table.id,
+            family: P::ID,
+            prefixes: self.entries.len() as u64,
+            selected: self.selected_count(),
+            groups: table.shared.groups.len() as u64,
+            interests: (self.interests_internal.len() + self.interests_all.len()) as u64,
+            origins: origins.collect(),
+        }
+    }
+
+    fn export(&self, shared: &Shared, after: Option<AnyPrefix>) -> Option<(Vec<RoutesPart>, AnyPrefix)> {
+        handover::export_family(self, shared, after)
+    }
+
+    fn importer(&self) -> Importer {
+        |table, interfaces, origin, batch, events| {
+            let batch = RouteBatch {
+                sets: batch.sets,
+                updates: batch.updates.into_iter().filter_map(|update| update.to_key::<P>()).collect(),
+            };
+            table.update::<P>(interfaces, origin, batch, events);
+        }
+    }
+}
