@@ -38,14 +38,16 @@ mutations! {
     }
     "interfaces.rs" {
         "rib-down-interface-forwards": "self.known.get(index).is_some_and(|i| i.running)" => "self.known.contains_key(&index)";
-        "rib-broadcast-is-gateway": "found.insert(Ipv4Addr::from_bits(host.to_bits() | hosts).into());" => "";
+        "rib-broadcast-is-gateway": "found.insert(Address::Ip(Ipv4Addr::from_bits(host.to_bits() | hosts).into()));" => "";
     }
     "resolve.rs" {
         "rib-gateway-of-itself": "if self.path.len() == MAX_DEPTH || self.table.is_no_gateway(gateway) {" => "if self.path.len() == MAX_DEPTH {";
         "rib-group-not-remembered": "self.gateways.note(id, &depends);" => "";
-        "rib-flip-not-decided": "self.v4.redecide_internal(&mut self.shared, provenance);\n            self.v4.start_pass();" => "";
-        "rib-flip-not-decided-ipv6": "self.v6.redecide_internal(&mut self.shared, provenance);\n            self.v6.start_pass();" => "";
-        "rib-ipv6-change-not-followed": "self.v6.interests_internal.invalidate(prefix, &mut self.v6.told);\n            affected.extend(self.gateways.inside(prefix.into()));" => "self.v6.interests_internal.invalidate(prefix, &mut self.v6.told);";
+        "rib-flip-not-decided": "family.redecide_internal(shared, provenance);\n            family.start_pass();" => "";
+        "rib-flip-of-the-second-family-not-decided": "if flip && !flipped.contains(&of)" => "if flip && flipped.is_empty()";
+        "rib-change-not-followed": "changed.into_iter().flat_map(|prefix| self.gateways.inside(prefix)).collect()" => "BTreeSet::new()";
+        "rib-backup-not-used": "walk.found.iter_mut().for_each(|hop| hop.is_backup = false);" => "";
+        "rib-identifier-for-the-ip-engine": "if is_identifier && self.family.ip().is_some()" => "if is_identifier && self.family.ip().is_none()";
     }
 }
 
