@@ -13,6 +13,8 @@
 //! * A [`Branch`] is an ordered row of stages, plugged in and out while routes flow.
 //! * [`DeletionStage`] withdraws a dead origin's table in the background; [`DumpStage`] tells a late-comer what is there
 //!   already. Both work in slices and say when they can be unplugged.
+//! * [`LiveStage`] plugs any stage into a table with routes, and takes it out again, gradually; it guards the table against a stage
+//!   that is not trusted.
 //!
 //! Everything is generic over the key: IPv4 prefix, IPv6 prefix, or what a later architecture routes by.
 #![no_std]
@@ -27,6 +29,7 @@ mod check;
 mod deletion;
 mod dump;
 mod expect;
+mod live;
 mod prefix_table;
 mod stage;
 
@@ -36,5 +39,6 @@ pub use check::{CheckStage, Violation};
 pub use deletion::DeletionStage;
 pub use dump::DumpStage;
 pub use expect::ExpectStage;
+pub use live::LiveStage;
 pub use prefix_table::{Cursor, PrefixTable, TableKey};
 pub use stage::{Source, Stage, Upstream};

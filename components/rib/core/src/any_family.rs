@@ -52,6 +52,8 @@ pub(crate) trait AnyFamily: Any + Send {
     fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance);
     fn start_pass(&mut self);
     fn flush_selected(&mut self, shared: &mut Shared);
+    /// Returns the names of stages that broke a rule since the last call, with the rule.
+    fn broken_stages(&mut self) -> Vec<(&'static str, String)>;
 
     fn forget_group_answers(&mut self, group: GroupId);
     /// Drops the answers about an address that became, or is no longer, one which cannot be a gateway.
@@ -147,6 +149,10 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
         FamilyRib::flush_selected(self, shared);
     }
 
+    fn broken_stages(&mut self) -> Vec<(&'static str, String)> {
+        FamilyRib::broken_stages(self)
+    }
+
     fn forget_group_answers(&mut self, group: GroupId) {
         FamilyRib::forget_group_answers(self, group);
     }
@@ -198,7 +204,10 @@ impl<P: TableKey> AnyFamily for FamilyRib<P> {
     fn lookup(&self, shared: &Shared, addr: Address) -> Option<RouteView> {
         let addr = P::Addr::try_from(addr).ok()?;
         let covering = self.entries.covering(P::host(addr));
-        let used = covering.filter_map(|(prefix, entry)| Some((prefix, entry, entry.selected()?)));
+        let used = covering.filter_map(|(prefix, entry)| {
+            self.forwarded(prefix)?;
+            Some((prefix, entry, entry.selected()?))
+        });
         let (prefix, entry, path) = used.last()?;
         Some(view::show(self, shared, prefix, entry, path))
     }

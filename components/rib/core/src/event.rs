@@ -47,6 +47,15 @@ pub enum Event {
         /// One of the gateways.
         gateway: Address,
     },
+    /// A guarded stage broke a rule; what it says is dropped, and it is taken out.
+    StageIsolated {
+        /// The table.
+        table: TableId,
+        /// The stage's name.
+        stage: String,
+        /// The rule and the prefix.
+        rule: String,
+    },
     /// Routes of a family of which no table holds routes arrived from another process; they were dropped.
     UnknownFamily {
         /// The family.
@@ -65,6 +74,7 @@ impl Event {
             Event::OriginStale { .. } => "rib.routes.stale",
             Event::OriginSwept { .. } => "rib.routes.swept",
             Event::ResolutionUnstable { .. } => "rib.resolution.unstable",
+            Event::StageIsolated { .. } => "rib.stage.isolated",
             Event::UnknownFamily { .. } => "rib.routes.unknown-family",
         }
     }
@@ -87,6 +97,9 @@ impl fmt::Display for Event {
             }
             Event::ResolutionUnstable { table, gateway } => {
                 write!(f, "next hops in table {table} resolve through each other near {gateway}")
+            }
+            Event::StageIsolated { table, stage, rule } => {
+                write!(f, "stage {stage} of table {table} broke a rule and is taken out: {rule}")
             }
             Event::UnknownFamily { family, origin } => {
                 write!(f, "routes of {origin} dropped: this RIB has no tables of the family {family}")

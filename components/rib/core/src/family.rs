@@ -12,12 +12,15 @@ use crate::outcome::{Downstream, Open, Used};
 use crate::set::{SetId, Sets};
 use crate::subscriber::Subscriber;
 use alloc::collections::BTreeMap;
+use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::{Address, Distance, FamilyId, GroupId, Metric, Provenance};
 use sluice_machine::{Budget, Progress};
-use sluice_stage::{Branch, Cursor, PrefixTable, Source, Table as StageTable, TableKey};
+use sluice_stage::{
+    Batch, Branch, Cursor, LiveStage, PrefixTable, Source, StageId, Table as StageTable, TableKey,
+};
 use smallvec::SmallVec;
 
 /// What a stage of the RIB sees of a route.
@@ -116,8 +119,10 @@ pub struct FamilyRib<P: TableKey> {
     pub(crate) downstream: Downstream<P>,
     /// Why the engine refused a route.
     pub(crate) rejected: BTreeMap<P, String>,
-    /// Stages that every selected route passes.
+    /// Stages that every selected route passes on its way to the engine, to subscribers and to interest.
     pub(crate) selected_routes: Branch<RibTable<P>>,
+    /// Stages of which it was reported that they broke a rule.
+    reported_stages: Vec<StageId>,
     pub(crate) subscribers: Vec<Subscriber<P>>,
     pub(crate) interests_internal: Interests<P>,
     pub(crate) interests_all: Interests<P>,
@@ -149,6 +154,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
             downstream: Downstream::default(),
             rejected: BTreeMap::new(),
             selected_routes: Branch::new(),
+            reported_stages: Vec::new(),
             subscribers: Vec::new(),
             interests_internal: Interests::default(),
             interests_all: Interests::default(),
@@ -171,6 +177,25 @@ impl<P: TableKey> Source<RibTable<P>> for Selected<'_, P> {
     fn next_after(&self, key: Option<P>) -> Option<(P, RibRoute)> {
         let cursor = key.map_or(Cursor::Start, Cursor::After);
         self.0.iter_after(cursor).find_map(|(k, e)| e.selected().map(|p| (k, RibRoute::of(p))))
+    }
+}
+
+/// The end of the stages that selected routes pass: what is forwarded by, and told to subscribers.
+struct Forwarded<'a, P: TableKey>(Selected<'a, P>, &'a Branch<RibTable<P>>);
+
+impl<P: TableKey> Source<RibTable<P>> for Forwarded<'_, P> {
+    fn lookup(&self, key: P) -> Option<RibRoute> {
+        self.1.lookup(&self.0, key)
+    }
+
+    fn next_after(&self, mut key: Option<P>) -> Option<(P, RibRoute)> {
+        loop {
+            let (next, route) = self.1.upstream(&self.0).next_after(key)?;
+            if let Some(route) = route {
+                return Some((next, route));
+            }
+            key = Some(next);
+        }
     }
 }
 
@@ -422,10 +447,15 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
+    /// Background work of the stages that selected routes pass, and the first dumps of subscribers.
     fn dump_slice(&mut self, shared: &mut Shared, budget: &mut Budget) -> Progress {
-        let mut progress = Progress::Done;
+        let mut changes = Batch::new();
+        let mut progress = self.selected_routes.run_slice(&Selected(&self.entries), budget, &mut changes);
+        self.queue_for_engine(shared, &changes);
+        self.pass_on(shared, &mut changes);
+        let source = Forwarded(Selected(&self.entries), &self.selected_routes);
         for subscriber in &mut self.subscribers {
-            progress = progress.or(subscriber.run_slice(&Selected(&self.entries), shared, budget));
+            progress = progress.or(subscriber.run_slice(&source, shared, budget));
         }
         progress
     }
@@ -455,8 +485,19 @@ impl<P: TableKey> FamilyRib<P> {
                 }
             }
         }
-        let source = Selected(&self.entries);
-        self.selected_routes.push(&source, batch);
+        self.selected_routes.push(&Selected(&self.entries), batch);
+        let mut batch = core::mem::take(batch);
+        if !self.selected_routes.is_empty() {
+            self.queue_for_engine(shared, &batch);
+        }
+        self.pass_on(shared, &mut batch);
+        // The batch's space is used again.
+        self.downstream.selected_batch = batch;
+    }
+
+    /// Tells subscribers and interest what came out of the stages; empties `batch`.
+    fn pass_on(&mut self, shared: &mut Shared, batch: &mut Batch<RibTable<P>>) {
+        let source = Forwarded(Selected(&self.entries), &self.selected_routes);
         for subscriber in &mut self.subscribers {
             subscriber.offer(&source, shared, batch);
         }
@@ -466,6 +507,46 @@ impl<P: TableKey> FamilyRib<P> {
             }
         }
         batch.clear();
+    }
+
+    /// Has the engine told of prefixes whose routes stages changed.
+    fn queue_for_engine(&mut self, shared: &Shared, changes: &Batch<RibTable<P>>) {
+        if !self.downstream.has_engine {
+            return;
+        }
+        for change in changes.as_slice() {
+            let Some(entry) = self.entries.get_mut(change.key).filter(|entry| !entry.is_queued()) else {
+                continue;
+            };
+            let told = entry.take_told(&shared.sets);
+            entry.set_queued(true);
+            self.downstream.fib_queue.push(change.key, told);
+        }
+    }
+
+    /// Returns the route that a prefix is forwarded by: the selected one, as the stages let it pass.
+    pub(crate) fn forwarded(&self, prefix: P) -> Option<RibRoute> {
+        let selected = Selected(&self.entries);
+        if self.selected_routes.is_empty() {
+            return selected.lookup(prefix);
+        }
+        self.selected_routes.lookup(&selected, prefix)
+    }
+
+    /// Returns the names of stages that broke a rule, each once, with the rule.
+    pub(crate) fn broken_stages(&mut self) -> Vec<(&'static str, String)> {
+        let stages: Vec<_> = self.selected_routes.names().collect();
+        let mut broken = Vec::new();
+        for (id, name) in stages {
+            let stage = self.selected_routes.stage::<LiveStage<RibTable<P>>>(id);
+            if let Some(violation) = stage.and_then(LiveStage::violation)
+                && !self.reported_stages.contains(&id)
+            {
+                broken.push((name, format!("{violation:?}")));
+                self.reported_stages.push(id);
+            }
+        }
+        broken
     }
 }
 

@@ -1,7 +1,6 @@
 //! What the forwarding engine is told: pulled by the shell when the engine can take more.
 
-use crate::entry::Path;
-use crate::family::{FamilyRib, Shared};
+use crate::family::{FamilyRib, RibRoute, Shared};
 use alloc::vec::Vec;
 use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, GroupId, Prefix, Provenance};
 use sluice_stage::TableKey;
@@ -32,9 +31,11 @@ impl<P: TableKey> FamilyRib<P> {
         told: Option<GroupId>,
         batch: &mut FibBatch<P, Address>,
     ) {
+        let route = self.forwarded(prefix);
         let Some(entry) = self.entries.get_mut(prefix) else { return };
         entry.set_queued(false);
-        let (wanted, provenance) = wanted(shared, entry.selected());
+        let provenance = entry.selected().map_or(Provenance::NONE, |path| path.provenance);
+        let wanted = wanted(shared, route);
         if let Some(group) = wanted {
             entry.set_told(group, &shared.sets);
         }
@@ -81,14 +82,9 @@ impl<P: TableKey> FamilyRib<P> {
 }
 
 /// The group that the engine should have. Subnets of interfaces it installs by itself.
-fn wanted(shared: &Shared, selected: Option<&Path>) -> (Option<GroupId>, Provenance) {
-    match selected {
-        Some(path) if !shared.origin(path.origin).connected => {
-            (Some(shared.sets.slot(path.set).group), path.provenance)
-        }
-        Some(path) => (None, path.provenance),
-        None => (None, Provenance::NONE),
-    }
+fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<GroupId> {
+    let route = route.filter(|route| !shared.origin(route.origin).connected)?;
+    Some(shared.sets.slot(route.set).group)
 }
 
 /// Whether a prefix can be in a forwarding table at all; link-local subnets belong to every link.

@@ -2,6 +2,7 @@
 
 use crate::any_family::AnyFamily;
 use crate::event::Event;
+use crate::family::RibTable;
 use crate::handover::{State, StatePart};
 use crate::interest::{Scope, WatcherId};
 use crate::interfaces::Interfaces;
@@ -18,7 +19,7 @@ use sluice_base::{
     RouteBatch, TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
-use sluice_stage::TableKey;
+use sluice_stage::{Branch, TableKey};
 use smallvec::SmallVec;
 
 /// For how long an origin may gather changes that nobody waits for: short for an operator who looks at the table, long enough that a
@@ -186,6 +187,11 @@ impl Rib {
         let subscriber = Subscriber::new(id, origins, shared);
         family.subscribers.push(subscriber);
         id
+    }
+
+    /// Returns the stages that the selected routes of a table's family pass.
+    pub(crate) fn stages<P: TableKey>(&mut self, table: TableId) -> &mut Branch<RibTable<P>> {
+        &mut self.table_mut(table).split::<P>().0.selected_routes
     }
 
     /// Ends a subscription.

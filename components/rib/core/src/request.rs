@@ -1,9 +1,11 @@
 //! Requests to the RIB that are answered at once: what its process pulls out of it.
 
+use crate::family::RibTable;
 use crate::interest::{Scope, WatcherId};
 use crate::machine::{Output, Rib};
 use crate::subscriber::{SubscribedBatch, SubscriptionId};
 use crate::view::AnyInterest;
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -11,7 +13,7 @@ use core::net::IpAddr;
 use sluice_base::ip::{V4Addr, V6Addr};
 use sluice_base::{Address, FibBatch, Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch, TableId};
 use sluice_machine::{Outbox, Request};
-use sluice_stage::TableKey;
+use sluice_stage::{LiveStage, Stage, StageId, TableKey};
 
 /// Changes routes of an origin, all of one family.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -29,6 +31,55 @@ impl<P: TableKey> Request<Rib> for UpdateRoutes<P> {
 
     fn make(self, rib: &mut Rib, _now: Instant, out: &mut Outbox<Output>) {
         rib.update(self.table, self.origin, self.batch, out);
+    }
+}
+
+/// Plugs a stage into the way of selected routes to the engine, to subscribers and to interest. The stage may drop routes and change
+/// them; routes of prefixes that have none are not made here.
+pub struct PlumbStage<P: TableKey> {
+    /// The table.
+    pub table: TableId,
+    /// The place from the top; beyond the end: the last.
+    pub position: usize,
+    /// The stage.
+    pub stage: Box<dyn Stage<RibTable<P>>>,
+    /// True if the stage is not trusted to keep the rules: it is guarded, at the cost of a copy of the table.
+    pub is_guarded: bool,
+}
+
+impl<P: TableKey> Request<Rib> for PlumbStage<P> {
+    type Answer = StageId;
+
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> StageId {
+        let stage = if self.is_guarded { LiveStage::guarded(self.stage) } else { LiveStage::new(self.stage) };
+        rib.stages::<P>(self.table).plumb(self.position, Box::new(stage))
+    }
+}
+
+/// Lets a stage leave. Routes are as they are without the stage when the background work has gone by them.
+#[derive(Clone, Copy, Debug)]
+pub struct UnplumbStage<P> {
+    /// The table.
+    pub table: TableId,
+    /// The stage's number.
+    pub stage: StageId,
+    family: PhantomData<P>,
+}
+
+impl<P> UnplumbStage<P> {
+    /// Lets a stage of a table leave.
+    pub const fn new(table: TableId, stage: StageId) -> Self {
+        UnplumbStage { table, stage, family: PhantomData }
+    }
+}
+
+impl<P: TableKey> Request<Rib> for UnplumbStage<P> {
+    /// True if there was such a stage.
+    type Answer = bool;
+
+    fn make(self, rib: &mut Rib, _now: Instant, _out: &mut Outbox<Output>) -> bool {
+        let stage = rib.stages::<P>(self.table).stage_mut::<LiveStage<RibTable<P>>>(self.stage);
+        stage.map(LiveStage::leave).is_some()
     }
 }
 

@@ -252,6 +252,15 @@ impl Table {
         if let Some(gateway) = self.settle(interfaces, provenance) {
             events.push(Event::ResolutionUnstable { table: self.id, gateway });
         }
+        let table = self.id;
+        for family in self.families().0 {
+            let broken = family.broken_stages().into_iter();
+            events.extend(broken.map(|(stage, rule)| Event::StageIsolated {
+                table,
+                stage: stage.into(),
+                rule,
+            }));
+        }
     }
 
     /// Starts to remove an origin's stale routes.
@@ -301,7 +310,7 @@ impl Table {
             let entry = entries.get(prefix)?;
             match scope {
                 Scope::Internal => entry.internal().copied(),
-                Scope::All => entry.selected().copied(),
+                Scope::All => entry.selected().copied().filter(|_| family.forwarded(prefix).is_some()),
             }
         };
         let best = match scope {

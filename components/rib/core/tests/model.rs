@@ -10,6 +10,8 @@ use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
 use sluice_base::{Address, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::Input;
+use sluice_rib::family::{RibRoute, RibTable};
+use sluice_stage::{Batch, Stage, Upstream};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -52,6 +54,11 @@ enum Op {
     Ask {
         addr: u8,
     },
+    /// A stage that drops every second prefix is plugged in, guarded or not; or it leaves.
+    Filter {
+        guarded: bool,
+    },
+    Unfilter,
 }
 
 fn op() -> impl Strategy<Value = Op> {
@@ -68,6 +75,8 @@ fn op() -> impl Strategy<Value = Op> {
         1 => Just(Op::EngineGone),
         2 => any::<bool>().prop_map(Op::EngineBusy),
         3 => any::<u8>().prop_map(|addr| Op::Ask { addr }),
+        1 => any::<bool>().prop_map(|guarded| Op::Filter { guarded }),
+        1 => Just(Op::Unfilter),
     ]
 }
 
@@ -130,6 +139,46 @@ fn nth<P: Plan>(n: u8) -> P {
     P::new(P::far(n / 8, (n % 8) * 16, 0), len + P::LONGER).unwrap()
 }
 
+/// Drops the routes of some prefixes.
+struct Dropping<P>(BTreeSet<P>);
+
+impl<P: Plan> Dropping<P> {
+    fn new() -> Self {
+        Dropping((0..24).step_by(2).map(nth).collect())
+    }
+
+    fn pass(&self, prefix: P, route: Option<RibRoute>) -> Option<RibRoute> {
+        route.filter(|_| !self.0.contains(&prefix))
+    }
+}
+
+impl<P: Plan> Stage<RibTable<P>> for Dropping<P> {
+    fn name(&self) -> &'static str {
+        "dropping"
+    }
+
+    fn process(
+        &mut self,
+        input: &mut Batch<RibTable<P>>,
+        _up: Upstream<'_, RibTable<P>>,
+        out: &mut Batch<RibTable<P>>,
+    ) {
+        for change in input.drain() {
+            let (old, new) = change.action.into_halves();
+            out.push_between(
+                change.key,
+                self.pass(change.key, old),
+                self.pass(change.key, new),
+                change.provenance,
+            );
+        }
+    }
+
+    fn lookup(&self, key: P, up: Upstream<'_, RibTable<P>>) -> Option<RibRoute> {
+        self.pass(key, up.lookup(key))
+    }
+}
+
 const GATEWAYS: u8 = 8;
 /// So many of them are on links.
 const NEAR_GATEWAYS: u8 = 5;
@@ -153,11 +202,13 @@ struct Model<P> {
     routes: BTreeMap<(usize, P), Address>,
     stale: BTreeMap<(usize, P), bool>,
     down: [bool; 3],
+    /// The prefixes whose routes a stage drops on their way to the engine.
+    dropped: BTreeSet<P>,
 }
 
 impl<P: Plan> Model<P> {
     fn new() -> Self {
-        Model { routes: BTreeMap::new(), stale: BTreeMap::new(), down: [false; 3] }
+        Model { routes: BTreeMap::new(), stale: BTreeMap::new(), down: [false; 3], dropped: BTreeSet::new() }
     }
 
     fn connected(&self, addr: Address) -> Option<u32> {
@@ -237,13 +288,13 @@ impl<P: Plan> Model<P> {
     /// What the engine has.
     fn table(&self) -> BTreeMap<P, String> {
         let resolved = |p| Some((p, self.resolve(self.best(false, p)?.1, &mut Vec::new())?));
-        self.prefixes().into_iter().filter_map(resolved).collect()
+        self.prefixes().difference(&self.dropped).copied().filter_map(resolved).collect()
     }
 
     /// What a subscriber hears.
     fn selected(&self) -> BTreeMap<P, String> {
         let selected = |p| Some((p, self.best(false, p)?.1.to_string()));
-        self.prefixes().into_iter().filter_map(selected).collect()
+        self.prefixes().difference(&self.dropped).copied().filter_map(selected).collect()
     }
 
     fn set(&mut self, origin: usize, prefix: P, gateway: Address) {
@@ -267,6 +318,7 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, has_listen
     let subscriber = has_listeners.then(|| b.rib.subscribe::<P>(TableId::MAIN, Vec::new()));
     let mut heard = BTreeMap::new();
     let mut gone = false;
+    let mut filter = None;
     let mut answers: BTreeMap<String, (P::Addr, String)> = BTreeMap::new();
     for op in ops {
         match op {
@@ -316,6 +368,17 @@ fn lives_as_the_model_says<P: Plan>(ops: Vec<Op>, behind_links: bool, has_listen
                 gone = true;
             }
             Op::EngineBusy(busy) => b.engine_busy(busy),
+            Op::Filter { guarded } if filter.is_none() => {
+                filter = Some(b.plumb::<P>(Box::new(Dropping::new()), guarded));
+                m.dropped = Dropping::new().0;
+            }
+            Op::Filter { .. } => {}
+            Op::Unfilter => {
+                if let Some(stage) = filter.take() {
+                    b.unplumb::<P>(stage);
+                }
+                m.dropped.clear();
+            }
             Op::Ask { addr } => {
                 let a = if addr < 128 { gateway::<P>(addr) } else { P::near(addr % 2, addr) };
                 // A neighbor's address is no label.

@@ -10,8 +10,10 @@ use sluice_base::{
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress, Request};
 use sluice_rib::TableKey;
-use sluice_rib::request::UpdateRoutes;
+use sluice_rib::family::RibTable;
+use sluice_rib::request::{PlumbStage, UnplumbStage, UpdateRoutes};
 use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, WatcherId};
+use sluice_stage::{Stage, StageId};
 use std::collections::BTreeMap;
 
 pub mod label;
@@ -179,6 +181,19 @@ impl Bench {
             &mut out,
         );
         self.outputs.extend(out.drain());
+        self.idle();
+    }
+
+    pub fn plumb<P: Net>(&mut self, stage: Box<dyn Stage<RibTable<P>>>, is_guarded: bool) -> StageId {
+        let plumb = PlumbStage { table: TableId::MAIN, position: 0, stage, is_guarded };
+        let id = plumb.make(&mut self.rib, self.now, &mut Outbox::new());
+        self.idle();
+        id
+    }
+
+    pub fn unplumb<P: Net>(&mut self, stage: StageId) {
+        let unplumb = UnplumbStage::<P>::new(TableId::MAIN, stage);
+        assert!(unplumb.make(&mut self.rib, self.now, &mut Outbox::new()));
         self.idle();
     }
 
