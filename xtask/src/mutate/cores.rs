@@ -28,7 +28,6 @@ mutations! {
         "rib-new-engine-gets-nothing": "self.downstream.fib_queue.push(prefix, None);" => "";
     }
     "group.rs" {
-        "rib-group-number-given-too-early": "group.sets == 0 && group.fib_routes == 0 && !group.known" => "group.sets == 0 && group.fib_routes == 0";
         "rib-changed-group-not-sent": "group.told = false;\n            let family = group.family;" => "let family = group.family;";
         "rib-unused-group-not-told": "unused.push(id);" => "";
     }

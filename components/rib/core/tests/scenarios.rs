@@ -246,6 +246,66 @@ fn a_next_hop_with_an_interface_is_used_while_the_interface_runs() {
     assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
 }
 
+/// Next hops of both families that lose their interface at once are decided anew in both.
+#[test]
+fn an_interface_that_goes_down_is_noticed_in_every_family() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    let on = |gateway: &str| {
+        let gateway = Address::Ip(gateway.parse().unwrap());
+        Forwarding::one(NextHop::via_on(gateway, InterfaceIndex::new(2).unwrap()))
+    };
+    let mut routes = bench::batch::<Ipv4Prefix>("192.0.2.0/24".parse().unwrap(), Some("172.16.0.1"));
+    routes.sets[0].forwarding = on("172.16.0.1");
+    b.update("bgp", routes);
+    let mut routes = bench::batch::<Ipv6Prefix>("2001:db8:5::/48".parse().unwrap(), Some("2001:db8:9::1"));
+    routes.sets[0].forwarding = on("2001:db8:9::1");
+    b.update("bgp", routes);
+    assert_eq!(
+        (b.engine("192.0.2.0/24"), b.engine6("2001:db8:5::/48")),
+        ("172.16.0.1@2".into(), "2001:db8:9::1@2".into())
+    );
+    b.interface(2, false);
+    assert_eq!((b.engine("192.0.2.0/24"), b.engine6("2001:db8:5::/48")), ("-".into(), "-".into()));
+    b.interface(2, true);
+    assert_eq!(
+        (b.engine("192.0.2.0/24"), b.engine6("2001:db8:5::/48")),
+        ("172.16.0.1@2".into(), "2001:db8:9::1@2".into())
+    );
+}
+
+/// A gateway becomes reachable while the table is being decided anew for another: what lies behind that walk is decided once more.
+#[test]
+fn a_pass_over_the_table_is_repeated_for_what_changes_meanwhile() {
+    let mut b = Bench::new();
+    b.origin("bgp", 20, true);
+    b.origin("ospf", 110, false);
+    b.set("bgp", "20.0.0.0/24", "172.17.0.1");
+    for n in 1..20 {
+        b.set("bgp", &format!("20.0.{n}.0/24"), "172.16.0.1");
+    }
+    b.set_in_slices("ospf", "172.16.0.0/16", "10.0.0.2", 4);
+    b.set_in_slices("ospf", "172.17.0.0/16", "10.0.0.2", 0);
+    b.idle();
+    assert_eq!(b.engine("20.0.0.0/24"), "10.0.0.2@1");
+    assert_eq!(b.engine("20.0.19.0/24"), "10.0.0.2@1");
+}
+
+/// A number that the engine still knows is not given to another group, however long the engine takes.
+#[test]
+fn a_groups_number_is_free_when_the_engine_has_forgotten_it() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.set("static", "192.0.2.0/24", "10.0.0.2");
+    b.engine_busy(true);
+    b.delete("static", "192.0.2.0/24");
+    b.set("static", "198.51.100.0/24", "10.0.0.3");
+    b.set6("static", "2001:db8:5::/48", "2001:db8::3");
+    b.engine_busy(false);
+    assert_eq!((b.engine("192.0.2.0/24"), b.engine("198.51.100.0/24")), ("-".into(), "10.0.0.3@1".into()));
+    assert_eq!((b.engine6("2001:db8:5::/48"), b.engine_groups()), ("2001:db8::3@1".into(), 2));
+}
+
 /// A backup counts only while no primary next hop is usable; the engine knows both before.
 #[test]
 fn a_backup_is_used_while_no_primary_next_hop_is_usable() {
