@@ -23,7 +23,7 @@ mutations! {
         "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, told);" => "entry.set_queued(true);";
     }
     "fib.rs" {
-        "rib-connected-installed": "Some(path) if !shared.origin(path.origin).connected => {" => "Some(path) => {";
+        "rib-connected-installed": "route.filter(|route| !shared.origin(route.origin).connected)?" => "route?";
         "rib-engine-told-again": "if wanted != told {" => "{";
         "rib-new-engine-gets-nothing": "self.downstream.fib_queue.push(prefix, None);" => "";
     }
