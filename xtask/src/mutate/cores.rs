@@ -45,7 +45,7 @@ mutations! {
         "rib-flip-not-decided": "family.redecide_internal(shared, provenance);\n            family.start_pass();" => "";
         "rib-flip-of-the-second-family-not-decided": "if flip && !flipped.contains(&of)" => "if flip && flipped.is_empty()";
         "rib-change-not-followed": "changed.into_iter().flat_map(|prefix| self.gateways.inside(prefix)).collect()" => "BTreeSet::new()";
-        "rib-backup-not-used": "walk.found.iter_mut().for_each(|hop| hop.is_backup = false);" => "";
+        "rib-backup-not-used": "hop.is_backup && has_primary;" => "hop.is_backup;";
         "rib-identifier-for-the-ip-engine": "if is_identifier && self.family.ip().is_some()" => "if is_identifier && self.family.ip().is_none()";
     }
 }
