@@ -11,9 +11,9 @@ use alloc::vec::Vec;
 use sluice_base::{Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, NextHop, Provenance};
 use smallvec::SmallVec;
 
-/// How many routes may lead through each other before they count as a loop.
+/// The most routes that may lead through each other before they count as a loop.
 const MAX_DEPTH: usize = 8;
-/// How often one event may change the resolution before the table is called unstable.
+/// The most times that an event may change the resolution before the table is called unstable.
 const MAX_ROUNDS: usize = 64;
 
 /// Which groups looked at which gateway.
