@@ -22,9 +22,9 @@ pub struct Completion {
     pub words: Vec<Candidate>,
     /// Kinds of values that may be written.
     pub values: Vec<Candidate>,
-    /// Whether the line can end here.
+    /// True if the line can end here.
     pub enter: bool,
-    /// Why there is nothing.
+    /// The reason why there is nothing.
     pub trouble: Option<String>,
 }
 

@@ -51,7 +51,7 @@ pub struct Editing {
     client: pb::ConfigurationClient,
     /// The editor's number.
     pub editor: u64,
-    /// How often it has to say that it is there.
+    /// The interval at which it has to say that it is there.
     pub lease: Duration,
     /// The blocks that `edit` has gone into.
     pub blocks: Vec<Vec<String>>,
@@ -365,7 +365,7 @@ impl Editing {
         }))
     }
 
-    /// Whether what runs waits for its confirmation.
+    /// Returns true if what runs waits for its confirmation.
     pub async fn unconfirmed(&self) -> Result<bool, Failure> {
         let reply = self.client.get_revisions(pb::GetRevisionsRequest {}).await?;
         Ok(reply.revisions.first().is_some_and(|newest| newest.unconfirmed))

@@ -60,7 +60,7 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
     Ok(())
 }
 
-/// Whether the router is drained.
+/// Returns true if the router is drained.
 pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
     for path in STATEMENTS {
         if is_set(session, path).await? {

@@ -53,7 +53,7 @@ impl Default for Flags {
     }
 }
 
-/// Whether JSON is wanted, as far as can be said of a command line that may be wrong.
+/// Returns true if JSON is wanted, as far as can be said of a command line that may be wrong.
 pub fn wants_json(args: &[String]) -> bool {
     args.iter().take_while(|a| *a != "--").any(|a| a == "--json" || is_short(a, 'j'))
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// How long a router may take to end.
 const END: Duration = Duration::from_secs(60);
-/// How often a process is looked at that is to end.
+/// The interval at which a process is looked at that is to end.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The number that marks what Sluice writes to the kernel.
 const PROTOCOL: &str = "83";

@@ -15,12 +15,12 @@ use tokio::sync::mpsc;
 const WAIT: Duration = Duration::from_secs(20);
 /// How long to wait for a process that does not answer.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often it is looked whether there are new processes.
+/// The interval at which it is looked whether there are new processes.
 const LOOK: Duration = Duration::from_secs(2);
 /// Events of a page.
 const PAGE: u32 = 500;
 
-/// Whether an event is of the kind that is wanted.
+/// Returns true if an event is of the kind that is wanted.
 fn wanted(what: &str, id: &str) -> bool {
     match what {
         "sessions" => id.contains(".session."),

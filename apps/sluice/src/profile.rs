@@ -35,7 +35,7 @@ const POINTS: [(&str, &str, &str); 8] = [
     ("fea", "route_enters_kernel", "Entering kernel"),
 ];
 
-/// When each route met each point.
+/// The time when each route met each point.
 #[derive(Default)]
 struct Journeys {
     /// By provenance and prefix.

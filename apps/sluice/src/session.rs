@@ -40,7 +40,7 @@ pub struct Session {
     schema: RefCell<Option<Rc<Vec<Node>>>>,
     packages: RefCell<Option<Rc<Packages>>>,
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
-    /// When the router did not answer last.
+    /// The time when the router did not answer last.
     silent: Cell<Option<Instant>>,
     /// The components without a manager, if that is how the router was found.
     unmanaged: RefCell<Option<Unmanaged>>,

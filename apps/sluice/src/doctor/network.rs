@@ -51,7 +51,7 @@ fn forwarding() -> Finding {
     }
 }
 
-/// Whether TCP takes MD5 keys: set on a socket that is never connected.
+/// Returns true if TCP takes MD5 keys: set on a socket that is never connected.
 fn md5() -> Finding {
     let config =
         ["/proc/config.gz", &format!("/boot/config-{}", sysctl("kernel.osrelease").unwrap_or_default())]

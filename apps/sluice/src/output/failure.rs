@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use sluice_manager_process::StartError;
 use sluice_xrl::XrlError;
 
-/// Why a command did not do its work.
+/// The reason why a command did not do its work.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The exit status.

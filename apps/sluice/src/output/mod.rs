@@ -110,12 +110,12 @@ impl Output {
         !self.schema.is_null()
     }
 
-    /// Whether one JSON document is wanted.
+    /// Returns true if one JSON document is wanted.
     pub fn is_json(&self) -> bool {
         self.wanted.json
     }
 
-    /// Whether a configuration is wanted as statements.
+    /// Returns true if a configuration is wanted as statements.
     pub fn as_statements(&self) -> bool {
         self.filters.set
     }
@@ -215,7 +215,7 @@ impl Output {
         self.write(&text);
     }
 
-    /// Whether anybody still reads. What was written so far is there to be read.
+    /// Returns true if anybody still reads. What was written so far is there to be read.
     pub fn page_done(&mut self) -> bool {
         self.flush();
         !self.closed

@@ -129,7 +129,7 @@ impl State {
         found
     }
 
-    /// Whether the history may keep a line: not with a secret in it.
+    /// Returns true if the history may keep a line: not with a secret in it.
     pub async fn may_be_kept(&self, text: &str) -> bool {
         let mut words = split(text).texts();
         words.retain(|word| word != "inactive:");
