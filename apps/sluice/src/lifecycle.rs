@@ -7,7 +7,7 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use sluice_fea_process::leftovers::remove_addresses;
+use sluice_fea_process::linux::leftovers::remove_addresses;
 use sluice_manager_process::{claim_network, left_behind, manager_pid};
 use std::io::ErrorKind;
 use std::process::Command;
