@@ -10,10 +10,10 @@ use crate::show::configuration::back;
 use sluice_cli::{Values, split};
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// What has neighbors tell others to go another way: a statement for each protocol that can.
+/// The statements that make neighbors use other ways, one for each protocol that has such a statement.
 const STATEMENTS: &[&[&str]] = &[&["protocols", "bgp", "graceful-shutdown"]];
 
-/// What a drained router's status says.
+/// The status of a drained router.
 pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
 
 /// Drains the router, or takes that back.

@@ -25,9 +25,9 @@ pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
 /// The flags of a command line.
 #[derive(Clone, Debug)]
 pub struct Flags {
-    /// How output is wanted.
+    /// The form of the output.
     pub wanted: Wanted,
-    /// How long an answer may take.
+    /// The longest wait for an answer.
     pub timeout: Duration,
     /// The router's run-time folder.
     pub run_dir: PathBuf,

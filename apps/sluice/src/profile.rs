@@ -42,7 +42,7 @@ struct Journeys {
     seen: HashMap<(u64, String), [Option<u64>; POINTS.len()]>,
 }
 
-/// How long it took from the first point to one of the others, in nanoseconds.
+/// Statistics of the time from the first point to another, in nanoseconds.
 struct Statistics {
     count: usize,
     mean: f64,

@@ -4,7 +4,7 @@ use super::Finding;
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// All checks of the kernel's network.
+/// Runs the checks of the kernel's network.
 pub fn findings() -> Vec<Finding> {
     vec![next_hop_objects(), forwarding(), md5(), reverse_path()]
 }

@@ -11,7 +11,7 @@ pub struct Failure {
     pub status: u8,
     /// A stable name for programs.
     pub code: String,
-    /// What people read.
+    /// The message for people.
     pub message: String,
     /// The path of the configuration that it is about.
     pub path: Option<String>,

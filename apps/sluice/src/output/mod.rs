@@ -17,10 +17,10 @@ use std::net::IpAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
 use wide::widen;
 
-/// How a command's output is wanted.
+/// The form of a command's output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
-    /// One JSON document.
+    /// A JSON document.
     pub json: bool,
     /// No pager, even on a terminal.
     pub no_pager: bool,
@@ -39,13 +39,13 @@ pub enum Paint {
     Bad,
 }
 
-/// Where a command's output goes: line by line through the filters behind the command, to a pager, or straight out.
+/// The destination of a command's output: line by line through the filters behind the command, to a pager, or to standard output.
 pub struct Output {
     wanted: Wanted,
     filters: Filters,
     colour: bool,
     sink: Box<dyn Write>,
-    /// What is written next goes to a pager.
+    /// Sends the output that follows to a pager.
     page: bool,
     pager: Option<Child>,
     /// The element of a list is the first one.
@@ -250,7 +250,7 @@ impl Output {
         }
     }
 
-    /// What was written is there to be read.
+    /// Flushes the output.
     pub fn flush(&mut self) {
         self.closed |= self.sink.flush().is_err();
     }
