@@ -3,10 +3,12 @@
 use sluice_base::{Asn, Instant, Ipv4Prefix, Ipv6Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::{ReceiveRules, canonical};
 use sluice_bgp::batch::Batch;
+use sluice_bgp::batch::Batches;
 use sluice_bgp::endpoints::Endpoints;
+use sluice_bgp::family::Families;
 use sluice_bgp::hash::HashSeed;
-use sluice_bgp::reader::{Batches, Framer, Reader};
-use sluice_bgp::session::{ConnectionId, Direction, Families};
+use sluice_bgp::reader::{Framer, Reader};
+use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Speaker};
 use sluice_bgp::table::Spread;
 use sluice_bgp::wire::as_path::{Summary, Width};
@@ -120,7 +122,7 @@ pub fn session(octets: &[u8]) {
     let neighbors = peers.map(|(address, asn)| {
         let config = NeighborConfig::new(address, Asn(asn));
         let mut config = NeighborConfig { passive: true, enforce_first_as: false, ..config };
-        config.offer(Families::BOTH);
+        config.offer(Families::ALL);
         config
     });
     let config = Config { neighbors: neighbors.to_vec(), networks: vec![] };

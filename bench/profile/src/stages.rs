@@ -8,13 +8,13 @@ use crate::table::EXTERNAL;
 use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
+use sluice_bgp::batch::Batches;
+use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
-use sluice_bgp::reader::{Batches, Framer, Reader};
-use sluice_bgp::session::Families;
+use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::shard::{Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Order, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
+use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Sharded, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
-use sluice_bgp::writer::PeerExport;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -261,9 +261,9 @@ impl Driven {
 fn outlet(ipv6: bool) -> PeerExport {
     let own = Ipv6Addr::new(0x2001, 0xdb8, 1, 0, 0, 0, 0, 1);
     PeerExport {
-        families: Families { ipv4: true, ipv6 },
-        next_hops: [SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())],
+        families: Families::of(|family| ipv6 || family == FamilyIndex::IPV4),
+        next_hops: ByFamily::new([SmallVec::from_slice(&[10, 1, 0, 1]), SmallVec::from_slice(&own.octets())]),
         shared: None,
-        keys: [EXTERNAL, EXTERNAL],
+        keys: ByFamily::from_fn(|_| EXTERNAL),
     }
 }

@@ -4,13 +4,13 @@ use crate::next_hop::connected;
 use anyhow::{Result, anyhow};
 use sluice_base::{Asn, Family, Ipv4Prefix, Prefix, Provenance, RouterId};
 use sluice_bgp::attributes::ReceiveRules;
+use sluice_bgp::batch::Batches;
+use sluice_bgp::family::{ByFamily, Families, FamilyIndex};
 use sluice_bgp::hash::HashSeed;
-use sluice_bgp::reader::{Batches, Framer, Reader};
-use sluice_bgp::session::Families;
+use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::shard::{GroupKey, Interest, PeerIndex, PeerInfo, Sent};
-use sluice_bgp::table::{Order, SessionEpoch, Spread, Table, TableEvent, Versioned};
+use sluice_bgp::table::{Order, PeerExport, SessionEpoch, Spread, Table, TableEvent, Versioned};
 use sluice_bgp::wire::MessageType;
-use sluice_bgp::writer::PeerExport;
 use sluice_machine::{Budget, Outbox, Progress};
 use smallvec::SmallVec;
 use std::net::Ipv4Addr;
@@ -114,7 +114,7 @@ impl Session {
             }
             let read = self.reader.update(frame.body, Provenance::NONE, &mut self.batches);
             read.map_err(|n| anyhow!("the session would end: {n}"))?;
-            let is_full = |b: &Batches| b.len().0.max(b.len().1) >= self.way.batch;
+            let is_full = |b: &Batches| b.len().into_values().any(|changes| changes >= self.way.batch);
             if self.batches.iter().any(is_full) {
                 self.hand_over(apply);
             }
@@ -167,10 +167,10 @@ impl Session {
     pub fn join(&mut self, together: bool) {
         for peer in self.receivers.clone() {
             let outlet = PeerExport {
-                families: Families { ipv4: true, ipv6: false },
-                next_hops: [SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()],
+                families: Families::only(FamilyIndex::IPV4),
+                next_hops: ByFamily::new([SmallVec::from_slice(&[10, 0, 0, 1]), SmallVec::new()]),
                 shared: None,
-                keys: [EXTERNAL, EXTERNAL],
+                keys: ByFamily::from_fn(|_| EXTERNAL),
             };
             self.order(&Order::Open(peer, Box::new(outlet)));
         }

@@ -10,7 +10,8 @@ use crate::rewrite::Rewrite;
 use crate::scenario::Step;
 use crate::tcp::{Arrived, Connections};
 use sluice_base::{Asn, IpPrefix, Rng, Tags};
-use sluice_bgp::session::{Families, State};
+use sluice_bgp::family::{Families, FamilyIndex};
+use sluice_bgp::session::State;
 use sluice_bgp::speaker::{Config, NeighborConfig, Output};
 use sluice_machine::Outbox;
 use sluice_static::{RouteKind, StaticNextHop, StaticRoute};
@@ -332,7 +333,7 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     let mut config = NeighborConfig::new(network::ipv4(link, 1 - side).into(), network::asn(peer));
     // Neighbours do not always agree.
     config.hold_time = settings.hold_time + 3 * (description.end(side) % 2) as u16;
-    config.offer(Families { ipv4: true, ipv6: settings.ipv6 });
+    config.offer(Families::of(|family| settings.ipv6 || family == FamilyIndex::IPV4));
     config.next_hop_self = network.nodes[description.end(side) as usize].next_hop_self;
     config.relationship = description.neighbor_is(side);
     config

@@ -106,7 +106,7 @@ mutations! {
         "resolver-keeps-old-answers": "self.answers.remove(&valid);\n            self.register" => "self.register";
     }
     "reader.rs" {
-        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;" => "";
+        "reader-ignores-withdrawn-routes": "self.withdraw(withdrawn, self.rules.families.has(FamilyIndex::IPV4), batches)?;" => "";
         "reader-withdraws-in-first-table": "P::batch_mut(&mut batches[self.spread.table(prefix)])" => "P::batch_mut(&mut batches[0])";
     }
     "attributes/scan.rs" {

@@ -1,17 +1,19 @@
 //! How long a full table takes through the core, in and out, and what it weighs.
 //!
 //! `cargo run --release -p sluice-bgp --example full_table [--synthetic] [--receivers N] [--feeds N] [--tables N]
-//! [--pause MS] [--updates N] [--singles N]`
+//! [--pause MS] [--updates N] [--singles N] [--subnet]`
 //!
 //! By default a real session is replayed: 577,710 prefixes in 89,679 UPDATEs. `--synthetic` makes 1,000,000 prefixes in
 //! 340,000 UPDATEs of its own, or `--updates` of them. Then single ones come, each after a pause if that is wanted: what one takes when the processor has done other
-//! things meanwhile is what one takes on a quiet day.
+//! things meanwhile is what one takes on a quiet day. At last the first feed is lost. `--subnet` puts all neighbors on one link with the
+//! router, as `bench-bgp` has them: each is sent the others' next hops. `bench-bgp`'s S4 is `--synthetic --receivers 30 --subnet`, its S5
+//! `--synthetic --feeds 2 --subnet`.
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Family, Forwarding, Instant, InterfaceIndex, Ipv4Prefix, Metric, NextHop, Rng, RouteBatch,
-    RouterId,
+    Asn, Distance, Family, Forwarding, Instant, InterfaceIndex, IpPrefix, Ipv4Prefix, Metric, NextHop, Rng,
+    RouteBatch, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::session::{ConnectionId, Direction};
@@ -55,8 +57,9 @@ fn real() -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// About three prefixes in each UPDATE, most of them with attributes of their own.
-fn synthetic(updates: u32) -> Vec<u8> {
+/// About three prefixes in each UPDATE, most of them with attributes of their own. Paths of a later feed are longer, and each feed is its
+/// own next hop.
+fn synthetic(updates: u32, feed: usize) -> Vec<u8> {
     let mut rng = Rng::from_seed(1);
     let mut octets = Vec::new();
     let mut next = 0x0100_0000u32;
@@ -66,14 +69,16 @@ fn synthetic(updates: u32) -> Vec<u8> {
         put_header(&mut attributes, 0x40, code::ORIGIN, 1);
         attributes.push(0);
         let hops = 2 + rng.below(5) as usize;
-        put_header(&mut attributes, 0x40, code::AS_PATH, 2 + 4 * (hops + 1));
-        attributes.extend_from_slice(&[2, hops as u8 + 1]);
-        attributes.extend_from_slice(&FEED_AS.to_be_bytes());
+        put_header(&mut attributes, 0x40, code::AS_PATH, 2 + 4 * (hops + 1 + feed));
+        attributes.extend_from_slice(&[2, (hops + 1 + feed) as u8]);
+        for _ in 0..=feed {
+            attributes.extend_from_slice(&FEED_AS.to_be_bytes());
+        }
         for _ in 0..hops {
             attributes.extend_from_slice(&(rng.below(70_000) as u32 + 1).to_be_bytes());
         }
         put_header(&mut attributes, 0x40, code::NEXT_HOP, 4);
-        attributes.extend_from_slice(&[10, 0, 0, 2]);
+        attributes.extend_from_slice(&[10, 0, 0, feed as u8 + 2]);
         if rng.below(2) == 0 {
             put_header(&mut attributes, 0xc0, code::COMMUNITIES, 8);
             attributes.extend_from_slice(&rng.next_u64().to_be_bytes());
@@ -105,6 +110,8 @@ struct Bench {
     buffer: Vec<u8>,
     batch: RouteBatch<Ipv4Prefix>,
     receivers: Vec<IpAddr>,
+    /// The subnet of all neighbors and the router, where neighbors reach each other.
+    subnet: Option<IpPrefix>,
 }
 
 impl Bench {
@@ -120,7 +127,8 @@ impl Bench {
     fn up(&mut self, address: IpAddr, asn: Asn, id: u32) -> ConnectionId {
         let connection = ConnectionId { direction: Direction::Incoming, number: id };
         let local = IpAddr::from([10, 0, 0, 1]);
-        let input = Input::Accepted(address, connection, Endpoints::new(local));
+        let endpoints = Endpoints { subnet: self.subnet, ..Endpoints::new(local) };
+        let input = Input::Accepted(address, connection, endpoints);
         self.speaker.handle(Instant::ZERO, input, &mut self.out);
         let mut octets = Vec::new();
         Open {
@@ -179,13 +187,13 @@ fn main() {
     };
     let (receivers, feeds) = (number("--receivers", 1), number("--feeds", 1));
     let tables = number("--tables", 1) as u16;
-    let stream = if arguments.iter().any(|a| a == "--synthetic") {
-        Some(synthetic(number("--updates", 340_000) as u32))
-    } else {
-        real()
+    let has = |name: &str| arguments.iter().any(|a| a == name);
+    let stream = |feed| match has("--synthetic") {
+        true => Some(synthetic(number("--updates", 340_000) as u32, feed)),
+        false => real(),
     };
-    let Some(stream) = stream else { return };
-    println!("feed: {} MB; {feeds} feeds, {receivers} receivers", stream.len() >> 20);
+    let Some(streams) = (0..feeds).map(stream).collect::<Option<Vec<_>>>() else { return };
+    println!("feed: {} MB; {feeds} feeds, {receivers} receivers", streams[0].len() >> 20);
 
     let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables, source: 1 };
     let address = |n: usize| IpAddr::from([10, 0, 0, n as u8 + 2]);
@@ -205,6 +213,7 @@ fn main() {
         buffer: vec![],
         batch: RouteBatch::default(),
         receivers: (0..feeds + receivers).map(address).collect(),
+        subnet: IpPrefix::new(IpAddr::from([10, 0, 0, 0]), 24).filter(|_| has("--subnet")),
     };
     bench.speaker.handle(Instant::ZERO, Input::Configure(config), &mut bench.out);
     let connections: Vec<ConnectionId> =
@@ -212,7 +221,7 @@ fn main() {
     bench.settle();
 
     let (before, base) = (cpu(), memory().0);
-    for (feed, connection) in connections.iter().enumerate().take(feeds) {
+    for (feed, (connection, stream)) in connections.iter().zip(&streams).enumerate() {
         for chunk in stream.chunks(65536) {
             bench.speaker.receive(Instant::ZERO, address(feed), *connection, chunk, &mut bench.out);
             bench.outputs();

@@ -5,10 +5,14 @@
 //! Whoever fills and empties batches keeps them: their space is used again.
 
 use crate::attributes::View;
+use crate::family::ByFamily;
 use crate::hash::HashSeed;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
-use sluice_base::{IpKey, IpPrefix, Provenance};
+use sluice_base::{IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance};
+
+/// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
+pub type Traced = (IpPrefix, bool, Provenance);
 
 /// An attribute set in a batch.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +43,7 @@ impl<P> Change<P> {
 
 impl<P: IpKey> Change<P> {
     /// The change for a latency profile: prefix, whether it is withdrawn, and the event.
-    pub fn traced(&self, provenance: Provenance) -> (IpPrefix, bool, Provenance) {
+    pub fn traced(&self, provenance: Provenance) -> Traced {
         (self.prefix.into(), self.set == Self::WITHDRAWN, provenance)
     }
 }
@@ -143,6 +147,90 @@ impl<P: Copy> Batch<P> {
         self.arena.clear();
         self.changes.clear();
         self.events.clear();
+    }
+}
+
+/// A family's batch, whatever its keys are.
+trait AnyBatch {
+    fn count(&self) -> usize;
+    fn empty(&mut self);
+    fn end(&mut self, provenance: Provenance);
+    fn drop_last(&mut self);
+    fn trace(&self, from: usize, provenance: Provenance, out: &mut Vec<Traced>);
+}
+
+impl<P: IpKey> AnyBatch for Batch<P> {
+    fn count(&self) -> usize {
+        self.changes.len()
+    }
+    fn empty(&mut self) {
+        self.clear();
+    }
+    fn end(&mut self, provenance: Provenance) {
+        self.end_event(provenance);
+    }
+    fn drop_last(&mut self) {
+        self.drop_event();
+    }
+    fn trace(&self, from: usize, provenance: Provenance, out: &mut Vec<Traced>) {
+        out.extend(self.changes[from..].iter().map(|change| change.traced(provenance)));
+    }
+}
+
+/// A batch of each family, for one table.
+#[derive(Debug, Default)]
+pub struct Batches {
+    /// IPv4 unicast.
+    pub ipv4: Batch<Ipv4Prefix>,
+    /// IPv6 unicast.
+    pub ipv6: Batch<Ipv6Prefix>,
+}
+
+impl Batches {
+    fn all(&self) -> [&dyn AnyBatch; 2] {
+        [&self.ipv4, &self.ipv6]
+    }
+
+    fn all_mut(&mut self) -> [&mut dyn AnyBatch; 2] {
+        [&mut self.ipv4, &mut self.ipv6]
+    }
+
+    /// Returns true if nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.ipv4.is_empty() && self.ipv6.is_empty()
+    }
+
+    /// Empties all batches; their space stays.
+    pub fn clear(&mut self) {
+        self.all_mut().into_iter().for_each(AnyBatch::empty);
+    }
+
+    /// Returns true if one batch should be handed over.
+    pub fn is_full(&self) -> bool {
+        self.all().into_iter().any(|batch| batch.count() >= Batch::<Ipv4Prefix>::FULL)
+    }
+
+    /// The number of changes of each family.
+    pub fn len(&self) -> ByFamily<usize> {
+        let all = self.all();
+        ByFamily::from_fn(|family| all[usize::from(family)].count())
+    }
+
+    /// Appends the changes that came after `before`, for a latency profile.
+    pub fn trace(&self, before: &ByFamily<usize>, provenance: Provenance, out: &mut Vec<Traced>) {
+        for ((_, from), batch) in before.iter().zip(self.all()) {
+            batch.trace(*from, provenance, out);
+        }
+    }
+
+    /// Ends an event of all families; see [`Batch::end_event`].
+    pub fn end_event(&mut self, provenance: Provenance) {
+        self.all_mut().into_iter().for_each(|batch| batch.end(provenance));
+    }
+
+    /// Drops the changes since the last event; see [`Batch::drop_event`].
+    pub fn drop_event(&mut self) {
+        self.all_mut().into_iter().for_each(AnyBatch::drop_last);
     }
 }
 

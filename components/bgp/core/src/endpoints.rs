@@ -3,9 +3,12 @@
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{Family, Interface, InterfaceIndex, IpPrefix, Prefix};
+use sluice_base::{Interface, InterfaceIndex, IpPrefix, Prefix};
 use sluice_clients::InterfaceTable;
 use smallvec::SmallVec;
+
+/// The octets of a router's own next hop; none where it has no address to be one.
+pub type OwnNextHop = SmallVec<[u8; 32]>;
 
 /// This router's addresses on the link to a peer: the next hops of announced routes are made of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -59,29 +62,24 @@ impl Endpoints {
         endpoints
     }
 
-    /// The octets of the router's own next hop of a family; empty if the router has no address of that family there.
-    pub(crate) fn next_hop(&self, family: Family) -> SmallVec<[u8; 32]> {
-        let mut octets = SmallVec::new();
-        match family {
-            Family::Ipv4 => {
-                let address = match self.local {
-                    IpAddr::V4(a) => Some(a),
-                    IpAddr::V6(_) => self.ipv4,
-                };
-                octets.extend(address.iter().flat_map(|a| a.octets()));
-            }
-            Family::Ipv6 => {
-                let address = match self.local {
-                    IpAddr::V6(a) => Some(a),
-                    IpAddr::V4(_) => self.ipv6,
-                };
-                octets.extend(address.iter().flat_map(|a| a.octets()));
-                if address.is_some() {
-                    octets.extend(self.link_local.iter().flat_map(|a| a.octets()));
-                }
-            }
-        }
-        octets
+    /// Returns the octets of the router's own IPv4 next hop; none if the router has no IPv4 address there.
+    pub fn next_hop_ipv4(&self) -> OwnNextHop {
+        let address = match self.local {
+            IpAddr::V4(a) => Some(a),
+            IpAddr::V6(_) => self.ipv4,
+        };
+        address.iter().flat_map(|a| a.octets()).collect()
+    }
+
+    /// Returns the octets of the router's own IPv6 next hop, with the link-local address if the peer is on the same link; none if the router
+    /// has no IPv6 address there.
+    pub fn next_hop_ipv6(&self) -> OwnNextHop {
+        let address = match self.local {
+            IpAddr::V6(a) => Some(a),
+            IpAddr::V4(_) => self.ipv6,
+        };
+        let link_local = self.link_local.filter(|_| address.is_some());
+        address.iter().chain(&link_local).flat_map(|a| a.octets()).collect()
     }
 }
 

@@ -1,7 +1,8 @@
 //! Every text and reason that BGP can report. The core emits events; whoever drives it logs and counts them.
 
 use crate::attributes::AttributeError;
-use crate::session::State;
+use crate::family::FamilyIndex;
+use crate::state::State;
 use crate::wire::Notification;
 use crate::wire::notification::{cease, code};
 use alloc::string::String;
@@ -9,7 +10,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Family};
+use sluice_base::Asn;
 
 /// Why a connection or a session ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -141,10 +142,10 @@ pub enum PeerEvent {
     /// Its session did something else.
     Session(SessionEvent),
     /// It has told all its routes of a family (RFC 4724).
-    EndOfRib(Family),
+    EndOfRib(FamilyIndex),
     /// No routes of a family that both sides want are announced to the neighbor: this router has no next hop of its own for them on the
     /// session's interface.
-    NoNextHop(Family),
+    NoNextHop(FamilyIndex),
     /// It sent an UPDATE that is wrong, but not so wrong that the session ends (RFC 7606, section 6).
     Malformed {
         /// The worst error.
@@ -192,7 +193,7 @@ impl fmt::Display for Event {
             PeerEvent::Session(event) => event.fmt(f),
             PeerEvent::EndOfRib(family) => write!(f, "End-of-RIB for {family}"),
             PeerEvent::NoNextHop(family) => {
-                write!(f, "no {family} routes are announced: {}", no_next_hop(*family))
+                write!(f, "no {family} routes are announced: {}", family.row().no_next_hop)
             }
             PeerEvent::Malformed { error, withdrawn, .. } => {
                 write!(f, "malformed UPDATE, {}: {error}", treatment(*withdrawn))
@@ -222,13 +223,5 @@ pub struct Hex<'a>(pub &'a [u8]);
 impl fmt::Display for Hex<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|octet| write!(f, "{octet:02x}"))
-    }
-}
-
-/// Explains in words that no routes of a family are announced.
-pub fn no_next_hop(family: Family) -> &'static str {
-    match family {
-        Family::Ipv4 => "this router has no IPv4 address on the session's interface to be the next hop",
-        Family::Ipv6 => "this router has no IPv6 address on the session's interface to be the next hop",
     }
 }

@@ -6,8 +6,11 @@
 
 mod remarkable;
 
+use crate::batch::Batches;
+pub use crate::batch::Traced;
 use crate::event::PeerEvent;
-use crate::reader::{Batches, Framer, Reader, ReaderCounters, Remarks};
+use crate::family::ByFamily;
+use crate::reader::{Framer, Reader, ReaderCounters, Remarks};
 use crate::session::Received;
 use crate::shard::PeerIndex;
 use crate::table::SessionEpoch;
@@ -16,11 +19,8 @@ use crate::wire::{Expected, Frame, MessageType, Notification, Open, RouteRefresh
 use alloc::vec::Vec;
 use remarkable::Remarkable;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Instant, IpPrefix, Provenance};
+use sluice_base::{Instant, Provenance};
 use smallvec::SmallVec;
-
-/// A prefix that an UPDATE named, for latency profiles: whether it was withdrawn, and the UPDATE's id.
-pub type Traced = (IpPrefix, bool, Provenance);
 
 /// A message for the session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -179,11 +179,10 @@ fn update_traced(
     traced: &mut Vec<Traced>,
 ) -> Result<Remarks, Notification> {
     let provenance = reading.provenance;
-    let before: SmallVec<[(usize, usize); 1]> = batches.iter().map(Batches::len).collect();
+    let before: SmallVec<[ByFamily<usize>; 1]> = batches.iter().map(Batches::len).collect();
     let read = reading.reader.update(body, provenance, batches)?;
-    for (batches, (ipv4, ipv6)) in batches.iter().zip(before) {
-        traced.extend(batches.ipv4.changes()[ipv4..].iter().map(|c| c.traced(provenance)));
-        traced.extend(batches.ipv6.changes()[ipv6..].iter().map(|c| c.traced(provenance)));
+    for (batches, before) in batches.iter().zip(&before) {
+        batches.trace(before, provenance, traced);
     }
     Ok(read)
 }

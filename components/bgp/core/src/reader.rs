@@ -1,65 +1,20 @@
 //! The reader of a session: octets to messages, and UPDATEs to batches for the shards.
 //!
 //! Messages are read in place from the driver's buffer; only one that arrives in two pieces is copied. An UPDATE becomes
-//! changes in a [`Batch`] of its family without allocating: prefixes and the canonical attributes go straight into space
+//! changes in a [`crate::batch::Batch`] of its family without allocating: prefixes and the canonical attributes go straight into space
 //! that is used again.
 
 use crate::attributes::{AttributeError, ReceiveRules, Scan, Verdict, canonical};
-use crate::batch::{Batch, Change};
+use crate::batch::{Batches, Change};
+use crate::family::FamilyIndex;
 use crate::table::{Sharded, Spread};
 use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::notification::{code, update as subcode};
-use crate::wire::{
-    AFI_IPV4, AFI_IPV6, Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, SAFI_UNICAST, Update,
-    WireError, header,
-};
+use crate::wire::{Expected, Frame, HEADER_LEN, HeaderError, Nlri, Notification, Update, WireError, header};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, Provenance};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance};
 use smallvec::SmallVec;
-
-/// Batches of both families for one table.
-#[derive(Debug, Default)]
-pub struct Batches {
-    /// IPv4 unicast.
-    pub ipv4: Batch<Ipv4Prefix>,
-    /// IPv6 unicast.
-    pub ipv6: Batch<Ipv6Prefix>,
-}
-
-impl Batches {
-    /// Whether nothing changes.
-    pub fn is_empty(&self) -> bool {
-        self.ipv4.is_empty() && self.ipv6.is_empty()
-    }
-
-    /// Empties both; their space stays.
-    pub fn clear(&mut self) {
-        self.ipv4.clear();
-        self.ipv6.clear();
-    }
-
-    /// Whether one should be handed over.
-    pub fn is_full(&self) -> bool {
-        self.ipv4.changes().len() >= Batch::<Ipv4Prefix>::FULL
-            || self.ipv6.changes().len() >= Batch::<Ipv6Prefix>::FULL
-    }
-
-    /// Changes in each.
-    pub fn len(&self) -> (usize, usize) {
-        (self.ipv4.changes().len(), self.ipv6.changes().len())
-    }
-
-    fn end_event(&mut self, provenance: Provenance) {
-        self.ipv4.end_event(provenance);
-        self.ipv6.end_event(provenance);
-    }
-
-    fn drop_event(&mut self) {
-        self.ipv4.drop_event();
-        self.ipv6.drop_event();
-    }
-}
 
 /// What the reader counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
@@ -88,7 +43,7 @@ pub struct ReaderCounters {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Remarks {
     /// It was the End-of-RIB marker of this family (RFC 4724, section 2).
-    pub end_of_rib: Option<Family>,
+    pub end_of_rib: Option<FamilyIndex>,
     /// The worst error in it, and whether its routes counted as withdrawn for it.
     pub malformed: Option<(AttributeError, bool)>,
 }
@@ -192,7 +147,7 @@ impl Reader {
             return Err(Notification::new(code::UPDATE, subcode::ATTRIBUTE_LIST));
         };
         if update.is_empty() {
-            return Ok(Remarks { end_of_rib: Some(Family::Ipv4), malformed: None });
+            return Ok(Remarks { end_of_rib: Some(FamilyIndex::IPV4), malformed: None });
         }
         let mut scan = Scan::default();
         scan.fill(&update, &self.rules);
@@ -237,7 +192,7 @@ impl Reader {
     ) -> Result<(), WireError> {
         if !update.withdrawn.is_empty() {
             let withdrawn = Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET);
-            self.withdraw(withdrawn, self.rules.families.ipv4, batches)?;
+            self.withdraw(withdrawn, self.rules.families.has(FamilyIndex::IPV4), batches)?;
         }
         if let Some(unreach) = &scan.mp_unreach {
             self.mp_unreach(unreach, batches)?;
@@ -245,7 +200,7 @@ impl Reader {
         if !update.nlri.is_empty() {
             let hop = scan.next_hop.map(|a| NextHop::new(a.into()));
             let nlri = Nlri::<Ipv4Prefix>::new(update.nlri, update.nlri_offset);
-            let wanted = self.rules.families.ipv4;
+            let wanted = self.rules.families.has(FamilyIndex::IPV4);
             self.announce(nlri, wanted, accepted.zip(hop), batches)?;
         }
         if let Some((reach, Some(hop))) = &scan.mp_reach {
@@ -257,16 +212,21 @@ impl Reader {
     #[inline(never)]
     fn mp_unreach(&mut self, unreach: &MpUnreach<'_>, batches: &mut [Batches]) -> Result<(), WireError> {
         let (field, offset) = (unreach.withdrawn, unreach.withdrawn_offset);
-        let families = self.rules.families;
-        match (unreach.afi, unreach.safi) {
-            (AFI_IPV4, SAFI_UNICAST) => {
-                self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, batches)
+        match self.agreed(unreach.afi, unreach.safi) {
+            (Some(FamilyIndex::IPV4), wanted) => {
+                self.withdraw(Nlri::<Ipv4Prefix>::new(field, offset), wanted, batches)
             }
-            (AFI_IPV6, SAFI_UNICAST) => {
-                self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, batches)
+            (Some(FamilyIndex::IPV6), wanted) => {
+                self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), wanted, batches)
             }
             _ => Ok(()),
         }
+    }
+
+    /// Returns the family of these identifiers, and true if its routes are read: both sides agreed on it.
+    fn agreed(&self, afi: u16, safi: u8) -> (Option<FamilyIndex>, bool) {
+        let family = FamilyIndex::on_wire(afi, safi);
+        (family, family.is_some_and(|family| self.rules.families.has(family)))
     }
 
     #[inline(never)]
@@ -277,10 +237,13 @@ impl Reader {
         batches: &mut [Batches],
     ) -> Result<(), WireError> {
         let (field, offset) = (reach.nlri, reach.nlri_offset);
-        let families = self.rules.families;
-        match reach.afi {
-            AFI_IPV4 => self.announce(Nlri::<Ipv4Prefix>::new(field, offset), families.ipv4, good, batches),
-            AFI_IPV6 => self.announce(Nlri::<Ipv6Prefix>::new(field, offset), families.ipv6, good, batches),
+        match self.agreed(reach.afi, reach.safi) {
+            (Some(FamilyIndex::IPV4), wanted) => {
+                self.announce(Nlri::<Ipv4Prefix>::new(field, offset), wanted, good, batches)
+            }
+            (Some(FamilyIndex::IPV6), wanted) => {
+                self.announce(Nlri::<Ipv6Prefix>::new(field, offset), wanted, good, batches)
+            }
             _ => Ok(()),
         }
     }
@@ -361,14 +324,10 @@ impl Reader {
 }
 
 /// The family whose End-of-RIB marker this is: an MP_UNREACH_NLRI without prefixes, alone.
-fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<Family> {
-    let unreach = scan.mp_unreach.filter(|u| u.safi == SAFI_UNICAST && u.withdrawn.is_empty())?;
+fn end_of_rib(update: &Update<'_>, scan: &Scan<'_>) -> Option<FamilyIndex> {
+    let unreach = scan.mp_unreach.filter(|u| u.withdrawn.is_empty())?;
     let alone = update.withdrawn.is_empty() && update.nlri.is_empty() && scan.mp_reach.is_none();
-    match unreach.afi {
-        AFI_IPV4 if alone => Some(Family::Ipv4),
-        AFI_IPV6 if alone => Some(Family::Ipv6),
-        _ => None,
-    }
+    FamilyIndex::on_wire(unreach.afi, unreach.safi).filter(|_| alone)
 }
 
 /// RFC 4271, section 6.3, and RFC 7606, section 5.3: prefixes that cannot be read end the session.

@@ -8,7 +8,7 @@
 //!
 //! The mark and LOCAL_PREF are attributes, so that other routers of this AS know them too.
 
-use crate::attributes::DEFAULT_LOCAL_PREF;
+use crate::wire::attribute::DEFAULT_LOCAL_PREF;
 use serde::{Deserialize, Serialize};
 
 /// What an external neighbour is to this AS.

@@ -155,7 +155,7 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     assert_eq!(dut.rib, rib, "the RIB");
     for (peer, told) in dut.peers.iter().zip(told) {
         let view = dut.speaker.neighbor(peer.address).unwrap();
-        assert_eq!(view.prefixes.sent[P::FAMILY as usize] as usize, told.len(), "count of {}", peer.address);
+        assert_eq!(view.prefixes.sent[P::FAMILY] as usize, told.len(), "count of {}", peer.address);
         assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }

@@ -8,6 +8,7 @@ mod world;
 
 use sluice_base::{Duration, IpPrefix};
 use sluice_bgp::event::{DownReason, PeerEvent};
+use sluice_bgp::family::ByFamily;
 use sluice_bgp::session::State;
 use sluice_bgp::speaker::Input;
 use sluice_bgp::wire::notification::{cease, code};
@@ -55,7 +56,7 @@ fn two_routers_meet_and_tell_each_other_both_families() {
             assert_eq!(of(0, "198.51.100.0/24"), hop(B4));
             assert_eq!((world.routers[0].rib.len(), world.routers[1].rib.len()), (1, 2));
             let view = world.routers[0].speaker.neighbor(b.parse().unwrap()).unwrap();
-            assert_eq!(view.end_of_rib, [true, true]);
+            assert_eq!(view.end_of_rib, ByFamily::new([true, true]));
             world.check();
         }
     }

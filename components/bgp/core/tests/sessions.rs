@@ -5,9 +5,10 @@
 mod dut;
 
 use dut::{Dut, Net, Route};
-use sluice_base::{Asn, Duration, Family, Instant, Ipv4Prefix};
+use sluice_base::{Asn, Duration, Instant, Ipv4Prefix};
 use sluice_bgp::event::PeerEvent;
-use sluice_bgp::session::{Families, State};
+use sluice_bgp::family::{Families, FamilyIndex};
+use sluice_bgp::session::State;
 use sluice_bgp::speaker::control::RefreshRefusal;
 use sluice_bgp::wire::{AFI_IPV6, Capability, header};
 use sluice_bgp::writer::put_end_of_rib;
@@ -65,7 +66,7 @@ fn end_of_rib_ends_the_wait_at_once_and_a_neighbor_that_is_down_does_not() {
     let mut router = Router::new(&[65002, 65003], 1);
     let end_of_rib = |router: &mut Router, peer| {
         let mut octets = vec![];
-        put_end_of_rib(Family::Ipv4, &mut octets);
+        put_end_of_rib(FamilyIndex::IPV4, &mut octets);
         router.say(peer, &octets);
     };
     router.up(0);
@@ -154,24 +155,24 @@ fn a_refresh_is_refused_where_nobody_would_answer_it() {
 fn a_family_without_an_own_next_hop_is_ended_and_reported() {
     // The endpoints of scripted neighbors are of IPv4 alone.
     let mut router = Router::new(&[65002], 1);
-    router.families = Families::BOTH;
+    router.families = Families::ALL;
     router.configure();
     router.up_with(0, &[Capability::unicast(AFI_IPV6)]);
     router.settle();
     let view = router.speaker.neighbor(router.peers[0].address).unwrap();
-    assert_eq!(view.negotiated.unwrap().families, Families::BOTH);
-    assert_eq!(view.untold, Families { ipv4: false, ipv6: true });
+    assert_eq!(view.negotiated.unwrap().families, Families::ALL);
+    assert_eq!(view.untold, Families::only(FamilyIndex::IPV6));
     assert_eq!(router.peers[0].ended, [true, true], "both families are ended");
     assert_eq!(view.writer.updates, 2);
-    let reported = router.events.iter().filter(|e| e.what == PeerEvent::NoNextHop(Family::Ipv6)).count();
+    let reported = router.events.iter().filter(|e| e.what == PeerEvent::NoNextHop(FamilyIndex::IPV6)).count();
     assert_eq!(reported, 1);
-    assert!(!router.events.iter().any(|e| e.what == PeerEvent::NoNextHop(Family::Ipv4)));
+    assert!(!router.events.iter().any(|e| e.what == PeerEvent::NoNextHop(FamilyIndex::IPV4)));
 }
 
 #[test]
 fn work_for_one_neighbor_looks_at_no_other() {
     let mut router = Router::new(&[65002; 210], 1);
-    router.families = Families::BOTH;
+    router.families = Families::ALL;
     router.configure();
     for peer in 0..10 {
         router.up(peer);

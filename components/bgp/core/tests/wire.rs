@@ -4,8 +4,9 @@
 use sluice_base::Ipv4Prefix;
 use sluice_base::{Asn, Provenance, RouterId};
 use sluice_bgp::attributes::{ReceiveRules, canonical};
+use sluice_bgp::batch::Batches;
 use sluice_bgp::hash::HashSeed;
-use sluice_bgp::reader::{Batches, Framer, Reader};
+use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::table::Spread;
 use sluice_bgp::wire::attribute::Attributes;
 use sluice_bgp::wire::{

@@ -27,8 +27,8 @@ pub fn plan(settings: &Settings) -> Plan {
 mod tests {
     use super::*;
     use sluice_base::{Asn, RouterId};
+    use sluice_bgp::family::{Families, FamilyIndex};
     use sluice_bgp::relationship::Relationship;
-    use sluice_bgp::session::Families;
 
     #[test]
     fn reads_all_leaves() {
@@ -47,10 +47,10 @@ mod tests {
         assert_eq!(settings.config().networks, ["192.0.2.0/24".parse().expect("a prefix")]);
         let config = settings.config();
         let [a, b] = &config.neighbors[..] else { panic!("two neighbors") };
-        assert_eq!((a.hold_time, a.multihop, a.families()), (9, Some(3), Families::BOTH));
+        assert_eq!((a.hold_time, a.multihop, a.families()), (9, Some(3), Families::ALL));
         assert!(a.graceful_shutdown && b.graceful_shutdown);
         assert_eq!((a.relationship, b.relationship), (Some(Relationship::Customer), None));
-        assert_eq!((b.enabled, b.next_hop_self, b.families().ipv4), (false, true, false));
+        assert_eq!((b.enabled, b.next_hop_self, b.families().has(FamilyIndex::IPV4)), (false, true, false));
     }
 
     #[test]
@@ -67,9 +67,12 @@ mod tests {
         let config = settings.config();
         let find = |ipv4| config.neighbors.iter().find(|n| n.address.is_ipv4() == ipv4);
         let (a, b) = (find(true).expect("the first"), find(false).expect("the second"));
-        assert_eq!((a.hold_time, a.passive, a.enabled, a.families()), (9, true, true, Families::BOTH));
+        assert_eq!((a.hold_time, a.passive, a.enabled, a.families()), (9, true, true, Families::ALL));
         assert_eq!(a.relationship, Some(Relationship::Provider));
-        assert_eq!((b.enabled, b.description.as_str(), b.families().ipv4), (false, "a note", false));
+        assert_eq!(
+            (b.enabled, b.description.as_str(), b.families().has(FamilyIndex::IPV4)),
+            (false, "a note", false)
+        );
         assert_eq!((b.port, b.hold_time, settings.config().networks.len()), (179, 90, 2));
         let impact = |leaf: &str| schema.impact(&format!("protocols/bgp/{leaf}"));
         assert_eq!(impact("local-as"), Some(sluice_config::Impact::Restart));

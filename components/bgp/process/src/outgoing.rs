@@ -9,6 +9,7 @@ use crate::reading::Reported;
 use crate::table::PIECE;
 use crate::writing::WriterMessage;
 use sluice_base::Instant;
+use sluice_bgp::family::Families;
 use sluice_bgp::shard::Sent;
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
 use sluice_bgp::writer::Writer as UpdateStream;
@@ -34,7 +35,7 @@ pub struct Chunk {
     /// What they tell.
     pub sent: Sent,
     /// Families of which the table has told all its routes with this.
-    pub ended: [bool; 2],
+    pub ended: Families,
 }
 
 /// The age of the octets that wait for a connection: the time since they began to wait, or since the socket last took some of them. Control

@@ -5,7 +5,7 @@ use crate::table::TableMessage;
 use crate::{BgpProcess, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
-use sluice_bgp::event::no_next_hop;
+use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::session::{MessageCounters, State, Timer};
 use sluice_bgp::shard::{PathView, PeerIndex, Resolution};
 use sluice_bgp::speaker::control::{Control, Input};
@@ -121,10 +121,14 @@ fn neighbor(view: NeighborView, closed: Option<String>, now: Instant) -> pb::Nei
     let families = Family::ALL.map(|family| pb::NeighborFamily {
         family: common::Family::from(family).into(),
         negotiated: negotiated.has(family),
-        prefixes_received: view.prefixes.received[family as usize].into(),
-        prefixes_sent: view.prefixes.sent[family as usize].into(),
-        end_of_rib: view.end_of_rib[family as usize],
-        problem: if view.untold.has(family) { no_next_hop(family).into() } else { String::new() },
+        prefixes_received: view.prefixes.received[family].into(),
+        prefixes_sent: view.prefixes.sent[family].into(),
+        end_of_rib: view.end_of_rib[family],
+        problem: if view.untold.has(family) {
+            FamilyIndex::from(family).row().no_next_hop.into()
+        } else {
+            String::new()
+        },
     });
     let configured = view.config.families();
     pb::Neighbor {
@@ -308,11 +312,11 @@ impl pb::Bgp for Served {
         _ctx: &CallContext,
         _request: pb::GetSummaryRequest,
     ) -> Result<pb::GetSummaryReply, XrlError> {
-        let views = self.ask_all(|table| Family::ALL.map(|family| table.view(family))).await?;
-        let views = Family::ALL.map(|family| views.iter().map(|table| table[family as usize]).sum());
+        let views = self.ask_all(|table| ByFamily::from_fn(|family| table.view(family))).await?;
+        let views = ByFamily::from_fn(|family| views.iter().map(|table| table[family]).sum());
         let summary = self.read(|control| control.summary(views)).ok_or_else(not_configured)?;
         let table = |family: Family| {
-            let view = summary.tables[family as usize];
+            let view = summary.tables[family];
             pb::Table {
                 family: common::Family::from(family).into(),
                 prefixes: view.prefixes as u64,

@@ -5,7 +5,7 @@ use crate::executor::{others_wait, yield_now};
 use crate::outgoing::{Chunk, SMALL_WRITE, SendQueue};
 use crate::reading::ControlMessage;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
-use sluice_bgp::reader::Batches;
+use sluice_bgp::batch::Batches;
 use sluice_bgp::shard::{PeerIndex, Sent};
 use sluice_bgp::table::{Order, SessionEpoch, Sharded, Table, TableEvent};
 use sluice_bgp::wire::MAX_MESSAGE_LEN;
@@ -277,7 +277,7 @@ impl TableTask {
                 // What is filled in ends with the message that reaches the limit.
                 piece.octets.reserve_exact(PIECE + MAX_MESSAGE_LEN);
                 piece.ended = table.fill(*peer, PIECE, &mut piece.octets, &mut piece.sent).ended;
-                if piece.octets.is_empty() && piece.ended == [false; 2] && piece.sent == Sent::default() {
+                if piece.octets.is_empty() && piece.ended.is_empty() && piece.sent == Sent::default() {
                     self.space = piece.octets;
                     outgoing.give_credit(number, Vec::new());
                     break;

@@ -233,7 +233,7 @@ async fn run<P: Net>(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS]
     let neighbors = (0..PEERS).map(|peer| {
         serde_json::json!({
             "address": address(peer).to_string(), "peer-as": asn(peer), "passive": true, "enforce-first-as": false,
-            "ipv4-unicast": {"enabled": families.ipv4}, "ipv6-unicast": {"enabled": families.ipv6},
+            "ipv4-unicast": {"enabled": families.has(FamilyIndex::IPV4)}, "ipv6-unicast": {"enabled": families.has(FamilyIndex::IPV6)},
         })
     });
     let config = serde_json::json!({

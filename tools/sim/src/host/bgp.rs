@@ -14,6 +14,7 @@ use sluice_base::{
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::PeerEvent;
+use sluice_bgp::family::Families;
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::control::GRACE;
@@ -45,7 +46,7 @@ pub struct BgpProcess {
     origin: OriginClient,
     questions: Questions,
     /// Families of which the core has routes for the RIB.
-    ready: [bool; 2],
+    ready: Families,
     interfaces: InterfaceTable,
     snapshot: FirstSnapshot,
     waiting: Vec<Waiting>,
@@ -91,7 +92,7 @@ impl BgpProcess {
             started: now,
             origin: OriginClient::new(settings),
             questions: Questions::default(),
-            ready: [false; 2],
+            ready: Families::default(),
             interfaces: InterfaceTable::default(),
             snapshot: FirstSnapshot::new(now),
             waiting: Vec::new(),
@@ -163,7 +164,7 @@ impl BgpProcess {
                 }
             }
             Output::RibReady(family) => {
-                self.ready[family as usize] = true;
+                self.ready.insert(family);
                 base.wake(fabric, true);
             }
             Output::InterestIpv4(Interest::Register(addr)) => {
@@ -407,7 +408,7 @@ impl BgpProcess {
     /// Best routes to the RIB, as far as it takes them; then, once, that it has them all.
     fn pump(&mut self, base: &mut Base, fabric: &mut Fabric) {
         for family in Family::ALL {
-            while self.ready[family as usize] && (fabric.settings.light || self.origin.has_room()) {
+            while self.ready.has(family) && (fabric.settings.light || self.origin.has_room()) {
                 let more = match family {
                     Family::Ipv4 => {
                         self.send_routes(base, fabric, Speaker::rib_batch_ipv4, ToRib::UpdateIpv4)
@@ -416,10 +417,12 @@ impl BgpProcess {
                         self.send_routes(base, fabric, Speaker::rib_batch_ipv6, ToRib::UpdateIpv6)
                     }
                 };
-                self.ready[family as usize] = more;
+                if !more {
+                    self.ready.remove(family);
+                }
             }
         }
-        let is_announced = !self.ready.contains(&true) && self.origin.is_drained();
+        let is_announced = self.ready.is_empty() && self.origin.is_drained();
         if self.origin.state.refresh_due().is_some() && is_announced {
             let is_converged = self.speaker.is_converged(base.now(fabric));
             self.origin.end_refresh(base, fabric, is_converged);

@@ -17,13 +17,12 @@ mod tests;
 pub use rules::Treatment;
 pub use scan::{AttributeError, Problem, ReceiveRules, Scan, Verdict};
 
+pub use crate::wire::attribute::DEFAULT_LOCAL_PREF;
+
 use core::fmt;
 use core::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, RouterId};
-
-/// LOCAL_PREF of a route that has none (RFC 4271 leaves it open; all others use 100).
-pub const DEFAULT_LOCAL_PREF: u32 = 100;
 
 /// Where a route came from, as its originator says (RFC 4271, section 5.1.1); lower is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]

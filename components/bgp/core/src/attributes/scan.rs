@@ -1,11 +1,11 @@
 //! The walk over a received UPDATE's attributes, and the verdict on it (RFC 4271, section 6.3; RFC 7606).
 
 use super::rules::{self, Scope, Treatment};
+use crate::family::{Families, FamilyIndex};
 use crate::relationship::Relationship;
-use crate::session::Families;
 use crate::wire::as_path::{Summary, Width};
 use crate::wire::attribute::{Attributes, Flags, RawAttribute, code};
-use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop, is_known};
+use crate::wire::multiprotocol::{MpReach, MpUnreach, NextHop};
 use crate::wire::{Notification, Update, WireError, notification};
 use alloc::vec::Vec;
 use core::fmt;
@@ -40,14 +40,14 @@ pub struct ReceiveRules {
 }
 
 impl ReceiveRules {
-    /// Returns the rules of a session with 4-octet AS numbers and both families, and the default of everything else.
+    /// Returns the rules of a session with 4-octet AS numbers and all families, and the default of everything else.
     pub const fn new(local_as: Asn, router_id: RouterId, peer_as: Asn, local_address: IpAddr) -> Self {
         ReceiveRules {
             local_as,
             router_id,
             peer_as,
             four_octet_as: true,
-            families: Families::BOTH,
+            families: Families::ALL,
             local_address,
             interface: None,
             link_local: None,
@@ -348,9 +348,8 @@ impl<'a> Scan<'a> {
             }
             code::MP_REACH_NLRI => {
                 let reach = MpReach::decode(value, offset).map_err(malformed)?;
-                let wanted = is_known(reach.afi, reach.safi);
-                let next_hop = wanted
-                    .then(|| NextHop::decode(reach.afi, reach.next_hop, reach.next_hop_offset))
+                let next_hop = FamilyIndex::on_wire(reach.afi, reach.safi)
+                    .map(|family| (family.row().next_hop)(reach.next_hop, reach.next_hop_offset))
                     .transpose()
                     .map_err(malformed)?;
                 self.mp_reach = Some((reach, next_hop.map(|hop| hop.on(rules.interface))));

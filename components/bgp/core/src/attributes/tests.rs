@@ -1,9 +1,11 @@
 //! RFC 7606 case by case, canonical forms, and 2-octet neighbours.
 
 use super::*;
+use crate::batch::Batches;
 use crate::batch::Change;
+use crate::family::FamilyIndex;
 use crate::hash::HashSeed;
-use crate::reader::{Batches, Reader};
+use crate::reader::Reader;
 use crate::relationship::Relationship;
 use crate::table::Spread;
 use crate::wire::attribute::{Flags, code, put_header};
@@ -395,9 +397,8 @@ fn an_as4_path_is_merged_without_its_confederations() {
 
 #[test]
 fn end_of_rib_markers() {
-    use sluice_base::Family;
     let of = |body: &[u8]| read(body, rules(false, true)).0.unwrap().end_of_rib;
-    assert_eq!(of(&[0, 0, 0, 0]), Some(Family::Ipv4));
-    assert_eq!(of(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]), Some(Family::Ipv6));
+    assert_eq!(of(&[0, 0, 0, 0]), Some(FamilyIndex::IPV4));
+    assert_eq!(of(&[0, 0, 0, 6, 0x80, 15, 3, 0, 2, 1]), Some(FamilyIndex::IPV6));
     assert_eq!(of(&[0, 2, 8, 10, 0, 0]), None);
 }

@@ -3,6 +3,7 @@
 
 use crate::attributes::AttributeError;
 use crate::event::PeerEvent;
+use crate::family::ByFamily;
 use crate::reader::Remarks;
 use alloc::vec::Vec;
 use sluice_base::{Duration, Instant};
@@ -29,7 +30,7 @@ pub(super) struct Remarkable {
     /// The beginning of the window; `None` if none is open.
     since: Option<Instant>,
     /// Families whose End-of-RIB marker was reported.
-    ended: [bool; 2],
+    ended: ByFamily<bool>,
 }
 
 impl Remarkable {
@@ -43,7 +44,7 @@ impl Remarkable {
             });
         }
         let family = remarks.end_of_rib?;
-        let is_first = !core::mem::replace(&mut self.ended[family as usize], true);
+        let is_first = !core::mem::replace(&mut self.ended[family], true);
         is_first.then_some(PeerEvent::EndOfRib(family))
     }
 
@@ -101,7 +102,7 @@ impl Remarkable {
 mod tests {
     use super::*;
     use crate::attributes::Problem;
-    use sluice_base::Family;
+    use crate::family::FamilyIndex;
 
     fn malformed(code: u8) -> Remarks {
         let error = AttributeError { code, problem: Problem::Value };
@@ -131,8 +132,8 @@ mod tests {
         assert_eq!(reported, MOST_KINDS);
         let others = PeerEvent::MoreMalformed { of: None, count: 256 - MOST_KINDS as u64 };
         assert_eq!(remarkable.drain(), [others]);
-        let marker = Remarks { malformed: None, end_of_rib: Some(Family::Ipv6) };
-        assert_eq!(remarkable.event(&marker, &[]), Some(PeerEvent::EndOfRib(Family::Ipv6)));
+        let marker = Remarks { malformed: None, end_of_rib: Some(FamilyIndex::IPV6) };
+        assert_eq!(remarkable.event(&marker, &[]), Some(PeerEvent::EndOfRib(FamilyIndex::IPV6)));
         assert_eq!(remarkable.event(&marker, &[]), None);
     }
 }

@@ -1,9 +1,10 @@
 //! What a session is told to be.
 
 use super::fsm::Failures;
+use crate::family::Families;
 use crate::relationship::Relationship;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Duration, Family, Rng, RouterId};
+use sluice_base::{Asn, Duration, Rng, RouterId};
 
 /// A session that was Established for this long is healthy: its failures are forgotten.
 pub(super) const STABLE: Duration = Duration::from_secs(60);
@@ -36,45 +37,6 @@ pub struct ConnectionId {
     pub direction: Direction,
     /// Its number among those of this direction.
     pub number: u32,
-}
-
-/// A set of address families.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
-pub struct Families {
-    /// IPv4 unicast.
-    pub ipv4: bool,
-    /// IPv6 unicast.
-    pub ipv6: bool,
-}
-
-impl Families {
-    /// Both.
-    pub const BOTH: Families = Families { ipv4: true, ipv6: true };
-
-    /// Whether `family` is in the set.
-    pub const fn has(self, family: Family) -> bool {
-        match family {
-            Family::Ipv4 => self.ipv4,
-            Family::Ipv6 => self.ipv6,
-        }
-    }
-
-    /// The families that are in both sets.
-    #[must_use]
-    pub const fn and(self, other: Families) -> Families {
-        Families { ipv4: self.ipv4 && other.ipv4, ipv6: self.ipv6 && other.ipv6 }
-    }
-
-    /// The families of this set that are not in `other`.
-    #[must_use]
-    pub const fn without(self, other: Families) -> Families {
-        Families { ipv4: self.ipv4 && !other.ipv4, ipv6: self.ipv6 && !other.ipv6 }
-    }
-
-    /// Whether there is none.
-    pub const fn is_empty(self) -> bool {
-        !self.ipv4 && !self.ipv6
-    }
 }
 
 /// The session attributes of RFC 4271, section 8.1.1, that Sluice has.
@@ -120,7 +82,7 @@ impl SessionConfig {
             delay_open: None,
             passive: false,
             damp: true,
-            families: Families::BOTH,
+            families: Families::ALL,
             relationship: None,
         }
     }

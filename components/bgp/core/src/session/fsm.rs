@@ -4,46 +4,15 @@ use super::config::jittered;
 use super::negotiation::{Negotiated, own_open};
 use super::{ConnectionId, Direction, MessageCounters, Output, SessionConfig, states};
 use crate::event::{ConnectError, DownReason, SessionEvent};
+use crate::state::State;
 use crate::wire::notification::code;
 use crate::wire::{Notification, Open, header};
 use alloc::vec::Vec;
-use core::fmt;
-use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant, Rng};
 use sluice_machine::{Outbox, Timers};
 
 /// The HoldTimer before the peer's OPEN tells another (RFC 4271, section 8.2.2: "a large value").
 const LARGE_HOLD: Duration = Duration::from_secs(240);
-
-/// The states of RFC 4271, section 8.2.2.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum State {
-    /// Nothing is tried.
-    Idle,
-    /// A connection is being made.
-    Connect,
-    /// Waiting for a connection from the peer, or to try again.
-    Active,
-    /// OPEN was sent.
-    OpenSent,
-    /// The peer's OPEN was accepted.
-    OpenConfirm,
-    /// Routes flow.
-    Established,
-}
-
-impl fmt::Display for State {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            State::Idle => "Idle",
-            State::Connect => "Connect",
-            State::Active => "Active",
-            State::OpenSent => "OpenSent",
-            State::OpenConfirm => "OpenConfirm",
-            State::Established => "Established",
-        })
-    }
-}
 
 /// The timers of RFC 4271, sections 8 and 8.1.3, and of RFC 9687.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

@@ -13,8 +13,9 @@ mod states;
 #[cfg(test)]
 mod tests;
 
-pub use config::{ConnectionId, Direction, Families, SessionConfig};
-pub use fsm::{State, Timer};
+pub use crate::state::State;
+pub use config::{ConnectionId, Direction, SessionConfig};
+pub use fsm::Timer;
 pub use handover::SessionState;
 pub use negotiation::Negotiated;
 

@@ -1,11 +1,12 @@
 //! What an OPEN offers, and what both sides' OPENs agree on (RFC 4271, section 6.2; RFC 5492; RFC 6286; RFC 7607;
 //! RFC 9234).
 
-use super::{Families, SessionConfig};
+use super::SessionConfig;
+use crate::family::{Families, FamilyIndex};
 use crate::relationship::Relationship;
 use crate::wire::notification::{code, open as subcode};
 use crate::wire::open::VERSION;
-use crate::wire::{AFI_IPV4, AFI_IPV6, Capability, Notification, Open, SAFI_UNICAST};
+use crate::wire::{Capability, Notification, Open};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, RouterId};
@@ -46,14 +47,8 @@ pub(super) fn own_open(config: &SessionConfig) -> Open {
 }
 
 fn offered_families(families: Families) -> Vec<Capability> {
-    let mut offered = Vec::new();
-    if families.ipv4 {
-        offered.push(Capability::unicast(AFI_IPV4));
-    }
-    if families.ipv6 {
-        offered.push(Capability::unicast(AFI_IPV6));
-    }
-    offered
+    let rows = families.iter().map(FamilyIndex::row);
+    rows.map(|row| Capability::Multiprotocol { afi: row.afi, safi: row.safi }).collect()
 }
 
 /// The families that an OPEN offers: IPv4 unicast where it names none (RFC 4760 came later than BGP-4).
@@ -63,11 +58,12 @@ fn families_of(open: &Open) -> Families {
     for capability in &open.capabilities {
         if let Capability::Multiprotocol { afi, safi } = *capability {
             named = true;
-            families.ipv4 |= (afi, safi) == (AFI_IPV4, SAFI_UNICAST);
-            families.ipv6 |= (afi, safi) == (AFI_IPV6, SAFI_UNICAST);
+            if let Some(family) = FamilyIndex::on_wire(afi, safi) {
+                families.insert(family);
+            }
         }
     }
-    if named { families } else { Families { ipv4: true, ipv6: false } }
+    if named { families } else { Families::only(FamilyIndex::IPV4) }
 }
 
 /// Checks the peer's OPEN; the error is what to send it.

@@ -1,6 +1,7 @@
 //! Every state and every event: a table; then connections that collide, and timers.
 
 use super::*;
+use crate::family::{Families, FamilyIndex};
 use crate::wire::notification::fsm as fsm_error;
 use crate::wire::{MessageType, header};
 use alloc::format;
@@ -354,10 +355,13 @@ fn what_is_agreed_on() {
     open.capabilities.remove(1);
     let agreed = negotiation::negotiate(&config(), &open).unwrap();
     assert_eq!((agreed.hold_time, agreed.four_octet_as, agreed.route_refresh), (30, true, true));
-    assert_eq!(agreed.families, Families { ipv4: true, ipv6: false });
+    assert_eq!(agreed.families, Families::only(FamilyIndex::IPV4));
     open.capabilities.clear();
     let old = negotiation::negotiate(&config(), &open).unwrap();
-    assert_eq!((old.four_octet_as, old.route_refresh, old.families.ipv4), (false, false, true));
+    assert_eq!(
+        (old.four_octet_as, old.route_refresh, old.families.has(FamilyIndex::IPV4)),
+        (false, false, true)
+    );
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::Core;
 use super::branch::{Item, Source};
 use super::export::{Exported, GroupKey};
 use crate::wire::attribute::{Flags, code};
-use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, Unicast, header};
+use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, MessageType, Unicast, header};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -181,7 +181,7 @@ fn put_withdrawal<P: Unicast>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)
     } else {
         let [a, b] = P::AFI.to_be_bytes();
         let flags = Flags::OPTIONAL | Flags::EXTENDED;
-        out.extend_from_slice(&[0, 0, 0, 0, flags, code::MP_UNREACH_NLRI, 0, 0, a, b, SAFI_UNICAST]);
+        out.extend_from_slice(&[0, 0, 0, 0, flags, code::MP_UNREACH_NLRI, 0, 0, a, b, P::SAFI]);
         begin = out.len();
         nlri(out);
         let len = out.len() - begin;
@@ -356,7 +356,7 @@ fn announce<P: Unicast>(draft: &mut Block, exported: &Exported, run: &mut Run<'_
             let [a, b] = P::AFI.to_be_bytes();
             let hop_len = exported.next_hop.len() as u8;
             let flags = Flags::OPTIONAL | Flags::EXTENDED;
-            out.extend_from_slice(&[flags, code::MP_REACH_NLRI, 0, 0, a, b, SAFI_UNICAST, hop_len]);
+            out.extend_from_slice(&[flags, code::MP_REACH_NLRI, 0, 0, a, b, P::SAFI, hop_len]);
             hop_at = out.len();
             out.extend_from_slice(&exported.next_hop);
             out.push(0);

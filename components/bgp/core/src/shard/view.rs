@@ -4,6 +4,7 @@ use super::entry::PeerIndex;
 use super::export::Exported;
 use super::{Elimination, GroupKey, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
+use crate::family::FamilyIndex;
 use crate::wire::Unicast;
 use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
@@ -141,7 +142,8 @@ impl<P: Unicast> Shard<P> {
         let best = self.core.entries.best(id).filter(|path| key.exports(&self.core, path))?;
         let mut exported = Exported::default();
         exported.make(&self.core, best, &key);
-        let next_hop = NextHop::decode(P::AFI, exported.next_hop_towards(hops), 0).ok()?;
+        let next_hop =
+            (FamilyIndex::from(P::FAMILY).row().next_hop)(exported.next_hop_towards(hops), 0).ok()?;
         let mut path = self.route_at(id)?.paths.into_iter().find(|path| path.peer == best.peer)?;
         path.attributes.clear();
         let sent = canonical::attributes(&exported.attributes).filter(|a| a.code != code::NEXT_HOP);

@@ -1,13 +1,14 @@
 //! What a router's BGP is told to be. Every value has been validated by the schema.
 
+use crate::family::{Families, FamilyIndex};
 use crate::relationship::Relationship;
-use crate::session::{Families, SessionConfig};
+use crate::session::SessionConfig;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Asn, Duration, IpPrefix, RouterId};
+use sluice_base::{Asn, Duration, Family, IpPrefix, RouterId};
 
 /// What never changes in the life of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -134,16 +135,23 @@ impl NeighborConfig {
 
     /// Returns the families to offer.
     pub fn families(&self) -> Families {
-        Families {
-            ipv4: self.ipv4_unicast.enabled.unwrap_or(self.address.is_ipv4()),
-            ipv6: self.ipv6_unicast.enabled.unwrap_or(self.address.is_ipv6()),
-        }
+        let own = FamilyIndex::from(Family::of(&self.address));
+        Families::of(|family| self.family(family).enabled.unwrap_or(family == own))
     }
 
     /// Offers exactly these families.
-    pub const fn offer(&mut self, families: Families) {
-        self.ipv4_unicast.enabled = Some(families.ipv4);
-        self.ipv6_unicast.enabled = Some(families.ipv6);
+    pub fn offer(&mut self, families: Families) {
+        self.ipv4_unicast.enabled = Some(families.has(FamilyIndex::IPV4));
+        self.ipv6_unicast.enabled = Some(families.has(FamilyIndex::IPV6));
+    }
+
+    /// The settings of a family; the default for one that the schema does not have.
+    fn family(&self, family: FamilyIndex) -> FamilyConfig {
+        match family {
+            FamilyIndex::IPV4 => self.ipv4_unicast,
+            FamilyIndex::IPV6 => self.ipv6_unicast,
+            _ => FamilyConfig::default(),
+        }
     }
 
     /// Returns a neighbor with the default of everything but address and AS.

@@ -5,6 +5,7 @@ use super::control::{Control, Output};
 use super::peer::Peer;
 use super::peers::Peers;
 use crate::endpoints::Endpoints;
+use crate::family::ByFamily;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, SessionState};
 use crate::shard::{PeerIndex, Sent};
@@ -37,7 +38,7 @@ struct PeerState {
     index: u16,
     session: SessionState,
     life: Option<SessionEpoch>,
-    end_of_rib: [bool; 2],
+    end_of_rib: ByFamily<bool>,
     endpoints: Option<Endpoints>,
     /// In this session, and in those before.
     read: [ReaderCounters; 2],

@@ -31,10 +31,11 @@ pub use peer::Link;
 pub use settings::{Scheduling, Settings, SettingsError};
 pub use view::{NeighborView, PrefixCounts, Summary};
 
+use crate::batch::Batches;
 use crate::endpoints::Endpoints;
 use crate::event::Event;
+use crate::family::{ByFamily, FamilyIndex};
 use crate::intake::{Intake, Taken};
-use crate::reader::Batches;
 use crate::session::ConnectionId;
 use crate::shard::{Interest, PeerIndex};
 use crate::table::{self, Sharded, Table, TableEvent, TablePart, Tables};
@@ -45,7 +46,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch};
+use sluice_base::{Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
 /// What can happen to a router's BGP.
@@ -87,7 +88,7 @@ pub enum Output {
     /// There are UPDATEs: call [`Speaker::fill`] when the connection can take them, until it says that there are no more.
     Transmit(IpAddr, ConnectionId),
     /// There are routes: call [`Speaker::rib_batch`] until it says that there are no more.
-    RibReady(Family),
+    RibReady(FamilyIndex),
     /// Ask the RIB.
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
@@ -128,7 +129,7 @@ pub struct Speaker {
     batches: Vec<Batches>,
     /// The table that has the RIB's next turn.
     turn: usize,
-    rib_offered: [bool; 2],
+    rib_offered: ByFamily<bool>,
     control_out: Outbox<control::Output>,
     told: Outbox<TableEvent>,
     /// Space for the numbers of neighbors that have to be told something.
@@ -151,7 +152,7 @@ impl Speaker {
             tables,
             carriers: BTreeMap::new(),
             turn: 0,
-            rib_offered: [false; 2],
+            rib_offered: ByFamily::default(),
             control_out: Outbox::new(),
             told: Outbox::new(),
             ready: Vec::new(),
@@ -266,7 +267,7 @@ impl Speaker {
         for told in told.drain() {
             match told {
                 TableEvent::RibReady(family) => {
-                    if !core::mem::replace(&mut self.rib_offered[family as usize], true) {
+                    if !core::mem::replace(&mut self.rib_offered[family], true) {
                         out.push(Output::RibReady(family));
                     }
                 }
@@ -314,7 +315,7 @@ impl Speaker {
             }
         }
         let more = self.tables.iter().any(Table::has_rib_changes::<P>);
-        self.rib_offered[P::FAMILY as usize] = more;
+        self.rib_offered[P::FAMILY] = more;
         more
     }
 
@@ -387,7 +388,7 @@ impl Machine for Speaker {
             Input::AnswerIpv6(answer) => Do::AnswerIpv6(answer),
             Input::Invalid(prefix) => Do::Invalid(prefix),
             Input::RibRestarted => {
-                self.rib_offered = [false; 2];
+                self.rib_offered = ByFamily::default();
                 Do::RibRestarted
             }
             Input::Reset(address, text) => Do::Reset(address, text),

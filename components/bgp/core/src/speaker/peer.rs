@@ -3,12 +3,13 @@
 use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
 use crate::endpoints::Endpoints;
+use crate::family::{ByFamily, Families};
 use crate::intake::Reading;
 use crate::reader::{Reader, ReaderCounters};
-use crate::session::{ConnectionId, Families, Negotiated, Session};
-use crate::shard::{PeerIndex, PeerInfo, Sent};
-use crate::table::{SessionEpoch, Spread};
-use crate::writer::{PeerExport, Writer};
+use crate::session::{ConnectionId, Negotiated, Session};
+use crate::shard::{GroupKey, PeerIndex, PeerInfo, Sent};
+use crate::table::{PeerExport, SessionEpoch, Spread};
+use crate::writer::Writer;
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
 
@@ -37,7 +38,7 @@ pub(super) struct Peer {
     /// The number of the session that is up.
     pub life: Option<SessionEpoch>,
     /// Families that the neighbour has told all its routes of in this session.
-    pub end_of_rib: [bool; 2],
+    pub end_of_rib: ByFamily<bool>,
     /// The arrival of this session's last UPDATE; the session's beginning if no UPDATE arrived.
     pub last_update: Instant,
     /// No longer configured; stays until the tables have forgotten its routes.
@@ -58,7 +59,7 @@ impl Peer {
             session,
             deadline: None,
             life: None,
-            end_of_rib: [false; 2],
+            end_of_rib: ByFamily::default(),
             last_update: Instant::ZERO,
             retired: false,
             connections: SmallVec::new(),
@@ -133,16 +134,31 @@ impl Peer {
     /// markers of all families, else after a time of silence. `None` while there is no session.
     pub fn announced_all_by(&self) -> Option<Instant> {
         let negotiated = self.session.negotiated()?;
-        let families = negotiated.families;
-        let is_ended = (!families.ipv4 || self.end_of_rib[0]) && (!families.ipv6 || self.end_of_rib[1]);
+        let is_ended = negotiated.families.iter().all(|family| self.end_of_rib[family]);
         let quiet = if negotiated.promises_end_of_rib { QUIET_IN_SPITE_OF_PROMISE } else { QUIET };
         Some(if is_ended { Instant::ZERO } else { self.last_update + quiet })
     }
 
     fn outlet(&self, id: ConnectionId, negotiated: &Negotiated) -> Option<PeerExport> {
         let endpoints = self.endpoints(id)?;
-        let internal = self.session.config().is_internal();
-        Some(PeerExport::new(negotiated, internal, &self.config, &endpoints))
+        let (config, internal) = (&self.config, self.session.config().is_internal());
+        let next_hops = ByFamily::from_fn(|family| (family.row().own_next_hop)(&endpoints));
+        let key = GroupKey {
+            internal,
+            four_octet_as: negotiated.four_octet_as,
+            link_local: false,
+            next_hop_self: internal && config.next_hop_self,
+            relationship: config.relationship.filter(|_| !internal),
+            graceful_shutdown: config.graceful_shutdown,
+        };
+        let is_direct = !internal && config.multihop.is_none();
+        let subnet = endpoints.subnet.filter(|_| is_direct && !config.next_hop_self);
+        Some(PeerExport {
+            families: negotiated.families.and(Families::of(|family| !next_hops[family].is_empty())),
+            keys: ByFamily::from_fn(|family| GroupKey { link_local: next_hops[family].len() == 32, ..key }),
+            next_hops,
+            shared: subnet.map(|subnet| (subnet, config.address)),
+        })
     }
 
     /// How the neighbour is told routes as it is configured now, if its session is up.
@@ -159,7 +175,7 @@ impl Peer {
     pub fn down(&mut self) -> Option<SessionEpoch> {
         (self.read_before, self.sent_before) = (self.read(), self.sent());
         (self.read, self.sent) = (ReaderCounters::default(), Sent::default());
-        self.end_of_rib = [false; 2];
+        self.end_of_rib = ByFamily::default();
         self.life.take()
     }
 

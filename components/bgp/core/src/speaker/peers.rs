@@ -4,18 +4,19 @@ use super::config::{Identity, NeighborConfig};
 use super::control::{Input, Output};
 use super::peer::Peer;
 use crate::event::{Event, PeerEvent};
+use crate::family::FamilyIndex;
 use crate::intake::Message;
 use crate::reader::ReaderCounters;
 use crate::session::{self, ConnectionId, Received};
 use crate::shard::{PeerIndex, Sent};
 use crate::table::{Order, SessionEpoch, Spread};
-use crate::wire::{AFI_IPV4, AFI_IPV6, RouteRefresh, SAFI_UNICAST};
+use crate::wire::RouteRefresh;
 use crate::writer::put_end_of_rib;
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Family, Instant, Provenance, Rng};
+use sluice_base::{Instant, Provenance, Rng};
 use sluice_machine::{Machine, Outbox};
 
 /// A router's neighbours.
@@ -185,7 +186,7 @@ impl Peers {
     /// Something is remarkable about what a neighbour sent.
     pub fn remark(&mut self, address: IpAddr, what: PeerEvent, out: &mut Outbox<Output>) {
         if let (PeerEvent::EndOfRib(family), Some((_, peer))) = (&what, self.at(address)) {
-            peer.end_of_rib[*family as usize] = peer.life.is_some();
+            peer.end_of_rib[*family] = peer.life.is_some();
         }
         out.push(event(address, what));
     }
@@ -232,14 +233,13 @@ impl Peers {
                         continue;
                     };
                     let untold = negotiated.families.without(outlet.families);
-                    let untold = || Family::ALL.into_iter().filter(move |family| untold.has(*family));
-                    link.writer.sent.updates += untold().count() as u64;
+                    link.writer.sent.updates += untold.iter().count() as u64;
                     out.push(Output::Order(None, Order::PeerUp { peer: index, life, info }));
                     out.push(Output::Order(None, Order::Open(index, Box::new(outlet))));
                     out.push(Output::Up(address, connection, Box::new(link)));
                     out.push(event(address, PeerEvent::Up));
                     // RFC 4724, section 2: the marker is due also where there is nothing to announce.
-                    for family in untold() {
+                    for family in untold.iter() {
                         let mut octets = Vec::new();
                         put_end_of_rib(family, &mut octets);
                         out.push(Output::Send(address, connection, octets));
@@ -266,13 +266,9 @@ impl Peers {
         refresh: RouteRefresh,
         out: &mut Outbox<Output>,
     ) {
-        let family = match refresh.afi {
-            AFI_IPV4 => Family::Ipv4,
-            AFI_IPV6 => Family::Ipv6,
-            _ => return,
-        };
+        let Some(family) = FamilyIndex::on_wire(refresh.afi, refresh.safi) else { return };
         let up = self.peer_mut(index).and_then(|p| p.session.established());
-        if up == Some(connection) && refresh.safi == SAFI_UNICAST {
+        if up == Some(connection) {
             out.push(Output::Order(None, Order::Refresh(index, family)));
         }
     }
@@ -289,11 +285,9 @@ impl Peers {
         }
         let families = negotiated.families;
         let mut octets = Vec::new();
-        for (wanted, afi) in [(families.ipv4, AFI_IPV4), (families.ipv6, AFI_IPV6)] {
-            if wanted {
-                RouteRefresh { afi, safi: SAFI_UNICAST }.put(&mut octets);
-                peer.session.sent.route_refresh += 1;
-            }
+        for row in families.iter().map(FamilyIndex::row) {
+            RouteRefresh { afi: row.afi, safi: row.safi }.put(&mut octets);
+            peer.session.sent.route_refresh += 1;
         }
         out.push(Output::Send(peer.config.address, connection, octets));
     }

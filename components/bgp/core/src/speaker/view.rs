@@ -3,16 +3,17 @@
 use super::config::NeighborConfig;
 use super::{Control, Speaker};
 use crate::event::{ConnectError, DownReason};
+use crate::family::{ByFamily, Families};
 use crate::reader::ReaderCounters;
-use crate::session::{Families, MessageCounters, Negotiated, State, Timer};
+use crate::session::{MessageCounters, Negotiated, State, Timer};
 use crate::shard::{PeerIndex, Sent, ShardView};
-use crate::table::{Sharded, Table};
+use crate::table::Table;
 use crate::wire::Open;
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::{Asn, Family, Instant, Ipv4Prefix, Ipv6Prefix, RouterId};
+use sluice_base::{Asn, Instant, RouterId};
 
 /// The router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -28,7 +29,7 @@ pub struct Summary {
     /// Neighbours are told that what they are told will go (RFC 8326).
     pub graceful_shutdown: bool,
     /// The tables, IPv4 first.
-    pub tables: [ShardView; 2],
+    pub tables: ByFamily<ShardView>,
 }
 
 /// A neighbour.
@@ -65,7 +66,7 @@ pub struct NeighborView {
     /// Prefixes that it announced and was told.
     pub prefixes: PrefixCounts,
     /// Families that it has told all its routes of.
-    pub end_of_rib: [bool; 2],
+    pub end_of_rib: ByFamily<bool>,
     /// Families that were agreed on and of which it is told nothing: this router has no next hop of its own for them.
     pub untold: Families,
 }
@@ -74,9 +75,9 @@ pub struct NeighborView {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrefixCounts {
     /// Those that it has announced.
-    pub received: [u32; 2],
+    pub received: ByFamily<u32>,
     /// Those that its update group was told.
-    pub sent: [u32; 2],
+    pub sent: ByFamily<u32>,
 }
 
 impl NeighborView {
@@ -107,17 +108,16 @@ impl NeighborView {
 impl Table {
     /// What this table knows of a neighbour.
     pub fn counts(&self, peer: PeerIndex) -> PrefixCounts {
-        let (ipv4, ipv6) = (Ipv4Prefix::shard(self), Ipv6Prefix::shard(self));
         PrefixCounts {
-            received: [ipv4.received(peer), ipv6.received(peer)],
-            sent: [ipv4.advertised(peer), ipv6.advertised(peer)],
+            received: ByFamily::from_fn(|family| self.received(family, peer)),
+            sent: ByFamily::from_fn(|family| self.advertised(family, peer)),
         }
     }
 }
 
 impl core::iter::Sum for PrefixCounts {
     fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
-        let add = |a: [u32; 2], b: [u32; 2]| [a[0] + b[0], a[1] + b[1]];
+        let add = |a: ByFamily<u32>, b: ByFamily<u32>| ByFamily::from_fn(|family| a[family] + b[family]);
         counts.fold(PrefixCounts::default(), |a, b| PrefixCounts {
             received: add(a.received, b.received),
             sent: add(a.sent, b.sent),
@@ -127,7 +127,7 @@ impl core::iter::Sum for PrefixCounts {
 
 impl Control {
     /// The router, with these tables.
-    pub fn summary(&self, tables: [ShardView; 2]) -> Summary {
+    pub fn summary(&self, tables: ByFamily<ShardView>) -> Summary {
         let established = |address: &IpAddr| self.established(*address).is_some();
         Summary {
             local_as: self.peers.identity.local_as,
@@ -182,7 +182,7 @@ impl Control {
 impl Speaker {
     /// The router.
     pub fn summary(&self) -> Summary {
-        self.control.summary(Family::ALL.map(|family| self.tables().view(family)))
+        self.control.summary(ByFamily::from_fn(|family| self.tables().view(family)))
     }
 
     /// The addresses of the configured neighbours, in order.

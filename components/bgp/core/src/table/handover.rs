@@ -2,10 +2,11 @@
 
 use super::{Sharded, Spread, Table};
 use crate::batch::{Batch, Change};
+use crate::family::FamilyIndex;
 use crate::shard::{Fingerprint, PeerIndex, ShardPart};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
-use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, Provenance};
+use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance};
 
 /// Entries of a part: with ordinary attributes some hundred kilobytes.
 const ENTRIES: u32 = 4096;
@@ -22,28 +23,20 @@ pub enum TablePart {
 impl Table {
     /// All parts, one after the other.
     pub fn parts(&self) -> impl Iterator<Item = TablePart> {
-        let mut at = Some((Family::Ipv4, 0));
+        let mut families = FamilyIndex::all();
+        let mut at = families.next().map(|family| (family, 0));
         core::iter::from_fn(move || {
             let (family, from) = at?;
-            Some(match family {
-                Family::Ipv4 => {
-                    let (part, next) = self.ipv4.export_part(from, ENTRIES);
-                    at = Some(next.map_or((Family::Ipv6, 0), |next| (Family::Ipv4, next)));
-                    TablePart::Ipv4(part)
-                }
-                Family::Ipv6 => {
-                    let (part, next) = self.ipv6.export_part(from, ENTRIES);
-                    at = next.map(|next| (Family::Ipv6, next));
-                    TablePart::Ipv6(part)
-                }
-            })
+            let (part, next) = self.shards.get(family).export_part(from, ENTRIES);
+            let rest = next.map(|next| (family, next));
+            at = rest.or_else(|| families.next().map(|family| (family, 0)));
+            Some(part)
         })
     }
 
     /// Takes it that peers were told all that there is to tell them. The RIB is told everything.
     pub fn assume_told(&mut self) {
-        self.ipv4.assume_told();
-        self.ipv6.assume_told();
+        self.shards.all_mut().into_values().for_each(|shard| shard.assume_told());
     }
 }
 
@@ -90,8 +83,7 @@ fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>)
 pub fn fingerprint<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Fingerprint {
     let mut all = Fingerprint::default();
     for table in tables {
-        all += table.ipv4.fingerprint();
-        all += table.ipv6.fingerprint();
+        table.shards.all().into_values().for_each(|shard| all += shard.fingerprint());
     }
     all
 }

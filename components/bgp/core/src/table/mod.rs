@@ -5,24 +5,27 @@
 //! carries these may be a function call or a channel between threads: a table cannot know the difference.
 
 mod handover;
+mod peer_export;
+mod shards;
 mod spread;
 mod view;
 
 pub use handover::{TablePart, fingerprint, import};
+pub use peer_export::PeerExport;
 pub use spread::Spread;
 pub use view::{NextHops, Tables};
 
-use crate::batch::Batch;
+use crate::batch::{Batch, Batches};
+use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::hash::HashSeed;
-use crate::reader::Batches;
-use crate::shard::{Filled, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent, Shard};
+use crate::shard::{Interest, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
 use crate::wire::Unicast;
-use crate::writer::PeerExport;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, RouterId};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
@@ -45,7 +48,7 @@ pub enum Order {
     /// The peer is told everything once more, as one of another kind.
     Reopen(PeerIndex, Box<PeerExport>),
     /// The peer is told everything of a family once more.
-    Refresh(PeerIndex, Family),
+    Refresh(PeerIndex, FamilyIndex),
     /// The session of this number is down.
     PeerDown(PeerIndex, SessionEpoch),
     /// The router originates a prefix, or no longer does.
@@ -79,7 +82,7 @@ pub enum TableEvent {
     /// It asks about IPv6 next hops.
     InterestIpv6(Interest<Ipv6Prefix>, u64),
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
-    RibReady(Family),
+    RibReady(FamilyIndex),
     /// All routes of a peer whose session of this number is over are forgotten.
     Drained(PeerIndex, SessionEpoch),
 }
@@ -90,27 +93,32 @@ pub trait Sharded: Unicast {
     /// long enough that no table gets much more than its share.
     const COVER: u8;
 
-    /// The family's shard of a table.
+    /// Returns the family's shard of a table.
     fn shard(table: &Table) -> &Shard<Self>;
-    /// The same, to change, and where its questions go.
+    /// Returns the family's shard of a table, to change it, and the place of its questions.
     fn shard_mut(table: &mut Table) -> (&mut Shard<Self>, &mut Outbox<Interest<Self>>);
-    /// The family's part of what a reader hands over.
+    /// Returns the family's part of what a reader hands over.
     fn batch(batches: &Batches) -> &Batch<Self>;
-    /// The same, to change.
+    /// Returns the family's part of what a reader hands over, to change it.
     fn batch_mut(batches: &mut Batches) -> &mut Batch<Self>;
+    /// Makes an event of a question to the RIB.
+    fn question(interest: Interest<Self>, seen: u64) -> TableEvent;
+    /// Makes a part of a table of a part of the family's shard.
+    fn part(part: ShardPart<Self>) -> TablePart;
 }
 
-/// Says where a family is.
+/// Names a family's place in tables, batches and messages.
 macro_rules! sharded {
-    ($prefix:ty, $cover:literal, $field:ident, $interests:ident) => {
+    ($prefix:ty, $cover:literal, $field:ident, $interest:ident, $part:ident) => {
         impl Sharded for $prefix {
             const COVER: u8 = $cover;
 
             fn shard(table: &Table) -> &Shard<Self> {
-                &table.$field
+                &table.shards.$field.shard
             }
             fn shard_mut(table: &mut Table) -> (&mut Shard<Self>, &mut Outbox<Interest<Self>>) {
-                (&mut table.$field, &mut table.$interests)
+                let part = &mut table.shards.$field;
+                (&mut part.shard, &mut part.interests)
             }
             fn batch(batches: &Batches) -> &Batch<Self> {
                 &batches.$field
@@ -118,20 +126,26 @@ macro_rules! sharded {
             fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
                 &mut batches.$field
             }
+            fn question(interest: Interest<Self>, seen: u64) -> TableEvent {
+                TableEvent::$interest(interest, seen)
+            }
+            fn part(part: ShardPart<Self>) -> TablePart {
+                TablePart::$part(part)
+            }
         }
     };
 }
 
-sharded!(Ipv4Prefix, 14, ipv4, interests4);
-sharded!(Ipv6Prefix, 30, ipv6, interests6);
+sharded!(Ipv4Prefix, 14, ipv4, InterestIpv4, Ipv4);
+sharded!(Ipv6Prefix, 30, ipv6, InterestIpv6, Ipv6);
 
 /// What a table keeps of a peer whose session is up.
 #[derive(Debug)]
 struct PeerOut {
     life: SessionEpoch,
     outlet: Option<Box<PeerExport>>,
-    /// Whether IPv6 has the next turn.
-    turn: bool,
+    /// The family that had the last turn.
+    turn: FamilyIndex,
 }
 
 /// What filling a peer's buffer came to.
@@ -140,36 +154,30 @@ pub struct FillResult {
     /// The limit was reached: there may be more.
     pub more: bool,
     /// Families of which, for the first time, there is nothing more to tell.
-    pub ended: [bool; 2],
+    pub ended: Families,
 }
 
 /// A thread's part of the tables.
 pub struct Table {
-    ipv4: Shard<Ipv4Prefix>,
-    ipv6: Shard<Ipv6Prefix>,
-    interests4: Outbox<Interest<Ipv4Prefix>>,
-    interests6: Outbox<Interest<Ipv6Prefix>>,
+    shards: Shards,
     /// By number.
     peers: Vec<Option<PeerOut>>,
     /// The newest answer of the RIB that was seen, by family.
-    seen: [u64; 2],
+    seen: ByFamily<u64>,
     /// Peers whose routes are being forgotten, and the last session of each.
     leaving: BTreeMap<PeerIndex, SessionEpoch>,
-    rib_offered: [bool; 2],
+    rib_offered: ByFamily<bool>,
 }
 
 impl Table {
     /// An empty table of a router of `local_as`; `seed` is the readers'.
     pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
         Table {
-            ipv4: Shard::new(local_as, router_id, seed),
-            ipv6: Shard::new(local_as, router_id, seed),
-            interests4: Outbox::new(),
-            interests6: Outbox::new(),
+            shards: Shards::new(local_as, router_id, seed),
             peers: Vec::new(),
-            seen: [0; 2],
+            seen: ByFamily::default(),
             leaving: BTreeMap::new(),
-            rib_offered: [false; 2],
+            rib_offered: ByFamily::default(),
         }
     }
 
@@ -177,63 +185,68 @@ impl Table {
     pub fn order(&mut self, order: Order, out: &mut Outbox<TableEvent>) {
         match order {
             Order::PeerUp { peer, life, info } => {
-                self.ipv4.peer_up(peer, info);
-                self.ipv6.peer_up(peer, info);
+                self.each(|_, shard| shard.peer_up(peer, info));
                 let place = usize::from(peer.0);
                 if self.peers.len() <= place {
                     self.peers.resize_with(place + 1, || None);
                 }
-                self.peers[place] = Some(PeerOut { life, outlet: None, turn: false });
+                self.peers[place] = Some(PeerOut { life, outlet: None, turn: FamilyIndex::LAST });
             }
             Order::Open(peer, outlet) => {
-                if outlet.families.ipv4 {
-                    self.ipv4.join(peer, outlet.keys[0]);
-                }
-                if outlet.families.ipv6 {
-                    self.ipv6.join(peer, outlet.keys[1]);
-                }
+                self.each(|family, shard| {
+                    if outlet.families.has(family) {
+                        shard.join(peer, outlet.keys[family]);
+                    }
+                });
                 self.set_outlet(peer, outlet);
             }
             Order::Reopen(peer, outlet) => {
-                self.ipv4.refresh(peer, Some(outlet.keys[0]));
-                self.ipv6.refresh(peer, Some(outlet.keys[1]));
+                self.each(|family, shard| shard.refresh(peer, Some(outlet.keys[family])));
                 self.set_outlet(peer, outlet);
             }
-            Order::Refresh(peer, Family::Ipv4) => self.ipv4.refresh(peer, None),
-            Order::Refresh(peer, Family::Ipv6) => self.ipv6.refresh(peer, None),
+            Order::Refresh(peer, family) => self.shards.all_mut()[family].refresh(peer, None),
             Order::PeerDown(peer, life) => {
-                self.ipv4.peer_down(peer);
-                self.ipv6.peer_down(peer);
+                self.each(|_, shard| shard.peer_down(peer));
                 if let Some(known) = self.peers.get_mut(usize::from(peer.0)) {
                     *known = None;
                 }
                 self.leaving.insert(peer, life);
             }
             Order::Originate(IpPrefix::V4(prefix), wanted, provenance) => {
-                self.ipv4.originate(prefix, wanted, provenance, &mut self.interests4);
+                self.originate(prefix, wanted, provenance);
             }
             Order::Originate(IpPrefix::V6(prefix), wanted, provenance) => {
-                self.ipv6.originate(prefix, wanted, provenance, &mut self.interests6);
+                self.originate(prefix, wanted, provenance);
             }
             Order::AnswerIpv4(answer, provenance) => self.answer(&answer, provenance),
             Order::AnswerIpv6(answer, provenance) => self.answer(&answer, provenance),
-            Order::Invalid(IpPrefix::V4(prefix)) => self.ipv4.invalid(prefix, &mut self.interests4),
-            Order::Invalid(IpPrefix::V6(prefix)) => self.ipv6.invalid(prefix, &mut self.interests6),
+            Order::Invalid(IpPrefix::V4(prefix)) => self.invalid(prefix),
+            Order::Invalid(IpPrefix::V6(prefix)) => self.invalid(prefix),
             Order::RibRestarted => {
-                self.ipv4.rib_restarted(&mut self.interests4);
-                self.ipv6.rib_restarted(&mut self.interests6);
-                self.rib_offered = [false; 2];
+                self.each(|_, shard| shard.rib_restarted());
+                self.rib_offered = ByFamily::default();
             }
-            Order::Check(on) => {
-                self.ipv4.check(on);
-                self.ipv6.check(on);
-            }
+            Order::Check(on) => self.each(|_, shard| shard.check(on)),
         }
         self.tell(out);
     }
 
+    fn each(&mut self, mut act: impl FnMut(FamilyIndex, &mut dyn FamilyShard)) {
+        self.shards.all_mut().into_iter().for_each(|(family, shard)| act(family, shard));
+    }
+
+    fn originate<P: Sharded>(&mut self, prefix: P, wanted: bool, provenance: Provenance) {
+        let (shard, interests) = P::shard_mut(self);
+        shard.originate(prefix, wanted, provenance, interests);
+    }
+
+    fn invalid<P: Sharded>(&mut self, prefix: P) {
+        let (shard, interests) = P::shard_mut(self);
+        shard.invalid(prefix, interests);
+    }
+
     fn answer<P: Sharded>(&mut self, dated: &Versioned<P>, provenance: Provenance) {
-        let seen = &mut self.seen[P::FAMILY as usize];
+        let seen = &mut self.seen[P::FAMILY];
         *seen = dated.number.max(*seen);
         let (shard, interests) = P::shard_mut(self);
         shard.answer(&dated.answer, provenance, interests);
@@ -262,16 +275,8 @@ impl Table {
         batches: &mut Batches,
         out: &mut Outbox<TableEvent>,
     ) {
-        fn family<P: Sharded>(table: &mut Table, peer: PeerIndex, batches: &mut Batches) {
-            let batch = P::batch_mut(batches);
-            if !batch.is_empty() {
-                let (shard, interests) = P::shard_mut(table);
-                shard.apply(peer, batch, interests);
-            }
-        }
         if self.is_up(peer, life) {
-            family::<Ipv4Prefix>(self, peer, batches);
-            family::<Ipv6Prefix>(self, peer, batches);
+            self.each(|_, shard| shard.apply(peer, batches));
         }
         batches.clear();
         self.tell(out);
@@ -280,20 +285,20 @@ impl Table {
     /// Background work.
     #[inline]
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {
-        match self.ipv4.has_work() || self.ipv6.has_work() {
-            true => self.work(budget, out),
-            false => Progress::Done,
+        if self.shards.all().into_values().any(|shard| shard.has_work()) {
+            self.work(budget, out)
+        } else {
+            Progress::Done
         }
     }
 
     fn work(&mut self, budget: Budget, out: &mut Outbox<TableEvent>) -> Progress {
         let mut progress = Progress::Done;
-        if self.ipv4.has_work() {
-            progress = self.ipv4.run_slice(budget, &mut self.interests4);
-        }
-        if self.ipv6.has_work() {
-            progress = progress.or(self.ipv6.run_slice(budget, &mut self.interests6));
-        }
+        self.each(|_, shard| {
+            if shard.has_work() {
+                progress = progress.or(shard.run_slice(budget));
+            }
+        });
         self.tell(out);
         progress
     }
@@ -303,16 +308,15 @@ impl Table {
     pub fn has_output(&self, peer: PeerIndex) -> bool {
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
         known.and_then(|p| p.outlet.as_ref()).is_some_and(|outlet| {
-            (outlet.families.ipv4 && self.ipv4.has_output(peer))
-                || (outlet.families.ipv6 && self.ipv6.has_output(peer))
+            let mut shards = self.shards.all().into_iter();
+            shards.any(|(family, shard)| outlet.families.has(family) && shard.has_output(peer))
         })
     }
 
     /// Puts all peers for which [`Table::has_output`] is true into `out`, in the order of their numbers, and nobody else.
     pub fn with_output(&self, out: &mut Vec<PeerIndex>) {
         out.clear();
-        self.ipv4.with_output(out);
-        self.ipv6.with_output(out);
+        self.shards.all().into_values().for_each(|shard| shard.with_output(out));
         out.sort_unstable();
         out.dedup();
     }
@@ -320,16 +324,15 @@ impl Table {
     /// Appends UPDATEs for `peer` to `out` until it is about `end` octets long. Families take turns.
     pub fn fill(&mut self, peer: PeerIndex, end: usize, out: &mut Vec<u8>, sent: &mut Sent) -> FillResult {
         let mut portion = FillResult::default();
-        let Table { ipv4, ipv6, peers, .. } = self;
+        let Table { shards, peers, .. } = self;
         let known = peers.get_mut(usize::from(peer.0)).and_then(Option::as_mut);
-        let Some(PeerOut { outlet: Some(outlet), turn, .. }) = known else { return portion };
-        for _ in 0..2 {
-            *turn = !*turn;
-            portion.more = match *turn {
-                true => fill_family(ipv4, peer, outlet, end, out, sent, &mut portion.ended),
-                false => fill_family(ipv6, peer, outlet, end, out, sent, &mut portion.ended),
-            };
-            if portion.more {
+        let Some(PeerOut { outlet: Some(export), turn, .. }) = known else { return portion };
+        let mut filling = Filling { export, end, out, sent, ended: &mut portion.ended };
+        for _ in FamilyIndex::all() {
+            *turn = turn.next();
+            let is_full = export.families.has(*turn) && shards.all_mut()[*turn].fill(peer, &mut filling);
+            if is_full {
+                portion.more = true;
                 break;
             }
         }
@@ -347,18 +350,17 @@ impl Table {
         let (shard, _) = P::shard_mut(self);
         shard.rib_batch(limit, batch);
         let more = shard.has_rib_changes();
-        self.rib_offered[P::FAMILY as usize] = more;
+        self.rib_offered[P::FAMILY] = more;
         more
     }
 
     /// Says what nobody was told yet.
     fn tell(&mut self, out: &mut Outbox<TableEvent>) {
-        if !(self.interests4.is_empty() && self.interests6.is_empty()) {
+        if self.shards.all().into_values().any(|shard| shard.has_questions()) {
             self.ask(out);
         }
-        let ready = [self.ipv4.has_rib_changes(), self.ipv6.has_rib_changes()];
-        for family in Family::ALL {
-            if ready[family as usize] && !core::mem::replace(&mut self.rib_offered[family as usize], true) {
+        for (family, shard) in self.shards.all().into_iter() {
+            if shard.has_rib_changes() && !core::mem::replace(&mut self.rib_offered[family], true) {
                 out.push(TableEvent::RibReady(family));
             }
         }
@@ -370,44 +372,20 @@ impl Table {
     /// Passes on what the shards ask of the RIB.
     #[cold]
     fn ask(&mut self, out: &mut Outbox<TableEvent>) {
-        let [seen4, seen6] = self.seen;
-        self.interests4.drain().for_each(|interest| out.push(TableEvent::InterestIpv4(interest, seen4)));
-        self.interests6.drain().for_each(|interest| out.push(TableEvent::InterestIpv6(interest, seen6)));
+        let seen = self.seen;
+        self.each(|family, shard| shard.ask(seen[family], out));
     }
 
     /// Says whose routes are forgotten by now.
     #[cold]
     fn take_leave(&mut self, out: &mut Outbox<TableEvent>) {
-        let (ipv4, ipv6) = (&self.ipv4, &self.ipv6);
-        self.leaving.retain(|peer, life| {
-            let is_clean = ipv4.is_clean(*peer) && ipv6.is_clean(*peer);
+        let Table { shards, leaving, .. } = self;
+        leaving.retain(|peer, life| {
+            let is_clean = shards.all().into_values().all(|shard| shard.is_clean(*peer));
             if is_clean {
                 out.push(TableEvent::Drained(*peer, *life));
             }
             !is_clean
         });
-    }
-}
-
-/// A family's part of [`Table::fill`]; returns whether there may be more.
-fn fill_family<P: Sharded>(
-    shard: &mut Shard<P>,
-    peer: PeerIndex,
-    outlet: &PeerExport,
-    end: usize,
-    out: &mut Vec<u8>,
-    sent: &mut Sent,
-    ended: &mut [bool; 2],
-) -> bool {
-    if !outlet.families.has(P::FAMILY) {
-        return false;
-    }
-    let hop: NextHopsFor<'_, P> = outlet.next_hops();
-    loop {
-        match shard.fill(peer, &hop, end, out, sent) {
-            Filled::Full => return true,
-            Filled::Dry => return false,
-            Filled::EndOfRib => ended[P::FAMILY as usize] = true,
-        }
     }
 }

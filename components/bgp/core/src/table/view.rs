@@ -1,12 +1,12 @@
 //! All tables together, as an operator sees them.
 
 use super::{Sharded, Spread, Table};
+use crate::family::FamilyIndex;
 use crate::shard::rules::Announced;
 use crate::shard::{GroupView, PeerIndex, Resolution, RouteView, ShardView};
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use sluice_base::Family;
 use sluice_stage::Violation;
 
 /// A family's next hops: how each is reached, and by how many paths it is used.
@@ -27,12 +27,19 @@ impl NextHops {
 }
 
 impl Table {
-    /// A family in numbers.
-    pub fn view(&self, family: Family) -> ShardView {
-        match family {
-            Family::Ipv4 => self.ipv4.view(),
-            Family::Ipv6 => self.ipv6.view(),
-        }
+    /// Returns a family in numbers.
+    pub fn view(&self, family: impl Into<FamilyIndex>) -> ShardView {
+        self.shards.get(family.into()).view()
+    }
+
+    /// Returns the number of prefixes of a family that `peer` has announced and not withdrawn.
+    pub fn received(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
+        self.shards.get(family).received(peer)
+    }
+
+    /// Returns the number of prefixes of a family that `peer` was told; see [`crate::shard::Shard::advertised`].
+    pub fn advertised(&self, family: FamilyIndex, peer: PeerIndex) -> u32 {
+        self.shards.get(family).advertised(peer)
     }
 
     /// Adds this table's next hops to those of others.
@@ -48,7 +55,7 @@ impl Table {
 
     /// Whether every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
     pub fn is_resolved(&self) -> bool {
-        self.ipv4.is_resolved() && self.ipv6.is_resolved()
+        self.shards.all().into_values().all(|shard| shard.is_resolved())
     }
 }
 
@@ -87,7 +94,8 @@ impl<'t> Tables<'t> {
     }
 
     /// A family in numbers. Attribute sets that several tables have count in each.
-    pub fn view(self, family: Family) -> ShardView {
+    pub fn view(self, family: impl Into<FamilyIndex>) -> ShardView {
+        let family = family.into();
         self.tables.iter().map(|t| t.view(family)).sum()
     }
 

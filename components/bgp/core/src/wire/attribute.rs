@@ -4,6 +4,9 @@ use super::WireError;
 use alloc::vec::Vec;
 use sluice_wire::Cursor;
 
+/// LOCAL_PREF of a route that has none (RFC 4271 leaves it open; all others use 100).
+pub const DEFAULT_LOCAL_PREF: u32 = 100;
+
 /// Attribute type codes that Sluice knows (IANA "BGP Path Attributes").
 pub mod code {
     /// RFC 4271, section 5.1.1.

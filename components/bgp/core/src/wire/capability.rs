@@ -62,7 +62,7 @@ const RESTART_TIME: u16 = 0x0fff;
 const MOST_RESTART_FAMILIES: usize = 63;
 
 impl Capability {
-    /// Unicast routes of the family `afi`.
+    /// Returns the capability of unicast routes of `afi`.
     pub const fn unicast(afi: u16) -> Self {
         Capability::Multiprotocol { afi, safi: SAFI_UNICAST }
     }

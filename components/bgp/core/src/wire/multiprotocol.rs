@@ -1,6 +1,6 @@
 //! MP_REACH_NLRI and MP_UNREACH_NLRI (RFC 4760, sections 3 and 4) and the next hops in them (RFC 2545, section 3).
 
-use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
+use super::{Expected, WireError};
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use serde::{Deserialize, Serialize};
 use sluice_base::InterfaceIndex;
@@ -86,16 +86,23 @@ impl NextHop {
         matches!(self.address, IpAddr::V6(a) if a.is_unicast_link_local())
     }
 
-    /// Reads the next hop of an MP_REACH_NLRI of `afi`, at `offset` of the message body.
+    /// Reads an IPv4 next hop of an MP_REACH_NLRI, at `offset` of the message body.
+    pub fn decode_ipv4(octets: &[u8], offset: usize) -> Result<Self, WireError> {
+        match <[u8; 4]>::try_from(octets) {
+            Ok(address) => Ok(NextHop::new(Ipv4Addr::from(address).into())),
+            Err(_) => Err(wrong_length(octets, offset)),
+        }
+    }
+
+    /// Reads an IPv6 next hop of an MP_REACH_NLRI, at `offset` of the message body.
     ///
     /// RFC 2545 has no form for a router without a global address. In use are a link-local address alone, `::` and the link-local
-    /// address, and the link-local address twice: in all three it becomes the address.
-    pub fn decode(afi: u16, octets: &[u8], offset: usize) -> Result<Self, WireError> {
+    /// address, and the link-local address twice: in all three the link-local address becomes the address.
+    pub fn decode_ipv6(octets: &[u8], offset: usize) -> Result<Self, WireError> {
         let mut c = Cursor::at(octets, offset);
-        match (afi, octets.len()) {
-            (AFI_IPV4, 4) => Ok(NextHop::new(Ipv4Addr::from(c.array::<4>()?).into())),
-            (AFI_IPV6, 16) => Ok(NextHop::new(Ipv6Addr::from(c.array::<16>()?).into())),
-            (AFI_IPV6, 32) => {
+        match octets.len() {
+            16 => Ok(NextHop::new(Ipv6Addr::from(c.array::<16>()?).into())),
+            32 => {
                 let address = Ipv6Addr::from(c.array::<16>()?);
                 let link_local = Some(Ipv6Addr::from(c.array::<16>()?)).filter(|a| a.is_unicast_link_local());
                 Ok(match link_local {
@@ -105,7 +112,7 @@ impl NextHop {
                     _ => NextHop { link_local, ..NextHop::new(address.into()) },
                 })
             }
-            (_, n) => Err(WireError { offset, expected: Expected::NextHopLength(n as u8) }),
+            _ => Err(wrong_length(octets, offset)),
         }
     }
 
@@ -120,9 +127,8 @@ impl NextHop {
     }
 }
 
-/// Whether this is a family that Sluice's BGP routes: IPv4 or IPv6 unicast.
-pub const fn is_known(afi: u16, safi: u8) -> bool {
-    matches!(afi, AFI_IPV4 | AFI_IPV6) && safi == SAFI_UNICAST
+fn wrong_length(octets: &[u8], offset: usize) -> WireError {
+    WireError { offset, expected: Expected::NextHopLength(octets.len() as u8) }
 }
 
 #[cfg(test)]
@@ -147,25 +153,25 @@ mod tests {
 
     #[test]
     fn next_hops() {
-        let v4 = NextHop::decode(AFI_IPV4, &[10, 0, 0, 1], 0).unwrap();
+        let v4 = NextHop::decode_ipv4(&[10, 0, 0, 1], 0).unwrap();
         assert_eq!(v4, NextHop::new("10.0.0.1".parse().unwrap()));
         let (global, local): (Ipv6Addr, Ipv6Addr) =
             ("2001:db8::1".parse().unwrap(), "fe80::1".parse().unwrap());
         let mut both = global.octets().to_vec();
         both.extend_from_slice(&local.octets());
-        let hop = NextHop::decode(AFI_IPV6, &both, 0).unwrap();
+        let hop = NextHop::decode_ipv6(&both, 0).unwrap();
         assert_eq!((hop.address, hop.link_local), (global.into(), Some(local)));
-        assert_eq!(NextHop::decode(AFI_IPV6, &both[..16], 0).unwrap().link_local, None);
+        assert_eq!(NextHop::decode_ipv6(&both[..16], 0).unwrap().link_local, None);
         // Without a global address.
         let unspecified = Ipv6Addr::UNSPECIFIED.octets();
         for form in [vec![local], vec![Ipv6Addr::UNSPECIFIED, local], vec![local, local]] {
             let octets: Vec<u8> = form.iter().flat_map(Ipv6Addr::octets).collect();
-            assert_eq!(NextHop::decode(AFI_IPV6, &octets, 0), Ok(NextHop::new(local.into())), "{form:?}");
+            assert_eq!(NextHop::decode_ipv6(&octets, 0), Ok(NextHop::new(local.into())), "{form:?}");
         }
-        let nowhere = NextHop::decode(AFI_IPV6, &[unspecified; 2].concat(), 0).unwrap();
+        let nowhere = NextHop::decode_ipv6(&[unspecified; 2].concat(), 0).unwrap();
         assert_eq!((nowhere.is_host(), nowhere.link_local), (false, None));
         let wrong = WireError { offset: 3, expected: Expected::NextHopLength(9) };
-        assert_eq!(NextHop::decode(AFI_IPV6, &both[..9], 3), Err(wrong));
+        assert_eq!(NextHop::decode_ipv6(&both[..9], 3), Err(wrong));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Network layer reachability information: prefixes as they travel (RFC 4271, section 4.3; RFC 4760, section 5).
 
-use super::{AFI_IPV4, AFI_IPV6, Expected, WireError};
+use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::ip::{V4Addr, V6Addr};
@@ -11,6 +11,8 @@ use sluice_base::{Ipv4Prefix, Ipv6Prefix};
 pub trait Unicast: IpKey {
     /// Its address family identifier.
     const AFI: u16;
+    /// Its subsequent address family identifier.
+    const SAFI: u8;
 
     /// The prefix of `len` bits that begins with `octets` (at most the width's); missing octets count as zero and bits
     /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if `len` is above the width.
@@ -32,6 +34,7 @@ pub trait Unicast: IpKey {
 
 impl Unicast for Ipv4Prefix {
     const AFI: u16 = AFI_IPV4;
+    const SAFI: u8 = SAFI_UNICAST;
 
     fn from_octets(octets: &[u8], len: u8) -> Option<Self> {
         let full = core::array::from_fn(|n| octets.get(n).copied().unwrap_or(0));
@@ -55,6 +58,7 @@ impl Unicast for Ipv4Prefix {
 
 impl Unicast for Ipv6Prefix {
     const AFI: u16 = AFI_IPV6;
+    const SAFI: u8 = SAFI_UNICAST;
 
     fn from_octets(octets: &[u8], len: u8) -> Option<Self> {
         let mut full = [0; 16];

@@ -14,8 +14,9 @@ use sluice_base::{
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::Event;
+use sluice_bgp::family::Families;
 use sluice_bgp::relationship::Relationship;
-use sluice_bgp::session::{ConnectionId, Direction, Families, State};
+use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code};

@@ -2,7 +2,7 @@
 
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouteBatch};
-use sluice_bgp::session::Families;
+use sluice_bgp::family::{Families, FamilyIndex};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Input, Output, Speaker};
 use sluice_bgp::table::Sharded;
@@ -33,7 +33,7 @@ impl Net for Ipv4Prefix {
         IpAddr::from([10, 0, 0, host])
     }
     fn families() -> Families {
-        Families { ipv4: true, ipv6: false }
+        Families::only(FamilyIndex::IPV4)
     }
     fn answer(answer: InterestAnswer<Self>) -> Input {
         Input::AnswerIpv4(answer)
@@ -60,7 +60,7 @@ impl Net for Ipv6Prefix {
         IpAddr::from(octets)
     }
     fn families() -> Families {
-        Families { ipv4: false, ipv6: true }
+        Families::only(FamilyIndex::IPV6)
     }
     fn answer(answer: InterestAnswer<Self>) -> Input {
         Input::AnswerIpv6(answer)

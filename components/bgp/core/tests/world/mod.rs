@@ -8,6 +8,7 @@ use sluice_base::{
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{Event, PeerEvent};
+use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
@@ -28,7 +29,7 @@ pub struct Router {
     pub config: Config,
     pub rib: BTreeMap<IpPrefix, IpAddr>,
     pub events: Vec<Event>,
-    rib_ready: [bool; 2],
+    rib_ready: ByFamily<bool>,
     transmit: Vec<IpAddr>,
 }
 
@@ -80,7 +81,7 @@ impl World {
                 config: Config::default(),
                 rib: BTreeMap::new(),
                 events: vec![],
-                rib_ready: [false; 2],
+                rib_ready: ByFamily::default(),
                 transmit: vec![],
             }
         });
@@ -103,7 +104,7 @@ impl World {
         for ((this, _), (other, address)) in [(a, b), (b, a)] {
             let asn = Asn(self.routers[other].asn);
             let mut config = NeighborConfig::new(address.parse().unwrap(), asn);
-            config.offer(sluice_bgp::session::Families::BOTH);
+            config.offer(sluice_bgp::family::Families::ALL);
             change(&mut config);
             self.routers[this].config.neighbors.push(config);
         }
@@ -154,7 +155,7 @@ impl World {
                     self.send((router, address, connection), octets);
                 }
                 Output::Transmit(address, _) => self.routers[router].transmit.push(address),
-                Output::RibReady(family) => self.routers[router].rib_ready[family as usize] = true,
+                Output::RibReady(family) => self.routers[router].rib_ready[family] = true,
                 Output::InterestIpv4(Interest::Register(addr)) => {
                     let answer = reachable::<Ipv4Prefix>(addr);
                     self.later(router, Arrival::Input(Input::AnswerIpv4(answer)));
@@ -271,15 +272,15 @@ impl World {
             busy = true;
         }
         let Router { speaker, rib, rib_ready, .. } = &mut self.routers[router];
-        if rib_ready[0] {
+        if rib_ready[FamilyIndex::IPV4] {
             let mut batch = RouteBatch::default();
-            rib_ready[0] = speaker.rib_batch_ipv4(100, &mut batch);
+            rib_ready[FamilyIndex::IPV4] = speaker.rib_batch_ipv4(100, &mut batch);
             take(batch, rib);
             busy = true;
         }
-        if rib_ready[1] {
+        if rib_ready[FamilyIndex::IPV6] {
             let mut batch = RouteBatch::default();
-            rib_ready[1] = speaker.rib_batch_ipv6(100, &mut batch);
+            rib_ready[FamilyIndex::IPV6] = speaker.rib_batch_ipv6(100, &mut batch);
             take(batch, rib);
             busy = true;
         }

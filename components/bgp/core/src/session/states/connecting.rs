@@ -5,7 +5,8 @@
 //! the ConnectRetryTimer expires.
 
 use crate::event::{ConnectError, DownReason};
-use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
+use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
+use crate::state::State;
 use alloc::string::String;
 
 pub(in crate::session) fn handle(fsm: &mut Fsm, event: Event, cx: &mut Context<'_>) {

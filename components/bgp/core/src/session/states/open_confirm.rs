@@ -1,8 +1,9 @@
 //! OpenConfirm: both OPENs are known, the peer's first KEEPALIVE is awaited.
 
 use crate::event::DownReason;
-use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
+use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
 use crate::session::{Output, collision};
+use crate::state::State;
 use crate::wire::Notification;
 use crate::wire::notification::{code, fsm as subcode};
 

@@ -2,7 +2,8 @@
 
 use crate::event::DownReason;
 use crate::session::collision;
-use crate::session::fsm::{Context, Event, Failures, Fsm, State, Timer};
+use crate::session::fsm::{Context, Event, Failures, Fsm, Timer};
+use crate::state::State;
 use crate::wire::Notification;
 use crate::wire::notification::{code, fsm as subcode};
 

@@ -1,0 +1,266 @@
+//! Address families: one row each, and collections by family.
+//!
+//! A row names a family on the wire, in texts and towards the RIB. Sessions, the reader, the writer and control know families
+//! by their rows only: capabilities, route refresh, End-of-RIB markers and agreed sets follow from [`FAMILIES`]. The key of a family and the codec of
+//! its prefixes are the key's implementation of [`crate::wire::Unicast`]; the shard of a family in a table is named by
+//! [`crate::table::Sharded`].
+
+use crate::endpoints::{Endpoints, OwnNextHop};
+use crate::wire::multiprotocol::NextHop;
+use crate::wire::{AFI_IPV4, AFI_IPV6, SAFI_UNICAST, WireError};
+use core::fmt;
+use core::ops::{Index, IndexMut};
+use serde::{Deserialize, Serialize};
+use sluice_base::{Family, FamilyId};
+
+/// The number of rows.
+const COUNT: usize = 2;
+
+/// An address family that this BGP speaks.
+#[derive(Clone, Copy, Debug)]
+pub struct FamilyRow {
+    /// The number of the family's keys.
+    pub id: FamilyId,
+    /// Address family identifier.
+    pub afi: u16,
+    /// Subsequent address family identifier.
+    pub safi: u8,
+    /// The name in events and views.
+    pub name: &'static str,
+    /// Reads the next hop of an MP_REACH_NLRI, which begins at an offset of the message body.
+    pub next_hop: fn(&[u8], usize) -> Result<NextHop, WireError>,
+    /// Makes the router's own next hop towards a peer.
+    pub own_next_hop: fn(&Endpoints) -> OwnNextHop,
+    /// Explains that no routes of the family are announced to a neighbor.
+    pub no_next_hop: &'static str,
+}
+
+/// The families, in the order in which they are offered and shown.
+pub static FAMILIES: [FamilyRow; COUNT] = [
+    FamilyRow {
+        id: FamilyId::IPV4,
+        afi: AFI_IPV4,
+        safi: SAFI_UNICAST,
+        name: "ipv4",
+        next_hop: NextHop::decode_ipv4,
+        own_next_hop: Endpoints::next_hop_ipv4,
+        no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
+    },
+    FamilyRow {
+        id: FamilyId::IPV6,
+        afi: AFI_IPV6,
+        safi: SAFI_UNICAST,
+        name: "ipv6",
+        next_hop: NextHop::decode_ipv6,
+        own_next_hop: Endpoints::next_hop_ipv6,
+        no_next_hop: "this router has no IPv6 address on the session's interface to be the next hop",
+    },
+];
+
+/// The place of a family in [`FAMILIES`].
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct FamilyIndex(u8);
+
+impl FamilyIndex {
+    /// IPv4 unicast: the family of an UPDATE's own fields, and of a speaker that offers none (RFC 4760, section 8).
+    pub const IPV4: FamilyIndex = FamilyIndex(0);
+    /// IPv6 unicast.
+    pub const IPV6: FamilyIndex = FamilyIndex(1);
+
+    /// Iterates over all families, in the order of their rows.
+    pub fn all() -> impl DoubleEndedIterator<Item = FamilyIndex> + Clone {
+        (0..COUNT as u8).map(FamilyIndex)
+    }
+
+    /// Returns the family of these identifiers; `None` if it has no row.
+    pub fn on_wire(afi: u16, safi: u8) -> Option<FamilyIndex> {
+        Self::all().find(|family| (family.row().afi, family.row().safi) == (afi, safi))
+    }
+
+    /// Returns the family's row.
+    pub fn row(self) -> &'static FamilyRow {
+        &FAMILIES[usize::from(self.0)]
+    }
+}
+
+impl From<FamilyIndex> for usize {
+    fn from(family: FamilyIndex) -> usize {
+        family.0.into()
+    }
+}
+
+impl From<Family> for FamilyIndex {
+    fn from(family: Family) -> Self {
+        match family {
+            Family::Ipv4 => FamilyIndex::IPV4,
+            Family::Ipv6 => FamilyIndex::IPV6,
+        }
+    }
+}
+
+impl FamilyIndex {
+    /// Returns the family after this one; the first one after the last.
+    #[must_use]
+    pub const fn next(self) -> FamilyIndex {
+        FamilyIndex((self.0 + 1) % COUNT as u8)
+    }
+
+    /// The last family.
+    pub const LAST: FamilyIndex = FamilyIndex(COUNT as u8 - 1);
+}
+
+impl fmt::Display for FamilyIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.row().name)
+    }
+}
+
+impl fmt::Debug for FamilyIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// A value for each family.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ByFamily<T>([T; COUNT]);
+
+impl<T> ByFamily<T> {
+    /// Takes the values in the order of [`FAMILIES`].
+    pub const fn new(values: [T; COUNT]) -> Self {
+        ByFamily(values)
+    }
+
+    /// Makes the value of each family.
+    pub fn from_fn(mut make: impl FnMut(FamilyIndex) -> T) -> Self {
+        ByFamily(core::array::from_fn(|place| make(FamilyIndex(place as u8))))
+    }
+
+    /// Iterates over families and values.
+    pub fn iter(&self) -> impl Iterator<Item = (FamilyIndex, &T)> {
+        FamilyIndex::all().zip(&self.0)
+    }
+
+    /// Iterates over the families and values, and consumes the collection.
+    pub fn into_iter(self) -> impl Iterator<Item = (FamilyIndex, T)> {
+        FamilyIndex::all().zip(self.0)
+    }
+
+    /// Iterates over the values, and consumes the collection.
+    #[inline]
+    pub fn into_values(self) -> impl Iterator<Item = T> {
+        self.0.into_iter()
+    }
+}
+
+impl<T, F: Into<FamilyIndex>> Index<F> for ByFamily<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, family: F) -> &T {
+        &self.0[usize::from(family.into().0)]
+    }
+}
+
+impl<T, F: Into<FamilyIndex>> IndexMut<F> for ByFamily<T> {
+    #[inline]
+    fn index_mut(&mut self, family: F) -> &mut T {
+        &mut self.0[usize::from(family.into().0)]
+    }
+}
+
+/// A set of families.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Families(ByFamily<bool>);
+
+impl Families {
+    /// All families.
+    pub const ALL: Families = Families(ByFamily([true; COUNT]));
+
+    /// Returns the set of families for which `is_in` is true.
+    pub fn of(is_in: impl FnMut(FamilyIndex) -> bool) -> Self {
+        Families(ByFamily::from_fn(is_in))
+    }
+
+    /// Returns the set of one family.
+    pub fn only(family: impl Into<FamilyIndex>) -> Self {
+        let only = family.into();
+        Families::of(|family| family == only)
+    }
+
+    /// Adds a family.
+    pub fn insert(&mut self, family: impl Into<FamilyIndex>) {
+        self.0[family] = true;
+    }
+
+    /// Takes a family out.
+    pub fn remove(&mut self, family: impl Into<FamilyIndex>) {
+        self.0[family] = false;
+    }
+
+    /// Returns true if `family` is in the set.
+    #[inline]
+    pub fn has(self, family: impl Into<FamilyIndex>) -> bool {
+        self.0[family]
+    }
+
+    /// Iterates over the families of the set.
+    pub fn iter(self) -> impl Iterator<Item = FamilyIndex> {
+        FamilyIndex::all().filter(move |family| self.has(*family))
+    }
+
+    /// Returns the families that are in both sets.
+    #[must_use]
+    pub fn and(self, other: Families) -> Families {
+        Families::of(|family| self.has(family) && other.has(family))
+    }
+
+    /// Returns the families of this set that are not in `other`.
+    #[must_use]
+    pub fn without(self, other: Families) -> Families {
+        Families::of(|family| self.has(family) && !other.has(family))
+    }
+
+    /// Returns true if no family is in the set.
+    pub fn is_empty(self) -> bool {
+        self.iter().next().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+    use std::vec::Vec;
+
+    #[test]
+    fn rows_are_found_by_their_identifiers() {
+        for family in FamilyIndex::all() {
+            let row = family.row();
+            assert_eq!(FamilyIndex::on_wire(row.afi, row.safi), Some(family));
+            assert_eq!(family.to_string(), row.name);
+            assert!(FamilyIndex::all().all(|other| other == family || other.row().id != row.id));
+        }
+        assert_eq!(FamilyIndex::on_wire(AFI_IPV4, 2), None);
+        assert_eq!(FamilyIndex::on_wire(0xc0de, 241), None);
+        for family in Family::ALL {
+            assert_eq!(FamilyIndex::from(family).row().id, family.into());
+        }
+    }
+
+    #[test]
+    fn sets_of_families() {
+        let (one, all) = (Families::only(Family::Ipv6), Families::ALL);
+        assert_eq!(all.without(one).iter().collect::<Vec<_>>(), [FamilyIndex::IPV4]);
+        assert_eq!(all.and(one), one);
+        assert!(Families::default().is_empty() && one.without(all).is_empty() && !one.is_empty());
+        let mut set = Families::default();
+        set.insert(FamilyIndex::IPV6);
+        set.insert(FamilyIndex::IPV4);
+        set.remove(Family::Ipv4);
+        assert!(set == one && set.has(Family::Ipv6) && !set.has(Family::Ipv4));
+    }
+}

@@ -1,0 +1,33 @@
+//! How a peer is told routes: what a table needs to know to write for it.
+
+use crate::endpoints::OwnNextHop;
+use crate::family::{ByFamily, Families};
+use crate::shard::{GroupKey, NextHopsFor};
+use crate::wire::Unicast;
+use core::net::IpAddr;
+use sluice_base::IpPrefix;
+
+/// The export of routes to one peer, whose session is up.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PeerExport {
+    /// Families that the peer is told: agreed on, and the router has a next hop for them.
+    pub families: Families,
+    /// The octets of the router's own next hop, by family.
+    pub next_hops: ByFamily<OwnNextHop>,
+    /// The subnet that the router shares with the peer, and the peer's address: there the peer reaches the next hops of other external
+    /// neighbors itself, and is told these (RFC 4271, section 5.1.3). `None` if it is told this router for all.
+    pub shared: Option<(IpPrefix, IpAddr)>,
+    /// The update groups that the peer belongs to, by family.
+    pub keys: ByFamily<GroupKey>,
+}
+
+impl PeerExport {
+    /// Returns the next hops of a family that the peer is told.
+    pub fn next_hops<P: Unicast>(&self) -> NextHopsFor<'_, P> {
+        let shared = self.shared.and_then(|(subnet, peer)| {
+            let first = P::Addr::try_from(subnet.addr()).ok()?;
+            Some((P::new(first, subnet.len())?, P::host(P::Addr::try_from(peer).ok()?)))
+        });
+        NextHopsFor { own: &self.next_hops[P::FAMILY], shared }
+    }
+}

@@ -1,0 +1,177 @@
+//! The shards of a table, one of each family.
+//!
+//! A family's code works on its own keys. [`FamilyShard`] is the part that a table needs without knowing them: one call a batch,
+//! a buffer or a slice, never one a route.
+
+use super::{PeerExport, Sharded, TableEvent, TablePart};
+use crate::batch::Batches;
+use crate::family::{ByFamily, Families, FamilyIndex};
+use crate::hash::HashSeed;
+use crate::shard::{Filled, Fingerprint, GroupKey, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
+use crate::shard::{Shard, ShardView};
+use alloc::vec::Vec;
+use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
+use sluice_machine::{Budget, Outbox, Progress};
+
+/// The shard of a family in a table, and its questions to the RIB.
+pub(super) struct Part<P: Sharded> {
+    pub shard: Shard<P>,
+    pub interests: Outbox<Interest<P>>,
+}
+
+/// A buffer that is filled with UPDATEs for a peer.
+pub(super) struct Filling<'a> {
+    /// How the peer is told routes.
+    pub export: &'a PeerExport,
+    /// The length at which the buffer is full.
+    pub end: usize,
+    pub out: &'a mut Vec<u8>,
+    pub sent: &'a mut Sent,
+    /// Families of which, for the first time, there is nothing more to tell.
+    pub ended: &'a mut Families,
+}
+
+/// A family's shard, whatever its keys are. The methods are those of [`Shard`].
+pub(super) trait FamilyShard {
+    fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
+    fn peer_down(&mut self, peer: PeerIndex);
+    fn join(&mut self, peer: PeerIndex, key: GroupKey);
+    fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>);
+    /// Takes the family's part of what was read.
+    fn apply(&mut self, peer: PeerIndex, batches: &Batches);
+    fn rib_restarted(&mut self);
+    fn check(&mut self, on: bool);
+    fn has_work(&self) -> bool;
+    fn run_slice(&mut self, budget: Budget) -> Progress;
+    fn with_output(&self, out: &mut Vec<PeerIndex>);
+    fn has_output(&self, peer: PeerIndex) -> bool;
+    /// Returns true if the buffer is full: there may be more.
+    fn fill(&mut self, peer: PeerIndex, filling: &mut Filling<'_>) -> bool;
+    fn has_rib_changes(&self) -> bool;
+    fn has_questions(&self) -> bool;
+    /// Passes the questions on, having seen the answers up to this number.
+    fn ask(&mut self, seen: u64, out: &mut Outbox<TableEvent>);
+    fn is_clean(&self, peer: PeerIndex) -> bool;
+    fn is_resolved(&self) -> bool;
+    fn assume_told(&mut self);
+    fn export_part(&self, from: u32, limit: u32) -> (TablePart, Option<u32>);
+    fn fingerprint(&self) -> Fingerprint;
+    fn view(&self) -> ShardView;
+    fn received(&self, peer: PeerIndex) -> u32;
+    fn advertised(&self, peer: PeerIndex) -> u32;
+}
+
+impl<P: Sharded> FamilyShard for Part<P> {
+    fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
+        self.shard.peer_up(peer, info);
+    }
+    fn peer_down(&mut self, peer: PeerIndex) {
+        self.shard.peer_down(peer);
+    }
+    fn join(&mut self, peer: PeerIndex, key: GroupKey) {
+        self.shard.join(peer, key);
+    }
+    fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
+        self.shard.refresh(peer, key);
+    }
+    fn apply(&mut self, peer: PeerIndex, batches: &Batches) {
+        let batch = P::batch(batches);
+        if !batch.is_empty() {
+            self.shard.apply(peer, batch, &mut self.interests);
+        }
+    }
+    fn rib_restarted(&mut self) {
+        self.shard.rib_restarted(&mut self.interests);
+    }
+    fn check(&mut self, on: bool) {
+        self.shard.check(on);
+    }
+    fn has_work(&self) -> bool {
+        self.shard.has_work()
+    }
+    fn run_slice(&mut self, budget: Budget) -> Progress {
+        self.shard.run_slice(budget, &mut self.interests)
+    }
+    fn with_output(&self, out: &mut Vec<PeerIndex>) {
+        self.shard.with_output(out);
+    }
+    fn has_output(&self, peer: PeerIndex) -> bool {
+        self.shard.has_output(peer)
+    }
+    fn fill(&mut self, peer: PeerIndex, filling: &mut Filling<'_>) -> bool {
+        let hop: NextHopsFor<'_, P> = filling.export.next_hops();
+        loop {
+            match self.shard.fill(peer, &hop, filling.end, filling.out, filling.sent) {
+                Filled::Full => return true,
+                Filled::Dry => return false,
+                Filled::EndOfRib => filling.ended.insert(P::FAMILY),
+            }
+        }
+    }
+    fn has_rib_changes(&self) -> bool {
+        self.shard.has_rib_changes()
+    }
+    fn has_questions(&self) -> bool {
+        !self.interests.is_empty()
+    }
+    fn ask(&mut self, seen: u64, out: &mut Outbox<TableEvent>) {
+        self.interests.drain().for_each(|interest| out.push(P::question(interest, seen)));
+    }
+    fn is_clean(&self, peer: PeerIndex) -> bool {
+        self.shard.is_clean(peer)
+    }
+    fn is_resolved(&self) -> bool {
+        self.shard.is_resolved()
+    }
+    fn assume_told(&mut self) {
+        self.shard.assume_told();
+    }
+    fn export_part(&self, from: u32, limit: u32) -> (TablePart, Option<u32>) {
+        let (part, next) = self.shard.export_part(from, limit);
+        (P::part(part), next)
+    }
+    fn fingerprint(&self) -> Fingerprint {
+        self.shard.fingerprint()
+    }
+    fn view(&self) -> ShardView {
+        self.shard.view()
+    }
+    fn received(&self, peer: PeerIndex) -> u32 {
+        self.shard.received(peer)
+    }
+    fn advertised(&self, peer: PeerIndex) -> u32 {
+        self.shard.advertised(peer)
+    }
+}
+
+/// The shards of a table, by family.
+pub(super) struct Shards {
+    pub ipv4: Part<Ipv4Prefix>,
+    pub ipv6: Part<Ipv6Prefix>,
+}
+
+impl Shards {
+    pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
+        fn part<P: Sharded>(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Part<P> {
+            Part { shard: Shard::new(local_as, router_id, seed), interests: Outbox::new() }
+        }
+        Shards { ipv4: part(local_as, router_id, seed), ipv6: part(local_as, router_id, seed) }
+    }
+
+    /// All shards, in the order of [`FamilyIndex::all`].
+    #[inline]
+    pub fn all(&self) -> ByFamily<&dyn FamilyShard> {
+        ByFamily::new([&self.ipv4, &self.ipv6])
+    }
+
+    /// All shards, to change them.
+    #[inline]
+    pub fn all_mut(&mut self) -> ByFamily<&mut dyn FamilyShard> {
+        ByFamily::new([&mut self.ipv4, &mut self.ipv6])
+    }
+
+    /// The shard of a family.
+    pub fn get(&self, family: FamilyIndex) -> &dyn FamilyShard {
+        self.all()[family]
+    }
+}
