@@ -2,7 +2,7 @@
 //!
 //! A protocol process announces routes to the RIB ([`Origin`]), asks the RIB how next hops are reached ([`Questions`]), and
 //! follows the FEA's interfaces ([`InterfaceTable`], [`FirstSnapshot`]). The RIB's process owns the forwarding table of the FEA
-//! ([`FibOwner`]). Either side of each relation can restart at any time; the machines here decide what is sent again, what is
+//! ([`FibOwner`]). The sockets that the FEA opens for a process are those of its [`SocketRights`]. Either side of each relation can restart at any time; the machines here decide what is sent again, what is
 //! dropped and when an earlier life's state is swept.
 //!
 //! The machines do no I/O and read no clock. A process (`platform/process`) and the simulator (`tools/sim`) drive the same code, so
@@ -18,6 +18,7 @@ mod interfaces;
 mod origin;
 mod questions;
 mod snapshot;
+mod socket_rights;
 mod window;
 
 pub use fib_owner::{FibOwner, ResyncEnd};
@@ -25,4 +26,5 @@ pub use interfaces::InterfaceTable;
 pub use origin::Origin;
 pub use questions::{Question, Questions, Request};
 pub use snapshot::FirstSnapshot;
+pub use socket_rights::{GroupPattern, LinkGroup, LinkProtocol, PortRight, RightError, SocketRights};
 pub use window::Window;

@@ -3,16 +3,16 @@
 //! The FEA answers a call that opens a socket with a token of 16 octets. Whoever asked connects to `fea.fd` in the router's
 //! run-time folder (a SOCK_SEQPACKET Unix socket), sends the token and receives one octet with the descriptor beside it
 //! (SCM_RIGHTS, unix(7)). A token serves once, for a few seconds, and only the process that asked for it; a connection that is
-//! closed without an answer is a refusal.
+//! closed without an answer is a refusal. A token for [`give`] goes the other way: the descriptor is beside the token.
 
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
-use std::io::{self, IoSliceMut};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use tokio::io::Interest;
@@ -34,10 +34,31 @@ pub fn socket_path(run_dir: &Path) -> PathBuf {
 
 /// The descriptor for `token`.
 pub async fn fetch(run_dir: &Path, token: &[u8]) -> io::Result<OwnedFd> {
+    exchange(run_dir, token, None).await?.ok_or_else(unknown)
+}
+
+/// Gives the FEA the descriptor that `token` is for.
+pub async fn give(run_dir: &Path, token: &[u8], descriptor: BorrowedFd<'_>) -> io::Result<()> {
+    exchange(run_dir, token, Some(descriptor)).await.map(drop)
+}
+
+/// Sends a token, with a descriptor or without one, and returns the descriptor beside the answer.
+async fn exchange(
+    run_dir: &Path,
+    token: &[u8],
+    descriptor: Option<BorrowedFd<'_>>,
+) -> io::Result<Option<OwnedFd>> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
     connect(&socket, &SocketAddrUnix::new(socket_path(run_dir))?).await?;
-    rustix::net::send(&socket, token, SendFlags::NOSIGNAL).map_err(refused)?;
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    let descriptors = descriptor.map(|descriptor| [descriptor]);
+    if let Some(descriptors) = &descriptors {
+        ancillary.push(SendAncillaryMessage::ScmRights(descriptors));
+    }
+    let token = [IoSlice::new(token)];
+    rustix::net::sendmsg(&socket, &token, &mut ancillary, SendFlags::NOSIGNAL).map_err(refused)?;
     // The event loop's type for Unix sockets; it does not mind that this one keeps messages apart.
     let socket = UnixStream::from_std(socket.into())?;
     let answer = async {
@@ -64,20 +85,24 @@ async fn connect(socket: &OwnedFd, address: &SocketAddrUnix) -> io::Result<()> {
     }
 }
 
-fn receive(socket: &UnixStream) -> io::Result<OwnedFd> {
+/// Receives the answer, of one octet, and the descriptor beside it.
+fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut octet = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut data = [IoSliceMut::new(&mut octet)];
-    rustix::net::recvmsg(socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC).map_err(refused)?;
+    let answer = rustix::net::recvmsg(socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
+    if answer.map_err(refused)?.bytes == 0 {
+        return Err(unknown());
+    }
     for message in ancillary.drain() {
         if let RecvAncillaryMessage::ScmRights(mut descriptors) = message
             && let Some(descriptor) = descriptors.next()
         {
-            return Ok(descriptor);
+            return Ok(Some(descriptor));
         }
     }
-    Err(unknown())
+    Ok(None)
 }
 
 /// Returns the error of a socket that the FEA closed as that of a token that it does not know.

@@ -1,7 +1,10 @@
 //! What a component may do: read from the `rights.toml` that it ships, handed to the Finder and the FEA. What is not named is
 //! refused.
 
+pub use sluice_clients::SocketRights;
+
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 /// A component's rights.
@@ -24,32 +27,8 @@ pub struct Rights {
     pub network_admin: bool,
 }
 
-/// The sockets that the FEA may open for a component.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SocketRights {
-    /// TCP ports to listen on.
-    #[serde(default)]
-    pub tcp_listen: Vec<u16>,
-    /// TCP ports to connect to.
-    #[serde(default)]
-    pub tcp_connect: Vec<u16>,
-    /// The first of further TCP ports to connect to, up to the last.
-    #[serde(default)]
-    pub tcp_connect_from: Option<u16>,
-    /// UDP ports to bind.
-    #[serde(default)]
-    pub udp: Vec<u16>,
-    /// IP protocol numbers for raw sockets.
-    #[serde(default)]
-    pub raw: Vec<u8>,
-    /// Multicast groups to join.
-    #[serde(default)]
-    pub multicast: Vec<std::net::IpAddr>,
-}
-
 impl Rights {
-    /// Reads a `rights.toml`.
+    /// Reads a `rights.toml`. An error names the line.
     pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
         toml::from_str(text)
     }
@@ -63,16 +42,81 @@ impl Rights {
     }
 }
 
+/// Returns the ports at a place of a component's configuration: names of containers, lists and leaves with `/` between them, `*` for
+/// each entry of a list. What is no port is left out.
+pub fn ports_at(part: &Value, path: &str) -> Vec<u16> {
+    let mut found = vec![part];
+    for step in path.split('/') {
+        found = found.into_iter().flat_map(|value| below(value, step)).collect();
+    }
+    let port =
+        |value: &Value| value.as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0);
+    let mut ports: Vec<u16> = found.into_iter().filter_map(port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    ports
+}
+
+/// Returns what one step of a path leads to.
+fn below<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
+    match (step, value) {
+        ("*", Value::Array(entries)) => entries.iter().collect(),
+        (name, Value::Object(members)) => members.get(name).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use sluice_clients::PortRight;
 
     #[test]
     fn reads_what_components_ship() {
         let text = "class = \"bgp\"\nneeds = [\"rib\"]\n[calls]\nrib = [\"rib.v1.Rib/*\"]\n[sockets]\ntcp_listen = [179]\n";
         let rights = Rights::parse(text).expect("valid");
         assert_eq!(rights.call_patterns(), ["rib/rib.v1.Rib/*"]);
-        assert_eq!(rights.sockets.tcp_listen, [179]);
+        assert_eq!(rights.sockets.tcp_listen, [PortRight::one(179)]);
         assert!(Rights::parse("class = \"x\"\nevil = true\n").is_err());
+    }
+
+    #[test]
+    fn every_kind_of_socket_is_named() {
+        let text = "class = \"x\"\n[sockets]\nudp = [3784, \"49152-65535\"]\ntcp_connect = [\"config:cache/*/port\"]\n\
+                    multicast = [\"ff02::/16\"]\npacket = [0x88cc, \"llc:fe\"]\nlink_groups = [\"01:80:c2:00:00:14\"]\nicmpv6 = [133]\n";
+        let sockets = Rights::parse(text).expect("valid").sockets;
+        assert!(sockets.udp[1].covers(50_000, 60_000) && sockets.follow_configuration());
+        assert_eq!((sockets.packet.len(), sockets.link_groups.len(), sockets.icmpv6.len()), (2, 1, 1));
+        let again: SocketRights =
+            serde_json::from_value(serde_json::json!(sockets)).expect("what is written is read");
+        assert_eq!(again, sockets);
+    }
+
+    #[test]
+    fn errors_name_line_and_text() {
+        for (line, wrong) in
+            [("udp = [\n  520,\n  70000,\n]", "70000"), ("multicast = [\"10.0.0.1\"]", "10.0.0.1")]
+        {
+            let error = Rights::parse(&format!("class = \"x\"\n[sockets]\n{line}\n"))
+                .expect_err("not valid")
+                .to_string();
+            assert!(error.contains(wrong) && error.contains("line "), "{error}");
+        }
+        let error =
+            Rights::parse("class = \"x\"\n[sockets]\nudp = [\n  520,\n  70000,\n]\n").expect_err("not valid");
+        assert!(error.to_string().contains("line 5"), "{error}");
+    }
+
+    #[test]
+    fn configured_ports_are_found() {
+        let part = serde_json::json!({
+            "cache": [{"name": "a", "port": 3323}, {"name": "b"}, {"name": "c", "port": 323}, {"name": "d", "port": 70000}],
+            "port": 5,
+        });
+        assert_eq!(ports_at(&part, "cache/*/port"), [323, 3323]);
+        assert_eq!(ports_at(&part, "port"), [5]);
+        for nothing in ["cache/port", "cache/*", "missing/*/port", "*/port", "cache/*/port/*"] {
+            assert_eq!(ports_at(&part, nothing), [0u16; 0], "{nothing}");
+        }
     }
 }

@@ -94,8 +94,8 @@ mutations! {
         "fea-vanished-link-stays": "self.known.iter().filter(|(_, k)| !k.seen)" => "self.known.iter().filter(|(_, k)| !k.seen && false)";
     }
     "socket.rs" {
-        "fea-any-group-joined": "match groups.iter().find(|g| !rights.multicast.contains(g)) {" => "match groups.iter().find(|_| false) {";
-        "fea-low-ports-connected": "rights.tcp_connect_from.is_some_and(|from| port >= from)" => "rights.tcp_connect_from.is_some()";
+        "fea-any-group-joined": "reception.groups.iter().find(|group| !is_named(group))" => "reception.groups.iter().find(|_| false)";
+        "fea-any-icmpv6-received": "rights.icmpv6.contains(number)" => "!rights.icmpv6.is_empty()";
     }
 }
 

@@ -28,7 +28,7 @@ const LONGEST_RETRY: Duration = Duration::from_secs(30);
 struct About {
     /// The FEA's number for it.
     socket: u64,
-    /// Instance and life of the FEA that opened it; a later one knows nothing of it.
+    /// Instance and life of the FEA that knows the listener: that opened or adopted it.
     opened_by: Option<(String, u64)>,
     /// Keys that are set on it.
     passwords: BTreeMap<IpAddr, String>,
@@ -82,7 +82,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// This FEA is there from now on: what another one opened is opened anew with the next [`refresh`].
+    /// This FEA is there from now on: it adopts what another one opened with the next [`refresh`].
     pub fn fea_is(&self, life: &Life) {
         self.fea.replace(Some((life.instance.clone(), life.incarnation)));
     }
@@ -154,7 +154,7 @@ impl BgpProcess {
     }
 }
 
-/// Opens, closes and keys listeners as the neighbours want it; all anew if the FEA is. Nothing while the process hands over: it is done
+/// Opens, closes and keys listeners as the neighbours want it; a new FEA adopts those that are open. Nothing while the process hands over: it is done
 /// when it goes on, or by its successor.
 pub async fn refresh(process: &Rc<BgpProcess>) {
     let _turn = process.listening.turn.lock().await;
@@ -174,6 +174,9 @@ pub async fn refresh(process: &Rc<BgpProcess>) {
         for (address, password) in wanted.iter().filter(|(a, _)| a.is_ipv4() == ipv4) {
             any = true;
             passwords.extend(password.clone().map(|p| (*address, p)));
+        }
+        if any {
+            adopt(process, place).await;
         }
         let old = process.listening.listeners.borrow_mut()[place].take();
         let kept = match old {
@@ -236,6 +239,24 @@ async fn open(process: &Rc<BgpProcess>, ipv4: bool) -> io::Result<Listener> {
     let opened_by = process.listening.fea.borrow().clone();
     let (socket, listener) = process.sockets.listen(ipv4).await?;
     Ok(Listener::new(About { socket, opened_by, passwords: BTreeMap::new() }, listener))
+}
+
+/// Has a new FEA adopt a listener, which goes on accepting meanwhile. A listener that the FEA refuses is opened anew.
+async fn adopt(process: &BgpProcess, place: usize) {
+    let fea = process.listening.fea.borrow().clone();
+    let orphan = process.listening.listeners.borrow()[place]
+        .as_ref()
+        .filter(|held| held.about.opened_by != fea)
+        .map(|held| Rc::clone(&held.listener));
+    let Some(listener) = orphan else { return };
+    match process.sockets.adopt(&listener).await {
+        Ok(socket) => {
+            if let Some(held) = process.listening.listeners.borrow_mut()[place].as_mut() {
+                (held.about.socket, held.about.opened_by) = (socket, fea);
+            }
+        }
+        Err(error) => warn!(%error, "the FEA does not adopt a listener: it is opened anew"),
+    }
 }
 
 async fn set_passwords(process: &BgpProcess, listener: &mut About, wanted: BTreeMap<IpAddr, String>) {

@@ -7,7 +7,7 @@ use sluice_process::descriptor;
 use sluice_xrl::idl::fea::v1 as fea;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -81,6 +81,13 @@ impl Sockets {
         let listener = std::net::TcpListener::from(descriptor);
         listener.set_nonblocking(true)?;
         Ok((socket, TcpListener::from_std(listener)?))
+    }
+
+    /// Has the FEA know a listener that an earlier life of the FEA opened, and returns the FEA's number for it.
+    pub async fn adopt(&self, listener: &TcpListener) -> io::Result<u64> {
+        let reply = self.client.adopt_listener(fea::AdoptListenerRequest {}).await.map_err(refused)?;
+        descriptor::give(&self.run_dir, &reply.token, listener.as_fd()).await?;
+        Ok(reply.socket)
     }
 
     /// Sets or removes the key that a neighbour's connections to a listener must be signed with (RFC 2385).

@@ -6,24 +6,10 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
+use sluice_clients::{LinkGroup, LinkProtocol, PortRight, SocketRights};
 
-/// What a component may have opened. Empty lists allow nothing.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SocketRights {
-    /// TCP ports that it may listen on.
-    pub tcp_listen: Vec<u16>,
-    /// TCP ports that it may connect to.
-    pub tcp_connect: Vec<u16>,
-    /// The first of the TCP ports that it may connect to beside these, up to the last; none if absent.
-    pub tcp_connect_from: Option<u16>,
-    /// UDP ports that it may bind.
-    pub udp: Vec<u16>,
-    /// IP protocols of raw sockets.
-    pub raw: Vec<u8>,
-    /// Multicast groups that it may join.
-    pub multicast: Vec<IpAddr>,
-}
+/// The IP protocol number of ICMPv6.
+pub const ICMPV6: u8 = 58;
 
 /// A socket that is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -34,8 +20,23 @@ pub enum SocketKind {
     TcpConnect(u16),
     /// A UDP socket bound to this port.
     Udp(u16),
+    /// A UDP socket bound to a free port from the first to the second one.
+    UdpRange(u16, u16),
     /// A raw IP socket of this protocol.
     Raw(u8),
+    /// A packet socket of this protocol.
+    Packet(LinkProtocol),
+}
+
+/// What a socket receives beside packets to the host itself.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Reception {
+    /// Multicast groups to join.
+    pub groups: Vec<IpAddr>,
+    /// Groups of the link layer to join.
+    pub link_groups: Vec<LinkGroup>,
+    /// The types of ICMPv6 that are received; empty for all.
+    pub icmpv6_types: Vec<u8>,
 }
 
 impl fmt::Display for SocketKind {
@@ -44,6 +45,8 @@ impl fmt::Display for SocketKind {
             SocketKind::TcpListen(port) => write!(f, "listen on TCP port {port}"),
             SocketKind::TcpConnect(port) => write!(f, "connect to TCP port {port}"),
             SocketKind::Udp(port) => write!(f, "bind UDP port {port}"),
+            SocketKind::UdpRange(first, last) => write!(f, "bind a UDP port from {first} to {last}"),
+            SocketKind::Packet(protocol) => write!(f, "open packet sockets of {protocol}"),
             SocketKind::Raw(protocol) => write!(f, "open IP protocol {protocol}"),
         }
     }
@@ -56,6 +59,10 @@ pub enum Denied {
     Kind(String, SocketKind),
     /// Nor do they name this group.
     Group(String, IpAddr),
+    /// Nor do they name this group of the link layer.
+    LinkGroup(String, LinkGroup),
+    /// Nor do they name this type of ICMPv6.
+    Icmpv6Type(String, u8),
     /// The component has no socket rights at all.
     Unknown(String),
 }
@@ -65,6 +72,8 @@ impl fmt::Display for Denied {
         match self {
             Denied::Kind(who, kind) => write!(f, "{who} may not {kind}"),
             Denied::Group(who, group) => write!(f, "{who} may not join {group}"),
+            Denied::LinkGroup(who, group) => write!(f, "{who} may not join {group}"),
+            Denied::Icmpv6Type(who, number) => write!(f, "{who} may not receive ICMPv6 type {number}"),
             Denied::Unknown(who) => write!(f, "{who} may not open sockets"),
         }
     }
@@ -81,22 +90,34 @@ pub struct SocketPolicy {
 }
 
 impl SocketPolicy {
-    /// Whether the component class `who` may have a socket of `kind` that joins `groups`.
-    pub fn check(&self, who: &str, kind: SocketKind, groups: &[IpAddr]) -> Result<(), Denied> {
+    /// Checks that the component class `who` may have a socket of `kind` that receives `reception`.
+    pub fn check(&self, who: &str, kind: SocketKind, reception: &Reception) -> Result<(), Denied> {
         let rights = self.components.get(who).ok_or_else(|| Denied::Unknown(who.into()))?;
-        let allowed = match kind {
-            SocketKind::TcpListen(port) => rights.tcp_listen.contains(&port),
-            SocketKind::TcpConnect(port) => {
-                rights.tcp_connect.contains(&port) || rights.tcp_connect_from.is_some_and(|from| port >= from)
+        let covers = |list: &[PortRight], first, last| list.iter().any(|right| right.covers(first, last));
+        let is_allowed = match kind {
+            SocketKind::TcpListen(port) => covers(&rights.tcp_listen, port, port),
+            SocketKind::TcpConnect(port) => covers(&rights.tcp_connect, port, port),
+            SocketKind::Udp(port) => covers(&rights.udp, port, port),
+            SocketKind::UdpRange(first, last) => covers(&rights.udp, first, last),
+            SocketKind::Raw(ICMPV6) if !reception.icmpv6_types.is_empty() => {
+                let is_allowed = |number: &u8| rights.raw.contains(&ICMPV6) || rights.icmpv6.contains(number);
+                if let Some(number) = reception.icmpv6_types.iter().find(|number| !is_allowed(number)) {
+                    return Err(Denied::Icmpv6Type(who.into(), *number));
+                }
+                true
             }
-            SocketKind::Udp(port) => rights.udp.contains(&port),
             SocketKind::Raw(protocol) => rights.raw.contains(&protocol),
+            SocketKind::Packet(protocol) => rights.packet.contains(&protocol),
         };
-        if !allowed {
+        if !is_allowed {
             return Err(Denied::Kind(who.into(), kind));
         }
-        match groups.iter().find(|g| !rights.multicast.contains(g)) {
-            Some(group) => Err(Denied::Group(who.into(), *group)),
+        let is_named = |group: &IpAddr| rights.multicast.iter().any(|pattern| pattern.covers(*group));
+        if let Some(group) = reception.groups.iter().find(|group| !is_named(group)) {
+            return Err(Denied::Group(who.into(), *group));
+        }
+        match reception.link_groups.iter().find(|group| !rights.link_groups.contains(group)) {
+            Some(group) => Err(Denied::LinkGroup(who.into(), *group)),
             None => Ok(()),
         }
     }
@@ -107,41 +128,71 @@ mod tests {
     use super::*;
     use alloc::string::ToString;
 
-    fn check(who: &str, kind: SocketKind, groups: &[&str], expected: Result<(), &str>) {
-        let rip = SocketRights {
-            udp: [520].into(),
-            multicast: ["224.0.0.9".parse().unwrap()].into(),
-            ..SocketRights::default()
-        };
-        let bgp = SocketRights {
-            tcp_listen: [179].into(),
-            tcp_connect: [179].into(),
-            tcp_connect_from: Some(1024),
-            ..SocketRights::default()
-        };
-        let ospf = SocketRights { raw: [89].into(), ..SocketRights::default() };
-        let components = [("rip", rip), ("bgp", bgp), ("ospf", ospf)];
-        let policy =
-            SocketPolicy { components: components.into_iter().map(|(n, r)| (n.to_string(), r)).collect() };
-        let groups: Vec<IpAddr> = groups.iter().map(|g| g.parse().unwrap()).collect();
-        let got = policy.check(who, kind, &groups).map_err(|e| e.to_string());
+    fn policy() -> SocketPolicy {
+        serde_json::from_value(serde_json::json!({
+            "bgp": {"tcp_listen": [179], "tcp_connect": [179, "1024-65535", "config:neighbor/*/port"]},
+            "ospf": {"raw": [89]},
+            "rip": {"udp": [520], "multicast": ["224.0.0.9", "ff02::/16"]},
+            "bfd": {"udp": [3784, "49152-65535"]},
+            "isis": {"packet": ["llc:fe"], "link_groups": ["01:80:c2:00:00:14"]},
+            "ra": {"icmpv6": [133, 134]},
+        }))
+        .expect("valid")
+    }
+
+    fn check(who: &str, kind: SocketKind, reception: Reception, expected: Result<(), &str>) {
+        let got = policy().check(who, kind, &reception).map_err(|e| e.to_string());
         assert_eq!(got, expected.map_err(|e| e.to_string()));
     }
 
+    fn groups(groups: &[&str]) -> Reception {
+        Reception {
+            groups: groups.iter().map(|g| g.parse().expect("valid")).collect(),
+            ..Reception::default()
+        }
+    }
+
     #[test]
-    fn rights() {
-        check("bgp", SocketKind::TcpListen(179), &[], Ok(()));
-        check("bgp", SocketKind::TcpConnect(179), &[], Ok(()));
-        check("bgp", SocketKind::TcpConnect(22), &[], Err("bgp may not connect to TCP port 22"));
-        check("bgp", SocketKind::TcpConnect(1023), &[], Err("bgp may not connect to TCP port 1023"));
-        check("bgp", SocketKind::TcpConnect(1024), &[], Ok(()));
-        check("bgp", SocketKind::TcpConnect(u16::MAX), &[], Ok(()));
-        check("bgp", SocketKind::TcpListen(1024), &[], Err("bgp may not listen on TCP port 1024"));
-        check("bgp", SocketKind::Raw(89), &[], Err("bgp may not open IP protocol 89"));
-        check("ospf", SocketKind::Raw(89), &[], Ok(()));
-        check("ospf", SocketKind::Raw(89), &["224.0.0.5"], Err("ospf may not join 224.0.0.5"));
-        check("rip", SocketKind::Udp(520), &["224.0.0.9"], Ok(()));
-        check("rip", SocketKind::Udp(521), &[], Err("rip may not bind UDP port 521"));
-        check("ntp", SocketKind::Udp(123), &[], Err("ntp may not open sockets"));
+    fn ports_protocols_and_groups() {
+        use SocketKind::{Raw, TcpConnect, TcpListen, Udp, UdpRange};
+        let none = || groups(&[]);
+        check("bgp", TcpListen(179), none(), Ok(()));
+        check("bgp", TcpListen(1024), none(), Err("bgp may not listen on TCP port 1024"));
+        for port in [179, 1024, u16::MAX] {
+            check("bgp", TcpConnect(port), none(), Ok(()));
+        }
+        check("bgp", TcpConnect(22), none(), Err("bgp may not connect to TCP port 22"));
+        check("bgp", TcpConnect(1023), none(), Err("bgp may not connect to TCP port 1023"));
+        check("bgp", Raw(89), none(), Err("bgp may not open IP protocol 89"));
+        check("ospf", Raw(89), none(), Ok(()));
+        check("ospf", Raw(89), groups(&["224.0.0.5"]), Err("ospf may not join 224.0.0.5"));
+        check("rip", Udp(520), groups(&["224.0.0.9", "ff02::9"]), Ok(()));
+        check("rip", Udp(520), groups(&["224.0.0.9", "ff05::9"]), Err("rip may not join ff05::9"));
+        check("rip", Udp(521), none(), Err("rip may not bind UDP port 521"));
+        check("bfd", UdpRange(49152, 65535), none(), Ok(()));
+        check("bfd", Udp(50000), none(), Ok(()));
+        check("bfd", UdpRange(49151, 65535), none(), Err("bfd may not bind a UDP port from 49151 to 65535"));
+        check("bfd", UdpRange(3784, 50000), none(), Err("bfd may not bind a UDP port from 3784 to 50000"));
+        check("ntp", Udp(123), none(), Err("ntp may not open sockets"));
+    }
+
+    #[test]
+    fn packet_sockets_and_types_of_icmpv6() {
+        use SocketKind::{Packet, Raw};
+        let joining = |octets| Reception { link_groups: [LinkGroup(octets)].into(), ..Reception::default() };
+        let all_intermediate_systems = [0x01, 0x80, 0xc2, 0, 0, 0x14];
+        check("isis", Packet(LinkProtocol::Llc(0xfe)), joining(all_intermediate_systems), Ok(()));
+        check(
+            "isis",
+            Packet(LinkProtocol::Llc(0xfe)),
+            joining([1; 6]),
+            Err("isis may not join 01:01:01:01:01:01"),
+        );
+        let lldp = LinkProtocol::EtherType(0x88cc);
+        check("isis", Packet(lldp), groups(&[]), Err("isis may not open packet sockets of 0x88cc"));
+        let types = |types: &[u8]| Reception { icmpv6_types: types.into(), ..Reception::default() };
+        check("ra", Raw(ICMPV6), types(&[133, 134]), Ok(()));
+        check("ra", Raw(ICMPV6), types(&[133, 135]), Err("ra may not receive ICMPv6 type 135"));
+        check("ra", Raw(ICMPV6), types(&[]), Err("ra may not open IP protocol 58"));
     }
 }

@@ -76,7 +76,7 @@ fn address(text: &str) -> Result<InterfaceAddress, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sluice_fea::socket::SocketKind;
+    use sluice_fea::socket::{Reception, SocketKind};
 
     #[test]
     fn reads_interfaces_and_forwarding() {
@@ -87,7 +87,7 @@ mod tests {
         });
         let Read { configuration, policy, installs_routes } = read(&tree).expect("valid");
         assert!(installs_routes, "a router does where nothing is said");
-        assert!(policy.check("bgp", SocketKind::TcpListen(179), &[]).is_ok());
+        assert!(policy.check("bgp", SocketKind::TcpListen(179), &Reception::default()).is_ok());
         assert_eq!(configuration.interfaces["eth0"].addresses.len(), 2);
         assert_eq!(
             (configuration.forwarding[&Family::Ipv4], configuration.forwarding[&Family::Ipv6]),

@@ -27,6 +27,36 @@ pub(crate) fn attach_filter(fd: BorrowedFd<'_>, program: &mut [libc::sock_filter
     set(fd, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &fprog)
 }
 
+/// Binds a packet socket to a protocol of the link layer on an interface.
+pub(crate) fn bind_packet(fd: BorrowedFd<'_>, ether_type: u16, interface: u32) -> io::Result<()> {
+    // SAFETY: all fields are integers or arrays of integers: all zeroes is a value.
+    let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_protocol = ether_type.to_be();
+    address.sll_ifindex = interface.cast_signed();
+    let length = size_of_val(&address) as libc::socklen_t;
+    // SAFETY: the pointer and the length describe `address`, which lives for the call; the kernel only reads it.
+    let rc = unsafe { libc::bind(fd.as_raw_fd(), std::ptr::from_ref(&address).cast(), length) };
+    if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the interface of a packet socket receive a group of the link layer.
+pub(crate) fn join_link_group(fd: BorrowedFd<'_>, interface: u32, group: [u8; 6]) -> io::Result<()> {
+    let [a, b, c, d, e, f] = group;
+    let request = libc::packet_mreq {
+        mr_ifindex: interface.cast_signed(),
+        mr_type: libc::PACKET_MR_MULTICAST as u16,
+        mr_alen: 6,
+        mr_address: [a, b, c, d, e, f, 0, 0],
+    };
+    set(fd, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
+/// Keeps whoever holds the socket from changing or removing its filter.
+pub(crate) fn lock_filter(fd: BorrowedFd<'_>) -> io::Result<()> {
+    set_int(fd, libc::SOL_SOCKET, libc::SO_LOCK_FILTER, 1)
+}
+
 /// The kernel's `struct tcp_md5sig` (linux/tcp.h), which libc does not have.
 #[repr(C)]
 struct TcpMd5Sig {

@@ -6,6 +6,7 @@
 pub mod configuration;
 mod ffi;
 mod fib;
+mod filter;
 mod interfaces;
 pub mod linux;
 mod pages;

@@ -2,11 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
+use sluice_clients::{LinkGroup, LinkProtocol};
+use sluice_fea::socket::Reception;
 use sluice_fea_process::sockets::broker::{Kind, SocketRequest, set_tcp_md5};
 use sluice_fea_process::sockets::descriptors::Descriptors;
 use sluice_fea_process::sockets::relay;
 use sluice_lab::{Lab, LabOptions};
-use sluice_process::descriptor::{fetch, socket_path};
+use sluice_process::descriptor::{fetch, give, socket_path};
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -45,7 +47,14 @@ fn inside<T: Send>(lab: &Lab, node: &str, act: impl FnOnce() -> T + Send) -> T {
 }
 
 fn request(kind: Kind) -> SocketRequest {
-    SocketRequest { kind, interface: None, ttl: None, min_ttl: None, dscp: 0, groups: Vec::new() }
+    SocketRequest {
+        kind,
+        interface: None,
+        ttl: None,
+        min_ttl: None,
+        dscp: 0,
+        reception: Reception::default(),
+    }
 }
 
 fn listener(local: &str) -> SocketRequest {
@@ -119,19 +128,20 @@ fn packets_are_relayed() {
         text.split(':').next().unwrap().parse().unwrap()
     };
     let cases = [
-        (Kind::Udp { local: "0.0.0.0:520".parse().unwrap() }, "224.0.0.9", "10.0.0.1"),
-        (Kind::Udp { local: "[::]:521".parse().unwrap() }, "ff02::9", "fe80::"),
+        (Kind::Udp { local: "0.0.0.0:520".parse().unwrap(), last: None }, "224.0.0.9", "10.0.0.1"),
+        (Kind::Udp { local: "[::]:521".parse().unwrap(), last: None }, "ff02::9", "fe80::"),
         (Kind::Raw { ipv4: true, protocol: 89 }, "224.0.0.5", "10.0.0.1"),
         (Kind::Raw { ipv4: false, protocol: 89 }, "ff02::5", "fe80::"),
     ];
     for (kind, group, source) in cases {
         let group: IpAddr = group.parse().unwrap();
         let mut wanted = request(kind.clone());
-        (wanted.interface, wanted.groups, wanted.ttl) = (Some("eth0".into()), vec![group], Some(1));
+        (wanted.interface, wanted.reception.groups) = (Some("eth0".into()), vec![group]);
+        wanted.ttl = Some(1);
         let sender = inside(&lab, "a", || wanted.open().unwrap());
         let receiver = inside(&lab, "b", || wanted.open().unwrap());
         let port = match kind {
-            Kind::Udp { local } => local.port(),
+            Kind::Udp { local, .. } => local.port(),
             _ => 0,
         };
         relay::send(&sender, SocketAddr::new(group, port), index("a"), b"hello").unwrap();
@@ -156,10 +166,132 @@ fn what_cannot_be_opened_says_why() {
     let mut marked = listener("0.0.0.0:179");
     marked.dscp = 64;
     assert!(why(marked).contains("at most 63"));
-    let mut grouped = request(Kind::Udp { local: "0.0.0.0:520".parse().unwrap() });
-    grouped.groups = vec!["224.0.0.9".parse().unwrap()];
+    let mut grouped = request(Kind::Udp { local: "0.0.0.0:520".parse().unwrap(), last: None });
+    grouped.reception.groups = vec!["224.0.0.9".parse().unwrap()];
     assert!(why(grouped).contains("needs an interface"));
     assert!(why(connector(None, "10.0.0.2:179", Some(&"x".repeat(81)))).contains("80 octets"));
+}
+
+/// The descriptor of a packet socket of IS-IS on node `b`.
+fn isis(lab: &Lab) -> OwnedFd {
+    let mut wanted = request(Kind::Packet { protocol: LinkProtocol::Llc(0xfe) });
+    wanted.interface = Some("eth0".into());
+    wanted.reception.link_groups = vec![LinkGroup(ALL_INTERMEDIATE_SYSTEMS)];
+    inside(lab, "b", || wanted.open().unwrap())
+}
+
+const ALL_INTERMEDIATE_SYSTEMS: [u8; 6] = [0x01, 0x80, 0xc2, 0x00, 0x00, 0x14];
+
+/// Sends frames from node `a`, each to [`ALL_INTERMEDIATE_SYSTEMS`]: what follows the addresses, in hexadecimal digits.
+fn send_frames(lab: &Lab, frames: &[&str]) {
+    let script = "import socket, sys\n\
+        s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
+        s.bind(('eth0', 0))\n\
+        own = s.getsockname()[4]\n\
+        for frame in sys.argv[1:]:\n    s.send(bytes.fromhex('0180c2000014') + own + bytes.fromhex(frame).ljust(50, b'\\0'))\n";
+    lab.exec("a", "python3", [&["-c", script], frames].concat()).unwrap();
+}
+
+fn read_frame(socket: &OwnedFd) -> Vec<u8> {
+    assert!(wait_readable(socket), "no frame came");
+    let mut octets = [0; 1500];
+    let length = nix::unistd::read(socket, &mut octets).unwrap();
+    octets[..length].to_vec()
+}
+
+const LLC_ISIS: &str = "0010fefe0383";
+const LLC_SPANNING_TREE: &str = "001042420399";
+const LLDP: &str = "88ccfefe0377";
+
+#[test]
+fn a_packet_socket_receives_its_protocol_alone() {
+    let Some(lab) = lab() else { return };
+    let socket = isis(&lab);
+    // Frames stay in order: had the filter let one of the first two pass, it would be read first.
+    send_frames(&lab, &[LLC_SPANNING_TREE, LLDP, LLC_ISIS]);
+    assert_eq!(read_frame(&socket)[..4], [0xfe, 0xfe, 0x03, 0x83]);
+    // The component holds the socket: it may bind it to all protocols, and receives no more by that.
+    let mut component = lab.command("b", "python3").unwrap();
+    component.args(["-c", include_str!("descriptor.py")]).stdin(socket.try_clone().unwrap());
+    let output = component.output().unwrap();
+    let denied = "Operation not permitted";
+    assert_eq!(String::from_utf8_lossy(&output.stdout), format!("{denied}\n{denied}\n3\n"), "{output:?}");
+    send_frames(&lab, &[LLDP, LLC_SPANNING_TREE, LLC_ISIS]);
+    assert_eq!(read_frame(&socket)[..4], [0xfe, 0xfe, 0x03, 0x83]);
+
+    let mut lldp = request(Kind::Packet { protocol: LinkProtocol::EtherType(0x88cc) });
+    lldp.interface = Some("eth0".into());
+    let socket = inside(&lab, "b", || lldp.open().unwrap());
+    let mut joining = lldp.clone();
+    joining.reception.link_groups = vec![LinkGroup(ALL_INTERMEDIATE_SYSTEMS)];
+    let joined = inside(&lab, "b", || joining.open().unwrap());
+    send_frames(&lab, &[LLC_ISIS, LLDP]);
+    assert_eq!(read_frame(&joined)[..4], [0xfe, 0xfe, 0x03, 0x77]);
+    drop((socket, joined));
+    lldp.interface = None;
+    let why = inside(&lab, "b", || lldp.open().unwrap_err().to_string());
+    assert!(why.contains("needs an interface"), "{why}");
+}
+
+#[test]
+fn icmpv6_of_other_types_does_not_arrive() {
+    let Some(lab) = lab() else { return };
+    let mut wanted = request(Kind::Raw { ipv4: false, protocol: 58 });
+    let sender = inside(&lab, "a", || wanted.open().unwrap());
+    // Types for private experiments (RFC 4443): the hosts themselves send none.
+    wanted.reception.icmpv6_types = vec![100, 200];
+    let receiver = inside(&lab, "b", || wanted.open().unwrap());
+    let to: SocketAddr = "[fd00::2]:0".parse().unwrap();
+    let mut buffer = vec![0; relay::PACKET];
+    for (refused, accepted) in [(201u8, 200u8), (101, 100)] {
+        for kind in [refused, accepted] {
+            relay::send(&sender, to, 0, &[kind, 0, 0, 0, 1, 2, 3, 4]).unwrap();
+        }
+        assert!(wait_readable(&receiver));
+        let packet = relay::receive(&receiver, false, &mut buffer).unwrap();
+        assert_eq!((packet.payload[0], packet.payload.len()), (accepted, 8));
+    }
+    for (ipv4, protocol) in [(true, 58), (false, 89)] {
+        let wrong = SocketRequest { kind: Kind::Raw { ipv4, protocol }, ..wanted.clone() };
+        assert!(inside(&lab, "a", || wrong.open().unwrap_err().to_string()).contains("protocol 58"));
+    }
+}
+
+#[test]
+fn a_port_of_a_range_is_for_one_socket() {
+    let Some(lab) = lab() else { return };
+    let wanted = request(Kind::Udp { local: "10.0.0.1:50000".parse().unwrap(), last: Some(50001) });
+    let open = || inside(&lab, "a", || wanted.open());
+    let port =
+        |socket: &OwnedFd| socket2::SockRef::from(socket).local_addr().unwrap().as_socket().unwrap().port();
+    let (first, second) = (open().unwrap(), open().unwrap());
+    let mut ports = [port(&first), port(&second)];
+    ports.sort_unstable();
+    assert_eq!(ports, [50000, 50001]);
+    let error = open().unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}");
+    let free = port(&first);
+    drop(first);
+    assert_eq!(port(&open().unwrap()), free);
+}
+
+#[test]
+fn a_socket_stays_on_its_interface() {
+    let Some(lab) = lab() else { return };
+    let mut wanted = request(Kind::Udp { local: "0.0.0.0:520".parse().unwrap(), last: None });
+    wanted.interface = Some("lo".into());
+    let on_loopback = inside(&lab, "b", || wanted.open().unwrap());
+    wanted.interface = Some("eth0".into());
+    let on_link = inside(&lab, "b", || wanted.open().unwrap());
+    let sender = inside(&lab, "a", || {
+        request(Kind::Udp { local: "0.0.0.0:521".parse().unwrap(), last: None }).open().unwrap()
+    });
+    relay::send(&sender, "10.0.0.2:520".parse().unwrap(), 0, b"hello").unwrap();
+    assert!(wait_readable(&on_link));
+    let mut buffer = vec![0; relay::PACKET];
+    assert_eq!(relay::receive(&on_link, false, &mut buffer).unwrap().payload, b"hello");
+    let error = relay::receive(&on_loopback, false, &mut buffer).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::WouldBlock);
 }
 
 #[test]
@@ -184,6 +316,24 @@ fn a_token_serves_once_and_only_who_asked() {
         let token = descriptors.offer(me, file()).unwrap();
         assert_eq!(fetch(dir.path(), &token[..15]).await.map_err(refused).unwrap_err(), denied, "too short");
         fetch(dir.path(), &token).await.unwrap();
+        // A token for giving takes one descriptor, if it is the right one.
+        for is_right in [true, false] {
+            let taken = Rc::new(std::cell::Cell::new(None));
+            let place = Rc::clone(&taken);
+            let accept = move |descriptor: OwnedFd| {
+                place.set(Some(descriptor));
+                is_right
+            };
+            let token = descriptors.request(me, accept).unwrap();
+            let given = give(dir.path(), &token, file().as_fd()).await;
+            assert_eq!(given.map_err(refused).err(), (!is_right).then_some(denied));
+            let mut text = String::new();
+            File::from(taken.take().unwrap()).read_to_string(&mut text).unwrap();
+            assert!(text.starts_with(&me.to_string()));
+            assert_eq!(give(dir.path(), &token, file().as_fd()).await.map_err(refused), Err(denied), "twice");
+        }
+        let token = descriptors.request(me, |_| true).unwrap();
+        assert_eq!(fetch(dir.path(), &token).await.map_err(refused).unwrap_err(), denied, "nothing given");
         let held = file();
         let token = descriptors.offer(me, Rc::clone(&held)).unwrap();
         descriptors.withdraw(&held);

@@ -6,7 +6,8 @@ use sluice_config::package::{self, Package, Refused};
 use sluice_config::{ConfigErrors, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
 use sluice_process::part::{Change, Edit};
-use sluice_process::rights::Rights;
+use sluice_process::rights::{Rights, SocketRights, ports_at};
+use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::PermissionsExt;
@@ -253,14 +254,33 @@ impl Model {
             change.get_or_insert(Change { clear: true, edits: Vec::new() });
         }
         // Also where `interfaces` comes or goes as a whole: what was there before goes first, and the rights with it.
-        if class == "fea"
-            && let Some(whole) = change.as_mut().filter(|change| change.clear)
-        {
-            let sockets: BTreeMap<&str, _> =
-                self.rights.iter().map(|(class, rights)| (class.as_str(), &rights.sockets)).collect();
-            whole.edits.push(Edit { name: "socket-rights".into(), key: None, value: Some(json!(sockets)) });
+        if class == "fea" {
+            let sockets = self.socket_rights(after);
+            let is_new = change.as_ref().is_some_and(|change| change.clear)
+                || before.is_some_and(|before| self.socket_rights(before) != sockets);
+            if is_new {
+                let change = change.get_or_insert(Change { clear: false, edits: Vec::new() });
+                change.edits.push(Edit {
+                    name: "socket-rights".into(),
+                    key: None,
+                    value: Some(json!(sockets)),
+                });
+            }
         }
         change
+    }
+
+    /// Returns the sockets that the FEA may open, by class. Ports that an operator configures are those of `tree`.
+    fn socket_rights(&self, tree: &Tree) -> BTreeMap<&str, Cow<'_, SocketRights>> {
+        let all = self.rights.iter().map(|(class, rights)| {
+            if !rights.sockets.follow_configuration() {
+                return (class.as_str(), Cow::Borrowed(&rights.sockets));
+            }
+            let part = self.schema.part(class, tree).unwrap_or_default();
+            let resolved = rights.sockets.with_configuration(|path| ports_at(&part, path));
+            (class.as_str(), Cow::Owned(resolved))
+        });
+        all.collect()
     }
 }
 
@@ -365,4 +385,55 @@ fn third_party_rights(package: &Package, taken: &BTreeMap<String, Rights>) -> Re
         return Err("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL".into());
     }
     Ok(Some(rights))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BUILTINS: &[Builtin] = &[
+        Builtin {
+            class: "fea",
+            rights: include_str!("../../../fea/rights.toml"),
+            module: Some(("sluice-fea", include_str!("../../../fea/fea.yang"))),
+            commands: None,
+            metrics: None,
+            help: "The FEA",
+        },
+        Builtin {
+            class: "bgp",
+            rights: include_str!("../../../bgp/rights.toml"),
+            module: Some(("sluice-bgp", include_str!("../../../bgp/bgp.yang"))),
+            commands: None,
+            metrics: None,
+            help: "BGP",
+        },
+    ];
+
+    /// The FEA is told of ports that an operator configures with the commit that configures them, and of nothing else of BGP's.
+    #[test]
+    fn configured_ports_are_rights() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let none = dir.path().join("none");
+        let state_dir = dir.path().to_path_buf();
+        let source = ConfigSource { file: none.clone(), builtins: BUILTINS, packages_dir: none, state_dir };
+        let model = Model::load(&source).expect("both are valid");
+        let tree = |neighbor: &str| {
+            let text = format!(
+                "protocols {{ bgp {{ local-as 1; router-id 10.0.0.1; neighbor 10.0.0.2 {{ peer-as 2; {neighbor} }} }} }}"
+            );
+            model.schema.read("test", &text).expect("valid")
+        };
+        let edits = |before: Option<&Tree>, after: &Tree| {
+            let change = model.change("fea", before, after)?;
+            let rights = change.edits.into_iter().find(|edit| edit.name == "socket-rights")?;
+            rights.value.map(|value| value["bgp"]["tcp_connect"].to_string())
+        };
+        let (plain, other, port) = (tree(""), tree("passive;"), tree("port 3000;"));
+        assert_eq!(edits(None, &plain).as_deref(), Some(r#"["179","179"]"#));
+        assert_eq!(edits(Some(&plain), &other), None);
+        assert_eq!(edits(Some(&plain), &port).as_deref(), Some(r#"["179","3000"]"#));
+        assert_eq!(edits(Some(&port), &plain).as_deref(), Some(r#"["179","179"]"#));
+        assert_eq!(edits(Some(&port), &Tree::empty()).as_deref(), Some(r#"["179"]"#));
+    }
 }

@@ -110,6 +110,22 @@ impl fea::Sockets for Served<FakeFea> {
         not_here()
     }
 
+    async fn open_packet(
+        &self,
+        _: &CallContext,
+        _: fea::OpenPacketRequest,
+    ) -> Result<fea::OpenReply, XrlError> {
+        not_here()
+    }
+
+    async fn adopt_listener(
+        &self,
+        _: &CallContext,
+        _: fea::AdoptListenerRequest,
+    ) -> Result<fea::OpenReply, XrlError> {
+        not_here()
+    }
+
     async fn set_tcp_md5(
         &self,
         _: &CallContext,

@@ -1,8 +1,10 @@
 //! The socket broker's hands: opens sockets as they are asked for. Whether they may be is decided before.
 
 use crate::ffi;
-use sluice_fea::socket::SocketKind;
-use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, Socket, Type};
+use crate::filter::{self, Program};
+use sluice_clients::LinkProtocol;
+use sluice_fea::socket::{ICMPV6, Reception, SocketKind};
+use socket2::{Domain, InterfaceIndexOrAddress, Protocol, SockAddr, SockRef, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,8 +22,8 @@ pub struct SocketRequest {
     pub min_ttl: Option<u8>,
     /// The differentiated services code point of what is sent (RFC 2474), 0 to 63.
     pub dscp: u8,
-    /// Multicast groups to join; they need an interface.
-    pub groups: Vec<IpAddr>,
+    /// What is received beside packets to the host itself. Groups need an interface.
+    pub reception: Reception,
 }
 
 /// The kinds of sockets.
@@ -47,6 +49,8 @@ pub enum Kind {
     Udp {
         /// Address and port.
         local: SocketAddr,
+        /// The last of the ports of which one that nobody has is chosen; `None` for the port of `local`, which sockets may share.
+        last: Option<u16>,
     },
     /// Raw IP.
     Raw {
@@ -55,6 +59,23 @@ pub enum Kind {
         /// The IP protocol.
         protocol: u8,
     },
+    /// Packets of the link layer on the request's interface.
+    Packet {
+        /// The protocol.
+        protocol: LinkProtocol,
+    },
+}
+
+impl Kind {
+    /// Returns true for sockets of IPv4.
+    pub fn is_ipv4(&self) -> bool {
+        match self {
+            Kind::TcpListener { local, .. } | Kind::Udp { local, .. } => local.is_ipv4(),
+            Kind::TcpConnector { remote, .. } => remote.is_ipv4(),
+            Kind::Raw { ipv4, .. } => *ipv4,
+            Kind::Packet { .. } => false,
+        }
+    }
 }
 
 impl SocketRequest {
@@ -63,26 +84,21 @@ impl SocketRequest {
         match &self.kind {
             Kind::TcpListener { local, .. } => SocketKind::TcpListen(local.port()),
             Kind::TcpConnector { remote, .. } => SocketKind::TcpConnect(remote.port()),
-            Kind::Udp { local } => SocketKind::Udp(local.port()),
+            Kind::Udp { local, last: None } => SocketKind::Udp(local.port()),
+            Kind::Udp { local, last: Some(last) } => SocketKind::UdpRange(local.port(), *last),
+            Kind::Packet { protocol } => SocketKind::Packet(*protocol),
             Kind::Raw { protocol, .. } => SocketKind::Raw(*protocol),
-        }
-    }
-
-    fn is_ipv4(&self) -> bool {
-        match &self.kind {
-            Kind::TcpListener { local, .. } | Kind::Udp { local } => local.is_ipv4(),
-            Kind::TcpConnector { remote, .. } => remote.is_ipv4(),
-            Kind::Raw { ipv4, .. } => *ipv4,
         }
     }
 
     /// Opens it. It does not block when used, and is closed in processes that this one starts.
     pub fn open(&self) -> io::Result<OwnedFd> {
-        let ipv4 = self.is_ipv4();
+        let ipv4 = self.kind.is_ipv4();
         let (kind, protocol) = match &self.kind {
             Kind::TcpListener { .. } | Kind::TcpConnector { .. } => (Type::STREAM, Protocol::TCP),
             Kind::Udp { .. } => (Type::DGRAM, Protocol::UDP),
             Kind::Raw { protocol, .. } => (Type::RAW, Protocol::from(i32::from(*protocol))),
+            Kind::Packet { protocol } => return self.open_packet(*protocol),
         };
         let domain = if ipv4 { Domain::IPV4 } else { Domain::IPV6 };
         let socket = Socket::new(domain, kind.nonblocking().cloexec(), Some(protocol))?;
@@ -109,12 +125,38 @@ impl SocketRequest {
                     set_tcp_md5(&socket, remote.ip(), key)?;
                 }
             }
-            Kind::Udp { local } => {
+            Kind::Udp { local, last: None } => {
                 socket.set_reuse_address(true)?;
                 self.tell_more(&socket, ipv4)?;
                 socket.bind(&scoped(*local, index))?;
             }
-            Kind::Raw { .. } => self.tell_more(&socket, ipv4)?,
+            Kind::Udp { local, last: Some(last) } => {
+                self.tell_more(&socket, ipv4)?;
+                bind_in_range(&socket, *local, *last, index)?;
+            }
+            Kind::Raw { protocol, .. } => {
+                if !self.reception.icmpv6_types.is_empty() {
+                    if ipv4 || *protocol != ICMPV6 {
+                        return Err(invalid("types of ICMPv6 are for IPv6 sockets of protocol 58"));
+                    }
+                    fix_filter(&socket, &mut Program::icmpv6(&self.reception.icmpv6_types))?;
+                }
+                self.tell_more(&socket, ipv4)?;
+            }
+            Kind::Packet { .. } => {}
+        }
+        Ok(socket.into())
+    }
+
+    /// Opens a packet socket. It receives nothing until its filter is there and fixed.
+    fn open_packet(&self, protocol: LinkProtocol) -> io::Result<OwnedFd> {
+        let name = self.interface.as_deref().ok_or_else(|| invalid("a packet socket needs an interface"))?;
+        let index = interface_index(name)?;
+        let socket = Socket::new(Domain::PACKET, Type::DGRAM.nonblocking().cloexec(), None)?;
+        fix_filter(&socket, &mut Program::packet(protocol, index))?;
+        ffi::bind_packet(socket.as_fd(), filter::ether_type(protocol), index)?;
+        for group in &self.reception.link_groups {
+            ffi::join_link_group(socket.as_fd(), index, group.0)?;
         }
         Ok(socket.into())
     }
@@ -127,7 +169,7 @@ impl SocketRequest {
             } else {
                 socket.set_unicast_hops_v6(ttl)?
             }
-            if !self.groups.is_empty() {
+            if !self.reception.groups.is_empty() {
                 if ipv4 { socket.set_multicast_ttl_v4(ttl)? } else { socket.set_multicast_hops_v6(ttl)? }
             }
         }
@@ -140,7 +182,7 @@ impl SocketRequest {
             ffi::set_int(socket.as_fd(), level, option, i32::from(min))?;
         }
         if self.dscp > 63 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "a DSCP is at most 63"));
+            return Err(invalid("a DSCP is at most 63"));
         }
         if self.dscp > 0 {
             let field = u32::from(self.dscp) << 2;
@@ -150,12 +192,11 @@ impl SocketRequest {
     }
 
     fn join_groups(&self, socket: &Socket, ipv4: bool, index: Option<u32>) -> io::Result<()> {
-        if self.groups.is_empty() {
+        if self.reception.groups.is_empty() {
             return Ok(());
         }
-        let missing = || io::Error::new(io::ErrorKind::InvalidInput, "a multicast group needs an interface");
-        let index = index.ok_or_else(missing)?;
-        for group in &self.groups {
+        let index = index.ok_or_else(|| invalid("a multicast group needs an interface"))?;
+        for group in &self.reception.groups {
             match group {
                 IpAddr::V4(g) => socket.join_multicast_v4_n(g, &InterfaceIndexOrAddress::Index(index))?,
                 IpAddr::V6(g) => socket.join_multicast_v6(g, index)?,
@@ -180,8 +221,45 @@ impl SocketRequest {
     }
 }
 
+/// Returns what a descriptor is if it is a TCP socket that listens.
+pub fn listener(descriptor: &OwnedFd) -> io::Result<Kind> {
+    let socket = SockRef::from(descriptor);
+    let local = socket.local_addr()?.as_socket();
+    let is_listener = socket.protocol()? == Some(Protocol::TCP) && socket.is_listener()?;
+    let local = local.filter(|_| is_listener).ok_or_else(|| invalid("the socket is no TCP listener"))?;
+    // The kernel keeps the length of the queue to itself.
+    Ok(Kind::TcpListener { local, backlog: 0 })
+}
+
 /// linux/in6.h; libc has it for other systems only.
 const IPV6_MINHOPCOUNT: i32 = 73;
+
+fn invalid(reason: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, reason)
+}
+
+/// Has a socket receive only what the program accepts, and lets nobody change that.
+fn fix_filter(socket: &Socket, program: &mut Program) -> io::Result<()> {
+    ffi::attach_filter(socket.as_fd(), program.instructions())?;
+    ffi::lock_filter(socket.as_fd())
+}
+
+/// Binds a socket to the first port that nobody has, from a random one on.
+fn bind_in_range(socket: &Socket, local: SocketAddr, last: u16, index: Option<u32>) -> io::Result<()> {
+    let ports = u32::from(last.saturating_sub(local.port())) + 1;
+    let mut random = [0; 4];
+    getrandom::fill(&mut random).map_err(|e| io::Error::other(e.to_string()))?;
+    let start = u32::from_ne_bytes(random) % ports;
+    for step in 0..ports {
+        // Below 65,536: the offset is less than the number of ports.
+        let port = local.port().saturating_add(((start + step) % ports) as u16);
+        match socket.bind(&scoped(SocketAddr::new(local.ip(), port), index)) {
+            Err(e) if e.kind() == io::ErrorKind::AddrInUse => {}
+            other => return other,
+        }
+    }
+    Err(io::Error::new(io::ErrorKind::AddrInUse, "every port of the range is in use"))
+}
 
 /// Sets the MD5 key for segments of `peer` (RFC 2385) on a connection or a listener; an empty key removes it.
 pub fn set_tcp_md5(socket: &impl AsFd, peer: IpAddr, key: &str) -> io::Result<()> {

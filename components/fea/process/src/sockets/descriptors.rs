@@ -2,14 +2,14 @@
 
 use crate::ffi;
 use rustix::net::{
-    AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
-    SocketFlags, SocketType,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType,
 };
 use sluice_process::descriptor::{TOKEN, socket_path};
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::fs;
-use std::io::{self, IoSlice};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
@@ -36,12 +36,20 @@ const BACKLOG: i32 = 1024;
 /// How long a client may take.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A descriptor that waits to be fetched.
+/// What a token is for.
+enum Purpose {
+    /// The process fetches the descriptor.
+    Fetch(Rc<OwnedFd>),
+    /// The process gives a descriptor, which the function accepts or refuses.
+    Give(Box<dyn FnOnce(OwnedFd) -> bool>),
+}
+
+/// A token that waits to be used.
 struct Waiting {
     token: [u8; TOKEN],
     pid: u32,
     until: Instant,
-    descriptor: Rc<OwnedFd>,
+    purpose: Purpose,
 }
 
 /// The descriptors that wait to be fetched.
@@ -83,6 +91,16 @@ impl Descriptors {
     /// Lets the process `pid` fetch the descriptor, once, with the token. `None` if too many wait already, or no
     /// randomness is to be had.
     pub fn offer(&self, pid: u32, descriptor: Rc<OwnedFd>) -> Option<[u8; TOKEN]> {
+        self.wait_for(pid, Purpose::Fetch(descriptor))
+    }
+
+    /// Lets the process `pid` give a descriptor, once, with the token. `accept` returns false to refuse it. `None` as for
+    /// [`Descriptors::offer`].
+    pub fn request(&self, pid: u32, accept: impl FnOnce(OwnedFd) -> bool + 'static) -> Option<[u8; TOKEN]> {
+        self.wait_for(pid, Purpose::Give(Box::new(accept)))
+    }
+
+    fn wait_for(&self, pid: u32, purpose: Purpose) -> Option<[u8; TOKEN]> {
         let mut token = [0; TOKEN];
         getrandom::fill(&mut token).ok()?;
         let waiting = &mut *self.waiting.borrow_mut();
@@ -91,13 +109,15 @@ impl Descriptors {
         if waiting.len() >= WAITING {
             return None;
         }
-        waiting.push_back(Waiting { token, pid, until: now + LIFETIME, descriptor });
+        waiting.push_back(Waiting { token, pid, until: now + LIFETIME, purpose });
         Some(token)
     }
 
     /// Takes the descriptor back that nobody fetched.
     pub fn withdraw(&self, descriptor: &Rc<OwnedFd>) {
-        self.waiting.borrow_mut().retain(|w| !Rc::ptr_eq(&w.descriptor, descriptor));
+        let is_it =
+            |purpose: &Purpose| matches!(purpose, Purpose::Fetch(held) if Rc::ptr_eq(held, descriptor));
+        self.waiting.borrow_mut().retain(|w| !is_it(&w.purpose));
     }
 
     /// Returns the process at the other end if a descriptor waits for it. A process is offered a descriptor before it hears the token.
@@ -108,12 +128,12 @@ impl Descriptors {
         self.waiting.borrow().iter().any(|w| w.pid == pid && w.until > now).then_some(pid)
     }
 
-    fn take(&self, token: &[u8], pid: u32) -> Option<Rc<OwnedFd>> {
+    fn take(&self, token: &[u8], pid: u32) -> Option<Purpose> {
         let waiting = &mut *self.waiting.borrow_mut();
         let now = Instant::now();
         waiting.retain(|w| w.until > now);
         let place = waiting.iter().position(|w| same(&w.token, token) && w.pid == pid)?;
-        waiting.remove(place).map(|w| w.descriptor)
+        waiting.remove(place).map(|w| w.purpose)
     }
 
     async fn accept(self: &Rc<Self>, listener: &AsyncFd<OwnedFd>) -> io::Result<()> {
@@ -147,26 +167,45 @@ impl Descriptors {
     async fn answer(&self, client: OwnedFd, pid: u32) -> io::Result<()> {
         let client = ffi::watch(client)?;
         let mut token = [0; TOKEN + 1];
-        let length = loop {
+        let (length, given) = loop {
             let mut guard = client.readable().await?;
-            let read = guard.try_io(|c| {
-                let received = rustix::net::recv(c.get_ref(), &mut token[..], RecvFlags::empty());
-                received.map(|(length, _)| length).map_err(io::Error::from)
-            });
-            if let Ok(length) = read {
-                break length?;
+            if let Ok(received) = guard.try_io(|c| receive(c.get_ref(), &mut token)) {
+                break received?;
             }
         };
-        let Some(descriptor) = self.take(&token[..length], pid) else { return Ok(()) };
+        // One octet into an empty buffer: never refused for lack of room.
+        let octet = [IoSlice::new(&[0])];
+        let descriptor = match self.take(&token[..length], pid) {
+            Some(Purpose::Fetch(descriptor)) => descriptor,
+            Some(Purpose::Give(accept)) => {
+                if given.is_some_and(accept) {
+                    let mut nothing = SendAncillaryBuffer::default();
+                    rustix::net::sendmsg(client.get_ref(), &octet, &mut nothing, SendFlags::NOSIGNAL)?;
+                }
+                return Ok(());
+            }
+            None => return Ok(()),
+        };
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let descriptors = [descriptor.as_fd()];
         ancillary.push(SendAncillaryMessage::ScmRights(&descriptors));
-        // One octet into an empty buffer: never refused for lack of room.
-        let octet = [IoSlice::new(&[0])];
         rustix::net::sendmsg(client.get_ref(), &octet, &mut ancillary, SendFlags::NOSIGNAL)?;
         Ok(())
     }
+}
+
+/// Receives a request: its length, and the descriptor beside it.
+fn receive(client: &OwnedFd, token: &mut [u8]) -> io::Result<(usize, Option<OwnedFd>)> {
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut ancillary = RecvAncillaryBuffer::new(&mut space);
+    let mut data = [IoSliceMut::new(token)];
+    let received = rustix::net::recvmsg(client, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC)?;
+    let given = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    Ok((received.bytes, given))
 }
 
 /// Whether two tokens are the same, in a time that does not tell where they differ.

@@ -12,10 +12,12 @@ pub mod relay;
 use crate::ffi;
 use broker::{Kind, SocketRequest};
 use descriptors::Descriptors;
-use sluice_fea::socket::SocketPolicy;
+use sluice_clients::{LinkGroup, LinkProtocol};
+use sluice_fea::socket::{Reception, SocketKind, SocketPolicy};
 use sluice_process::successor_class;
 use sluice_xrl::convert;
-use sluice_xrl::idl::fea::v1 as pb;
+use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::fea::v1::{self as pb, open_packet_request::Protocol};
 use sluice_xrl::{CallContext, Router, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +27,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::rc::{Rc, Weak};
 use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tracing::{debug, info};
 
@@ -37,7 +40,9 @@ const REFUSED: u32 = 1;
 /// The broker.
 pub struct Sockets {
     router: Router,
-    policy: RefCell<SocketPolicy>,
+    /// The rights of components; unknown before the first configuration, which `configured` reports.
+    policy: RefCell<Option<Rc<SocketPolicy>>>,
+    configured: Notify,
     descriptors: Rc<Descriptors>,
     open: RefCell<BTreeMap<u64, Open>>,
     /// The classes of the process behind a connection; a connection never changes hands.
@@ -51,7 +56,6 @@ struct Open {
     /// Whose it is.
     owners: BTreeSet<u32>,
     descriptor: Held,
-    ipv4: bool,
     kind: Kind,
     relay: Option<JoinHandle<()>>,
 }
@@ -89,11 +93,12 @@ impl Drop for Open {
 }
 
 impl Sockets {
-    /// The broker of this router: nobody may have anything yet.
+    /// The broker of this router. Requests wait until the rights are known: see [`Sockets::set_policy`].
     pub fn new(router: Router) -> Rc<Self> {
         Rc::new(Sockets {
             router,
             policy: RefCell::default(),
+            configured: Notify::new(),
             descriptors: Rc::default(),
             open: RefCell::default(),
             classes: RefCell::default(),
@@ -114,7 +119,19 @@ impl Sockets {
 
     /// Who may have what, from now on. What is open stays open.
     pub fn set_policy(&self, policy: SocketPolicy) {
-        self.policy.replace(policy);
+        self.policy.replace(Some(Rc::new(policy)));
+        self.configured.notify_waiters();
+    }
+
+    /// Returns the rights of components. A component may hear of a new FEA before the FEA has its configuration.
+    async fn policy(&self) -> Rc<SocketPolicy> {
+        loop {
+            let configured = self.configured.notified();
+            if let Some(policy) = self.policy.borrow().clone() {
+                return policy;
+            }
+            configured.await;
+        }
     }
 
     async fn open(
@@ -124,21 +141,58 @@ impl Sockets {
     ) -> Result<pb::OpenReply, XrlError> {
         let pid = caller(ctx)?;
         let class = self.permitted(ctx, pid, &request).await?;
+        if let Kind::Udp { local, last: Some(last) } = request.kind
+            && (local.port() == 0 || last < local.port())
+        {
+            return Err(bad("last_port is below port, or port is 0"));
+        }
         self.room_for_one(pid)?;
         let descriptor = Rc::new(request.open().map_err(|e| refused(&request, &e))?);
         let offered = self.descriptors.offer(pid, Rc::clone(&descriptor));
-        let token = offered.ok_or_else(|| XrlError::Busy("too many descriptors wait".into()))?;
-        let number = self.next.replace(self.next.get() + 1);
+        let token = offered.ok_or_else(too_many)?;
+        let number = self.number();
         let held = match request.kind {
             Kind::TcpListener { .. } => Held::Kept(descriptor),
             _ => Held::Offered(Rc::downgrade(&descriptor)),
         };
         info!(class, pid, socket = number, "may {}", request.right());
         let owners = BTreeSet::from([pid]);
-        let open =
-            Open { owners, descriptor: held, ipv4: ipv4(&request.kind), kind: request.kind, relay: None };
+        let open = Open { owners, descriptor: held, kind: request.kind, relay: None };
         self.open.borrow_mut().insert(number, open);
         self.watch(pid);
+        Ok(pb::OpenReply { socket: number, token: token.to_vec() })
+    }
+
+    /// Returns the number of the next socket.
+    fn number(&self) -> u64 {
+        self.next.replace(self.next.get() + 1)
+    }
+
+    /// Expects a listener that an earlier life opened for the caller. The kernel says what the descriptor is, so that a component
+    /// cannot have more adopted than it may open.
+    async fn adopt(self: &Rc<Self>, ctx: &CallContext) -> Result<pb::OpenReply, XrlError> {
+        let pid = caller(ctx)?;
+        let (policy, classes) = (self.policy().await, self.classes_of(ctx, pid).await?);
+        self.room_for_one(pid)?;
+        let number = self.number();
+        let me = Rc::downgrade(self);
+        let accept = move |descriptor: OwnedFd| {
+            let Some(me) = me.upgrade() else { return false };
+            let Ok(kind) = broker::listener(&descriptor) else { return false };
+            let Kind::TcpListener { local, .. } = kind else { return false };
+            let right = SocketKind::TcpListen(local.port());
+            let Some(class) = classes.iter().find(|c| policy.check(c, right, &Reception::default()).is_ok())
+            else {
+                return false;
+            };
+            info!(class, pid, socket = number, "may go on to {right}");
+            let descriptor = Held::Kept(Rc::new(descriptor));
+            let open = Open { owners: BTreeSet::from([pid]), descriptor, kind, relay: None };
+            me.open.borrow_mut().insert(number, open);
+            me.watch(pid);
+            true
+        };
+        let token = self.descriptors.request(pid, accept).ok_or_else(too_many)?;
         Ok(pb::OpenReply { socket: number, token: token.to_vec() })
     }
 
@@ -173,6 +227,21 @@ impl Sockets {
         Ok(())
     }
 
+    /// Returns the classes of the process behind a connection.
+    async fn classes_of(&self, ctx: &CallContext, pid: u32) -> Result<Vec<String>, XrlError> {
+        let known = self.classes.borrow().get(&ctx.connection).cloned();
+        if let Some(classes) = known {
+            return Ok(classes);
+        }
+        let targets = self.router.targets().await?;
+        let mine = targets.into_iter().filter(|t| t.pid == pid).map(|t| t.class);
+        let classes: Vec<String> = mine.collect();
+        if !classes.is_empty() {
+            self.classes.borrow_mut().insert(ctx.connection, classes.clone());
+        }
+        Ok(classes)
+    }
+
     /// The caller's class that allows the request, or why none does.
     async fn permitted(
         &self,
@@ -180,22 +249,10 @@ impl Sockets {
         pid: u32,
         request: &SocketRequest,
     ) -> Result<String, XrlError> {
-        let known = self.classes.borrow().get(&ctx.connection).cloned();
-        let classes = match known {
-            Some(classes) => classes,
-            None => {
-                let targets = self.router.targets().await?;
-                let mine = targets.into_iter().filter(|t| t.pid == pid).map(|t| t.class);
-                let classes: Vec<String> = mine.collect();
-                if !classes.is_empty() {
-                    self.classes.borrow_mut().insert(ctx.connection, classes.clone());
-                }
-                classes
-            }
-        };
         let mut reasons = Vec::new();
-        for class in classes {
-            match self.policy.borrow().check(&class, request.right(), &request.groups) {
+        let policy = self.policy().await;
+        for class in self.classes_of(ctx, pid).await? {
+            match policy.check(&class, request.right(), &request.reception) {
                 Ok(()) => return Ok(class),
                 Err(why) => reasons.push(why.to_string()),
             }
@@ -323,12 +380,8 @@ fn os_error(error: io::Error) -> XrlError {
     XrlError::Application { code: REFUSED, message: error.to_string() }
 }
 
-fn ipv4(kind: &Kind) -> bool {
-    match kind {
-        Kind::TcpListener { local, .. } | Kind::Udp { local } => local.is_ipv4(),
-        Kind::TcpConnector { remote, .. } => remote.is_ipv4(),
-        Kind::Raw { ipv4, .. } => *ipv4,
-    }
+fn too_many() -> XrlError {
+    XrlError::Busy("too many descriptors wait".into())
 }
 
 fn bad(error: impl std::fmt::Display) -> XrlError {
@@ -349,7 +402,7 @@ fn request(kind: Kind, options: Option<pb::SocketOptions>) -> Result<SocketReque
     let options = options.unwrap_or_default();
     let groups = options.multicast_groups.iter().map(|g| IpAddr::try_from(g).map_err(bad));
     let groups: Vec<IpAddr> = groups.collect::<Result<_, _>>()?;
-    if groups.iter().any(|g| !g.is_multicast() || g.is_ipv4() != ipv4(&kind)) {
+    if groups.iter().any(|g| !g.is_multicast() || g.is_ipv4() != kind.is_ipv4()) {
         return Err(bad("a group is not a multicast address of the socket's family"));
     }
     Ok(SocketRequest {
@@ -358,7 +411,7 @@ fn request(kind: Kind, options: Option<pb::SocketOptions>) -> Result<SocketReque
         ttl: optional("ttl", options.ttl)?,
         min_ttl: optional("min_ttl", options.min_ttl)?,
         dscp: narrow("dscp", options.dscp)?,
-        groups,
+        reception: Reception { groups, ..Reception::default() },
     })
 }
 
@@ -389,14 +442,50 @@ impl pb::Sockets for Served {
 
     async fn open_udp(&self, ctx: &CallContext, r: pb::OpenUdpRequest) -> Result<pb::OpenReply, XrlError> {
         let local = SocketAddr::new(convert::addr(r.local.as_ref()).map_err(bad)?, narrow("port", r.port)?);
-        self.0.open(ctx, request(Kind::Udp { local }, r.options)?).await
+        let last = if r.last_port == 0 { None } else { Some(narrow("last_port", r.last_port)?) };
+        self.0.open(ctx, request(Kind::Udp { local, last }, r.options)?).await
     }
 
     async fn open_raw(&self, ctx: &CallContext, r: pb::OpenRawRequest) -> Result<pb::OpenReply, XrlError> {
         let family = convert::family(r.family).map_err(bad)?;
         let ipv4 = family == sluice_base::Family::Ipv4;
         let protocol = narrow("protocol", r.protocol)?;
-        self.0.open(ctx, request(Kind::Raw { ipv4, protocol }, r.options)?).await
+        let types = r.icmpv6_types.into_iter().map(|number| narrow("icmpv6_types", number));
+        let mut request = request(Kind::Raw { ipv4, protocol }, r.options)?;
+        request.reception.icmpv6_types = types.collect::<Result<_, _>>()?;
+        request.reception.icmpv6_types.sort_unstable();
+        request.reception.icmpv6_types.dedup();
+        self.0.open(ctx, request).await
+    }
+
+    async fn open_packet(
+        &self,
+        ctx: &CallContext,
+        r: pb::OpenPacketRequest,
+    ) -> Result<pb::OpenReply, XrlError> {
+        let protocol = match r.protocol {
+            Some(Protocol::EtherType(number)) => LinkProtocol::ether_type(narrow("ether_type", number)?)
+                .ok_or_else(|| bad("an EtherType is from 0x600 on")),
+            Some(Protocol::Llc(point)) => narrow("llc", point).map(LinkProtocol::Llc),
+            None => Err(bad("no protocol")),
+        };
+        let group = |mac: common::Mac| match <[u8; 6]>::try_from(mac.octets).map(LinkGroup) {
+            Ok(group) if group.is_group() => Ok(group),
+            _ => Err(bad("a group of the link layer has 6 octets, the first of them odd")),
+        };
+        let link_groups = r.groups.into_iter().map(group).collect::<Result<_, _>>()?;
+        let mut request = request(Kind::Packet { protocol: protocol? }, None)?;
+        request.interface = Some(r.interface);
+        request.reception.link_groups = link_groups;
+        self.0.open(ctx, request).await
+    }
+
+    async fn adopt_listener(
+        &self,
+        ctx: &CallContext,
+        _: pb::AdoptListenerRequest,
+    ) -> Result<pb::OpenReply, XrlError> {
+        self.0.adopt(ctx).await
     }
 
     async fn set_tcp_md5(
@@ -456,7 +545,7 @@ impl pb::Sockets for Served {
         let to = SocketAddr::new(destination, narrow("port", r.port)?);
         self.0.with_mine(ctx, r.socket, |open| {
             let descriptor = open.descriptor.get().ok_or_else(|| bad("the socket was fetched already"))?;
-            if to.is_ipv4() != open.ipv4 {
+            if to.is_ipv4() != open.kind.is_ipv4() {
                 return Err(bad("the destination is not of the socket's family"));
             }
             relay::send(&descriptor, to, r.interface, &r.payload).map_err(os_error)

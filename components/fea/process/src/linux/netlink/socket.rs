@@ -1,6 +1,7 @@
 //! Netlink sockets.
 
 use crate::ffi;
+use crate::filter::instruction;
 use crate::linux::netlink::decode::{self, Message};
 use crate::linux::netlink::encode::Messages;
 use crate::linux::netlink::number::{NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, RTM_NEWROUTE};
@@ -139,8 +140,4 @@ impl AsFd for Socket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
-}
-
-fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
-    libc::sock_filter { code: code as u16, jt, jf, k }
 }

@@ -1,0 +1,363 @@
+//! The sockets that the FEA may open for a component, as `rights.toml` names them in `[sockets]`.
+
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+use core::marker::PhantomData;
+use core::net::IpAddr;
+use core::str::FromStr;
+use serde::de::{Error, Unexpected, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use sluice_base::IpPrefix;
+
+/// The sockets that the FEA may open for a component. Empty lists allow nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SocketRights {
+    /// TCP ports to listen on.
+    pub tcp_listen: Vec<PortRight>,
+    /// TCP ports to connect to.
+    pub tcp_connect: Vec<PortRight>,
+    /// UDP ports to bind.
+    pub udp: Vec<PortRight>,
+    /// IP protocols of raw sockets. Protocol 58 allows every type of ICMPv6.
+    pub raw: Vec<u8>,
+    /// Types of ICMPv6 that a raw socket with a filter may receive (RFC 4443).
+    pub icmpv6: Vec<u8>,
+    /// Multicast groups to join.
+    pub multicast: Vec<GroupPattern>,
+    /// Protocols of packet sockets.
+    pub packet: Vec<LinkProtocol>,
+    /// Groups of the link layer that packet sockets may join.
+    pub link_groups: Vec<LinkGroup>,
+}
+
+impl SocketRights {
+    /// Returns true if some ports are those that an operator configured.
+    pub fn follow_configuration(&self) -> bool {
+        self.port_lists().into_iter().flatten().any(|right| matches!(right, PortRight::Configured(_)))
+    }
+
+    /// Returns the rights with each place in the configuration replaced by the ports that `ports_at` finds there.
+    pub fn with_configuration(&self, ports_at: impl Fn(&str) -> Vec<u16>) -> Self {
+        let resolve = |rights: &[PortRight]| {
+            let mut resolved = Vec::new();
+            for right in rights {
+                match right {
+                    PortRight::Configured(path) => {
+                        resolved.extend(ports_at(path).into_iter().map(PortRight::one));
+                    }
+                    range => resolved.push(range.clone()),
+                }
+            }
+            resolved
+        };
+        let [tcp_listen, tcp_connect, udp] = self.port_lists().map(resolve);
+        SocketRights { tcp_listen, tcp_connect, udp, ..self.clone() }
+    }
+
+    fn port_lists(&self) -> [&[PortRight]; 3] {
+        [&self.tcp_listen, &self.tcp_connect, &self.udp]
+    }
+}
+
+/// A right to ports: `179`, `"49152-65535"`, or `"config:neighbor/*/port"` for the ports that an operator configured.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum PortRight {
+    /// The ports from the first to the second one.
+    Range(u16, u16),
+    /// The ports at a place in the component's own part of the configuration. Allows nothing until the manager has replaced it by
+    /// the ports that are configured there.
+    Configured(String),
+}
+
+impl PortRight {
+    /// Returns the right to one port.
+    pub const fn one(port: u16) -> Self {
+        PortRight::Range(port, port)
+    }
+
+    /// Returns true if the right covers all ports from `first` to `last`.
+    pub fn covers(&self, first: u16, last: u16) -> bool {
+        matches!(self, PortRight::Range(from, to) if *from <= first && last <= *to)
+    }
+}
+
+/// Why a text is no right.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RightError(String);
+
+impl fmt::Display for RightError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for RightError {}
+
+impl FromStr for PortRight {
+    type Err = RightError;
+
+    fn from_str(text: &str) -> Result<Self, RightError> {
+        if let Some(path) = text.strip_prefix("config:") {
+            let is_path = !path.is_empty() && path.split('/').all(|step| !step.is_empty());
+            let wrong = || {
+                RightError(format!("`{text}`: a place in the configuration is as in config:neighbor/*/port"))
+            };
+            return is_path.then(|| PortRight::Configured(path.into())).ok_or_else(wrong);
+        }
+        let wrong = || {
+            RightError(format!(
+                "`{text}` is no port: write 179, \"49152-65535\" or \"config:neighbor/*/port\""
+            ))
+        };
+        let (first, last) = text.split_once('-').unwrap_or((text, text));
+        let (first, last) = (first.parse().map_err(|_| wrong())?, last.parse().map_err(|_| wrong())?);
+        if first == 0 || first > last {
+            return Err(wrong());
+        }
+        Ok(PortRight::Range(first, last))
+    }
+}
+
+impl fmt::Display for PortRight {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PortRight::Range(first, last) if first == last => first.fmt(f),
+            PortRight::Range(first, last) => write!(f, "{first}-{last}"),
+            PortRight::Configured(path) => write!(f, "config:{path}"),
+        }
+    }
+}
+
+/// Multicast groups: one address, or all of a prefix.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupPattern(IpPrefix);
+
+impl GroupPattern {
+    /// Returns true if the pattern covers `group`.
+    pub fn covers(&self, group: IpAddr) -> bool {
+        IpPrefix::new(group, self.0.len()) == Some(self.0)
+    }
+}
+
+impl FromStr for GroupPattern {
+    type Err = RightError;
+
+    fn from_str(text: &str) -> Result<Self, RightError> {
+        let wrong = || {
+            RightError(format!("`{text}` is no multicast address or prefix, as 224.0.0.5 or ff02::/16 are"))
+        };
+        let (addr, len) = match text.split_once('/') {
+            Some((addr, len)) => (addr, Some(len.parse::<u8>().map_err(|_| wrong())?)),
+            None => (text, None),
+        };
+        let addr: IpAddr = addr.parse().map_err(|_| wrong())?;
+        let (width, shortest) = if addr.is_ipv4() { (32, 4) } else { (128, 8) };
+        let len = len.unwrap_or(width);
+        let prefix = IpPrefix::new(addr, len).filter(|prefix| prefix.addr() == addr);
+        let is_multicast = addr.is_multicast() && len >= shortest;
+        prefix.filter(|_| is_multicast).map(GroupPattern).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for GroupPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The protocol of a packet socket: an EtherType (`0x88cc`), or a service access point of LLC, source and destination (`"llc:fe"`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum LinkProtocol {
+    /// An EtherType, from 0x600 on (IEEE 802.3).
+    EtherType(u16),
+    /// A service access point (IEEE 802.2): 0xfe is that of IS-IS.
+    Llc(u8),
+}
+
+impl LinkProtocol {
+    /// Returns the protocol with this EtherType; `None` for numbers that are lengths.
+    pub const fn ether_type(number: u16) -> Option<Self> {
+        if number >= 0x600 { Some(LinkProtocol::EtherType(number)) } else { None }
+    }
+}
+
+impl FromStr for LinkProtocol {
+    type Err = RightError;
+
+    fn from_str(text: &str) -> Result<Self, RightError> {
+        let point = text.strip_prefix("llc:").and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let number = || match text.strip_prefix("0x") {
+            Some(digits) => u16::from_str_radix(digits, 16).ok(),
+            None => text.parse().ok(),
+        };
+        let protocol = point.map(LinkProtocol::Llc).or_else(|| number().and_then(Self::ether_type));
+        protocol
+            .ok_or_else(|| RightError(format!("`{text}` is no EtherType from 0x600 on, and no \"llc:fe\"")))
+    }
+}
+
+impl fmt::Display for LinkProtocol {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkProtocol::EtherType(number) => write!(f, "{number:#06x}"),
+            LinkProtocol::Llc(point) => write!(f, "llc:{point:02x}"),
+        }
+    }
+}
+
+/// A group address of the link layer, as `01:80:c2:00:00:14`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LinkGroup(pub [u8; 6]);
+
+impl LinkGroup {
+    /// Returns true if the address is that of a group and not of one station.
+    pub const fn is_group(self) -> bool {
+        self.0[0] & 1 == 1
+    }
+}
+
+impl FromStr for LinkGroup {
+    type Err = RightError;
+
+    fn from_str(text: &str) -> Result<Self, RightError> {
+        let wrong = || RightError(format!("`{text}` is no group address, as 01:80:c2:00:00:14 is"));
+        let mut octets = [0; 6];
+        let mut parts = text.split(':');
+        for octet in &mut octets {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or_else(wrong)?;
+            *octet = u8::from_str_radix(part, 16).map_err(|_| wrong())?;
+        }
+        let group = LinkGroup(octets);
+        (parts.next().is_none() && group.is_group()).then_some(group).ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for LinkGroup {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// Reads a right that is a number or a text.
+struct NumberOrText<T>(PhantomData<T>);
+
+impl<T: FromStr<Err = RightError>> Visitor<'_> for NumberOrText<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number or a text")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<T, E> {
+        self.visit_str(&format!("{number}"))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<T, E> {
+        let number =
+            u64::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))?;
+        self.visit_u64(number)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+/// Has types written as they are displayed, and read from that or from a number.
+macro_rules! as_text {
+    ($($name:ident),*) => {$(
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_any(NumberOrText(PhantomData))
+            }
+        }
+    )*};
+}
+
+as_text!(PortRight, GroupPattern, LinkProtocol, LinkGroup);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::string::ToString;
+
+    fn check<T: FromStr<Err = RightError> + ToString>(text: &str, expected: Option<&str>) {
+        let read = text.parse::<T>();
+        assert_eq!(read.as_ref().ok().map(ToString::to_string).as_deref(), expected, "{text}");
+        if let Err(error) = read {
+            assert!(error.to_string().contains(text), "the error names the text");
+        }
+    }
+
+    #[test]
+    fn texts_of_rights() {
+        for same in ["1", "179", "65535", "49152-65535", "config:neighbor/*/port"] {
+            check::<PortRight>(same, Some(same));
+        }
+        for wrong in ["0", "65536", "-", "5-4", "0-5", "1-2-3", "config:", "config:a//b", "ssh"] {
+            check::<PortRight>(wrong, None);
+        }
+        check::<GroupPattern>("224.0.0.5", Some("224.0.0.5/32"));
+        for same in ["224.0.0.0/4", "232.0.0.0/8", "ff02::/16", "ff00::/8"] {
+            check::<GroupPattern>(same, Some(same));
+        }
+        for wrong in [
+            "10.0.0.1",
+            "0.0.0.0/0",
+            "224.0.0.0/3",
+            "224.0.0.1/24",
+            "fe80::/10",
+            "ff02::1/16",
+            "224.0.0.5/33",
+        ] {
+            check::<GroupPattern>(wrong, None);
+        }
+        check::<LinkProtocol>("35020", Some("0x88cc"));
+        check::<LinkProtocol>("0x88cc", Some("0x88cc"));
+        check::<LinkProtocol>("llc:fe", Some("llc:fe"));
+        for wrong in ["0x5ff", "1535", "0x10000", "llc:", "llc:100", "fe"] {
+            check::<LinkProtocol>(wrong, None);
+        }
+        check::<LinkGroup>("01:80:C2:00:00:14", Some("01:80:c2:00:00:14"));
+        for wrong in [
+            "00:80:c2:00:00:14",
+            "01:80:c2:00:00",
+            "01:80:c2:00:00:14:15",
+            "1:80:c2:00:00:14",
+            "01:80:c2:00:00:zz",
+        ] {
+            check::<LinkGroup>(wrong, None);
+        }
+    }
+
+    #[test]
+    fn ranges_and_patterns_cover() {
+        let range: PortRight = "49152-65535".parse().expect("valid");
+        assert!(range.covers(49152, 65535) && range.covers(50000, 50000));
+        assert!(!range.covers(49151, 49152) && !range.covers(179, 179));
+        assert!(!"config:port".parse::<PortRight>().expect("valid").covers(1, 1));
+        let pattern: GroupPattern = "232.0.0.0/8".parse().expect("valid");
+        assert!(pattern.covers([232, 1, 2, 3].into()) && !pattern.covers([233, 0, 0, 1].into()));
+    }
+
+    #[test]
+    fn configured_ports_take_the_place_of_their_path() {
+        let tcp_connect = [PortRight::one(179), PortRight::Configured("cache/*/port".into())].into();
+        let rights = SocketRights { tcp_connect, ..SocketRights::default() };
+        assert!(rights.follow_configuration());
+        let resolved = rights
+            .with_configuration(|path| if path == "cache/*/port" { [323, 3323].into() } else { [].into() });
+        assert_eq!(resolved.tcp_connect, [179, 323, 3323].map(PortRight::one));
+        assert!(!resolved.follow_configuration());
+    }
+}
