@@ -37,18 +37,18 @@ impl<M: Machine> Driver<M> {
         result
     }
 
-    /// Gives the machine an input and carries out what follows.
+    /// Gives the machine an input and carries out the outputs.
     pub fn input(&self, input: M::Input) {
         self.input_at(clock::now(), input);
     }
 
-    /// The same for an input that came at `time`, a while ago.
+    /// Gives the machine an input that arrived at the earlier time `time`.
     pub fn input_at(&self, time: Instant, input: M::Input) {
         self.step(|machine, out| machine.handle(time, input, out));
         self.wake.notify_one();
     }
 
-    /// Makes a request of the machine, carries out what follows, and returns the answer.
+    /// Makes a request of the machine, carries out the outputs, and returns the answer.
     pub fn request<R: Request<M>>(&self, request: R) -> R::Answer {
         let answer = self.step(|machine, out| request.make(machine, clock::now(), out));
         self.wake.notify_one();
@@ -71,14 +71,13 @@ impl<M: Machine> Driver<M> {
         self.run_hooked(|| {}, || {}).await;
     }
 
-    /// The same for a machine that others pull from: calls `worked` after each piece of work that was no input, for it may have
-    /// left something to pull.
+    /// Runs a machine from which other tasks pull: calls `worked` after each piece of background work, which may have left results to
+    /// pull.
     pub async fn run_telling(&self, worked: impl Fn()) {
         self.run_hooked(|| {}, worked).await;
     }
 
-    /// The same for a machine whose inputs are fetched when they matter: calls `due` before timers fire, so that what came before is
-    /// heard before.
+    /// Runs a machine whose inputs are fetched on demand: calls `due` before timers fire, so that earlier inputs are handled first.
     pub async fn run_hooked(&self, due: impl Fn(), worked: impl Fn()) {
         loop {
             let progress = self.step(|machine, out| machine.run_slice(clock::now(), Budget::SLICE, out));

@@ -43,7 +43,7 @@ impl Rights {
 }
 
 /// Returns the ports at a place of a component's configuration: names of containers, lists and leaves with `/` between them, `*` for
-/// each entry of a list. What is no port is left out.
+/// each entry of a list. Values that are no ports are left out.
 pub fn ports_at(part: &Value, path: &str) -> Vec<u16> {
     let mut found = vec![part];
     for step in path.split('/') {
@@ -57,7 +57,7 @@ pub fn ports_at(part: &Value, path: &str) -> Vec<u16> {
     ports
 }
 
-/// Returns what one step of a path leads to.
+/// Returns the values behind a step of a path.
 fn below<'v>(value: &'v Value, step: &str) -> Vec<&'v Value> {
     match (step, value) {
         ("*", Value::Array(entries)) => entries.iter().collect(),
