@@ -201,7 +201,7 @@ mutations! {
     "intake/remarkable.rs" {
         "malformed-reported-each-time": "kind.suppressed += 1;\n            return false;" => "return true;";
         "malformed-number-lost": "others > 0" => "false";
-        "end-of-rib-reported-each-time": "!core::mem::replace(&mut self.ended[family as usize], true)" => "!core::mem::replace(&mut self.ended[family as usize], false)";
+        "end-of-rib-reported-each-time": "!core::mem::replace(&mut self.ended[family], true)" => "!core::mem::replace(&mut self.ended[family as usize], false)";
     }
     "session/states/established.rs" {
         "session-stalled-peer-stays": "Event::Expired(Timer::SendHold) => fsm.fail_with(Notification::new(code::SEND_HOLD_TIMER, 0), cx)," => "Event::Expired(Timer::SendHold) => {}";
