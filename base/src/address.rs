@@ -17,11 +17,12 @@ impl Identifier {
     /// The most octets of an identifier: a principal type and 160 bits need 24; IPv6 source and group 31.
     pub const ROOM: usize = 32;
 
-    /// Makes an identifier; `None` if there are more than [`Identifier::ROOM`] octets, or if the family has IP addresses.
+    /// Makes an identifier; `None` if there are more than [`Identifier::ROOM`] octets, or if the family has IP addresses or is none (0).
     pub fn new(family: FamilyId, octets: &[u8]) -> Option<Self> {
         let mut whole = [0; Self::ROOM];
         whole.get_mut(..octets.len())?.copy_from_slice(octets);
-        family.ip().is_none().then_some(Identifier { family, octets: whole, length: octets.len() as u8 })
+        let is_known = family.0 != 0 && family.ip().is_none();
+        is_known.then_some(Identifier { family, octets: whole, length: octets.len() as u8 })
     }
 
     /// Returns the family.
@@ -256,6 +257,7 @@ mod tests {
         assert_eq!(AnyPrefix::new(id, 7), Err(PrefixError::HostBits));
         assert_eq!(Identifier::new(FamilyId(9), &[0; 33]), None);
         assert_eq!(Identifier::new(FamilyId::IPV4, &[0; 4]), None);
+        assert_eq!(Identifier::new(FamilyId(0), &[0; 4]), None);
         assert_eq!(Address::from_octets(FamilyId::IPV6, &[0; 4]), None);
     }
 }

@@ -12,9 +12,9 @@ pub struct ResolvingRoute<P> {
     pub metric: Metric,
     /// Its administrative distance.
     pub distance: Distance,
-    /// Whether the address is on a connected subnet.
+    /// True if the address is on a connected subnet.
     pub connected: bool,
-    /// Where its packets go, resolved down to interfaces.
+    /// The forwarding of its packets, resolved down to interfaces.
     pub forwarding: Forwarding<Address>,
 }
 

@@ -43,22 +43,22 @@ pub struct InterfaceAddress {
     pub peer: Option<IpAddr>,
 }
 
-/// All that is known of an interface.
+/// An interface.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Interface {
     /// Its number.
     pub index: InterfaceIndex,
     /// Its name.
     pub name: String,
-    /// Whether the operator wants it up (IFF_UP).
+    /// True if the operator wants the interface up (IFF_UP).
     pub admin_up: bool,
-    /// Whether it can carry packets now: admin up and carrier present.
+    /// True if the interface can carry packets now: admin up and carrier present.
     pub running: bool,
-    /// Whether it is the loopback.
+    /// True for the loopback.
     pub loopback: bool,
-    /// Whether the link has just two ends.
+    /// True if the link has just two ends.
     pub point_to_point: bool,
-    /// Whether it takes multicast.
+    /// True if the interface takes multicast.
     pub multicast: bool,
     /// Largest packet in octets.
     pub mtu: u32,
@@ -75,7 +75,7 @@ pub enum InterfaceEvent {
     Changed(Interface),
     /// The interface is gone.
     Removed(InterfaceIndex),
-    /// All interfaces that exist follow, up to [`InterfaceEvent::SnapshotEnd`]; an interface that is not among them is gone.
+    /// The beginning of a snapshot: an interface that is not announced before [`InterfaceEvent::SnapshotEnd`] does not exist.
     SnapshotBegin,
     /// Every interface that existed at the subscription has been announced.
     SnapshotEnd,

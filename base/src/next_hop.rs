@@ -52,7 +52,7 @@ impl<'de> Deserialize<'de> for Encapsulation {
     }
 }
 
-/// One way to forward: through a gateway, out of an interface, or both.
+/// A way to forward packets: through a gateway, out of an interface, or both.
 ///
 /// `G` is the type of gateways: IP addresses where a kernel forwards, [`Address`](crate::Address) where a table may hold routes
 /// of any family. Primary next hops sort before backups.
@@ -120,14 +120,14 @@ impl<G> NextHop<G> {
     }
 }
 
-/// What is done with packets of a route.
+/// The treatment of a route's packets.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Forwarding<G = IpAddr> {
-    /// They are sent to one of the next hops: never empty, sorted, each once.
+    /// Packets are sent to one of the next hops: never empty, sorted, each once.
     NextHops(SmallVec<[NextHop<G>; 1]>),
-    /// They are dropped in silence.
+    /// Packets are dropped in silence.
     Discard,
-    /// They are dropped and the sender is told (ICMP unreachable).
+    /// Packets are dropped and the sender is notified (ICMP unreachable).
     Reject,
 }
 

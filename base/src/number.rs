@@ -19,7 +19,7 @@ impl Asn {
         if self.0 > 0xffff { Asn::TRANS.0 as u16 } else { self.0 as u16 }
     }
 
-    /// Whether the number may be used in the Internet's routing: not 0, not the last (RFC 7607, RFC 7300).
+    /// Returns true if the number may be used in the Internet's routing: not 0, not the last (RFC 7607, RFC 7300).
     pub const fn is_usable(self) -> bool {
         self.0 != 0 && self.0 != 65535 && self.0 != u32::MAX
     }

@@ -92,7 +92,7 @@ pub trait IpKey:
     const FAMILY: Family;
 }
 
-/// Why a text is not a prefix.
+/// The reason why a text is no prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum PrefixError {
     /// The part before the slash is not an address of this family.

@@ -33,7 +33,7 @@ impl Provenance {
         self.0
     }
 
-    /// Who let the event in; 0 is nobody.
+    /// Returns the process that let the event in; 0: none.
     pub const fn source(self) -> u16 {
         (self.0 >> Self::SEQUENCE_BITS) as u16
     }

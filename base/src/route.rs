@@ -61,10 +61,10 @@ impl From<Tags> for Vec<Tag> {
     }
 }
 
-/// What routes of a batch share.
+/// Properties that routes of a batch share.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct RouteSet {
-    /// Where packets go.
+    /// The treatment of packets.
     pub forwarding: Forwarding<Address>,
     /// The protocol's cost.
     pub metric: Metric,
@@ -83,7 +83,7 @@ impl RouteSet {
     }
 }
 
-/// What happens to a prefix.
+/// A change of a prefix.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RouteAction {
     /// The prefix has this route now, whether or not it had one: an index into [`RouteBatch::sets`].
@@ -97,7 +97,7 @@ pub enum RouteAction {
 pub struct RouteUpdate<P> {
     /// The prefix.
     pub prefix: P,
-    /// What happens to it.
+    /// The change.
     pub action: RouteAction,
     /// The event that caused it.
     pub provenance: Provenance,
@@ -113,7 +113,7 @@ impl RouteUpdate<AnyPrefix> {
 /// Route changes of one origin, table and family, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct RouteBatch<P> {
-    /// What the routes share; every index in `updates` is below its length.
+    /// Properties that routes share; every index in `updates` is below the length.
     pub sets: Vec<RouteSet>,
     /// The changes. A prefix may occur more than once; the last one stands.
     pub updates: Vec<RouteUpdate<P>>,
@@ -126,7 +126,7 @@ impl<P> Default for RouteBatch<P> {
 }
 
 impl<P> RouteBatch<P> {
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.updates.is_empty()
     }
@@ -176,7 +176,7 @@ impl<P, G: Copy + Ord> FibBatch<P, G> {
 }
 
 impl<P, G> FibBatch<P, G> {
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.groups.is_empty() && self.routes.is_empty() && self.unused.is_empty()
     }

@@ -4,7 +4,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
     SocketFlags, SocketType,
 };
-use sluice_fea_process::descriptors::Descriptors;
+use sluice_fea_process::sockets::descriptors::Descriptors;
 use sluice_process::descriptor::{TOKEN, fetch, socket_path};
 use std::fs::File;
 use std::io::{self, IoSlice};

@@ -3,8 +3,8 @@
 use sluice_base::Provenance;
 use sluice_fea::engine::EngineOp;
 use sluice_fea::{Notice, RouteTarget};
-use sluice_fea_process::netlink::decode::{error, messages, notice};
-use sluice_fea_process::netlink::encode::Messages;
+use sluice_fea_process::linux::netlink::decode::{error, messages, notice};
+use sluice_fea_process::linux::netlink::encode::Messages;
 
 /// A datagram of messages. What one tells that is ours, we can ask for, and would hear again.
 pub fn datagram(octets: &[u8]) {

@@ -60,7 +60,7 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// What a thread has taken.
+/// A thread's use of the heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
     /// Octets that are still held.
@@ -69,13 +69,13 @@ pub struct Usage {
     pub peak: usize,
 }
 
-/// What this thread holds now, for [`since`]; the peak is counted anew from here.
+/// Returns the octets that this thread holds now, for [`since`]; the peak is counted anew from here.
 pub fn start() -> isize {
     PEAK.set(HELD.get());
     HELD.get()
 }
 
-/// What this thread has taken since `start` gave `base`; zeros where [`Counting`] is not the program's allocator.
+/// Returns this thread's use since `start` returned `base`; zeros where [`Counting`] is not the program's allocator.
 pub fn since(base: isize) -> Usage {
     let above = |octets: isize| usize::try_from(octets.wrapping_sub(base)).unwrap_or(0);
     Usage { held: above(HELD.get()), peak: above(PEAK.get()) }

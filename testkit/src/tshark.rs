@@ -18,7 +18,7 @@ pub struct Field {
 /// A decoded packet: the fields of all its layers, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
-    /// All fields.
+    /// The fields.
     pub fields: Vec<Field>,
 }
 

@@ -39,7 +39,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Whether one side of every choice in a licence expression is allowed, and all of every conjunction.
+/// Returns true if one side of every choice in a licence expression is allowed, and all of every conjunction.
 fn is_allowed(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
     !expression.is_empty()

@@ -30,7 +30,7 @@ const SHOWN: [(&str, &str); 13] = [
     ("show events last 4096", "events.json"),
 ];
 
-/// What the kernel says, by programs that may not be there.
+/// Programs that print the kernel's state; some may be missing.
 const KERNEL: [(&str, &str); 8] = [
     ("ip -details address", "kernel-addresses.txt"),
     ("ip -statistics link", "kernel-links.txt"),
@@ -42,10 +42,10 @@ const KERNEL: [(&str, &str); 8] = [
     ("ss -tlnp", "listeners.txt"),
 ];
 
-/// Of what a command prints, so much is taken.
+/// The most octets of a command's output.
 const MOST: usize = 4 << 20;
 
-/// What a program prints, at most [`MOST`].
+/// Returns a program's output, at most [`MOST`].
 fn run_program(line: &str) -> String {
     let mut words = line.split(' ');
     let child = Command::new(words.next().unwrap_or_default())
@@ -82,7 +82,7 @@ impl Write for Memory {
     }
 }
 
-/// What a command prints, or the error that it ends with.
+/// Returns a command's output, or its error.
 async fn printed(session: &Session, text: &str, as_json: bool) -> String {
     let memory = Memory::default();
     let wanted = Wanted { json: as_json, no_pager: true, no_color: true, quiet: true };

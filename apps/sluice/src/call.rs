@@ -9,7 +9,7 @@ use sluice_xrl::text;
 
 #[derive(Args)]
 pub struct CallArgs {
-    /// What to call, as `finder://bgp/bgp.v1.Bgp/GetSummary` with `?name:type=value&...` after it; with --list a target.
+    /// The method, as `finder://bgp/bgp.v1.Bgp/GetSummary` with `?name:type=value&...` after it; with --list a target.
     #[arg(required_unless_present = "list")]
     xrl: Option<String>,
     /// List the methods of the target (of all without one), with their arguments and results.

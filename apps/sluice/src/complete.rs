@@ -5,7 +5,7 @@ use crate::show::configuration::{back, of_editor};
 use sluice_cli::{Candidate, Grammar, Line, Offer, builtin, filters_offer, render, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// Who edits, and where, as far as completion has to know.
+/// The state of an editing session that completion needs.
 pub struct Edited {
     /// The editor; none: what runs is looked at.
     pub editor: Option<u64>,
@@ -13,22 +13,22 @@ pub struct Edited {
     pub path: Vec<String>,
 }
 
-/// What may follow.
+/// The completions of a line.
 #[derive(Debug, Default)]
 pub struct Completion {
-    /// Where the word begins that is being written, in octets.
+    /// The offset of the word at the cursor, in octets.
     pub start: usize,
-    /// What may be written.
+    /// The possible words.
     pub words: Vec<Candidate>,
     /// Kinds of values that may be written.
     pub values: Vec<Candidate>,
-    /// Whether the line can end here.
+    /// True if the line can end here.
     pub enter: bool,
-    /// Why there is nothing.
+    /// The reason why there is nothing.
     pub trouble: Option<String>,
 }
 
-/// What may follow at the end of `text`; while a configuration is edited, in that mode.
+/// Returns the completions at the end of `text`; in the configuration mode while a configuration is edited.
 pub async fn complete(session: &Session, edited: Option<&Edited>, text: &str) -> Completion {
     let line = split(text);
     if let Some(filter) = line.filters.last() {
@@ -52,7 +52,7 @@ pub async fn complete(session: &Session, edited: Option<&Edited>, text: &str) ->
     fill(session, edited, offer).await
 }
 
-/// Where the command begins behind `run`.
+/// Returns the offset of the command behind `run`.
 fn behind_run(line: &Line) -> Option<usize> {
     let (first, rest) = line.words.split_first()?;
     let is_run = first.text.len() >= 2 && "run".starts_with(first.text.as_str());
@@ -62,7 +62,7 @@ fn behind_run(line: &Line) -> Option<usize> {
     }
 }
 
-/// Where the last statement begins behind `configure`.
+/// Returns the offset of the last statement behind `configure`.
 fn behind_configure(grammar: &Grammar, text: &str) -> Option<usize> {
     let line = split(text);
     let read = grammar.read(&line.texts()).ok().filter(|r| r.command.id == "configure")?;

@@ -46,7 +46,7 @@ pub const MANAGER_COMMANDS: &str = include_str!("../../../components/manager/com
 /// Metrics of the manager.
 pub const MANAGER_METRICS: &str = include_str!("../../../components/manager/metrics.toml");
 
-/// What the manager may start.
+/// The components that the manager may start.
 pub const BUILTINS: &[Builtin] = &[
     builtin!("fea", module, none, metrics),
     builtin!("rib", none, none, metrics),

@@ -18,10 +18,10 @@ const INACTIVE: &str = "inactive:";
 
 /// Minutes to confirm a commit in, where only `confirmed` is said.
 const CONFIRM_MINUTES: u64 = 10;
-/// How long a commit may take: every component has to agree.
+/// The longest wait for a commit: every component has to agree.
 const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 
-/// What follows a command of the configuration mode.
+/// The next step after a command of the configuration mode.
 pub enum Next {
     /// The next one.
     Stay,
@@ -35,7 +35,7 @@ pub enum Next {
     Help,
 }
 
-/// How a text is put into the candidate.
+/// The mode of loading a text into the candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
     /// As a configuration in braces, beside what is there.
@@ -46,18 +46,18 @@ pub enum Load {
     Set,
 }
 
-/// Who edits, and where.
+/// An editing session.
 pub struct Editing {
     client: pb::ConfigurationClient,
     /// The editor's number.
     pub editor: u64,
-    /// How often it has to say that it is there.
+    /// The interval at which it has to say that it is there.
     pub lease: Duration,
     /// The blocks that `edit` has gone into.
     pub blocks: Vec<Vec<String>>,
-    /// How deep each `edit` was before, for `exit`.
+    /// The depths before each `edit`, for `exit`.
     depths: Vec<usize>,
-    /// What there was to say when it began.
+    /// Messages from the session's start.
     pub greeting: Vec<String>,
 }
 
@@ -71,7 +71,7 @@ pub fn mode(values: &Values, otherwise: pb::EditMode) -> pb::EditMode {
     }
 }
 
-/// Who this is, for the revision: by the system's word, not the environment's; behind `sudo` the one who called it.
+/// Returns the user's name for the revision: from the system, not from the environment; behind `sudo` the caller's.
 fn user() -> String {
     let uid = nix::unistd::getuid();
     let called_by = std::env::var("SUDO_USER").ok().filter(|_| uid.is_root());
@@ -365,7 +365,7 @@ impl Editing {
         }))
     }
 
-    /// Whether what runs waits for its confirmation.
+    /// Returns true if what runs waits for its confirmation.
     pub async fn unconfirmed(&self) -> Result<bool, Failure> {
         let reply = self.client.get_revisions(pb::GetRevisionsRequest {}).await?;
         Ok(reply.revisions.first().is_some_and(|newest| newest.unconfirmed))
@@ -460,7 +460,7 @@ fn effect_name(kind: EffectKind) -> &'static str {
     }
 }
 
-/// How much is touched, in a line.
+/// Returns the counts of affected things as a line.
 fn counts(all: &[pb::ComponentEffect]) -> String {
     let (mut sessions, mut neighbors, mut interfaces, mut processes) = (0_u64, 0_u64, 0_u64, 0_u64);
     for of_component in all {

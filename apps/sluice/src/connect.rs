@@ -7,9 +7,9 @@ use sluice_xrl::{Router, RouterOptions};
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an answer may take where nothing else is said.
+/// The longest wait for an answer by default.
 pub const DEADLINE: Duration = Duration::from_secs(10);
-/// How long the Finder may take to answer, at most.
+/// The longest wait for the Finder's answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects as the operator.

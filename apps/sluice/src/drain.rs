@@ -10,10 +10,10 @@ use crate::show::configuration::back;
 use sluice_cli::{Values, split};
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// What has neighbors tell others to go another way: a statement for each protocol that can.
+/// The statements that make neighbors use other ways, one for each protocol that has such a statement.
 const STATEMENTS: &[&[&str]] = &[&["protocols", "bgp", "graceful-shutdown"]];
 
-/// What a drained router's status says.
+/// The status of a drained router.
 pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
 
 /// Drains the router, or takes that back.
@@ -60,7 +60,7 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
     Ok(())
 }
 
-/// Whether the router is drained.
+/// Returns true if the router is drained.
 pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
     for path in STATEMENTS {
         if is_set(session, path).await? {

@@ -25,9 +25,9 @@ pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
 /// The flags of a command line.
 #[derive(Clone, Debug)]
 pub struct Flags {
-    /// How output is wanted.
+    /// The form of the output.
     pub wanted: Wanted,
-    /// How long an answer may take.
+    /// The longest wait for an answer.
     pub timeout: Duration,
     /// The router's run-time folder.
     pub run_dir: PathBuf,
@@ -53,7 +53,7 @@ impl Default for Flags {
     }
 }
 
-/// Whether JSON is wanted, as far as can be said of a command line that may be wrong.
+/// Returns true if JSON is wanted, as far as can be said of a command line that may be wrong.
 pub fn wants_json(args: &[String]) -> bool {
     args.iter().take_while(|a| *a != "--").any(|a| a == "--json" || is_short(a, 'j'))
 }

@@ -8,7 +8,7 @@ use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Argument, Candidate, Command, Grammar, builtin};
 use std::process::ExitCode;
 
-/// What a command line is.
+/// The kind of a command line.
 pub enum Choice {
     /// A tool, whose arguments are its own matter.
     Tool,
@@ -20,7 +20,7 @@ pub enum Choice {
     Help(Vec<String>),
     /// The version.
     Version,
-    /// Nothing is to be done, for this reason.
+    /// The command is not needed, for this reason.
     Needless(&'static str),
 }
 
@@ -95,14 +95,14 @@ pub fn is_tool(word: &str) -> bool {
     Cli::command().get_subcommands().any(|c| c.get_name() == word)
 }
 
-/// All commands that this executable knows by itself.
+/// Returns the commands that are built into this executable.
 pub fn grammar() -> Grammar {
     let mut grammar = builtin::operational();
     grammar.commands.extend(crate::packages::builtin().into_iter().map(|c| c.command));
     grammar
 }
 
-/// All commands and tools, for help and manual pages.
+/// Returns all commands and tools, for help and manual pages.
 pub fn whole() -> clap::Command {
     let mut root = Cli::command().subcommand_required(false).disable_help_subcommand(true);
     for command in grammar().commands.iter().filter(|c| !c.alias) {

@@ -7,19 +7,19 @@ use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
-use sluice_fea_process::leftovers::remove_addresses;
+use sluice_fea_process::linux::leftovers::remove_addresses;
 use sluice_manager_process::{claim_network, left_behind, manager_pid};
 use std::io::ErrorKind;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// How long a router may take to end.
+/// The longest wait for a router's end.
 const END: Duration = Duration::from_secs(60);
-/// How often a process is looked at that is to end.
+/// The interval at which a process is looked at that is to end.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The number that marks what Sluice writes to the kernel.
 const PROTOCOL: &str = "83";
-/// How often `ip` is run to remove objects of a kind.
+/// The number of runs of `ip` to remove objects of a kind.
 const TRIES: usize = 5;
 /// Kinds of the kernel's objects, as `ip` names them.
 const IPV4: [&str; 2] = ["-4", "route"];

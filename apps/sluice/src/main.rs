@@ -54,7 +54,7 @@ struct Cli {
     command: Command,
 }
 
-/// Where the router is.
+/// Options that name the router.
 #[derive(Args, Clone)]
 struct Where {
     /// The router's run-time folder.
@@ -192,7 +192,7 @@ enum Command {
 
 #[derive(Subcommand)]
 enum BenchCommand {
-    /// Where BGP's time goes in an UPDATE, beside the multicore BGP thesis; what each optimisation gains.
+    /// Prints BGP's time by function of an UPDATE, beside the multicore BGP thesis, and the gain of each optimization.
     BgpProfile(bench_profile::ProfileArgs),
 }
 
@@ -235,7 +235,7 @@ fn source(file: PathBuf, packages_dir: PathBuf, state_dir: PathBuf) -> ConfigSou
     ConfigSource { file, builtins: components::BUILTINS, packages_dir, state_dir }
 }
 
-/// Where a router keeps what was committed, unless it is told.
+/// Returns the default state folder of a router.
 fn state_dir(run_dir: &Path) -> PathBuf {
     match run_dir == Path::new("/run/sluice") {
         true => "/var/lib/sluice".into(),

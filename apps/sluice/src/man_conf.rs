@@ -87,7 +87,7 @@ fn statement(schema: &[Node], node: &Node, path: &mut Vec<String>, page: &mut St
     path.truncate(path.len() - 1 - keys.len());
 }
 
-/// Of a value's help what stands in brackets at its end: range, unit, default.
+/// Returns the text in brackets at the end of a value's help: range, unit, default.
 fn range_of(help: &str) -> String {
     help.rfind('(').map_or_else(String::new, |at| help[at..].to_string())
 }

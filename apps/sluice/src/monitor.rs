@@ -11,16 +11,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// How long a process is asked to wait for its next event.
+/// The longest wait of a process for its next event.
 const WAIT: Duration = Duration::from_secs(20);
-/// How long to wait for a process that does not answer.
+/// The pause after a process that does not answer.
 const RETRY: Duration = Duration::from_secs(1);
-/// How often it is looked whether there are new processes.
+/// The interval at which it is looked whether there are new processes.
 const LOOK: Duration = Duration::from_secs(2);
 /// Events of a page.
 const PAGE: u32 = 500;
 
-/// Whether an event is of the kind that is wanted.
+/// Returns true if an event is of the kind that is wanted.
 fn wanted(what: &str, id: &str) -> bool {
     match what {
         "sessions" => id.contains(".session."),
@@ -88,7 +88,7 @@ async fn kept(
     }
 }
 
-/// What happened last, the oldest first, and the number that each process has come to.
+/// Returns the latest events, the oldest first, and the latest event number of each process.
 pub async fn recent(
     router: &Router,
     only: Option<&str>,

@@ -215,7 +215,7 @@ pub async fn compare_with_running(
     Ok(if value["changes"] == 0 { 0 } else { CHANGES })
 }
 
-/// Whether `configure` without statements means the interactive shell.
+/// Returns true if `configure` without statements means the interactive shell.
 pub fn wants_shell(values: &Values) -> bool {
     values.all("statements").is_empty() && std::io::stdin().is_terminal()
 }

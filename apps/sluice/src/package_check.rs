@@ -58,7 +58,7 @@ fn unknown_calls(rights: &Rights) -> Vec<String> {
     problems
 }
 
-/// What is wrong in a `commands.toml`: its text, and words that are taken.
+/// Returns the errors of a `commands.toml`: in its text, and words that are taken.
 fn wrong_commands(text: &str) -> Vec<String> {
     let commands = match sluice_cli::package::parse(text) {
         Ok(commands) => commands,

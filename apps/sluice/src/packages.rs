@@ -9,7 +9,7 @@ use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
 use sluice_xrl::{Router, text};
 
-/// What the components of this executable ship.
+/// Returns the names of the components of this executable.
 fn shipped() -> impl Iterator<Item = &'static str> {
     components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
 }
@@ -149,7 +149,7 @@ pub fn package_state(p: &sluice_xrl::idl::manager::v1::Package) -> &'static str 
     if p.refused.is_empty() { "valid" } else { "refused" }
 }
 
-/// What `show packages` says of a package.
+/// Returns a package as `show packages` prints it.
 pub fn package_json(
     p: &sluice_xrl::idl::manager::v1::Package,
     commands: &[String],

@@ -35,14 +35,14 @@ const POINTS: [(&str, &str, &str); 8] = [
     ("fea", "route_enters_kernel", "Entering kernel"),
 ];
 
-/// When each route met each point.
+/// The time when each route met each point.
 #[derive(Default)]
 struct Journeys {
     /// By provenance and prefix.
     seen: HashMap<(u64, String), [Option<u64>; POINTS.len()]>,
 }
 
-/// How long it took from the first point to one of the others, in nanoseconds.
+/// Statistics of the time from the first point to another, in nanoseconds.
 struct Statistics {
     count: usize,
     mean: f64,

@@ -9,13 +9,13 @@ use sluice_xrl::idl::manager::v1 as pb;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long it may take; the router manager's own limits come before.
+/// The longest wait for a restart; the router manager's own limits are shorter.
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// The number of the refusal where no process runs that could go on.
 const NOT_STARTED: u32 = 2;
 
-/// What is replaced, and by what.
+/// The component and its replacement.
 #[derive(clap::Args)]
 pub struct RestartArgs {
     /// The component, as `sluice show processes` names it.

@@ -16,9 +16,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long completion waits for the router.
+/// The longest wait of completion for the router.
 const COMPLETION_DEADLINE: Duration = Duration::from_secs(1);
-/// How long live values are good for.
+/// The lifetime of live values.
 const FRESH: Duration = Duration::from_secs(2);
 
 /// For so long a router that did not answer is not asked again for completion.
@@ -40,14 +40,14 @@ pub struct Session {
     schema: RefCell<Option<Rc<Vec<Node>>>>,
     packages: RefCell<Option<Rc<Packages>>>,
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
-    /// When the router did not answer last.
+    /// The time when the router did not answer last.
     silent: Cell<Option<Instant>>,
     /// The components without a manager, if that is how the router was found.
     unmanaged: RefCell<Option<Unmanaged>>,
 }
 
 impl Session {
-    /// Nothing is connected yet.
+    /// Makes a session without connections.
     pub fn new(flags: Flags) -> Self {
         Session {
             flags,
@@ -157,7 +157,7 @@ impl Session {
         packages
     }
 
-    /// All commands of the operational mode.
+    /// Returns the commands of the operational mode.
     pub async fn grammar(&self) -> Grammar {
         let mut grammar = builtin::operational();
         grammar.commands.extend(self.packages().await.commands.iter().map(|p| p.command.clone()));

@@ -51,7 +51,7 @@ pub fn degraded(processes: &[pb::Process]) -> Vec<(&str, &str)> {
     those.map(|p| (p.component.as_str(), p.degraded.as_str())).collect()
 }
 
-/// What keeps a component from doing its work, and what helps.
+/// Returns the reason why a component does not work, and the remedy.
 fn in_words(process: &pb::Process) -> String {
     let state = format!("{} is {}", process.component, process.state);
     match process.state.as_str() {

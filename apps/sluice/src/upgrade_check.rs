@@ -8,7 +8,7 @@ use sluice_manager_process::UpgradeError;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Where to look.
+/// Options of the check.
 #[derive(clap::Args)]
 pub struct UpgradeCheckArgs {
     /// The folder of what was committed; `/var/lib/sluice` if absent, or `state` in a run-time folder that is not the usual one.

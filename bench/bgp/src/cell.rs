@@ -44,7 +44,7 @@ pub enum Client {
 pub struct Sample {
     /// Until the last receiver had heard the last route; `None`: that did not happen, and `note` says why.
     pub seconds: Option<f64>,
-    /// Why not.
+    /// The reason.
     pub note: String,
     /// Of the processors, by all processes of the router, in the measured phase.
     pub cpu_s: f64,

@@ -56,7 +56,7 @@ impl Contender {
         self.device.node()
     }
 
-    /// Whether it can put routes into the kernel by itself.
+    /// Returns true if it can put routes into the kernel by itself.
     pub const fn installs(self) -> bool {
         matches!(self.device, Device::Sluice | Device::Bird | Device::Bird3 | Device::Frr)
     }

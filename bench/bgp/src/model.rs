@@ -48,9 +48,9 @@ pub struct Machine {
     pub threads: usize,
     /// Processors, but for what others use of them.
     pub cores: f64,
-    /// Whether the client is on it, too.
+    /// True if the client is on it, too.
     pub client: bool,
-    /// Whether tasks stay where they are put, as with `scheduling peer`.
+    /// True if tasks stay where they are put, as with `scheduling peer`.
     pub pinned: bool,
 }
 

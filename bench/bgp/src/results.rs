@@ -105,7 +105,7 @@ impl Results {
         self.speedups.show(scenario, &self.cells);
     }
 
-    /// Whether every cell was done.
+    /// Returns true if every cell was done.
     pub fn verified(&self) -> Result<()> {
         if let Some(Cell { scenario, contender, sample }) = self.cells.failed() {
             bail!("{} {}: {}", scenario.name(), contender.name(), sample.note);

@@ -71,27 +71,27 @@ impl Scenario {
         }
     }
 
-    /// Whether the kernel's table is part of it.
+    /// Returns true if the kernel's table is part of it.
     pub const fn installs(self) -> bool {
         matches!(self, Scenario::S7)
     }
 
-    /// Whether what counts is how long single routes take.
+    /// Returns true if what counts is how long single routes take.
     pub const fn is_latency(self) -> bool {
         matches!(self, Scenario::S6)
     }
 
-    /// Whether it is of interest how many threads there are.
+    /// Returns true if it is of interest how many threads there are.
     pub const fn has_threads(self) -> bool {
         matches!(self, Scenario::S2 | Scenario::S3 | Scenario::S6)
     }
 
-    /// Whether what it takes with more threads can be told from its stages: everything is sent at once.
+    /// Returns true if what it takes with more threads can be told from its stages: everything is sent at once.
     pub const fn has_model(self) -> bool {
         matches!(self, Scenario::S1 | Scenario::S2 | Scenario::S3 | Scenario::S4)
     }
 
-    /// Whether a relay can stand in for the router.
+    /// Returns true if a relay can stand in for the router.
     pub const fn has_floor(self) -> bool {
         !matches!(self, Scenario::S5 | Scenario::S8)
     }
@@ -121,7 +121,7 @@ impl Scenario {
         matches!(self, Scenario::S8) as usize
     }
 
-    /// Whether the whole table is said, rather than half a million of its IPv4 part.
+    /// Returns true if the whole table is said, rather than half a million of its IPv4 part.
     const fn is_whole(self) -> bool {
         !matches!(self, Scenario::S3 | Scenario::S4 | Scenario::S5)
     }

@@ -108,7 +108,7 @@ impl Speedups {
         }
     }
 
-    /// Whether everything was done.
+    /// Returns true if everything was done.
     pub fn verified(&self) -> Result<()> {
         if let Some(Cell { scenario, contender, sample }) = self.0.failed() {
             bail!("{} {}, client out of the way: {}", scenario.name(), contender.name(), sample.note);

@@ -7,7 +7,7 @@ use std::fs::{read_dir, read_to_string};
 pub struct Thread {
     /// Its number.
     pub id: u32,
-    /// Whether it is the process's first.
+    /// True if it is the process's first.
     pub is_main: bool,
     /// Processor time, in seconds.
     pub cpu_s: f64,

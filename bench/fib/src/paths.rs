@@ -6,7 +6,7 @@ use bench_report::median;
 use sluice_base::*;
 use sluice_fea::{Drive, Effect, EngineOp, Fea, Input, Member, Members, NextHopId, RouteTarget};
 use sluice_fea_process::linux::LinuxEngine;
-use sluice_fea_process::netlink::{decode, encode::Messages, socket::Socket};
+use sluice_fea_process::linux::netlink::{decode, encode::Messages, socket::Socket};
 use sluice_lab::Lab;
 use std::net::IpAddr;
 use std::time;

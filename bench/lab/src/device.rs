@@ -28,7 +28,7 @@ pub enum Device {
 /// What a router does beside learning and telling routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
-    /// Whether routes go into the kernel's tables.
+    /// True if routes go into the kernel's tables.
     pub installs: bool,
     /// Threads of Sluice's BGP; `None` leaves it as it is shipped.
     pub threads: Option<usize>,
@@ -173,7 +173,7 @@ fn await_link(lab: &Lab, node: &str, interface: &str) -> Result<()> {
     }
 }
 
-/// Whether somebody in the namespace of `pid` waits for BGP's connections over TCP.
+/// Returns true if somebody in the namespace of `pid` waits for BGP's connections over TCP.
 fn listens(pid: u32) -> Result<bool> {
     // Local address and port in hexadecimal, then the remote one, then the state: 0A is LISTEN.
     let is_bgp = |line: &str| {

@@ -37,9 +37,9 @@ fn slash24(address: [u8; 4]) -> IpPrefix {
 pub struct Seen {
     /// Which one.
     pub number: u8,
-    /// Whether it is gone, rather than there.
+    /// True if it is gone, rather than there.
     pub withdrawn: bool,
-    /// When its octets had been read.
+    /// The time when its octets had been read.
     pub at: Instant,
 }
 
@@ -52,7 +52,7 @@ pub struct Identity {
     pub local: NextHops,
     /// The router.
     pub router: Ipv4Addr,
-    /// Whether IPv6 routes are exchanged too.
+    /// True if IPv6 routes are exchanged too.
     pub with_v6: bool,
     /// The proposed hold time in seconds, longer than any session of a benchmark.
     pub hold_time: u16,

@@ -24,7 +24,7 @@ pub struct Feed {
     pub source: String,
     /// Their octets.
     pub octets: Vec<u8>,
-    /// How many there are.
+    /// The number of elements.
     pub updates: usize,
     /// Prefixes that they announce or withdraw.
     pub prefixes: usize,

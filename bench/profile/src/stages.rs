@@ -37,7 +37,7 @@ pub struct Scene<'a> {
     pub feeds: Vec<&'a [u8]>,
     /// Peers that only listen. Senders are told what others send, too.
     pub receivers: usize,
-    /// Whether IPv6 is spoken beside IPv4.
+    /// True if IPv6 is spoken beside IPv4.
     pub ipv6: bool,
 }
 

@@ -47,7 +47,7 @@ impl Bar {
         Bar { better: Better::Lower, ..Bar::higher(name, value, unit, target) }
     }
 
-    /// Whether the target is reached.
+    /// Returns true if the target is reached.
     pub fn reached(&self) -> bool {
         match self.better {
             Better::Lower => self.value <= self.target,

@@ -32,7 +32,7 @@ pub struct Plot {
     pub x: String,
     /// To its left.
     pub y: String,
-    /// Whether y grows by factors.
+    /// True if y grows by factors.
     pub logarithmic: bool,
     /// Names for bars; none: lines.
     pub names: Vec<String>,

@@ -29,7 +29,7 @@ enum Phase {
 /// The time at which a resync may end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ResyncEnd {
-    /// Nothing to do at a known time: no resync is in progress, or an event must come first.
+    /// No deadline: no resync is in progress, or an event must come first.
     Waits,
     /// At this moment, unless an event comes first.
     At(Instant),

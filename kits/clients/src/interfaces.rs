@@ -3,7 +3,7 @@
 use alloc::collections::{BTreeMap, BTreeSet};
 use sluice_base::{Interface, InterfaceEvent, InterfaceIndex};
 
-/// All interfaces of the forwarding engine, kept up to date by the FEA's events.
+/// The interfaces of the forwarding engine, kept up to date by the FEA's events.
 ///
 /// Each life of the FEA begins with a snapshot. An interface that the snapshot does not contain disappeared while no FEA was
 /// running, and is removed at the snapshot's end.

@@ -26,9 +26,9 @@ use sluice_base::{Duration, Instant};
 
 /// A protocol's state and rules, driven from outside.
 pub trait Machine {
-    /// What can happen to it.
+    /// The events that the machine handles.
     type Input;
-    /// What it wants done.
+    /// The effects that the machine asks for.
     type Output;
     /// Its state in a form that outlives it, for a hand-over to another process.
     type State: Serialize + DeserializeOwned;
@@ -67,7 +67,7 @@ pub trait Request<M: Machine> {
     fn make(self, machine: &mut M, now: Instant, out: &mut Outbox<M::Output>) -> Self::Answer;
 }
 
-/// Where a machine puts what it wants done. The driver owns it and reuses it: no allocation per event.
+/// The effects that a machine asks for. The driver owns the outbox and uses it again: no allocation per event.
 #[derive(Debug)]
 pub struct Outbox<O>(Vec<O>);
 
@@ -93,7 +93,7 @@ impl<O> Outbox<O> {
         self.0.drain(..)
     }
 
-    /// Whether nothing is to be done.
+    /// Returns true if there is no effect.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -109,7 +109,7 @@ impl<O> Outbox<O> {
     }
 }
 
-/// How much a background slice may do, in the unit of the work at hand (routes, entries).
+/// The amount of work of a background slice, in the unit of the work at hand (routes, entries).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Budget(pub u32);
 
@@ -124,12 +124,12 @@ impl Budget {
     }
 }
 
-/// Whether background work is left.
+/// The amount of background work that is left.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Progress {
     /// Call again when idle.
     More,
-    /// Nothing is left.
+    /// No work is left.
     Done,
 }
 
@@ -175,12 +175,12 @@ impl<K: Copy + Eq> Timers<K> {
         self.running.clear();
     }
 
-    /// When `timer` fires; `None` if it does not run.
+    /// Returns the deadline of `timer`; `None` if the timer does not run.
     pub fn deadline(&self, timer: K) -> Option<Instant> {
         self.running.iter().find(|(_, k)| *k == timer).map(|(t, _)| *t)
     }
 
-    /// When the first of them fires.
+    /// Returns the deadline of the first timer.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.running.first().map(|(t, _)| *t)
     }

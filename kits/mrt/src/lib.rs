@@ -120,7 +120,7 @@ pub enum State {
 }
 
 impl State {
-    /// All, by number.
+    /// The states, by number.
     pub const ALL: [State; 6] =
         [State::Idle, State::Connect, State::Active, State::OpenSent, State::OpenConfirm, State::Established];
 

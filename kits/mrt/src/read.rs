@@ -8,7 +8,7 @@ use sluice_base::Asn;
 /// A BGP message in a trace.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message<'a> {
-    /// When it was seen, in microseconds since 1970.
+    /// The time of the message, in microseconds since 1970.
     pub time: u64,
     /// The peer's AS.
     pub peer_as: u32,
@@ -16,9 +16,9 @@ pub struct Message<'a> {
     pub peer: IpAddr,
     /// Whose session it is.
     pub session: Session,
-    /// Whether who wrote the trace sent it, and did not receive it.
+    /// True if the writer of the trace sent the message, false if the writer received it.
     pub is_local: bool,
-    /// Whether AS numbers in it have 4 octets.
+    /// True if AS numbers have 4 octets.
     pub four_octet_as: bool,
     /// The whole message, header included.
     pub octets: &'a [u8],
@@ -27,7 +27,7 @@ pub struct Message<'a> {
 /// A session went from one state to another.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct StateChange {
-    /// When, in microseconds since 1970.
+    /// The time, in microseconds since 1970.
     pub time: u64,
     /// Whose session it is.
     pub session: Session,
@@ -48,7 +48,7 @@ pub enum Record<'a> {
     PeerIndex(PeerIndex<'a>),
     /// A prefix of a table.
     Rib(Rib<'a>),
-    /// One of another type, or one that is not as its type is.
+    /// A record of an unknown or malformed type.
     Other {
         /// The MRT type.
         kind: u16,

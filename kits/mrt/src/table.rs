@@ -19,7 +19,7 @@ pub struct Peer {
 /// The peers of a table, which stands before it: PEER_INDEX_TABLE (RFC 6396, section 4.3.1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PeerIndex<'a> {
-    /// When, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub time: u32,
     /// The BGP Identifier of who wrote the trace.
     pub collector: RouterId,
@@ -34,7 +34,7 @@ pub struct PeerIndex<'a> {
 pub struct Entry<'a> {
     /// Whose it is: the position in the [`PeerIndex`].
     pub peer: u16,
-    /// When it came, in seconds since 1970.
+    /// The time of arrival, in seconds since 1970.
     pub originated: u32,
     /// The path attributes as in an UPDATE, with 4-octet AS numbers; of MP_REACH_NLRI there is only the next hop, with its length
     /// before it.
@@ -44,7 +44,7 @@ pub struct Entry<'a> {
 /// A prefix and its routes: RIB_IPV4_UNICAST or RIB_IPV6_UNICAST (RFC 6396, section 4.3.2).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Rib<'a> {
-    /// When, in seconds since 1970.
+    /// The time, in seconds since 1970.
     pub time: u32,
     /// Its place in the table, counted from 0.
     pub sequence: u32,

@@ -7,7 +7,7 @@ use core::fmt;
 use core::net::IpAddr;
 use sluice_base::{IpPrefix, RouterId};
 
-/// Why a record cannot be written.
+/// The reason why a record cannot be written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Unwritable {
     /// The time does not fit: seconds since 1970 have 32 bits.
@@ -48,7 +48,7 @@ impl Writer {
         Writer { octets: Vec::new(), with_microseconds: true }
     }
 
-    /// What was written and not taken.
+    /// Returns the octets that were written and not taken.
     pub fn octets(&self) -> &[u8] {
         &self.octets
     }

@@ -85,7 +85,7 @@ impl<T: Table> Branch<T> {
         self.stages.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
@@ -107,12 +107,12 @@ impl<T: Table> Branch<T> {
         }
     }
 
-    /// What the branch has sent downstream for `key`.
+    /// Returns the route that the branch has sent downstream for `key`.
     pub fn lookup(&self, source: &dyn Source<T>, key: T::Key) -> Option<T::Route> {
         self.upstream(source).lookup(key)
     }
 
-    /// What a stage below this branch sees.
+    /// Returns the upstream of a stage below this branch.
     pub fn upstream<'a>(&'a self, source: &'a dyn Source<T>) -> Upstream<'a, T> {
         Upstream::new(source, &self.stages)
     }

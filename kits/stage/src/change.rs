@@ -5,27 +5,27 @@ use core::fmt::Debug;
 use core::hash::Hash;
 use sluice_base::Provenance;
 
-/// What a network of stages carries: the key, and what a key can have. Implemented by a marker type.
+/// The contents of a network of stages: keys and their routes. Implemented by a marker type.
 pub trait Table: Copy + Eq + Debug + Send + 'static {
-    /// What routes are found by.
+    /// The key of a route.
     type Key: Copy + Eq + Ord + Hash + Debug + Send;
     /// A route of a key, small and cheap to clone: what is large is interned and pointed to.
     type Route: Clone + Eq + Debug + Send;
 }
 
-/// What happens to a key.
+/// A change of a key's route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action<R> {
-    /// It had no route and has this one.
+    /// The key had no route and has this one.
     Add(R),
-    /// It had `old` and has `new`.
+    /// The key had `old` and has `new`.
     Replace {
-        /// What was sent downstream before.
+        /// The route that was sent downstream before.
         old: R,
-        /// What stands now.
+        /// The present route.
         new: R,
     },
-    /// It had this route and has none.
+    /// The key had this route and has none.
     Delete(R),
 }
 
@@ -75,7 +75,7 @@ impl<R> Action<R> {
 pub struct Change<T: Table> {
     /// The key.
     pub key: T::Key,
-    /// What happens to it.
+    /// The change.
     pub action: Action<T::Route>,
     /// The event.
     pub provenance: Provenance,
@@ -143,7 +143,7 @@ impl<T: Table> Batch<T> {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -50,12 +50,12 @@ impl<T: Table> CheckStage<T> {
         CheckStage { late: true, ..Self::default() }
     }
 
-    /// What was found wrong so far.
+    /// Returns the violations found so far.
     pub fn violations(&self) -> &[Violation<T>] {
         &self.violations
     }
 
-    /// What has been sent through and stands.
+    /// Returns the routes that have passed and stand.
     pub fn sent(&self) -> &BTreeMap<T::Key, T::Route> {
         &self.sent
     }

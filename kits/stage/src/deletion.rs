@@ -28,7 +28,7 @@ impl<T: Table> DeletionStage<T> {
         self.held.len()
     }
 
-    /// Whether all are deleted.
+    /// Returns true if all routes are deleted.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -38,12 +38,12 @@ enum Phase {
     Left,
 }
 
-/// How far a walk over all keys has come.
+/// The progress of a walk over all keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Walk<K> {
     /// Before the first key.
     Start,
-    /// This key was the last.
+    /// The last key visited.
     At(K),
     /// Behind all keys.
     End,
@@ -66,9 +66,9 @@ impl<K: Copy + Ord> Walk<K> {
     }
 }
 
-/// What is kept about a stage that is not trusted.
+/// The record about a stage that is not trusted.
 struct Guard<T: Table> {
-    /// What went downstream for the keys that the inner stage has.
+    /// The routes that went downstream for the inner stage's keys.
     sent: BTreeMap<T::Key, T::Route>,
     /// The rule that the inner stage broke.
     violation: Option<Violation<T>>,

@@ -88,7 +88,7 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         self.map.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
@@ -128,7 +128,7 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         self.longest_match(P::host(addr))
     }
 
-    /// All prefixes that cover `prefix`, it included, shortest first.
+    /// Iterates over the prefixes that cover `prefix`, itself included, shortest first.
     pub fn covering(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
         // Longest match after longest match: the first brings the path into the processor's caches, the others follow it
         // there. `PrefixMap::cover` allocates at every node that holds one.
@@ -141,27 +141,27 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         around.into_iter().rev()
     }
 
-    /// All prefixes inside `prefix`, it included, in order.
+    /// Iterates over the prefixes inside `prefix`, itself included, in order.
     pub fn covered(&self, prefix: P) -> impl Iterator<Item = (P, &V)> {
         self.map.children(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
     }
 
-    /// All prefixes in order.
+    /// Iterates over all prefixes in order.
     pub fn iter(&self) -> impl Iterator<Item = (P, &V)> {
         self.map.iter().map(|(k, v)| (P::from_trie(k), v))
     }
 
-    /// All prefixes in order, and their values to change.
+    /// Iterates over all prefixes in order, with values to change.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (P, &mut V)> {
         self.map.iter_mut().map(|(k, v)| (P::from_trie(k), v))
     }
 
-    /// All values, in the order of the prefixes, to change.
+    /// Iterates over all values to change, in the order of their prefixes.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.map.values_mut()
     }
 
-    /// All prefixes after a cursor, in order: those that exist now.
+    /// Iterates over the present prefixes after a cursor, in order.
     pub fn iter_after(&self, cursor: Cursor<P>) -> impl Iterator<Item = (P, &V)> {
         match cursor {
             Cursor::Start => self.map.iter(),

@@ -7,13 +7,13 @@ use sluice_machine::{Budget, Progress};
 
 /// A part of a routing table: takes route changes, passes them on, changed or not.
 pub trait Stage<T: Table>: Any + Send {
-    /// What it is, for the operator who looks at the plumbing.
+    /// Returns the stage's name, for the operator who looks at the plumbing.
     fn name(&self) -> &'static str;
 
     /// Consumes `input` (left empty) and adds what goes on to `out`. Both rules hold on both sides.
     fn process(&mut self, input: &mut Batch<T>, up: Upstream<'_, T>, out: &mut Batch<T>);
 
-    /// What this stage has sent downstream for `key` and not taken back. `up` answers for what lies above.
+    /// Returns the route that this stage has sent downstream for `key` and not taken back. `up` answers for the stages above.
     fn lookup(&self, key: T::Key, up: Upstream<'_, T>) -> Option<T::Route>;
 
     /// The first key after `key` (the first of all for `None`) that may have a route here, and the route that it has. A stage
@@ -28,7 +28,7 @@ pub trait Stage<T: Table>: Any + Send {
         Progress::Done
     }
 
-    /// Whether the stage has done what it was plugged in for, so that taking it out changes nothing for its downstream.
+    /// Returns true if the stage's work is done: taking the stage out changes nothing for its downstream.
     fn is_finished(&self) -> bool {
         false
     }
@@ -43,7 +43,7 @@ pub trait Source<T: Table> {
     fn next_after(&self, key: Option<T::Key>) -> Option<(T::Key, T::Route)>;
 }
 
-/// What lies above a stage, for look-ups only.
+/// The source and the stages above a stage, for look-ups only.
 pub struct Upstream<'a, T: Table> {
     source: &'a dyn Source<T>,
     stages: &'a [Box<dyn Stage<T>>],
@@ -63,7 +63,7 @@ impl<'a, T: Table> Upstream<'a, T> {
         Upstream { source, stages }
     }
 
-    /// What was sent downstream for `key`.
+    /// Returns the route that was sent downstream for `key`.
     pub fn lookup(self, key: T::Key) -> Option<T::Route> {
         match self.stages.split_last() {
             Some((last, above)) => last.lookup(key, Upstream { source: self.source, stages: above }),

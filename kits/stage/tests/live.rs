@@ -124,7 +124,7 @@ struct Network {
     end: BTreeMap<u8, u32>,
 }
 
-/// What the check stage hangs on.
+/// The source of the check stage.
 struct Stages<'a>(&'a Origin, &'a Branch<Numbers>);
 
 impl Source<Numbers> for Stages<'_> {

@@ -105,7 +105,7 @@ struct Network {
 /// A branch, its check stages, and what has come out of it.
 type Reader = (Branch<Numbers>, Vec<StageId>, BTreeMap<u8, u32>);
 
-/// What a reader's branch hangs on: the end of the origin's branch.
+/// The source of a reader's branch: the end of the origin's branch.
 struct Trunk<'a>(&'a Origin, &'a Branch<Numbers>);
 
 impl Source<Numbers> for Trunk<'_> {

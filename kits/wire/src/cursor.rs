@@ -5,7 +5,7 @@ use core::fmt;
 /// The octets ended before the value did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Truncated {
-    /// Where the value began, from the start of what the cursor was made over.
+    /// The offset of the value from the first octet of the cursor.
     pub offset: usize,
     /// Octets that the value needs.
     pub needed: usize,
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         self.data.len()
     }
 
-    /// Whether all is read.
+    /// Returns true if all octets are read.
     pub const fn is_empty(&self) -> bool {
         self.data.is_empty()
     }

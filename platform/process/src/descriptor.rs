@@ -21,13 +21,13 @@ use tokio::net::UnixStream;
 /// Octets of a token.
 pub const TOKEN: usize = 16;
 
-/// How long the FEA may take; it only has to look the token up.
+/// The longest wait for the FEA, which only has to look the token up.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long to wait before the FEA's socket is tried again.
+/// The pause before the FEA's socket is tried again.
 const AGAIN: Duration = Duration::from_millis(10);
 
-/// Where the FEA hands descriptors out.
+/// Returns the path of the socket at which the FEA hands descriptors out.
 pub fn socket_path(run_dir: &Path) -> PathBuf {
     run_dir.join("fea.fd")
 }

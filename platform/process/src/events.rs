@@ -118,7 +118,7 @@ pub fn service() -> Service {
     pb::events_service(Rc::new(Served))
 }
 
-/// What levels are to the journal: as docs/events.md says them, `info` is nothing of note.
+/// The journal's priorities of levels (docs/events.md): `info` is nothing of note.
 const PRIORITIES: PriorityMappings = PriorityMappings {
     error: Priority::Error,
     warn: Priority::Warning,
@@ -127,7 +127,7 @@ const PRIORITIES: PriorityMappings = PriorityMappings {
     trace: Priority::Debug,
 };
 
-/// How a line of text says its priority to who reads standard error for the journal (sd-daemon(3)).
+/// Returns the prefix that carries a line's priority to the journal (sd-daemon(3)).
 fn prefix(level: &str) -> &'static str {
     match level {
         "error" => "<3>",
@@ -137,7 +137,7 @@ fn prefix(level: &str) -> &'static str {
     }
 }
 
-/// Where lines go.
+/// The destination of lines.
 enum Sink {
     Text,
     Json,
@@ -161,7 +161,7 @@ impl Sink {
     }
 }
 
-/// Whether standard error is what `JOURNAL_STREAM` names: `DEVICE:INODE` (systemd.exec(5)).
+/// Returns true if standard error is the file that `JOURNAL_STREAM` names: `DEVICE:INODE` (systemd.exec(5)).
 fn leads_to_journal() -> bool {
     let Ok(named) = std::env::var("JOURNAL_STREAM") else { return false };
     let about = std::fs::metadata("/proc/self/fd/2");
@@ -187,7 +187,7 @@ impl Log {
         Log { component: component.into(), sink: Sink::choose(component), counted: Mutex::default() }
     }
 
-    /// Whether a line is written, and how often it was not since it was written last.
+    /// Decides whether a line is written, and returns how often the line was suppressed since it was last written.
     fn admit(&self, line: &str, now: Instant) -> (bool, u32) {
         let mut counted = lock(&self.counted);
         if let Some(known) = counted.get_mut(line) {
@@ -299,7 +299,7 @@ where
     }
 }
 
-/// What an event brings.
+/// The fields of an event.
 #[derive(Default)]
 struct Seen {
     id: String,
@@ -328,7 +328,7 @@ impl Seen {
     }
 }
 
-/// Whether a field of this name could hold what nobody is to read.
+/// Returns true if a field of this name could hold a secret.
 fn is_secret(name: &str) -> bool {
     ["password", "secret", "passphrase"].iter().any(|s| name.contains(s)) || name == "key"
 }

@@ -28,7 +28,7 @@ const PACKET: usize = 65_536;
 const FORMAT: u32 = 1;
 const MAGIC: &str = "sluice hand-over";
 
-/// What a packet is.
+/// The kinds of packets.
 const PIECE: u8 = b'p';
 const LAST_PIECE: u8 = b'l';
 const DESCRIPTOR: u8 = b'd';
@@ -36,7 +36,7 @@ const TAKEN: u8 = b't';
 const REFUSED: u8 = b'r';
 const DONE: u8 = b'.';
 
-/// Why nothing was handed over.
+/// The reason why nothing was handed over.
 #[derive(Debug, Error)]
 pub enum HandOverError {
     /// The socket does not work, or the other side is gone.
@@ -60,7 +60,7 @@ impl From<String> for HandOverError {
     }
 }
 
-/// Where a successor listens.
+/// Returns the path of a successor's socket.
 pub fn socket_path(run_dir: &Path, successor: u32) -> PathBuf {
     run_dir.join("xrl").join(format!("{successor}-handover"))
 }
@@ -83,7 +83,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// One value more (FNV-1a over all octets).
+    /// Adds a value to the sum (FNV-1a over all octets).
     fn add(&mut self, octets: &[u8]) {
         self.values += 1;
         let step = |sum: u64, octet: &u8| (sum ^ u64::from(*octet)).wrapping_mul(0x0100_0000_01b3);
@@ -208,12 +208,12 @@ impl Sink {
         self.successor
     }
 
-    /// What was sent: octets of values, and descriptors.
+    /// Returns the counts of sent octets and descriptors.
     pub fn sent(&self) -> (u64, u32) {
         (self.octets, self.descriptors)
     }
 
-    /// That was all: waits until the successor has taken and checked it.
+    /// Ends the hand-over: waits until the successor has received and checked all values.
     pub(crate) async fn finish(&mut self) -> Result<(), HandOverError> {
         let tail = self.tail;
         self.put(&tail).await?;
@@ -225,7 +225,7 @@ impl Sink {
         }
     }
 
-    /// Why this error: a successor that refuses in the middle closes the way, after it has said why.
+    /// Returns the successor's reason for an error: a successor that refuses sends a reason and closes the socket.
     pub(crate) async fn explain(&self, error: HandOverError) -> HandOverError {
         if !matches!(error, HandOverError::Io(_)) {
             return error;
@@ -254,7 +254,7 @@ fn check_peer(socket: &UnixStream, expected: u32) -> io::Result<()> {
     }
 }
 
-/// Where a successor waits for its predecessor.
+/// The socket at which a successor waits for its predecessor.
 pub(crate) struct Waiting {
     listener: UnixListener,
     predecessor: u32,
@@ -271,7 +271,7 @@ impl Waiting {
         Ok(Waiting { listener, predecessor })
     }
 
-    /// What the predecessor hands over: the state of `class`, which is to be of version `state`.
+    /// Accepts the predecessor's state of `class`, which must be of version `state`.
     pub(crate) async fn accept(self, class: &str, state: u32) -> Result<Source, HandOverError> {
         let (socket, _) = self.listener.accept().await?;
         check_peer(&socket, self.predecessor)?;
@@ -286,7 +286,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// What comes over `socket`, of whose other side nothing is known: it is to begin as the state of `class` in version `state` does.
+    /// Reads the head of a hand-over from `socket`. The peer is not trusted: the head must name `class` and version `state`.
     pub async fn open(socket: UnixStream, class: &str, state: u32) -> Result<Source, HandOverError> {
         let mut source = Source { socket, tail: Tail::default() };
         let head: Head = source.take().await?;

@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Change {
-    /// Whether what was there before goes first.
+    /// True if the whole part is cleared first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub clear: bool,
-    /// What comes, goes, or has another value; applied in order.
+    /// The edits, in order.
     pub edits: Vec<Edit>,
 }
 
 impl Change {
-    /// This, and then what follows.
+    /// Appends another change.
     pub fn followed_by(mut self, more: Change) -> Self {
         if more.clear {
             return more;
@@ -54,7 +54,7 @@ pub struct Edit {
     /// The values of the keys, for an entry of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Vec<String>>,
-    /// What it is from now on (RFC 7951, without module names; an entry has its keys among its members); `None`: it goes.
+    /// The new value (RFC 7951, without module names; an entry has its keys among its members); `None`: deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
 }
@@ -110,7 +110,7 @@ impl Part {
         Change { clear: true, edits }
     }
 
-    /// All of it as one JSON object, lists ordered by their keys.
+    /// Returns the part as a JSON object, lists ordered by their keys.
     pub fn whole(&self) -> Value {
         let mut whole = self.members.clone();
         for (name, entries) in self.lists.iter().filter(|(_, entries)| !entries.is_empty()) {
@@ -120,11 +120,11 @@ impl Part {
     }
 }
 
-/// What a component is asked to take: its part as it is, and the change.
+/// A planned change: the component's part as it is, and the change.
 pub struct Planned<'a> {
     /// As it is.
     pub part: &'a Part,
-    /// What is to change.
+    /// The change.
     pub change: &'a Change,
 }
 

@@ -24,14 +24,14 @@ pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
 /// Reasons of a degraded component that one reply carries.
 const DEGRADED: usize = 16;
 
-/// What a component's process is started with.
+/// Options of a component's process.
 #[derive(Clone, Debug)]
 pub struct RunOptions {
     /// The router's run-time folder, with the Finder's socket in it.
     pub run_dir: PathBuf,
 }
 
-/// What the frame gives to a component.
+/// The services of the frame for a component.
 #[derive(Clone)]
 pub struct Frame {
     /// The way to other components.
@@ -53,10 +53,10 @@ pub trait Component: 'static {
     /// A change of its configuration, ready to be applied.
     type Settings: 'static;
 
-    /// What it serves beside what every component serves.
+    /// Returns the component's own services.
     fn services(self: &Rc<Self>) -> Vec<Service>;
 
-    /// It is registered: whom others address is `instance`.
+    /// Called when the component is registered under the name `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
     /// The first half of a change of configuration: whether it would take it, and what that would touch. Changes nothing. The
@@ -107,12 +107,12 @@ pub trait Component: 'static {
     }
 }
 
-/// What a component would do with a change of its configuration.
+/// A prepared change of a component's configuration.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Prepared<S> {
-    /// What it applies.
+    /// The settings to apply.
     pub settings: S,
-    /// What that touches.
+    /// The effects of the change.
     pub effects: Vec<Effect>,
 }
 
@@ -239,7 +239,7 @@ async fn wait_for_end<C: Component>(life: &Life<C>) {
     }
 }
 
-/// What every component answers.
+/// The services that every component has.
 pub(crate) struct Life<C: Component> {
     pub(crate) me: Weak<Life<C>>,
     pub(crate) component: Rc<C>,
@@ -252,9 +252,9 @@ pub(crate) struct Life<C: Component> {
     end: Notify,
     for_good: Cell<bool>,
     pub(crate) part: RefCell<Part>,
-    /// What was prepared last, and in which transaction.
+    /// The change that was prepared last, and its transaction.
     prepared: RefCell<Option<(u64, Change, C::Settings)>>,
-    /// What was said so far of a change that comes in pieces.
+    /// The pieces received so far of a change.
     pieces: RefCell<Option<(u64, Change)>>,
     /// Its name with the Finder, as long as it has one.
     pub(crate) name: Cell<Option<TargetHandle>>,
@@ -293,7 +293,7 @@ impl<C: Component> Life<C> {
         Ok(instance)
     }
 
-    /// What every component serves.
+    /// Returns the services that every component has.
     pub(crate) fn common_services(self: &Rc<Self>) -> [Service; 3] {
         [
             pb::component_service(Rc::clone(self)),

@@ -34,12 +34,12 @@ struct Inner {
 pub struct Point(Rc<Inner>);
 
 impl Point {
-    /// Whether anybody wants records. Look before doing anything for one.
+    /// Returns true if records are wanted. Check before any work for a record.
     pub fn is_on(&self) -> bool {
         self.0.on.load(Ordering::Relaxed)
     }
 
-    /// Whether anybody wants records, for other threads to look at.
+    /// Returns the switch for other threads to look at.
     pub fn switch(&self) -> Arc<AtomicBool> {
         Arc::clone(&self.0.on)
     }

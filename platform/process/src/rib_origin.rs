@@ -11,7 +11,7 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-/// What the origin says of itself.
+/// The registration of an origin.
 #[derive(Clone, Debug)]
 pub struct RibOriginSettings {
     /// Its name.
@@ -20,9 +20,9 @@ pub struct RibOriginSettings {
     pub table: TableId,
     /// The distance of routes that bring none.
     pub distance: Distance,
-    /// Whether its next hops are resolved through internal routes.
+    /// True if its next hops are resolved through internal routes.
     pub external: bool,
-    /// How long its routes outlive this process.
+    /// The time for which its routes outlive this process.
     pub grace: Duration,
     /// The names of the kinds of its routes: the first name is of kind 1.
     pub kinds: &'static [&'static str],

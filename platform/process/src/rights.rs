@@ -16,15 +16,15 @@ pub struct Rights {
     /// Target (`*`: any) to methods (`interface/method`, `*` at the end stands for anything) that it may call.
     #[serde(default)]
     pub calls: BTreeMap<String, Vec<String>>,
-    /// What the FEA may open for it.
+    /// The sockets that the FEA may open for the component.
     #[serde(default)]
     pub sockets: SocketRights,
-    /// Whether its process keeps the right to configure the network; only the FEA has it.
+    /// True if the process keeps the right to configure the network; only the FEA has that.
     #[serde(default)]
     pub network_admin: bool,
 }
 
-/// What the FEA may open for a component.
+/// The sockets that the FEA may open for a component.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SocketRights {

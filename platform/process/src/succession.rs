@@ -21,11 +21,11 @@ use tracing::{error, info, warn};
 /// The environment variable that makes a process a successor: the number of the process that it takes over from.
 pub const PREDECESSOR: &str = "SLUICE_PREDECESSOR";
 
-/// How long a component may take to come to rest and to hand over what it has: far below what neighbors wait for its word.
+/// The longest time for a component to come to rest and hand over its state: far below the hold times of neighbors.
 const HAND_OVER: Duration = Duration::from_secs(10);
-/// How long the other side and the manager may take for their next step.
+/// The longest wait for the next step of the other process or the manager.
 const NEXT_STEP: Duration = Duration::from_secs(10);
-/// How long the name may take to be free.
+/// The longest wait for the name to be free.
 const NAME: Duration = Duration::from_secs(3);
 /// Between two looks whether it is.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
@@ -35,19 +35,19 @@ pub fn successor_class(class: &str) -> String {
     format!("{class}:next")
 }
 
-/// Where a process is in a hand-over.
+/// The stage of a hand-over.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 enum Stage {
     /// There is none.
     #[default]
     None,
-    /// It hands over.
+    /// The process hands over.
     Giving,
-    /// It has handed over, and has its name.
+    /// The process has handed over and still has its name.
     Given,
-    /// It has given up its name.
+    /// The process has given up its name.
     Released,
-    /// It has what its predecessor had.
+    /// The process has its predecessor's state.
     Taken,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Succession {
 }
 
 impl Succession {
-    /// Whether nothing may change now.
+    /// Returns true while a hand-over is in progress and nothing may change.
     pub(crate) fn is_under_way(&self) -> bool {
         self.stage.get() != Stage::None
     }

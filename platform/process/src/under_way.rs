@@ -12,7 +12,7 @@ use tracing::warn;
 pub struct UnderWay<Rep> {
     calls: RefCell<VecDeque<Call<Rep>>>,
     limit: usize,
-    /// What an error means to somebody who reads the log.
+    /// The log message of an error.
     on_error: &'static str,
 }
 
@@ -20,7 +20,7 @@ impl<Rep> UnderWay<Rep>
 where
     Call<Rep>: Future<Output = Result<Rep, XrlError>>,
 {
-    /// None yet; at most `limit` (at least 1) at a time. An error reply is logged as `on_error`.
+    /// Makes an empty set of calls, at most `limit` (at least 1) at a time. An error reply is logged as `on_error`.
     pub fn new(limit: usize, on_error: &'static str) -> Self {
         UnderWay { calls: RefCell::default(), limit, on_error }
     }

@@ -23,7 +23,7 @@ pub const INCLUDE_FILE: &str = "xrl.rs";
 /// The file in `OUT_DIR` that describes all interfaces: an encoded `FileDescriptorSet`.
 pub const DESCRIPTOR_FILE: &str = "xrl-descriptors.bin";
 
-/// Why interfaces could not be compiled.
+/// The reason why interfaces could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// A protobuf file is wrong or missing.

@@ -6,7 +6,7 @@ use prost_build::{Comments, Method, Service, ServiceGenerator};
 
 /// Generates code for every service.
 pub(crate) struct Services {
-    /// Where inside of `OUT_DIR` the descriptors lie.
+    /// The folder of the descriptors inside `OUT_DIR`.
     pub(crate) folder: String,
 }
 

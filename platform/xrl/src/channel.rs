@@ -26,7 +26,7 @@ use crate::{Family, XrlError, kill};
 /// Queue length from which entries that nobody waits for are swept out.
 const SWEEP_FROM: usize = 256;
 
-/// How one method of one target is reached.
+/// The way to a method of a target.
 #[derive(Clone)]
 pub(crate) enum Route {
     Local(Rc<MethodEntry>),
@@ -144,7 +144,7 @@ where
     }
 }
 
-/// What leads to one target.
+/// The connections to a target.
 pub(crate) struct Channel {
     router: Router,
     target: String,
@@ -281,7 +281,7 @@ impl Router {
     }
 }
 
-/// What generated clients are made of: calls the methods of one interface of one target.
+/// The base of generated clients: calls the methods of an interface of a target.
 #[derive(Clone)]
 pub struct Client(Rc<Inner>);
 

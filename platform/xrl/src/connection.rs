@@ -109,7 +109,7 @@ impl Connection {
         self.version.get()
     }
 
-    /// Whether a call would go out at once.
+    /// Returns true if a call would be sent at once.
     pub(crate) fn has_room(&self) -> bool {
         self.outstanding.get() < self.window && self.out.len() < MAX_UNSENT
     }

@@ -32,7 +32,7 @@ pub enum ConvertError {
     /// A number that stands for nothing.
     #[error("{what} {value}")]
     Number {
-        /// What the number is for.
+        /// The number's purpose.
         what: &'static str,
         /// Its value.
         value: i64,

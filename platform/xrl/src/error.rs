@@ -1,6 +1,6 @@
 //! What can go wrong with a call, in this process and on the wire.
 
-/// Why a call failed. The numbers on the wire never change their meaning (docs/xrl.md, "Errors").
+/// The reason why a call failed. The numbers on the wire never change their meaning (docs/xrl.md, "Errors").
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum XrlError {
     /// 1: the Finder cannot be reached, and what is needed from it is not in the cache.

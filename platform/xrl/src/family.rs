@@ -21,7 +21,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// All of them, the one that is taken first by default in front.
+    /// The families, in the order in which they are preferred by default.
     pub const ALL: [Family; 5] = [Family::InProcess, Family::Unix, Family::Tcp, Family::Udp, Family::Kill];
 
     pub(crate) fn to_wire(self) -> TransportFamily {

@@ -23,7 +23,7 @@ pub const KEY: usize = 16;
 /// A method's secret: whoever has it asked the Finder and was allowed.
 pub type Key = [u8; KEY];
 
-/// What a frame is for.
+/// The purpose of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
@@ -67,7 +67,7 @@ impl Kind {
 /// A frame as it lies in a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame<'a> {
-    /// What it is for.
+    /// The purpose.
     pub kind: Kind,
     /// The call that it belongs to; the caller's choice, unique among the calls that wait.
     pub sequence: u32,
@@ -77,7 +77,7 @@ pub struct Frame<'a> {
     pub body: &'a [u8],
 }
 
-/// Why octets are not a frame; nothing can be read from the connection after that.
+/// The reason why octets are no frame; nothing can be read from the connection after such an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FrameError {
     /// The length is below the header's or above [`MAX_LENGTH`].

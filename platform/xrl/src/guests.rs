@@ -12,7 +12,7 @@ use tokio::task::AbortHandle;
 const OF_A_USER: usize = 64;
 /// Guests of all users at a listener.
 const IN_ALL: usize = 1024;
-/// How long a guest may take to show a secret or a key.
+/// The longest time until a guest shows a secret or a key.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Octets of a guest's frames, and of replies that may wait for a guest.
 pub(crate) const MAX_OCTETS: usize = 4096;

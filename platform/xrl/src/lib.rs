@@ -73,7 +73,7 @@ pub use watch::LifeWatch;
 #[macro_export]
 macro_rules! include_idl {
     () => {
-        /// This crate's interfaces, generated from its protobuf files.
+        /// The interfaces of this crate, generated from protobuf files.
         #[allow(missing_docs, clippy::all)]
         pub mod idl {
             include!(concat!(env!("OUT_DIR"), "/xrl.rs"));

@@ -18,10 +18,10 @@ use crate::{Family, XrlError};
 /// Pause before the second attempt to reach the Finder; it doubles up to [`LAST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LAST_PAUSE: Duration = Duration::from_millis(500);
-/// How long a restarted Finder has to hear from everybody before who is missing counts as dead.
+/// The time that processes have to register again with a restarted Finder before a missing process counts as dead.
 const GRACE: Duration = Duration::from_secs(3);
 
-/// Whether the Finder can be asked.
+/// The state of the link to the Finder.
 pub(crate) enum LinkState {
     Up(Rc<Connection>),
     Down(XrlError),
@@ -36,7 +36,7 @@ impl LinkState {
         }
     }
 
-    /// Whether waiting does not help: the Finder is there and refuses.
+    /// Returns true if waiting does not help: the Finder answers and refuses.
     pub(crate) fn is_final(&self) -> bool {
         matches!(self, LinkState::Down(XrlError::AccessDenied(_)))
     }

@@ -46,7 +46,7 @@ impl MethodEntry {
         }
     }
 
-    /// Whether the target is still registered.
+    /// Returns true if the target is still registered.
     pub(crate) fn is_live(&self) -> bool {
         self.live.get()
     }
@@ -65,7 +65,7 @@ impl MethodEntry {
     }
 }
 
-/// Whether two keys are the same, in a time that does not tell where they differ.
+/// Compares two keys in a time that does not depend on the first difference.
 fn same(a: &Key, b: &Key) -> bool {
     let mut difference = 0;
     for i in 0..KEY {
@@ -74,7 +74,7 @@ fn same(a: &Key, b: &Key) -> bool {
     difference == 0
 }
 
-/// All the methods of this process.
+/// The methods of this process.
 #[derive(Default)]
 pub(crate) struct Registry {
     methods: RefCell<HashMap<String, Rc<MethodEntry>>>,

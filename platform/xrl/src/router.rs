@@ -31,7 +31,7 @@ use crate::{Family, Service, XrlError, kill};
 /// Calls that may be outstanding on one connection.
 pub const DEFAULT_WINDOW: usize = 256;
 
-/// Where the Finder listens.
+/// The address of the Finder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FinderAddress {
     /// A Unix socket of this host.
@@ -40,10 +40,10 @@ pub enum FinderAddress {
     Tcp(SocketAddr),
 }
 
-/// What a Router has to know.
+/// Options of a Router.
 #[derive(Clone, Debug)]
 pub struct RouterOptions {
-    /// Where the Finder listens.
+    /// The address of the Finder.
     pub finder: FinderAddress,
     /// The process's own secret.
     pub secret: Secret,
@@ -53,7 +53,7 @@ pub struct RouterOptions {
     pub listen: IpAddr,
     /// Calls that may be outstanding on one connection; more wait in their order.
     pub window: usize,
-    /// How long to wait for the Finder where something cannot be done without it.
+    /// The longest wait for the Finder by calls that need the Finder.
     pub patience: Duration,
 }
 
@@ -73,11 +73,11 @@ impl RouterOptions {
 
 /// A component instance that wants to be called.
 pub struct Target {
-    /// What it is, as `bgp`.
+    /// The class, such as `bgp`.
     pub class: String,
     /// Its own name; `None`: the Finder chooses one.
     pub instance: Option<String>,
-    /// Whether it must be the only one of its class.
+    /// True if the target must be alone in its class.
     pub singleton: bool,
     /// Its interfaces.
     pub services: Vec<Service>,
@@ -176,7 +176,7 @@ pub(crate) struct Inner {
     endpoints: RefCell<BTreeMap<Family, wire::Endpoint>>,
     tasks: RefCell<Vec<AbortHandle>>,
     sockets: RefCell<Vec<PathBuf>>,
-    /// Where targets listen, for a process that reads without a Finder.
+    /// The sockets of targets, for a process that reads without a Finder.
     direct: Option<BTreeMap<String, PathBuf>>,
 }
 
@@ -288,7 +288,7 @@ impl Router {
         Ok(LifeWatch(state))
     }
 
-    /// All the targets that there are.
+    /// Returns all registered targets.
     pub async fn targets(&self) -> Result<Vec<wire::TargetInfo>, XrlError> {
         let connection = self.0.link().await?;
         let reply: wire::ListTargetsReply =
@@ -422,7 +422,7 @@ impl Inner {
         }
     }
 
-    /// What was resolved for a name is void.
+    /// Drops the resolution of a name.
     pub(crate) fn invalidate(&self, name: &str) {
         for channel in self.channels.borrow().values().filter_map(Weak::upgrade) {
             if channel.target() == name {
@@ -489,7 +489,7 @@ impl Inner {
         }
     }
 
-    /// All calls to one address share a caller, so that there is never more than one under way.
+    /// Returns the caller of an address. Calls to an address share a caller: at most one call is in flight.
     async fn udp_caller(&self, address: SocketAddr) -> Result<Rc<UdpCaller>, XrlError> {
         let known = |map: &HashMap<_, Weak<UdpCaller>>| map.get(&address).and_then(Weak::upgrade);
         if let Some(caller) = known(&self.udp.borrow()).filter(|c| c.is_valid()) {

@@ -30,7 +30,7 @@ const GATEWAY_IDENTIFIER: u8 = 8;
 const BACKUP: u8 = 16;
 const ENCAPSULATION: u8 = 32;
 
-/// Why octets are not a batch of this kind and family.
+/// The reason why octets are no batch of the expected kind and family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum UnpackError {
     /// The octets end too early.
@@ -42,9 +42,9 @@ pub enum UnpackError {
     /// A value is out of its range.
     #[error("packed routes: bad {what} before octet {offset}")]
     Value {
-        /// What it is.
+        /// The value's name.
         what: &'static str,
-        /// Where it ends.
+        /// The offset behind the value.
         offset: usize,
     },
     /// Octets follow after the end.
@@ -208,7 +208,7 @@ fn forwarding<G: Gateway>(c: &mut Cursor<'_>, version: u8) -> Result<Forwarding<
     Forwarding::many(hops).ok_or_else(|| bad("next hops", c))
 }
 
-/// What a row of a batch ends with: a number, and the provenance as its distance from that of the row before.
+/// The end of a batch's row: a number, and the provenance as the distance from the provenance of the row before.
 struct Rows {
     last: Provenance,
 }

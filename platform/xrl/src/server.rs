@@ -156,7 +156,8 @@ impl ServerConnection {
         self.closing = true;
     }
 
-    /// Who is not read from is not seen to end, and its handlers would go on for ever: a task waits for just that.
+    /// Starts a task that waits for the peer to hang up. A connection that is not read does not see its end, and handlers would run for
+    /// ever.
     fn watch_for_hangup(&mut self) {
         if self.hangup_watch.is_none() {
             let stream = Rc::clone(&self.stream);
@@ -318,7 +319,7 @@ fn go_on(shared: &Rc<Shared>, sequence: u32, pending: PendingReply) -> Result<()
     Ok(())
 }
 
-/// Where connections come from.
+/// A source of connections.
 pub(crate) enum Listener {
     Unix(UnixListener),
     Tcp(TcpListener),

@@ -27,7 +27,7 @@ thread_local! {
     static INLINE_DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// What a handler may know about its caller.
+/// The caller as a handler knows it.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext {
     /// The connection that the call came by: unique in this process, 0 for calls from this process and by UDP.
@@ -36,9 +36,9 @@ pub struct CallContext {
     pub pid: Option<u32>,
     /// The caller's user, where the family knows it.
     pub uid: Option<u32>,
-    /// How the call came.
+    /// The family by which the call arrived.
     pub family: Family,
-    /// When the caller gives up. The handler is dropped then.
+    /// The time at which the caller gives up and the handler is dropped.
     pub deadline: Option<Instant>,
 }
 

@@ -100,7 +100,7 @@ impl Turn {
         self.begin.elapsed() < Self::TIME
     }
 
-    /// Whether there is time for one more read.
+    /// Returns true if there is time for one more read.
     pub(crate) fn goes_on(&mut self) -> bool {
         self.reads += 1;
         self.reads <= Self::READS && (self.reads == 1 || self.begin.elapsed() < Self::TIME)
@@ -114,7 +114,7 @@ impl Turn {
     }
 }
 
-/// What was read and not yet used.
+/// Octets that were read and not yet used.
 pub(crate) struct Input {
     buf: Vec<u8>,
     start: usize,
@@ -193,7 +193,7 @@ impl Input {
     }
 }
 
-/// What waits to be written. Frames are appended by whoever has one; the connection's task writes all of them at once.
+/// Octets to be written. Any task appends frames; the connection's task writes all of them at once.
 pub(crate) struct Output {
     pub(crate) buf: RefCell<Vec<u8>>,
     written: Cell<usize>,

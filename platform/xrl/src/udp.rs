@@ -22,7 +22,7 @@ use crate::{Family, XrlError};
 
 /// Octets of the largest datagram over IPv4.
 pub const MAX_DATAGRAM: usize = 65_507;
-/// How long a caller waits that set no deadline: the reply may be lost.
+/// The wait of a caller without a deadline: the reply may be lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Calls one address, a call at a time.
@@ -41,7 +41,7 @@ impl UdpCaller {
         Ok(UdpCaller { socket: Mutex::new(socket), sequence: Cell::new(0), valid: Cell::new(true) })
     }
 
-    /// Whether what was resolved for this address still seems right.
+    /// Returns true if the resolution of this address still seems valid.
     pub(crate) fn is_valid(&self) -> bool {
         self.valid.get()
     }

@@ -97,7 +97,7 @@ impl WatchState {
         self.unconfirmed.borrow_mut().extend(self.live.borrow().keys().cloned());
     }
 
-    /// What was not confirmed is dead.
+    /// Declares lives that were not confirmed dead.
     pub(crate) fn settle(&self) {
         for instance in std::mem::take(&mut *self.unconfirmed.borrow_mut()) {
             let dead = self.live.borrow_mut().remove(&instance);

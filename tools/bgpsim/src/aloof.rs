@@ -21,9 +21,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// How often it is looked at what came, and what senders were told is thrown away.
+/// The interval at which it is looked at what came, and what senders were told is thrown away.
 const PEEK: Duration = Duration::from_millis(1);
-/// How often everything else is looked at.
+/// The interval at which everything else is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
 /// Runs a workload with a single phase, in which senders say something. The target stands still until its system has taken all of it;

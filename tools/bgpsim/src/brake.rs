@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 /// How long the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// How often they are looked at.
+/// The interval at which they are looked at.
 const GLANCE: Duration = Duration::from_millis(1);
 
 /// What makes a target stand still, so that it reads nothing, and lets it go on.
@@ -36,7 +36,7 @@ impl ProcessBrake {
         kill(Pid::from_raw(pid), signal).with_context(|| format!("process {pid} does not take {signal}"))
     }
 
-    /// Whether all of its threads are stopped.
+    /// Returns true if all of its threads are stopped.
     fn is_stopped(self) -> Result<bool> {
         let tasks = read_dir(format!("/proc/{}/task", self.0)).context("the process has ended")?;
         let states = tasks.filter_map(|task| {

@@ -106,7 +106,7 @@ pub struct BgpsimArgs {
     /// Prefixes in an UPDATE at most, where the scenario does not say.
     #[arg(long)]
     pub per_message: Option<usize>,
-    /// Whether each sender has a part of the table or all of it.
+    /// True if each sender has a part of the table or all of it.
     #[arg(long, value_enum, default_value_t = Spread::Split)]
     pub spread: Spread,
     /// Traffic mix of the thesis: best (all peers, a message at a time), 1 (all, in a realistic order), 2 (four at a time), 3 (two),

@@ -39,12 +39,12 @@ impl Default for Index {
 }
 
 impl Index {
-    /// How many there are.
+    /// Returns the number of elements.
     pub fn len(&self) -> usize {
         self.prefixes.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }
@@ -165,7 +165,7 @@ impl Bits {
         Bits { words: vec![0; len.div_ceil(64)] }
     }
 
-    /// Whether a number is in it.
+    /// Returns true if a number is in it.
     #[inline]
     pub fn has(&self, number: usize) -> bool {
         self.words[number / 64] >> (number % 64) & 1 == 1
@@ -180,7 +180,7 @@ impl Bits {
         before
     }
 
-    /// How many are in it.
+    /// Returns the number of elements.
     pub fn count(&self) -> usize {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }

@@ -47,7 +47,7 @@ impl Attributes {
 pub struct Voice {
     /// Its AS.
     pub asn: Asn,
-    /// Whether the target is in the same AS: then nothing is put before the path, and there is a LOCAL_PREF.
+    /// True if the target is in the same AS: then nothing is put before the path, and there is a LOCAL_PREF.
     pub internal: bool,
     /// Where its IPv4 routes lead.
     pub next_hop_v4: Ipv4Addr,

@@ -74,7 +74,7 @@ impl Ear {
         self.senders_may_end.store(true, Ordering::Relaxed);
     }
 
-    /// Why the run cannot go on, if it cannot.
+    /// Returns the reason why the run cannot go on, if it cannot.
     pub fn failure(&self) -> Option<String> {
         self.failed.load(Ordering::Relaxed).then(|| held(&self.failure).clone()).flatten()
     }

@@ -16,7 +16,7 @@ pub struct Title {
     pub order: String,
     /// Traffic mix.
     pub mix: &'static str,
-    /// How fast.
+    /// The speed.
     pub speed: String,
     /// How many said it.
     pub senders: usize,
@@ -26,7 +26,7 @@ pub struct Title {
     pub skipped: usize,
 }
 
-/// Whether all that was sent was received.
+/// Returns true if all that was sent was received.
 pub fn verified(phases: &[PhaseResult]) -> bool {
     phases.last().is_some_and(|p| p.measured) && phases.iter().all(PhaseResult::verified)
 }
@@ -122,7 +122,7 @@ pub fn delay(phase: &PhaseResult, share: f64) -> Option<f64> {
     Some(all[(last as f64 * share).round() as usize])
 }
 
-/// When the first receiver heard the first news, in seconds.
+/// Returns the time when the first receiver heard the first news, in seconds.
 fn first(phase: &PhaseResult) -> Option<f64> {
     let first = phase.heard.iter().filter_map(|h| h.counts.first).min()?;
     Some(first.saturating_duration_since(phase.begin).as_secs_f64())

@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// How often the run is looked at.
+/// The interval at which the run is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
-/// How often the arrival of a single route is looked for; when it arrived is noted where it is read.
+/// The interval at which the arrival of a single route is looked for; when it arrived is noted where it is read.
 const PEEK: Duration = Duration::from_micros(100);
 /// Between two single routes.
 const PACE: Duration = Duration::from_millis(10);
@@ -39,7 +39,7 @@ pub struct Setup {
     pub listen: Option<u16>,
     /// Receivers only count: the target copies, and knows of no best path.
     pub only_count: bool,
-    /// How fast the measured phase is sent.
+    /// The speed at which the measured phase is sent.
     pub speed: Speed,
     /// Threads that read.
     pub reading_threads: usize,
@@ -60,7 +60,7 @@ pub struct Heard {
     pub peer: Peer,
     /// What it counted.
     pub counts: Counts,
-    /// Whether it heard all that it should.
+    /// True if it heard all that it should.
     pub complete: bool,
     /// Prefixes that it should know of and does not: how many, and some of them.
     pub missing: (usize, Vec<String>),
@@ -73,7 +73,7 @@ pub struct Heard {
 pub struct PhaseResult {
     /// For people.
     pub name: &'static str,
-    /// Whether it is what the run is about.
+    /// True if it is what the run is about.
     pub measured: bool,
     /// Prefixes that the senders spoke of.
     pub routes: usize,
@@ -81,7 +81,7 @@ pub struct PhaseResult {
     pub messages: usize,
     /// Octets of these.
     pub octets: usize,
-    /// When it began.
+    /// The time when it began.
     pub begin: Instant,
     /// How long it took until the target's and the own system had taken the last octet.
     pub sent: Option<Duration>,
@@ -98,7 +98,7 @@ pub struct PhaseResult {
 }
 
 impl PhaseResult {
-    /// Whether every receiver heard everything. Without receivers: whether everything was sent.
+    /// Returns true if every receiver heard everything. Without receivers: whether everything was sent.
     pub fn verified(&self) -> bool {
         self.sent.is_some() && self.heard.iter().all(|h| h.complete)
     }

@@ -80,7 +80,7 @@ impl Scenario {
         }
     }
 
-    /// Whether one sender speaks of another's routes.
+    /// Returns true if one sender speaks of another's routes.
     pub fn needs_two(self) -> bool {
         self.acts().iter().any(|a| a.by_another() || matches!(a, Act::LongerByOthers))
     }
@@ -101,27 +101,27 @@ impl Act {
         }
     }
 
-    /// Whether receivers hear of the routes.
+    /// Returns true if receivers hear of the routes.
     pub const fn is_news(self) -> bool {
         !matches!(self, Act::AnotherLonger | Act::LongerByOthers | Act::Probe | Act::Join)
     }
 
-    /// Whether it is not the sender that the route belongs to.
+    /// Returns true if it is not the sender that the route belongs to.
     pub const fn by_another(self) -> bool {
         matches!(self, Act::AnotherLonger | Act::AnotherShorter)
     }
 
-    /// Whether paths are made longer.
+    /// Returns true if paths are made longer.
     pub const fn is_longer(self) -> bool {
         matches!(self, Act::AnnounceLonger | Act::AnotherLonger | Act::LongerByOthers)
     }
 
-    /// Whether connections are closed.
+    /// Returns true if connections are closed.
     pub const fn is_loss(self) -> bool {
         matches!(self, Act::Close | Act::CloseFirst)
     }
 
-    /// Whether a sender speaks of a group of routes that belongs to `owner` if each has a part of the table.
+    /// Returns true if a sender speaks of a group of routes that belongs to `owner` if each has a part of the table.
     pub const fn concerns(self, sender: usize, owner: usize, is_split: bool) -> bool {
         match self {
             Act::AnnounceByFirst => sender == 0,

@@ -14,7 +14,7 @@ const PIECE: usize = 1 << 18;
 /// How soon a waiting sender notices that the run is over.
 const GLANCE: Duration = Duration::from_millis(50);
 
-/// How fast a trace is sent.
+/// The speed at which a trace is sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Speed {
     /// As fast as the target takes it.
@@ -54,9 +54,9 @@ pub struct Senders<'a> {
     pub sessions: &'a [Arc<Session>],
     /// What they say.
     pub streams: &'a [Stream],
-    /// How fast.
+    /// The speed.
     pub speed: Speed,
-    /// When the phase began.
+    /// The time when the phase began.
     pub begin: Instant,
     /// Set when they should give up.
     pub over: &'a AtomicBool,
@@ -113,7 +113,7 @@ impl Senders<'_> {
     }
 }
 
-/// When a message is due. What the trace does not have follows what it has.
+/// Returns the time when a message is due. What the trace does not have follows what it has.
 fn due(stream: &Stream, message: usize, factor: f64) -> Duration {
     let time = stream.seen(message).map_or(0, |stamp| stamp.time);
     Duration::from_secs_f64(time as f64 / 1e6 / factor)

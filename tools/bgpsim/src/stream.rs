@@ -16,7 +16,7 @@ struct Message {
     prefixes: u16,
 }
 
-/// When a message of a trace was seen.
+/// The time when a message of a trace was seen.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Stamp {
     /// Microseconds since the trace's first message.
@@ -43,7 +43,7 @@ impl Stream {
         self.messages.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -58,7 +58,7 @@ impl Stream {
         self.messages[messages].iter().map(|m| usize::from(m.prefixes)).sum()
     }
 
-    /// When a message was seen; `None` if it is not of a trace.
+    /// Returns the time when a message was seen; `None` if it is not of a trace.
     pub fn seen(&self, message: usize) -> Option<Stamp> {
         self.stamps.get(message).copied()
     }

@@ -30,9 +30,9 @@ pub struct Counts {
     pub messages: u64,
     /// Octets of all messages.
     pub octets: u64,
-    /// When the first news came.
+    /// The time when the first news came.
     pub first: Option<Instant>,
-    /// When the last news came.
+    /// The time when the last news came.
     pub last: Option<Instant>,
     /// Since when all is as it should be; `None` if it is not.
     pub complete: Option<Instant>,
@@ -129,7 +129,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Whether all is as it should be.
+    /// Returns true if all is as it should be.
     pub fn is_complete(&self) -> bool {
         match self.count {
             Some(count) => self.counts.announced + self.counts.withdrawn == count,

@@ -28,7 +28,7 @@ pub struct Event {
     pub sender: usize,
     /// Of what.
     pub prefix: IpPrefix,
-    /// Whether the target has a route of the sender's now.
+    /// True if the target has a route of the sender's now.
     pub announced: bool,
 }
 

@@ -61,7 +61,7 @@ pub enum Action {
 pub struct Phase {
     /// For people.
     pub name: &'static str,
-    /// Whether it is what the run is about, rather than what comes before.
+    /// True if it is what the run is about, rather than what comes before.
     pub measured: bool,
     /// What happens.
     pub action: Action,

@@ -6,7 +6,7 @@ use crate::render;
 use regex::{Regex, RegexBuilder};
 use std::collections::VecDeque;
 
-/// Why filters were not understood.
+/// The reason why filters were not understood.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FilterError {
     /// There is no such filter.
@@ -15,7 +15,7 @@ pub enum FilterError {
     /// Several filters begin like this.
     #[error("`{0}` is ambiguous")]
     Ambiguous(String),
-    /// Nothing stands behind the bar.
+    /// The bar is the last character.
     #[error("a filter is expected behind `|`")]
     Missing,
     /// The filter needs a value.
@@ -98,7 +98,7 @@ impl Filters {
         Ok(())
     }
 
-    /// Whether lines pass as they are.
+    /// Returns true if lines pass unchanged.
     pub fn is_empty(&self) -> bool {
         self.steps.is_empty()
     }
@@ -130,7 +130,7 @@ impl Filters {
     }
 }
 
-/// Whether more lines may matter, and whether this one passes all steps.
+/// Returns whether further lines may matter, and whether this line passes all steps.
 fn pass(steps: &mut [Step], line: &str) -> (bool, bool) {
     for step in steps {
         match step {
@@ -192,7 +192,7 @@ fn number(name: &'static str, text: &str) -> Result<usize, FilterError> {
     }
 }
 
-/// What may follow behind a bar, where `before` stands there already.
+/// Returns the candidates after a bar and the words `before`.
 pub fn filters_offer(before: &[Word]) -> Vec<Candidate> {
     match before {
         [] => NAMES.iter().map(|(name, help)| Candidate::new(*name, *help)).collect(),

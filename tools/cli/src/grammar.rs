@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 pub struct Keyword {
     /// The word.
     pub word: String,
-    /// What it is about.
+    /// The description.
     pub help: String,
     /// Another spelling that is taken and not offered.
     pub alias: Option<String>,
@@ -21,13 +21,13 @@ pub struct Keyword {
 pub struct Argument {
     /// Its name.
     pub name: String,
-    /// What it is.
+    /// The description.
     pub help: String,
-    /// What may be written.
+    /// The kind of values.
     pub kind: Kind,
-    /// Where a running router has values for it.
+    /// The call that returns values of a running router.
     pub live: Option<Live>,
-    /// Whether the command makes no sense without it.
+    /// True if the command needs the argument.
     pub required: bool,
 }
 
@@ -36,7 +36,7 @@ pub struct Argument {
 pub struct Choice {
     /// The word.
     pub word: String,
-    /// What it does.
+    /// The description.
     pub help: String,
     /// A short form behind one dash.
     pub short: Option<char>,
@@ -51,13 +51,13 @@ pub struct Command {
     pub id: String,
     /// Its words.
     pub words: Vec<Keyword>,
-    /// What follows the words, in order.
+    /// The arguments after the words, in order.
     pub arguments: Vec<Argument>,
-    /// What may be added.
+    /// The options.
     pub choices: Vec<Choice>,
-    /// What it does.
+    /// The description.
     pub help: String,
-    /// Whether it is another spelling, which help and documents leave out.
+    /// True for another spelling, which help and documents leave out.
     pub alias: bool,
     /// Choices that this spelling stands for.
     pub preset: Vec<String>,
@@ -73,7 +73,7 @@ impl Values {
         self.0.get(name).and_then(|v| v.first()).map(String::as_str)
     }
 
-    /// All words of an argument that takes the rest.
+    /// Returns the words of an argument that takes the rest.
     pub fn all(&self, name: &str) -> &[String] {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
@@ -83,7 +83,7 @@ impl Values {
         self.text(name).and_then(|t| t.parse().ok())
     }
 
-    /// Whether a choice was made.
+    /// Returns true if an option was given.
     pub fn has(&self, name: &str) -> bool {
         self.0.contains_key(name)
     }
@@ -98,11 +98,11 @@ impl Values {
 pub struct Read<'g> {
     /// The command.
     pub command: &'g Command,
-    /// What it was given.
+    /// The values of its arguments.
     pub values: Values,
 }
 
-/// Why a line was not understood.
+/// The reason why a line was not understood.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Misread {
     /// No command goes on with this word.
@@ -110,7 +110,7 @@ pub enum Misread {
     Unknown {
         /// The word.
         word: String,
-        /// What could have stood there.
+        /// The words expected there.
         expected: Vec<String>,
     },
     /// Several words begin like this.
@@ -118,13 +118,13 @@ pub enum Misread {
     Ambiguous {
         /// The word.
         word: String,
-        /// What it could be.
+        /// The words that begin so.
         candidates: Vec<String>,
     },
     /// The line ends too early.
     #[error("incomplete command{}", one_of(.expected))]
     Incomplete {
-        /// What could follow.
+        /// The words that could follow.
         expected: Vec<String>,
     },
     /// A value is of the wrong kind.
@@ -134,7 +134,7 @@ pub enum Misread {
         argument: String,
         /// The word.
         word: String,
-        /// What is expected.
+        /// The expected value.
         wanted: String,
     },
     /// A quote is not closed.
@@ -159,9 +159,9 @@ pub fn meant(word: &str, expected: &[String]) -> String {
 /// Something that may stand at the cursor.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Candidate {
-    /// What would be written, or, in angle brackets, what kind of thing.
+    /// The text to write, or the kind of value in angle brackets.
     pub text: String,
-    /// What it is.
+    /// The description.
     pub help: String,
 }
 
@@ -172,18 +172,18 @@ impl Candidate {
     }
 }
 
-/// What may follow at the cursor.
+/// The completions at the cursor.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Offer {
-    /// Where the word begins that is being written, in octets.
+    /// The offset of the word at the cursor, in octets.
     pub start: usize,
-    /// What is there of it.
+    /// The part of the word before the cursor.
     pub partial: String,
     /// Words that may stand here.
     pub words: Vec<Candidate>,
     /// Kinds of values that may stand here; to be shown, not to be written.
     pub values: Vec<Candidate>,
-    /// Where to ask for values that may stand here.
+    /// The calls that return values for this place.
     pub live: Vec<Live>,
     /// A file may stand here.
     pub file: bool,
@@ -195,7 +195,7 @@ pub struct Offer {
     pub enter: bool,
 }
 
-/// All commands of a mode.
+/// The commands of a mode.
 #[derive(Clone, Debug, Default)]
 pub struct Grammar {
     /// The commands.
@@ -203,7 +203,7 @@ pub struct Grammar {
 }
 
 impl Grammar {
-    /// What a line's words mean.
+    /// Reads a line's words as a command.
     pub fn read(&self, words: &[String]) -> Result<Read<'_>, Misread> {
         let (command, used) = self.find(words)?;
         let mut values = Values::default();
@@ -246,7 +246,7 @@ impl Grammar {
         })
     }
 
-    /// What may follow at the end of `text`, which is a line up to the cursor. Filters are not its concern.
+    /// Returns the completions at the end of `text`, a line up to the cursor, filters aside.
     pub fn offer(&self, text: &str) -> Offer {
         self.offer_line(&split(text), text.len())
     }
@@ -371,7 +371,7 @@ fn next_words(left: &[&Command], depth: usize) -> Vec<Candidate> {
     found
 }
 
-/// How far the words behind a command have come.
+/// The arguments read so far behind a command.
 struct Taken<'c> {
     /// Arguments that have a value; one that takes the rest does not count.
     filled: usize,
@@ -388,7 +388,7 @@ impl<'c> Taken<'c> {
 }
 
 impl Command {
-    /// Whether a word could be its first argument.
+    /// Returns true if a word could be its first argument.
     fn takes(&self, word: &str) -> bool {
         self.arguments.first().is_some_and(|a| a.kind.wants(word).is_none())
     }

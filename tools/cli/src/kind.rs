@@ -4,7 +4,7 @@ use serde::Deserialize;
 use sluice_base::IpPrefix;
 use std::net::IpAddr;
 
-/// Where values come from that only a running router knows: a call, and a path in its reply.
+/// The source of values that only a running router knows: a call, and a path in the reply.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Live {
@@ -21,7 +21,7 @@ impl Live {
     }
 }
 
-/// What an argument takes.
+/// The kind of an argument's values.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
@@ -37,27 +37,27 @@ pub enum Kind {
     Place,
     /// The name of a file.
     File,
-    /// How many commits ago.
+    /// The age of a revision, in commits.
     Revision,
-    /// One of these, each with help.
+    /// A word from a list, each with help.
     Words(Vec<(String, String)>),
-    /// All that follows: a path of the configuration, with a value at its end where one may stand.
+    /// The rest of the line: a path of the configuration, with a value at its end where a value is allowed.
     Statement,
-    /// All that follows: a path of the configuration.
+    /// The rest of the line: a path of the configuration.
     Path,
-    /// All that follows: a command of the operational mode.
+    /// The rest of the line: a command of the operational mode.
     Command,
-    /// All that follows, as it is.
+    /// The rest of the line, unchanged.
     Rest,
 }
 
 impl Kind {
-    /// Whether it takes all that follows.
+    /// Returns true if the kind takes the rest of the line.
     pub fn takes_rest(&self) -> bool {
         matches!(self, Kind::Statement | Kind::Path | Kind::Command | Kind::Rest)
     }
 
-    /// What is wrong with a word for it, as `an address`, if something is.
+    /// Returns the expected value, such as `an address`, if a word is not one.
     pub fn wants(&self, word: &str) -> Option<String> {
         let right = match self {
             Kind::Number | Kind::Revision => word.parse::<u64>().is_ok(),

@@ -10,7 +10,7 @@ use sluice_config::metrics::{Format, Metric, STATE, Type};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// What ends an exposition.
+/// The end of an exposition.
 pub const END: &str = "# EOF";
 
 /// A number, and what tells it apart from others of its family.
@@ -22,14 +22,14 @@ pub struct Sample {
     pub value: Number,
 }
 
-/// All samples of a name.
+/// The samples of a name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Family {
     /// Its name; samples of a counter have `_total` behind it.
     pub name: String,
     /// Gauge or counter.
     pub kind: Type,
-    /// What it says.
+    /// The description.
     pub help: String,
     /// The unit that its name ends in.
     pub unit: Option<&'static str>,
@@ -37,7 +37,7 @@ pub struct Family {
     pub samples: Vec<Sample>,
 }
 
-/// Why a metric, or a row of it, cannot be had from an answer.
+/// The reason why an answer does not yield a metric or a row.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum Trouble {
     /// The answer has no such field.
@@ -46,23 +46,22 @@ pub enum Trouble {
     /// A value is no number, or several.
     #[error("`{path}` is {what}, no number; {remedy}")]
     NoNumber {
-        /// Where the value is.
+        /// The path of the value.
         path: String,
-        /// What it is.
+        /// The problem.
         what: &'static str,
-        /// What helps.
+        /// The remedy.
         remedy: &'static str,
     },
     /// A counter that is below zero.
     #[error("`{0}` is below 0; what goes up and down is a gauge")]
     Negative(String),
-    /// Nothing tells two rows apart.
+    /// Two rows have the same labels.
     #[error("two rows have the same labels ({0}); add a label that tells them apart")]
     Twice(String),
 }
 
-/// What an answer has of a metric. A row that is wrong is left out, and the
-/// others are there; each kind of trouble is said once.
+/// Returns the samples of a metric in an answer. Rows with errors are left out; each kind of error is reported once.
 pub fn samples(metric: &Metric, answer: &Value) -> (Vec<Sample>, Vec<Trouble>) {
     let mut found = Found::default();
     let first = metric.rows.split('.').next().unwrap_or_default();
@@ -125,7 +124,7 @@ impl Found {
     }
 }
 
-/// What is at a path of a row, or else of what is around it: at least one value.
+/// Returns the values at a path of a row, or else of the records around the row: at least one.
 fn values<'v>(row: &[&'v Value], path: &str) -> Result<Vec<&'v Value>, Trouble> {
     let missing = || Trouble::Missing(path.into());
     let (mut found, rest) = row.iter().find_map(|around| inside(around, path)).ok_or_else(missing)?;
@@ -143,7 +142,7 @@ fn values<'v>(row: &[&'v Value], path: &str) -> Result<Vec<&'v Value>, Trouble> 
     if found.is_empty() { Ok(vec![&Value::Null]) } else { Ok(found) }
 }
 
-/// What a value has by the first name of a path, and the names behind it.
+/// Returns a value's members by the first name of a path, and the names behind that.
 fn inside<'v, 'p>(value: &'v Value, path: &'p str) -> Option<(Vec<&'v Value>, std::str::Split<'p, char>)> {
     let mut names = path.split('.');
     let first = value.get(names.next()?)?;

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 /// A command that is carried out by one call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PackageCommand {
-    /// What is typed.
+    /// The words of the command.
     pub command: Command,
-    /// Who is called.
+    /// The target of the call.
     pub target: String,
     /// Package and service.
     pub interface: String,
@@ -21,15 +21,15 @@ pub struct PackageCommand {
     pub fields: BTreeMap<String, String>,
     /// Fields of the request that are always the same.
     pub with: BTreeMap<String, String>,
-    /// Where the records are in the reply; empty: the reply is the record.
+    /// The path of the records in the reply; empty: the reply is the record.
     pub rows: String,
-    /// How records are printed.
+    /// The columns of printed records.
     pub columns: Vec<Column>,
-    /// What is said if there are no records.
+    /// The message if there are no records.
     pub nothing: String,
-    /// What is said when it is done, if it prints no records.
+    /// The message at the end of a command that prints no records.
     pub done: String,
-    /// How the next page is asked for.
+    /// The request for the next page.
     pub page: Option<Page>,
 }
 
@@ -37,16 +37,16 @@ pub struct PackageCommand {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Column {
-    /// What stands above it.
+    /// The heading.
     pub heading: String,
-    /// Where its value is in a record, or else in what is around it.
+    /// The path of the value in a record, or else in the records around it.
     pub path: String,
-    /// How the value is written.
+    /// The format of the value.
     #[serde(default)]
     pub format: Format,
 }
 
-/// How the next page is asked for.
+/// The request for the next page.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
@@ -56,7 +56,7 @@ pub struct Page {
     pub field: String,
 }
 
-/// Why a package's commands are not taken.
+/// The reason why a package's commands are refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PackageError {
     /// Not TOML, or with fields that nobody knows.
@@ -67,7 +67,7 @@ pub enum PackageError {
     Command {
         /// Its words.
         command: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
 }
@@ -132,7 +132,7 @@ struct EntryArgument {
     live: Option<Live>,
 }
 
-/// What commands of packages may begin with.
+/// The first words that commands of packages may have.
 const VERBS: [&str; 3] = ["show", "clear", "request"];
 
 /// Reads a `commands.toml`.

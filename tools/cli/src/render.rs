@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How a value is written for people.
+/// The format of a value for people.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -24,7 +24,7 @@ pub enum Format {
     Flag,
 }
 
-/// What there is at a path (names with dots) of a value; what is repeated is followed into each.
+/// Returns the values at a path (names with dots) of a value; every element of a list is followed.
 pub fn at<'v>(value: &'v Value, path: &str) -> Vec<&'v Value> {
     let mut found = vec![value];
     for name in path.split('.').filter(|n| !n.is_empty()) {
@@ -60,7 +60,7 @@ pub fn records<'v>(value: &'v Value, path: &str) -> Vec<Vec<&'v Value>> {
     found
 }
 
-/// What a column has to say of a record: the innermost value of that path.
+/// Returns a column's text for a record: the innermost value of the path.
 pub fn cell(record: &[&Value], path: &str, format: Format) -> String {
     let values = record.iter().map(|v| at(v, path)).find(|found| !found.is_empty()).unwrap_or_default();
     let texts: Vec<String> = values.into_iter().map(|v| text(v, format)).filter(|t| !t.is_empty()).collect();

@@ -12,9 +12,9 @@ pub enum Mode {
 /// The meaning of a foreign spelling.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Meaning {
-    /// These words of this command line.
+    /// The words of this command line.
     Words(Vec<String>),
-    /// Nothing is to be done, for this reason.
+    /// The command is not needed, for this reason.
     Needless(&'static str),
 }
 

@@ -3,7 +3,7 @@
 use crate::grammar::Candidate;
 use sluice_config::{Node, NodeKind, Value};
 
-/// What may stand at the end of a path.
+/// The continuations of a path.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Following {
     /// Names of nodes and words of enumerations.
@@ -14,7 +14,7 @@ pub struct Following {
     pub entries: Option<(Vec<String>, usize)>,
     /// Existing values of a leaf-list may stand here: the path to it.
     pub existing: Option<Vec<String>>,
-    /// Whether the statement can end here.
+    /// True if the statement can end here.
     pub enter: bool,
 }
 
@@ -26,9 +26,9 @@ pub enum NoPath {
     Unknown {
         /// The word.
         word: String,
-        /// Where.
+        /// The place.
         path: String,
-        /// What could have stood there.
+        /// The words expected there.
         expected: Vec<String>,
     },
     /// The path does not lead to a block.
@@ -54,7 +54,7 @@ fn inside(path: &str) -> String {
     if path.is_empty() { String::new() } else { format!(" in `{path}`") }
 }
 
-/// Where a path has led.
+/// The node at the end of a path.
 enum Spot<'s> {
     /// Inside a block (or at the top).
     Inside(&'s [Node], Vec<String>, bool),
@@ -62,7 +62,7 @@ enum Spot<'s> {
     Key(&'s Node, usize),
     /// A value is next.
     Value(&'s Value, &'s Node, bool),
-    /// Nothing can follow.
+    /// A complete statement: no word can follow.
     Done,
 }
 
@@ -73,7 +73,7 @@ fn key_names(node: &Node) -> &[String] {
     }
 }
 
-/// Where words lead; abbreviations are taken where only one name begins like it. The second value is the path written out.
+/// Follows words through the schema; unique abbreviations are accepted. The second value is the path written out.
 fn walk<'s>(schema: &'s [Node], words: &[String]) -> Result<(Spot<'s>, Vec<String>), NoPath> {
     let mut spot = Spot::Inside(schema, Vec::new(), true);
     let mut path: Vec<String> = Vec::new();
@@ -122,7 +122,7 @@ fn named<'s>(children: &'s [Node], keys: &[String], word: &str, path: &[String])
     }
 }
 
-/// What may follow behind `words`. With `values` a leaf's value may be written; else the path names what is there.
+/// Returns the continuations of `words`. With `values` a leaf's value may be written; else the path names what is there.
 pub fn following(schema: &[Node], words: &[String], values: bool) -> Result<Following, NoPath> {
     let (spot, path) = walk(schema, words)?;
     let mut found = Following { enter: !words.is_empty(), ..Following::default() };
@@ -182,7 +182,7 @@ pub fn blocks(schema: &[Node], words: &[String]) -> Result<Vec<Vec<String>>, NoP
     }
 }
 
-/// Whether the path leads to a leaf that is a secret, with its value in the last word.
+/// Returns true if the path leads to a secret leaf, with the value in the last word.
 pub fn is_secret(schema: &[Node], words: &[String]) -> bool {
     let Some((_, before)) = words.split_last() else { return false };
     matches!(walk(schema, before), Ok((Spot::Value(value, ..), _)) if value.secret)

@@ -32,16 +32,16 @@ pub enum LabCommand {
     Down {
         /// The lab; if left out, the lab of the topology in this folder.
         name: Option<String>,
-        /// All labs.
+        /// Every lab.
         #[arg(long, conflicts_with = "name")]
         all: bool,
-        /// All labs whose owner has died.
+        /// Every lab whose owner has died.
         #[arg(long, conflicts_with_all = ["name", "all"])]
         orphans: bool,
     },
     /// Show the labs that are up.
     Status {
-        /// One lab; all if left out.
+        /// The lab; every lab if left out.
         name: Option<String>,
         /// As JSON, for programs.
         #[arg(long)]
@@ -63,7 +63,7 @@ pub enum LabCommand {
         /// The lab; if left out, the lab of the topology in this folder, or the only one.
         #[arg(long)]
         lab: Option<String>,
-        /// One end of the link, NODE:INTERFACE.
+        /// An end of the link, NODE:INTERFACE.
         link: End,
         /// Record into this file instead.
         #[arg(short, long)]
@@ -174,7 +174,7 @@ fn shown(lab: &State) -> String {
     }
 }
 
-/// What `status --json` prints: a list of these. Fields are added, never renamed or removed.
+/// An element of the list that `status --json` prints. Fields are added, never renamed or removed.
 #[derive(Serialize)]
 struct LabStatus {
     name: String,

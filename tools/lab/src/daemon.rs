@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a daemon may take to answer.
+/// The longest wait for a daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The exit status of `sluice status` for a router that runs, but without something that is configured.
 const DEGRADED: i32 = 8;
-/// How long to leave a daemon alone between two questions.
+/// The pause between two questions to a daemon.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A process to be started on a node.
@@ -56,7 +56,7 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// What a node of this kind runs; FRR's daemons are several, in the order in which they start.
+/// Returns the programs of a node, in the order in which they start; FRR has several daemons.
 fn parts(state: &State, node: &NodeState, dir: &Path) -> Result<Vec<Part>, LabError> {
     let config = dir.join("config");
     let inside = |program: &Path| state.scope.command_in(&node.namespace, program);
@@ -220,8 +220,8 @@ pub(crate) fn log_tail(dir: &Path, part: &str) -> String {
     lines[lines.len().saturating_sub(10)..].join("\n")
 }
 
-/// What the daemon needs of the host: FRR's user may write to the node's folder, OpenBGPD's home exists. Both change their
-/// user, which a user namespace that maps only the caller does not allow.
+/// Prepares the host for the daemon: FRR's user may write to the node's folder, OpenBGPD's home exists. Both change their user, which a
+/// user namespace that maps only the caller does not allow.
 pub(crate) fn prepare(state: &State, name: &str, daemon: Daemon) -> Result<(), LabError> {
     let user = match daemon {
         Daemon::Frr => "frr",

@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-/// Why a lab could not be read, built, used or taken down.
+/// The reason why a lab could not be read, built, used or taken down.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     /// A file could not be read or written.
@@ -11,7 +11,7 @@ pub enum LabError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// The topology file is not TOML of the right shape.
@@ -19,7 +19,7 @@ pub enum LabError {
     Syntax {
         /// The file.
         path: PathBuf,
-        /// Where and why.
+        /// The place and the reason.
         source: Box<toml::de::Error>,
     },
     /// The topology contradicts itself.
@@ -30,7 +30,7 @@ pub enum LabError {
     Start {
         /// The program.
         program: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A program that builds the lab failed.
@@ -38,7 +38,7 @@ pub enum LabError {
     Failed {
         /// The program and what it was asked to do.
         program: String,
-        /// What it printed.
+        /// The program's output.
         message: String,
     },
     /// A daemon ended, or did not answer in time.
@@ -62,7 +62,7 @@ pub enum LabError {
     NoNode {
         /// The lab.
         lab: String,
-        /// What was asked for.
+        /// The node asked for.
         node: String,
     },
     /// Neither root nor a user namespace is to be had.

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// How a lab is brought up.
+/// Options for bringing up a lab.
 #[derive(Clone, Debug, Default)]
 pub struct LabOptions {
     /// Its name; the topology's if `None`.
@@ -22,7 +22,7 @@ pub struct LabOptions {
     pub sluice: Option<PathBuf>,
     /// Use a user namespace even as root.
     pub rootless: bool,
-    /// Whether it stays when this process ends. Otherwise a guardian takes it down then.
+    /// True if the lab stays when this process ends. Otherwise a guardian takes it down then.
     pub stays: bool,
 }
 
@@ -35,7 +35,7 @@ impl LabOptions {
     }
 }
 
-/// Why no lab can be made here: for tests that then skip by name.
+/// Returns the reason why no lab can be made here, for tests that then skip by name.
 pub fn available() -> Result<(), LabError> {
     if nix::unistd::geteuid().is_root() {
         return Ok(());
@@ -126,7 +126,7 @@ impl Lab {
         &self.state.name
     }
 
-    /// What is written down about it.
+    /// Returns the lab's recorded state.
     pub fn state(&self) -> &State {
         &self.state
     }

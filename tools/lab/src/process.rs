@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long a process may take to end after SIGTERM, before SIGKILL.
+/// The longest wait between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(3);
 
 /// A process on this host.
@@ -18,7 +18,7 @@ const GRACE: Duration = Duration::from_secs(3);
 pub struct ProcessId {
     /// Its number.
     pub pid: u32,
-    /// When it started, in clock ticks since the host did (field 22 of /proc/PID/stat).
+    /// The start of the process, in clock ticks since the host's start (field 22 of /proc/PID/stat).
     pub start: u64,
 }
 
@@ -28,7 +28,7 @@ impl ProcessId {
         stat(pid).map(|(_, start)| ProcessId { pid, start })
     }
 
-    /// Whether it runs: neither gone nor a zombie.
+    /// Returns true if the process runs: neither gone nor a zombie.
     pub fn is_running(self) -> bool {
         stat(self.pid).is_some_and(|(state, start)| start == self.start && state != 'Z' && state != 'X')
     }

@@ -26,7 +26,7 @@ ip link set lo up
 echo ready
 exec sleep infinity";
 
-/// Where the lab's namespaces live.
+/// The owner of the lab's namespaces.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scope {

@@ -26,7 +26,7 @@ pub struct State {
     pub name: String,
     /// The process whose end is the lab's end; `None` for a lab that stays until it is taken down.
     pub owner: Option<ProcessId>,
-    /// Where its namespaces live.
+    /// The owner of its namespaces.
     pub scope: Scope,
     /// Its nodes by name.
     pub nodes: BTreeMap<String, NodeState>,
@@ -42,11 +42,11 @@ pub struct State {
 pub struct NodeState {
     /// The name of its network namespace.
     pub namespace: String,
-    /// What runs there.
+    /// The daemon of the node.
     pub daemon: Daemon,
     /// FRR's daemons beside zebra.
     pub frr_daemons: Vec<String>,
-    /// Whether it has a configuration file.
+    /// True if the node has a configuration file.
     pub configured: bool,
     /// The Sluice executable, where the daemon is Sluice.
     pub program: Option<PathBuf>,
@@ -101,7 +101,7 @@ impl State {
         Ok(state)
     }
 
-    /// What is written about the lab `name`.
+    /// Reads the recorded state of the lab `name`.
     pub fn load(name: &str) -> Result<Self, LabError> {
         let path = labs_dir().join(name).join("lab.json");
         if !is_name(name) || !path.exists() {
@@ -149,7 +149,7 @@ impl State {
         })
     }
 
-    /// Whether its owner died and left it behind.
+    /// Returns true if its owner died and left the lab behind.
     pub fn is_orphan(&self) -> bool {
         self.owner.is_some_and(|o| !o.is_running())
     }

@@ -19,7 +19,7 @@ pub struct Topology {
     /// The links between them.
     #[serde(default)]
     pub links: Vec<LinkSpec>,
-    /// What relative paths in it are relative to; the folder of the file it was read from.
+    /// The base of relative paths: the folder of the topology's file.
     #[serde(skip)]
     pub base: PathBuf,
     /// The topology file.
@@ -27,14 +27,14 @@ pub struct Topology {
     pub file: Option<PathBuf>,
 }
 
-/// What runs on a node.
+/// The daemon of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Daemon {
-    /// Nothing: an end system.
+    /// An end system without a daemon.
     #[default]
     Host,
-    /// Nothing: a bridge over all its interfaces, so that more than two nodes share a link.
+    /// A bridge over all its interfaces, so that more than two nodes share a link.
     Switch,
     /// Sluice.
     Sluice,
@@ -51,7 +51,7 @@ pub enum Daemon {
 }
 
 impl Daemon {
-    /// Whether a node with it forwards packets, unless the topology says otherwise.
+    /// Returns true if a node with the daemon forwards packets, unless the topology says otherwise.
     pub const fn forwards(self) -> bool {
         !matches!(self, Daemon::Host | Daemon::Switch | Daemon::Exabgp)
     }
@@ -61,7 +61,7 @@ impl Daemon {
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeSpec {
-    /// What runs there.
+    /// The daemon of the node.
     #[serde(default)]
     pub daemon: Daemon,
     /// The daemon's configuration as text. `@DIR@` in it becomes the node's folder.
@@ -76,7 +76,7 @@ pub struct NodeSpec {
     /// Addresses with prefix length for the loopback interface.
     #[serde(default)]
     pub loopback: Vec<String>,
-    /// Whether the kernel forwards packets; what the daemon suggests if absent.
+    /// True if the kernel forwards packets; absent: the daemon's default.
     pub forwarding: Option<bool>,
     /// Kernel settings by name (`net.ipv4.nexthop_compat_mode`).
     #[serde(default)]
@@ -86,7 +86,7 @@ pub struct NodeSpec {
     pub routes: Vec<String>,
 }
 
-/// One end of a link: `node:interface`.
+/// An end of a link: `node:interface`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct End {
@@ -133,7 +133,7 @@ impl fmt::Display for End {
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
-    /// One end.
+    /// The first end.
     pub a: End,
     /// The other end.
     pub b: End,
@@ -162,7 +162,7 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Whether it makes sense: names that can be names, links between nodes that exist, no interface twice.
+    /// Checks the topology: valid names, links between nodes that exist, no interface twice.
     pub fn check(&self) -> Result<(), LabError> {
         let bad = |why: String| Err(LabError::Topology(why));
         for (name, node) in &self.nodes {
@@ -216,7 +216,7 @@ impl FromStr for Topology {
     }
 }
 
-/// Whether `s` may name a lab, a node or a file in a node's folder.
+/// Returns true if `s` may name a lab, a node or a file in a node's folder.
 pub(crate) fn is_name(s: &str) -> bool {
     !s.is_empty()
         && s.len() <= 64

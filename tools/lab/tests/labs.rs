@@ -21,7 +21,7 @@ a_addresses = ['10.0.0.1/24', 'fd00::1/64']
 b_addresses = ['10.0.0.2/24', 'fd00::2/64']
 ";
 
-/// Whether labs can be made here; says so if not.
+/// Returns true if labs can be made here, and reports a skip if not.
 fn labs() -> bool {
     match available() {
         Ok(()) => true,
@@ -32,7 +32,7 @@ fn labs() -> bool {
     }
 }
 
-/// Whether FRR and OpenBGPD can run here: they change their user.
+/// Returns true if FRR and OpenBGPD can run here: both change their user.
 fn root() -> bool {
     let root = std::fs::metadata("/proc/self").is_ok_and(|m| m.uid() == 0);
     if !root {

@@ -14,7 +14,7 @@ pub struct Feed<'a> {
     pub local: (&'a str, &'a str),
     /// The neighbour's address on the link, and its AS. Both families go over one session.
     pub neighbor: (&'a str, u32),
-    /// What is announced.
+    /// The announced table.
     pub table: &'a RoutingTable,
 }
 

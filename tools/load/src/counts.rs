@@ -30,19 +30,19 @@ pub fn sluice_program(named: Option<&Path>) -> Result<PathBuf> {
 /// Prefixes of both families.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Count {
-    /// Of IPv4.
+    /// The count of IPv4.
     pub v4: u64,
-    /// Of IPv6.
+    /// The count of IPv6.
     pub v6: u64,
 }
 
 impl Count {
-    /// What a table holds.
+    /// Counts the routes of a table.
     pub fn of(table: &RoutingTable) -> Self {
         Count { v4: table.v4.len() as u64, v6: table.v6.len() as u64 }
     }
 
-    /// Of both families together.
+    /// Returns the sum of both families.
     pub const fn sum(self) -> u64 {
         self.v4 + self.v6
     }
@@ -56,7 +56,7 @@ impl std::fmt::Display for Count {
 
 /// Runs the CLI against the router of the lab.
 pub struct Cli<'a> {
-    /// Where the router runs.
+    /// The lab of the router.
     pub lab: &'a Lab,
     /// The executable.
     pub sluice: &'a Path,
@@ -105,7 +105,7 @@ impl Cli<'_> {
         Ok((bgp, engine, summary["idle"].as_bool().unwrap_or(false)))
     }
 
-    /// What a neighbour has sent and been told, and whether its session is up.
+    /// Returns the counts received from and sent to a neighbor, and whether the session is up.
     pub fn neighbor(&self, address: &str) -> Result<(bool, Count, Count)> {
         let all = self.ask(&["show", "bgp", "neighbor", address])?;
         let neighbor = all["neighbors"]
@@ -125,7 +125,7 @@ impl Cli<'_> {
     }
 }
 
-/// What a BIRD says that it exported to the router.
+/// Returns the count of routes that a BIRD exported to the router.
 pub fn bird_exported(lab: &Lab, node: &str) -> Result<Count> {
     let text = lab.control(node, "show protocols all sluice")?;
     let mut count = Count::default();
@@ -149,7 +149,7 @@ pub fn bird_exported(lab: &Lab, node: &str) -> Result<Count> {
     Ok(count)
 }
 
-/// What FRR says that it received from the router.
+/// Returns the count of routes that FRR received from the router.
 pub fn frr_received(lab: &Lab, peer: &str) -> Result<Count> {
     let of = |family: &str| -> Result<u64> {
         let text = lab.control("frr", &format!("show bgp {family} unicast summary json"))?;

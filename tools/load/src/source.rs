@@ -12,7 +12,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Where a table came from.
+/// The source of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableSource {
     /// A file that the user named: an MRT dump, or prefixes one a line.
@@ -90,7 +90,7 @@ pub fn read_file(path: &Path) -> Result<RoutingTable> {
     Ok(table)
 }
 
-/// What bgpdump makes of a dump. It is handed the octets, for it reads fewer kinds of packed files than this program.
+/// Reads a dump with bgpdump. It is handed the octets, for it reads fewer kinds of packed files than this program.
 fn dumped(bytes: &[u8]) -> Result<RoutingTable> {
     let mut child = Command::new("bgpdump")
         .args(["-m", "-v", "-"])
@@ -149,7 +149,7 @@ const SPECIAL: [&str; 18] = [
     "ff00::/8",
 ];
 
-/// Whether a prefix is a default route or lies in a special-purpose block.
+/// Returns true if a prefix is a default route or lies in a special-purpose block.
 fn is_special(prefix: IpPrefix) -> bool {
     let mut blocks = SPECIAL.iter().filter_map(|block| block.parse::<IpPrefix>().ok());
     let covers = |block: IpPrefix| match (block, prefix) {

@@ -61,7 +61,7 @@ impl RoutingTable {
         self.v4.len() + self.v6.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

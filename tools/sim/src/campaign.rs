@@ -112,7 +112,7 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
     }
 }
 
-/// Whether KEEPALIVEs keep up the sessions of a network that has come to rest.
+/// Returns true if KEEPALIVEs keep up the sessions of a network that has come to rest.
 fn stays_at_rest(world: &mut World, expected: &[usize], hold_time: u16) -> bool {
     let hold_time = SECOND * u64::from(hold_time + 3);
     // A session over a link that was mended just now may be about to end: its time to do so is given first.
@@ -448,7 +448,7 @@ pub struct Budget {
     pub time: Option<Duration>,
     /// Threads; each runs whole scenarios.
     pub jobs: usize,
-    /// Whether what fails is cut down.
+    /// True if what fails is cut down.
     pub shrink: bool,
 }
 

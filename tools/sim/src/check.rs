@@ -172,7 +172,7 @@ fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) 
     }
 }
 
-/// Whether everything has come to rest: sessions that can be up are, others are not, and no process waits for time to pass.
+/// Returns true if everything has come to rest: sessions that can be up are, others are not, and no process waits for time to pass.
 pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
     let light = world.fabric.settings.light;
     let settled = world.hosts.iter_mut().zip(expected).all(|(host, expected)| {
@@ -268,7 +268,7 @@ fn queues(host: &Host, wrong: &mut Vec<String>) {
     }
 }
 
-/// Whether each prefix's routes come to the same end whoever is first, by the reference. Some policies have several ends, or none,
+/// Returns true if each prefix's routes come to the same end whoever is first, by the reference. Some policies have several ends, or none,
 /// and no router can help it.
 pub fn is_decided(world: &World, prefixes: &[IpPrefix]) -> bool {
     let view = view(world);

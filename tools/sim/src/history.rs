@@ -71,7 +71,7 @@ impl History {
         }
     }
 
-    /// Whether lines are written.
+    /// Returns true if lines are written.
     pub const fn is_logged(&self) -> bool {
         self.log.is_some()
     }

@@ -29,11 +29,11 @@ pub struct Link {
     pub cost: u32,
     /// What is wrong with it.
     pub quality: Quality,
-    /// Whether it is cut in the middle, where neither router sees it.
+    /// True if it is cut in the middle, where neither router sees it.
     pub cut: bool,
-    /// Whether the routers see a carrier.
+    /// True if the routers see a carrier.
     pub carrier: bool,
-    /// When each direction has sent what waits.
+    /// The time when each direction has sent what waits.
     free_at: [u64; 2],
     /// What arrived at a cut: TCP sends it again.
     pub stalled: Vec<Event>,
@@ -54,12 +54,12 @@ impl Link {
         }
     }
 
-    /// Whether octets get from one end to the other.
+    /// Returns true if octets get from one end to the other.
     pub const fn is_up(&self) -> bool {
         !self.cut && self.carrier
     }
 
-    /// When `octets` that are sent at `now` from `side` on a TCP connection are there.
+    /// Returns the time when `octets` that are sent at `now` from `side` on a TCP connection are there.
     pub fn arrival(&mut self, now: u64, side: usize, octets: usize, rng: &mut Rng) -> u64 {
         let mut at = now;
         if self.bandwidth > 0 {
@@ -78,7 +78,7 @@ impl Link {
         at
     }
 
-    /// When each copy of a datagram of `octets` sent at `now` from `side` is there: none if it is lost.
+    /// Returns the time when each copy of a datagram of `octets` sent at `now` from `side` is there: none if it is lost.
     pub fn datagram(&mut self, now: u64, side: usize, octets: usize, rng: &mut Rng) -> [Option<u64>; 2] {
         let quality = std::mem::take(&mut self.quality);
         let at = self.arrival(now, side, octets, rng);
@@ -92,7 +92,7 @@ impl Link {
         [Some(at + late), twice.then_some(at)]
     }
 
-    /// When what stalled is sent again, now that the link is whole.
+    /// Returns the time when what stalled is sent again, now that the link is whole.
     pub const fn again(&self, now: u64) -> u64 {
         now + RETRANSMISSION + self.delay
     }

@@ -25,10 +25,10 @@ pub struct Node {
     /// The prefixes that it originates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<IpPrefix>,
-    /// Whether it tells its internal neighbours itself as the next hop of what it learned outside.
+    /// True if it tells its internal neighbours itself as the next hop of what it learned outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub next_hop_self: bool,
-    /// Whether it has static routes to the links of its internal neighbours, as an IGP would give it.
+    /// True if it has static routes to the links of its internal neighbours, as an IGP would give it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub static_routes: bool,
     /// How far its clock is from the others' in nanoseconds, as after another time of boot.
@@ -123,7 +123,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Whether both routers of a link are in one AS.
+    /// Returns true if both routers of a link are in one AS.
     pub fn is_internal(&self, link: u32) -> bool {
         let link = &self.links[link as usize];
         self.nodes[link.a as usize].asn == self.nodes[link.b as usize].asn

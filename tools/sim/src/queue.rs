@@ -31,7 +31,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it is more than the passing of time: while there is such an event the network has not come to rest. KEEPALIVEs
+    /// Returns true if it is more than the passing of time: while there is such an event the network has not come to rest. KEEPALIVEs
     /// travel through a network at rest.
     fn is_work(&self) -> bool {
         match self {
@@ -42,7 +42,7 @@ impl Event {
     }
 }
 
-/// Whether octets are one KEEPALIVE (RFC 4271, section 4.4).
+/// Returns true if octets are one KEEPALIVE (RFC 4271, section 4.4).
 pub fn is_keepalive(octets: &[u8]) -> bool {
     octets.len() == 19 && octets[18] == 4
 }
@@ -90,7 +90,7 @@ impl Queue {
         self.heap.push(Item { at, order: self.order, event });
     }
 
-    /// When the next event happens.
+    /// Returns the time when the next event happens.
     pub fn next_at(&self) -> Option<u64> {
         self.heap.peek().map(|item| item.at)
     }
@@ -102,7 +102,7 @@ impl Queue {
         Some((item.at, item.event))
     }
 
-    /// Whether anything but time is under way: messages of any kind.
+    /// Returns true if anything but time is under way: messages of any kind.
     pub const fn has_work(&self) -> bool {
         self.work > 0
     }
@@ -112,7 +112,7 @@ impl Queue {
         self.heap.len()
     }
 
-    /// Whether nothing will ever happen again.
+    /// Returns true if nothing will ever happen again.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

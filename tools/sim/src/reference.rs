@@ -14,7 +14,7 @@ use std::net::IpAddr;
 pub struct Route {
     /// The link that it came over; `None` if the router originates it.
     pub from: Option<u32>,
-    /// Whether it came from the router's own AS.
+    /// True if it came from the router's own AS.
     pub internal: bool,
     /// LOCAL_PREF.
     pub local_pref: u32,

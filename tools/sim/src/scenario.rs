@@ -122,7 +122,7 @@ pub enum What {
         link: u32,
         /// The side, 0 or 1.
         side: u8,
-        /// Whether a session is wanted.
+        /// True if a session is wanted.
         enabled: bool,
     },
     /// A neighbour is told the router itself as the next hop of what it learned outside, or not.
@@ -131,7 +131,7 @@ pub enum What {
         link: u32,
         /// The side, 0 or 1.
         side: u8,
-        /// Whether it is.
+        /// True if it is.
         on: bool,
     },
     /// The operator has a session closed and opened again.
@@ -204,7 +204,7 @@ fn is_bulk(prefix: IpPrefix) -> bool {
 
 /// Phases that a scenario may have.
 const MOST_PHASES: usize = 1000;
-/// When the last step of a phase may be, in milliseconds: after a day.
+/// The time when the last step of a phase may be, in milliseconds: after a day.
 const MOST_MS: u64 = 86_400_000;
 /// Delay of a link, in nanoseconds: a minute.
 const MOST_DELAY: u64 = 60 * SECOND;
@@ -243,7 +243,7 @@ impl Scenario {
     }
 }
 
-/// Why a text is no scenario.
+/// The reason why a text is no scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
     /// The text does not have the form of a scenario.

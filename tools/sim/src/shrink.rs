@@ -27,7 +27,7 @@ pub fn shrink(mut scenario: Scenario, fails: impl Fn(&Scenario) -> bool) -> Scen
     }
 }
 
-/// Whether every process that dies is started again in the same phase: the manager's promise, without which nothing is promised.
+/// Returns true if every process that dies is started again in the same phase: the manager's promise, without which nothing is promised.
 fn is_sound(scenario: &Scenario) -> bool {
     let restarted = |phase: &[Step], killed: &Step| {
         let What::Kill { node, process } = killed.what else { return true };

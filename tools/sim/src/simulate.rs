@@ -37,7 +37,7 @@ pub struct Summary {
     pub complete: usize,
     /// UPDATE messages received.
     pub updates: u64,
-    /// Whether the network came to rest.
+    /// True if the network came to rest.
     pub quiet: bool,
     /// Virtual seconds until the last thing happened that was more than the passing of time.
     pub virtual_seconds: f64,

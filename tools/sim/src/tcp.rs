@@ -46,13 +46,13 @@ pub struct End {
     state: State,
     /// Octets that nobody has read.
     pub received: Vec<u8>,
-    /// Whether nothing more will be received.
+    /// True if nothing more will be received.
     pub finished: bool,
-    /// Whether the router knows that there is something to read.
+    /// True if the router knows that there is something to read.
     pub noticed: bool,
     in_flight: usize,
     blocked: bool,
-    /// When the last of what was sent here arrives: nothing overtakes it.
+    /// The time when the last of what was sent here arrives: nothing overtakes it.
     last: u64,
     /// Nothing arrives here before this: what a cut held up comes first.
     hold: u64,
@@ -207,7 +207,7 @@ impl Fabric {
         self.queue.push(at, event);
     }
 
-    /// Whether an end has room for more.
+    /// Returns true if an end has room for more.
     pub fn has_room(&mut self, at: EndRef) -> bool {
         let window = self.settings.window;
         let Some(end) = self.connections.end_mut(at) else { return false };

@@ -116,7 +116,7 @@ impl Fabric {
         u8::from(self.ends[link as usize][0] != host)
     }
 
-    /// Whether a router is on.
+    /// Returns true if a router is on.
     pub fn is_host_up(&self, host: u32) -> bool {
         self.up[host as usize]
     }
@@ -144,7 +144,7 @@ pub struct World {
     pub fabric: Fabric,
     /// The routers.
     pub hosts: Vec<Host>,
-    /// When anything but time last happened.
+    /// The time when anything but time last happened.
     pub last_work: u64,
     steps: Vec<Step>,
     network: Network,
@@ -216,7 +216,7 @@ impl World {
         self.steps.push(step);
     }
 
-    /// Whether nothing but time passes: no message but KEEPALIVEs is under way, and no router has work.
+    /// Returns true if nothing but time passes: no message but KEEPALIVEs is under way, and no router has work.
     pub fn is_quiet(&self) -> bool {
         !self.fabric.queue.has_work() && self.fabric.busy_hosts == 0
     }
@@ -306,7 +306,7 @@ impl World {
             .then(|| neighbor(&self.network, link, side, &self.fabric.settings))
     }
 
-    /// Whether a session between the ends of a link is as it should be: wanted by both, possible, and up; or else down.
+    /// Returns true if a session between the ends of a link is as it should be: wanted by both, possible, and up; or else down.
     pub fn can_be_up(&self, link: u32) -> bool {
         let wants = |side: usize| {
             let host = &self.hosts[self.fabric.host_at(link, side) as usize];

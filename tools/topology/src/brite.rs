@@ -41,7 +41,7 @@ struct File<'t> {
 }
 
 impl<'t> File<'t> {
-    /// What is wrong in a line, counted from 0.
+    /// Makes the error of a line, counted from 0.
     fn wrong(&self, line: usize, problem: Problem) -> TopologyError {
         TopologyError::Line { name: self.name.into(), line: line + 1, problem }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use thiserror::Error;
 
-/// Why there is no topology.
+/// The reason why there is no topology.
 #[derive(Error, Debug)]
 pub enum TopologyError {
     /// The word is no specification.
@@ -16,7 +16,7 @@ pub enum TopologyError {
         name: String,
         /// The line, counted from 1; the one after the last where something is missing.
         line: usize,
-        /// What is wrong there.
+        /// The error.
         problem: Problem,
     },
     /// A file cannot be read or unpacked.
@@ -24,12 +24,12 @@ pub enum TopologyError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         reason: String,
     },
 }
 
-/// What is wrong in a line of a file.
+/// The error in a line of a file.
 #[derive(Error, Clone, PartialEq, Eq, Debug)]
 pub enum Problem {
     /// There are fewer fields than the format has.
@@ -40,7 +40,7 @@ pub enum Problem {
     Number {
         /// The field.
         text: String,
-        /// What it should be.
+        /// The expected value.
         what: &'static str,
     },
     /// A link's end is no node of the file.
@@ -63,12 +63,12 @@ pub enum Problem {
     Count {
         /// The number that it announces.
         said: usize,
-        /// What it counts.
+        /// The counted things.
         what: &'static str,
         /// The number that there are.
         found: usize,
     },
-    /// It is not XML.
+    /// The text is no XML.
     #[error("{0}")]
     Xml(String),
 }

@@ -17,7 +17,7 @@ impl Adjacency {
         self.links[start as usize..end as usize].iter().map(|l| *l as usize)
     }
 
-    /// How many links a node has.
+    /// Returns the number of a node's links.
     pub fn degree(&self, node: NodeId) -> usize {
         (self.starts[node.index() + 1] - self.starts[node.index()]) as usize
     }
@@ -71,7 +71,7 @@ impl Topology {
         hops
     }
 
-    /// Whether there is a way between any two nodes.
+    /// Returns true if there is a way between any two nodes.
     pub fn is_connected(&self) -> bool {
         self.nodes.is_empty() || self.hops(&[NodeId(0)]).iter().all(Option::is_some)
     }

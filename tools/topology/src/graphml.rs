@@ -77,7 +77,7 @@ impl LocalName for Element<'_, '_> {
     }
 }
 
-/// What a datum's key stands for: (key of, name) by id.
+/// The meanings of data's keys: (key of, name) by id.
 type Keys<'a> = BTreeMap<&'a str, &'a str>;
 
 fn keys<'a>(root: Element<'a, '_>) -> Keys<'a> {

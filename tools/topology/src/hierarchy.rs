@@ -22,7 +22,7 @@ use crate::{Link, NodeId, Relationship, Role, Topology};
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// How many times the links of the other a provider on the same level has at least.
+/// The least ratio of links between a provider and its customer on the same level.
 const PROVIDER_RATIO: usize = 2;
 
 /// Says who is whose customer, for all links. Links in a part that the core is not in remain as they are among themselves: nothing

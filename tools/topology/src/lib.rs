@@ -40,7 +40,7 @@ impl NodeId {
     }
 }
 
-/// Where a node is.
+/// The place of a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Place {
     /// On a plane, in kilometres.
@@ -64,16 +64,16 @@ pub enum Place {
 pub struct Node {
     /// Its AS; routers of one AS share it. Never 0, nor 23456 (AS_TRANS).
     pub asn: Asn,
-    /// What people call it; need not be unique.
+    /// The name for people; need not be unique.
     pub name: String,
-    /// Where it is, if that is known.
+    /// The place, if known.
     pub place: Option<Place>,
 }
 
-/// What the node at a link's end `a` is to the one at `b`.
+/// The relationship of the node at a link's end `a` to the node at `b`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub enum Relationship {
-    /// Nothing is said.
+    /// No relationship is known.
     #[default]
     None,
     /// `a` is a customer of `b`: `b` sells it transit.
@@ -82,7 +82,7 @@ pub enum Relationship {
     Peer,
 }
 
-/// What a neighbour is to a node, seen from the node.
+/// A neighbor's role as seen from a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
     /// The neighbour buys transit from the node.
@@ -96,15 +96,15 @@ pub enum Role {
 /// A link between two nodes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Link {
-    /// One end.
+    /// The first end.
     pub a: NodeId,
     /// The other end; never the same node.
     pub b: NodeId,
-    /// How long an octet travels, in either direction.
+    /// The delay of an octet in either direction.
     pub delay: Duration,
     /// Bits per second, in either direction; at least 1.
     pub bandwidth: u64,
-    /// What `a` is to `b`.
+    /// The relationship of `a` to `b`.
     pub relationship: Relationship,
 }
 
@@ -114,7 +114,7 @@ impl Link {
         if self.a == node { self.b } else { self.a }
     }
 
-    /// What the other end is to `node`, which is one of the two; `None` if nothing is said.
+    /// Returns the role of the other end as seen from `node`, one of the two ends; `None` if no relationship is known.
     pub fn role_seen_from(&self, node: NodeId) -> Option<Role> {
         match self.relationship {
             Relationship::None => None,

@@ -14,10 +14,10 @@ pub(crate) const DEFAULT_DELAY: Duration = Duration::from_millis(1);
 /// The bandwidth of a link of which nobody said one.
 pub(crate) const DEFAULT_BANDWIDTH: u64 = 1_000_000_000;
 
-/// How bandwidths are drawn, in bits a second: BRITE's four ways.
+/// The distribution of bandwidths, in bits a second: BRITE's four choices.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Bandwidth {
-    /// All the same.
+    /// The same bandwidth for all links.
     Constant(u64),
     /// Every one between both equally likely.
     Uniform(u64, u64),
@@ -98,7 +98,7 @@ pub(crate) fn distance(a: Place, b: Place) -> Option<f64> {
     }
 }
 
-/// How long an octet travels between two nodes.
+/// Returns the delay of an octet between two nodes.
 pub(crate) fn delay(a: &Node, b: &Node) -> Duration {
     let kilometres = a.place.zip(b.place).and_then(|(a, b)| distance(a, b));
     kilometres.map_or(DEFAULT_DELAY, |kilometres| {

@@ -24,7 +24,7 @@ pub fn ring(count: usize) -> Topology {
     topology(count, pairs_in_a_row(count).chain(closing))
 }
 
-/// All nodes around the first one.
+/// Connects every node to the first node.
 pub fn star(count: usize) -> Topology {
     topology(count, (1..count as u32).map(|n| (0, n)))
 }

@@ -12,7 +12,7 @@ pub const THESIS_NODES: usize = 1000;
 pub const CENTRE_DEGREE: usize = 12;
 /// The fewest and the most neighbours of any node.
 const DEGREES: std::ops::RangeInclusive<usize> = 10..=15;
-/// Of Waxman's model, which BRITE was used with: how much a long link is less likely than a short one.
+/// The parameter of Waxman's model as used with BRITE: how much less likely a long link is than a short link.
 const BETA: f64 = 0.2;
 /// Exchanges tried for each link, after which degrees are all that is left of the beginning.
 const EXCHANGES_A_LINK: usize = 20;

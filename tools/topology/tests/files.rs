@@ -7,7 +7,7 @@ use sluice_testkit::tar;
 use sluice_topology::{NodeId, Relationship, Role, Topology};
 use std::collections::BTreeSet;
 
-/// What always holds of a topology.
+/// Checks the invariants of a topology.
 fn check(topology: &Topology) {
     let mut known = BTreeSet::new();
     for link in &topology.links {

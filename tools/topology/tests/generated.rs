@@ -145,7 +145,7 @@ fn spec() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Whether anybody is a provider of its own, around some corners.
+/// Returns true if a node is its own provider over several links.
 fn has_provider_cycle(topology: &Topology) -> bool {
     let mut customers = vec![0; topology.nodes.len()];
     let transit = || topology.links.iter().filter(|l| l.relationship == Relationship::CustomerOf);

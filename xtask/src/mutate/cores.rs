@@ -23,12 +23,11 @@ mutations! {
         "rib-engine-not-told": "entry.set_queued(true);\n            self.fib_queue.push(prefix, told);" => "entry.set_queued(true);";
     }
     "fib.rs" {
-        "rib-connected-installed": "Some(path) if !shared.origin(path.origin).connected => {" => "Some(path) => {";
+        "rib-connected-installed": "route.filter(|route| !shared.origin(route.origin).connected)?" => "route?";
         "rib-engine-told-again": "if wanted != told {" => "{";
         "rib-new-engine-gets-nothing": "self.downstream.fib_queue.push(prefix, None);" => "";
     }
     "group.rs" {
-        "rib-group-number-given-too-early": "group.sets == 0 && group.fib_routes == 0 && !group.known" => "group.sets == 0 && group.fib_routes == 0";
         "rib-changed-group-not-sent": "group.told = false;\n            let family = group.family;" => "let family = group.family;";
         "rib-unused-group-not-told": "unused.push(id);" => "";
     }
@@ -46,7 +45,7 @@ mutations! {
         "rib-flip-not-decided": "family.redecide_internal(shared, provenance);\n            family.start_pass();" => "";
         "rib-flip-of-the-second-family-not-decided": "if flip && !flipped.contains(&of)" => "if flip && flipped.is_empty()";
         "rib-change-not-followed": "changed.into_iter().flat_map(|prefix| self.gateways.inside(prefix)).collect()" => "BTreeSet::new()";
-        "rib-backup-not-used": "walk.found.iter_mut().for_each(|hop| hop.is_backup = false);" => "";
+        "rib-backup-not-used": "hop.is_backup && has_primary;" => "hop.is_backup;";
         "rib-identifier-for-the-ip-engine": "if is_identifier && self.family.ip().is_some()" => "if is_identifier && self.family.ip().is_none()";
     }
 }

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 const BUILD_TIME: Duration = Duration::from_secs(1800);
 /// How long an oracle gets before it is known how long it needs.
 const FIRST_TIME: Duration = Duration::from_secs(1200);
-/// How often is looked whether a process has ended.
+/// The interval at which is looked whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);
 /// Memory of an oracle in KiB: a bug may ask for all there is.
 const MOST_MEMORY: u64 = 8 << 20;

@@ -6,7 +6,7 @@ use nix::unistd::{AccessFlags, User, access};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What a router wants free where it keeps its state.
+/// The free space that a router needs for its state, in octets.
 const ENOUGH: u64 = 64 << 20;
 /// Before this the clock was never set: the beginning of 2024 in Unix seconds.
 const CLOCK_FLOOR: u64 = 1_704_067_200;
@@ -16,7 +16,7 @@ const CAP_NET_ADMIN: u64 = 1 << 12;
 /// The configuration file where no other one is named.
 const CONFIGURATION: &str = "/etc/sluice/sluice.conf";
 
-/// All checks of the host.
+/// Runs the checks of the host.
 pub fn findings(run_dir: &Path) -> Vec<Finding> {
     vec![
         rights(),

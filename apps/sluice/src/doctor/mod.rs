@@ -9,7 +9,7 @@ use crate::output::{Failure, Output, Paint};
 use crate::session::Session;
 use serde_json::{Value, json};
 
-/// How a check ended.
+/// The outcome of a check.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
     /// As it should be.
@@ -20,16 +20,16 @@ pub enum Outcome {
     Fail,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Finding {
     /// The check's stable name.
     pub check: &'static str,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// What was found.
+    /// The finding in words.
     pub found: String,
-    /// What to do; empty if there is nothing to do.
+    /// The remedy; empty if none is needed.
     pub advice: String,
 }
 

@@ -4,7 +4,7 @@ use super::Finding;
 use std::io::ErrorKind;
 use std::process::Command;
 
-/// All checks of the kernel's network.
+/// Runs the checks of the kernel's network.
 pub fn findings() -> Vec<Finding> {
     vec![next_hop_objects(), forwarding(), md5(), reverse_path()]
 }
@@ -51,7 +51,7 @@ fn forwarding() -> Finding {
     }
 }
 
-/// Whether TCP takes MD5 keys: set on a socket that is never connected.
+/// Returns true if TCP takes MD5 keys: set on a socket that is never connected.
 fn md5() -> Finding {
     let config =
         ["/proc/config.gz", &format!("/boot/config-{}", sysctl("kernel.osrelease").unwrap_or_default())]

@@ -24,7 +24,7 @@ const BGP: u16 = 179;
 /// The state of a listening socket in /proc/net/tcp.
 const LISTEN: &str = "0A";
 
-/// All checks for others.
+/// Runs the checks for other routing programs.
 pub fn findings() -> Vec<Finding> {
     vec![daemons(), port()]
 }

@@ -4,14 +4,14 @@ use serde_json::{Map, Value, json};
 use sluice_manager_process::StartError;
 use sluice_xrl::XrlError;
 
-/// Why a command did not do its work.
+/// The reason why a command did not do its work.
 #[derive(Clone, Debug)]
 pub struct Failure {
     /// The exit status.
     pub status: u8,
     /// A stable name for programs.
     pub code: String,
-    /// What people read.
+    /// The message for people.
     pub message: String,
     /// The path of the configuration that it is about.
     pub path: Option<String>,

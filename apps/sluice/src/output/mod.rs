@@ -17,10 +17,10 @@ use std::net::IpAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
 use wide::widen;
 
-/// How a command's output is wanted.
+/// The form of a command's output.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted {
-    /// One JSON document.
+    /// A JSON document.
     pub json: bool,
     /// No pager, even on a terminal.
     pub no_pager: bool,
@@ -39,13 +39,13 @@ pub enum Paint {
     Bad,
 }
 
-/// Where a command's output goes: line by line through the filters behind the command, to a pager, or straight out.
+/// The destination of a command's output: line by line through the filters behind the command, to a pager, or to standard output.
 pub struct Output {
     wanted: Wanted,
     filters: Filters,
     colour: bool,
     sink: Box<dyn Write>,
-    /// What is written next goes to a pager.
+    /// Sends the output that follows to a pager.
     page: bool,
     pager: Option<Child>,
     /// The element of a list is the first one.
@@ -110,12 +110,12 @@ impl Output {
         !self.schema.is_null()
     }
 
-    /// Whether one JSON document is wanted.
+    /// Returns true if one JSON document is wanted.
     pub fn is_json(&self) -> bool {
         self.wanted.json
     }
 
-    /// Whether a configuration is wanted as statements.
+    /// Returns true if a configuration is wanted as statements.
     pub fn as_statements(&self) -> bool {
         self.filters.set
     }
@@ -215,7 +215,7 @@ impl Output {
         self.write(&text);
     }
 
-    /// Whether anybody still reads. What was written so far is there to be read.
+    /// Returns true if anybody still reads. What was written so far is there to be read.
     pub fn page_done(&mut self) -> bool {
         self.flush();
         !self.closed
@@ -250,7 +250,7 @@ impl Output {
         }
     }
 
-    /// What was written is there to be read.
+    /// Flushes the output.
     pub fn flush(&mut self) {
         self.closed |= self.sink.flush().is_err();
     }

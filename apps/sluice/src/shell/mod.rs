@@ -211,7 +211,7 @@ async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String])
     Verdict::Stay(0)
 }
 
-/// What may follow, with what it means.
+/// Prints the possible words with their meanings.
 fn print_help(found: &Completion) {
     let mut all: Vec<(&str, &str)> =
         found.values.iter().chain(&found.words).map(|c| (c.text.as_str(), c.help.as_str())).collect();

@@ -95,10 +95,10 @@ const NOWHERE: usize = usize::MAX;
 /// Terminals send a long paste in several pieces. The paste has ended when nothing came for so long.
 const BETWEEN_PIECES: Duration = Duration::from_millis(100);
 
-/// What the keys mean at the moment, shared with the handlers of the line editor.
+/// The present meaning of keys, shared with the handlers of the line editor.
 #[derive(Default)]
 struct Keys {
-    /// Where the cursor was when `?` was pressed.
+    /// The cursor's offset when `?` was pressed.
     question: AtomicUsize,
     /// Every key stands for itself: a text is read.
     literal: AtomicBool,

@@ -36,7 +36,7 @@ const CONFIGURATION_HELP: &str = "\
 
 `?` says at any place what may follow.";
 
-/// What follows a line.
+/// The next step after a line.
 pub enum Verdict {
     /// The next one; this one ended with this status.
     Stay(u8),
@@ -46,10 +46,10 @@ pub enum Verdict {
     Quit,
 }
 
-/// What the shell is doing.
+/// The state of the shell.
 pub struct State {
     session: Session,
-    /// How the text that comes next is to be taken.
+    /// The mode of loading the text that follows.
     load: Option<Load>,
     editing: Option<(Editing, pb::EditMode)>,
 }
@@ -68,7 +68,7 @@ impl State {
         Ok(())
     }
 
-    /// What stands before the next line, with the name that the router has by now.
+    /// Returns the prompt of the next line, with the router's present name.
     pub async fn prompt(&self) -> String {
         let name = self.session.host_name().await.unwrap_or_else(|| "sluice".into());
         match &self.editing {
@@ -113,7 +113,7 @@ impl State {
         }
     }
 
-    /// What may follow a line.
+    /// Returns the completions of a line.
     pub async fn complete(&self, text: &str) -> Completion {
         let edited = self.editing.as_ref().map(|(e, _)| Edited { editor: Some(e.editor), path: e.path() });
         let mut found = complete(&self.session, edited.as_ref(), text).await;
@@ -129,7 +129,7 @@ impl State {
         found
     }
 
-    /// Whether the history may keep a line: not with a secret in it.
+    /// Returns true if the history may keep a line: not with a secret in it.
     pub async fn may_be_kept(&self, text: &str) -> bool {
         let mut words = split(text).texts();
         words.retain(|word| word != "inactive:");

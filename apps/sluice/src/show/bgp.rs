@@ -129,7 +129,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
     })
 }
 
-/// All that is known of one neighbor, or of all.
+/// Prints the details of one neighbor, or of all neighbors.
 pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> Result<(), Failure> {
     let client = client(session).await?;
     let neighbors =

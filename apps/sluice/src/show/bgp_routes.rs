@@ -67,7 +67,7 @@ fn path_json(p: &pb::Path) -> Value {
     })
 }
 
-/// How wide the columns of addresses are, by the family.
+/// Returns the widths of address columns by family.
 fn widths(v6: bool) -> (usize, usize) {
     if v6 { (32, 26) } else { (18, 15) }
 }
@@ -110,7 +110,7 @@ fn lines(route: &pb::Route, v6: bool) -> String {
     text
 }
 
-/// All that is known of a route, in several lines.
+/// Returns the details of a route in several lines.
 fn detail(route: &pb::Route) -> String {
     let mut text = format!("{}\n", output::net(route.net.as_ref()));
     for p in &route.paths {

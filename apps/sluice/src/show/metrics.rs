@@ -18,14 +18,14 @@ use tokio::task::JoinHandle;
 /// The manager's name, whose metrics come with this executable.
 const MANAGER: &str = "manager";
 
-/// What a package declares.
+/// The metrics that a package declares.
 struct Declared {
     /// The component's name, or the package's if it brings none.
     component: String,
     metrics: Vec<Metric>,
 }
 
-/// What is wrong with a component's metrics.
+/// An error in a component's metrics.
 struct Wrong {
     component: String,
     failure: Failure,
@@ -66,7 +66,7 @@ pub async fn show(session: &Session, only: Option<&str>, out: &mut Output) -> Re
     Ok(())
 }
 
-/// What the manager and the packages of the running router declare.
+/// Returns the declarations of the manager and of the running router's packages.
 async fn declared(session: &Session, wrongs: &mut Vec<Wrong>) -> Result<Vec<Declared>, Failure> {
     let reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
     let taken = reply.packages.into_iter().filter(|p| p.refused.is_empty() && !p.metrics.is_empty());
@@ -124,7 +124,7 @@ async fn forget_the_unwanted(router: &Router, answers: &mut Answers, timeout: Du
     }
 }
 
-/// Who has answered all that it was asked.
+/// Returns the metric of components that answered every call.
 fn up(declared: &[Declared], answers: &Answers) -> Family {
     let sample = |one: &Declared| {
         let mut asked =

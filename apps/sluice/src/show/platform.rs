@@ -35,7 +35,7 @@ pub async fn version(session: &Session, out: &mut Output) -> Result<(), Failure>
     Ok(())
 }
 
-/// What extends the router; with a name, what that package says of itself.
+/// Prints the packages; with a name, the description of a package.
 pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -> Result<(), Failure> {
     let mut reply = session.configuration().await?.get_packages(pb::GetPackagesRequest {}).await?;
     if let Some(name) = name {
@@ -90,7 +90,7 @@ pub async fn packages(session: &Session, name: Option<&str>, out: &mut Output) -
     Ok(())
 }
 
-/// What was committed, the newest first.
+/// Prints the revisions, the newest first.
 pub async fn revisions(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let reply = session.configuration().await?.get_revisions(pb::GetRevisionsRequest {}).await?;
     if out.is_json() {

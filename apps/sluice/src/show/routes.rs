@@ -12,7 +12,7 @@ use sluice_xrl::idl::rib::v1 as rib;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What of the routes is wanted.
+/// Options of `show routes`.
 pub struct RoutesArgs {
     place: Option<String>,
     longer: bool,
@@ -42,7 +42,7 @@ impl RoutesArgs {
     }
 }
 
-/// What the argument names.
+/// The meaning of the argument.
 enum What {
     All,
     Exact(IpPrefix),
@@ -123,7 +123,7 @@ fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
     }
 }
 
-/// How long the FEA may take to say what interfaces are called.
+/// The longest wait for the FEA's names of interfaces.
 const NAMES_DEADLINE: Duration = Duration::from_millis(100);
 
 /// Interface names by index.

@@ -31,7 +31,8 @@ pub mod socket;
 
 pub use drive::Drive;
 pub use engine::{
-    Engine, EngineOp, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused, RouteTarget,
+    Engine, EngineOp, EngineSet, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused,
+    RouteTarget,
 };
 pub use event::Event;
 pub use fib::Summary;

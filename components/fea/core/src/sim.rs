@@ -4,13 +4,17 @@
 //! takes its members along, groups shrink, and a group without members takes its routes along, all without a word.
 
 use crate::engine::{
-    Engine, EngineOp, Link, Member, Members, NextHopId, Notice, Refusal, RefusalKind, Refused, RouteTarget,
+    Capability, Engine, EngineOp, EngineRoute, Link, Member, Members, NextHopId, Notice, PREFERENCE,
+    PROTOCOL, ReadError, Refusal, RefusalKind, Refused, RouteQuery, RouteReader, RouteTarget,
 };
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
 use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
-use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
+use core::net::IpAddr;
+use core::ops::ControlFlow;
+use sluice_base::{Family, Forwarding, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
 
 /// A route in the simulated engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +24,9 @@ pub enum SimRoute {
     /// Somebody else's.
     Foreign,
 }
+
+/// The mark of routes of other programs: that of static routes (`RTPROT_STATIC`).
+const FOREIGN: u8 = 4;
 
 /// Notices that a poll hands out at most.
 const POLL: usize = 256;
@@ -271,6 +278,14 @@ fn no_interface() -> Refusal {
 }
 
 impl Engine for SimEngine {
+    fn name(&self) -> &str {
+        "sim"
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &[Capability::Unicast, Capability::Host]
+    }
+
     fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
         for (index, op) in ops.iter().enumerate() {
             if let Err(refusal) = self.carry_out(op) {
@@ -309,8 +324,48 @@ impl Engine for SimEngine {
         told.push_back(Notice::SnapshotEnd);
     }
 
-    fn name(&self) -> &'static str {
-        "sim"
+    fn reader(&self) -> Option<Box<dyn RouteReader>> {
+        let leads = |target: RouteTarget| match target {
+            RouteTarget::Unreachable => Forwarding::Reject,
+            RouteTarget::Other => Forwarding::Discard,
+            RouteTarget::Group(id) => {
+                let members = self.groups.get(&id).into_iter().flatten();
+                let hops = members.filter_map(|(m, weight)| self.members.get(m)?.next_hop(*weight));
+                Forwarding::many(hops).unwrap_or(Forwarding::Discard)
+            }
+        };
+        let route = |(&(table, prefix), route): (&(TableId, IpPrefix), &SimRoute)| {
+            let (protocol, forwarding) = match route {
+                SimRoute::Ours(target) => (PROTOCOL, leads(*target)),
+                SimRoute::Foreign => (FOREIGN, Forwarding::Discard),
+            };
+            EngineRoute { table, prefix, protocol, metric: PREFERENCE, forwarding }
+        };
+        Some(Box::new(Copy { routes: self.routes.iter().map(route).collect() }))
+    }
+}
+
+/// The routes of a simulated engine at one moment.
+struct Copy {
+    routes: Vec<EngineRoute>,
+}
+
+impl RouteReader for Copy {
+    fn dump(
+        &mut self,
+        query: &RouteQuery,
+        each: &mut dyn FnMut(EngineRoute) -> ControlFlow<()>,
+    ) -> Result<(), ReadError> {
+        // Breaking off is no error.
+        let _ = self.routes.iter().filter(|r| query.selects(r)).cloned().try_for_each(each);
+        Ok(())
+    }
+
+    fn lookup(&mut self, addr: IpAddr) -> Result<Option<EngineRoute>, ReadError> {
+        let covers = |r: &&EngineRoute| {
+            r.table == TableId::MAIN && IpPrefix::new(addr, r.prefix.len()) == Some(r.prefix)
+        };
+        Ok(self.routes.iter().filter(covers).max_by_key(|r| r.prefix.len()).cloned())
     }
 }
 

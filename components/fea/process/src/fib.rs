@@ -1,8 +1,9 @@
 //! The interface `Fib`: batches in, refusals out, and what the kernel has.
 
-use crate::kernel;
+use crate::pages;
 use crate::process::{FeaProcess, ResyncWait};
 use sluice_base::{Family, FibBatch, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_fea::engine::RouteQuery;
 use sluice_fea::{Effect, Input};
 use sluice_process::Point;
 use sluice_xrl::convert::{self, family};
@@ -145,7 +146,7 @@ impl pb::Fib for Served {
         request: pb::GetKernelRoutesRequest,
     ) -> Result<pb::GetKernelRoutesReply, XrlError> {
         let exact = request.exact.as_ref().map(IpPrefix::try_from).transpose()?;
-        let query = kernel::Query {
+        let query = RouteQuery {
             family: match exact {
                 Some(prefix) => prefix.family(),
                 None => family(request.family)?,
@@ -154,9 +155,10 @@ impl pb::Fib for Served {
             ours_only: request.ours_only,
             exact,
         };
-        let limit = if request.limit == 0 { kernel::PAGE } else { request.limit as usize };
+        let limit = if request.limit == 0 { pages::PAGE } else { request.limit as usize };
         let after = request.after.as_ref().map(IpPrefix::try_from).transpose()?;
-        let (routes, more) = self.0.streams.page(ctx.connection, query, after, limit).await?;
+        let (routes, more) =
+            self.0.streams.page(ctx.connection, query, after, limit, || self.0.reader()).await?;
         Ok(pb::GetKernelRoutesReply { routes, more })
     }
 
@@ -166,8 +168,8 @@ impl pb::Fib for Served {
         request: pb::LookupKernelRouteRequest,
     ) -> Result<pb::LookupKernelRouteReply, XrlError> {
         let addr = convert::addr(request.addr.as_ref())?;
-        let route = kernel::lookup(addr).map_err(|e| XrlError::Internal(format!("netlink: {e}")))?;
-        Ok(pb::LookupKernelRouteReply { route })
+        let route = self.0.reader()?.lookup(addr).map_err(pages::unreadable)?;
+        Ok(pb::LookupKernelRouteReply { route: route.map(pages::message) })
     }
 
     async fn get_summary(
@@ -184,7 +186,7 @@ impl pb::Fib for Served {
             refused: s.refused as u64,
         });
         Ok(pb::GetSummaryReply {
-            engine: "linux".into(),
+            engine: self.0.engine_name(),
             tables: tables.collect(),
             routes_refused: totals.refused,
             routes_repaired: totals.repaired,

@@ -2,19 +2,22 @@
 
 use crate::interfaces::Subscribers;
 use crate::linux::LinuxEngine;
+use crate::pages::Streams;
 use crate::sockets::Sockets;
 use crate::{configuration, fib};
 use sluice_base::{Instant, InterfaceEvent, TableId};
-use sluice_fea::{Drive, Effect, Fea, Input};
+use sluice_fea::engine::{Engine, RouteReader};
+use sluice_fea::{Drive, Effect, EngineSet, Fea, Input};
 use sluice_machine::{Budget, Progress};
 use sluice_process::part::Planned;
 use sluice_process::{Component, EffectKind, Frame, Point, Prepared, RunOptions, clock};
-use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{self as pb, fib_service, interfaces_service, sockets_service};
+use sluice_xrl::{Service, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::rc::Rc;
+use std::task::Poll;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 use tracing::{error, info, warn};
@@ -27,15 +30,18 @@ pub(crate) struct ResyncWait {
     pub(crate) told: Option<oneshot::Sender<(u64, u64)>>,
 }
 
+/// A descriptor of an engine that is readable when the engine has notices.
+type Watched = AsyncFd<OwnedFd>;
+
 /// The FEA's process.
 pub struct FeaProcess {
     pub(crate) frame: Frame,
-    drive: RefCell<Drive<LinuxEngine>>,
+    drive: RefCell<Drive<EngineSet>>,
     spare: RefCell<Vec<Effect>>,
     pub(crate) subscribers: Subscribers,
     pub(crate) owner: RefCell<Option<pb::FibOwnerClient>>,
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
-    pub(crate) streams: crate::kernel::Streams,
+    pub(crate) streams: Streams,
     sockets: Rc<Sockets>,
     /// Whether timers and background work are looked after already.
     works: Cell<bool>,
@@ -57,14 +63,18 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 "the kernel's forwarding table cannot be written ({e}); the FEA needs CAP_NET_ADMIN"
             )
         })?;
+        let watched = vec![register(engine.descriptor())?];
         keep_network_rights_only();
         let process = Rc::new(FeaProcess {
-            drive: RefCell::new(Drive::new(Fea::new(u64::from_ne_bytes(seed)), engine)),
+            drive: RefCell::new(Drive::new(
+                Fea::new(u64::from_ne_bytes(seed)),
+                EngineSet::new(Box::new(engine)),
+            )),
             spare: RefCell::default(),
             subscribers: Subscribers::default(),
             owner: RefCell::default(),
             resyncs: RefCell::default(),
-            streams: crate::kernel::Streams::default(),
+            streams: Streams::default(),
             sockets: Sockets::new(frame.router.clone()),
             works: Cell::new(false),
             wake: Notify::new(),
@@ -74,7 +84,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             enters: frame.profile.point("route_enters_kernel"),
             frame,
         });
-        process.first_snapshot().await?;
+        process.first_snapshot(watched).await?;
         Ok(process)
     })
 }
@@ -96,8 +106,7 @@ fn keep_network_rights_only() {
 
 impl FeaProcess {
     /// Takes in what the kernel has, before anybody is served: what an earlier life left is reconciled, never flushed.
-    async fn first_snapshot(self: &Rc<Self>) -> anyhow::Result<()> {
-        let watched = self.watched()?;
+    async fn first_snapshot(self: &Rc<Self>, watched: Vec<Watched>) -> anyhow::Result<()> {
         loop {
             self.poll();
             if self.drive.borrow_mut().core().interfaces().is_some() {
@@ -117,13 +126,6 @@ impl FeaProcess {
         Ok(())
     }
 
-    /// The descriptors that are readable when the kernel tells something, as copies that the event loop may own.
-    fn watched(&self) -> anyhow::Result<[AsyncFd<OwnedFd>; 2]> {
-        let drive = &mut *self.drive.borrow_mut();
-        let [monitor, dumper] = drive.engine().descriptors();
-        Ok([register(monitor)?, register(dumper)?])
-    }
-
     /// Hands the core an input; when this returns the kernel has done what follows at once.
     pub(crate) fn input(self: &Rc<Self>, input: Input) {
         self.with_drive(|drive, now, effects| drive.handle(now, input, effects));
@@ -137,7 +139,7 @@ impl FeaProcess {
 
     fn with_drive<R>(
         self: &Rc<Self>,
-        act: impl FnOnce(&mut Drive<LinuxEngine>, Instant, &mut Vec<Effect>) -> R,
+        act: impl FnOnce(&mut Drive<EngineSet>, Instant, &mut Vec<Effect>) -> R,
     ) -> R {
         let mut effects = self.spare.take();
         let result = act(&mut self.drive.borrow_mut(), clock::now(), &mut effects);
@@ -185,6 +187,17 @@ impl FeaProcess {
         look(self.drive.borrow_mut().core())
     }
 
+    /// Returns a reader of the routes that the engine itself holds.
+    pub(crate) fn reader(&self) -> Result<Box<dyn RouteReader>, XrlError> {
+        let reader = self.drive.borrow_mut().engine().reader();
+        reader.ok_or_else(|| XrlError::Internal("the engine forwards no unicast".into()))
+    }
+
+    /// Returns the names of the engines, for people.
+    pub(crate) fn engine_name(&self) -> String {
+        self.drive.borrow_mut().engine().name().into()
+    }
+
     fn tell_interface(self: &Rc<Self>, event: InterfaceEvent) {
         self.subscribers.tell(self, event);
     }
@@ -215,16 +228,22 @@ impl FeaProcess {
 }
 
 /// A copy of a descriptor that the event loop watches.
-fn register(descriptor: BorrowedFd<'_>) -> anyhow::Result<AsyncFd<OwnedFd>> {
+fn register(descriptor: BorrowedFd<'_>) -> anyhow::Result<Watched> {
     Ok(crate::ffi::watch(descriptor.try_clone_to_owned()?)?)
 }
 
-async fn wait_readable(watched: &[AsyncFd<OwnedFd>; 2]) -> std::io::Result<()> {
-    tokio::select! {
-        guard = watched[0].readable() => guard?.clear_ready(),
-        guard = watched[1].readable() => guard?.clear_ready(),
-    }
-    Ok(())
+/// Waits until an engine has notices.
+async fn wait_readable(watched: &[Watched]) -> std::io::Result<()> {
+    std::future::poll_fn(|context| {
+        for descriptor in watched {
+            if let Poll::Ready(guard) = descriptor.poll_read_ready(context) {
+                guard?.clear_ready();
+                return Poll::Ready(Ok(()));
+            }
+        }
+        Poll::Pending
+    })
+    .await
 }
 
 impl Component for FeaProcess {

@@ -91,8 +91,7 @@ impl Bench {
             }
             assert!(time::Instant::now() < deadline, "never: {what}; {:?}", self.effects);
             use nix::poll::{PollFd, PollFlags, poll};
-            let fds = self.drive.engine().descriptors();
-            let mut fds = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN));
+            let mut fds = [PollFd::new(self.drive.engine().descriptor(), PollFlags::POLLIN)];
             poll(&mut fds, 20u8).unwrap();
         }
     }

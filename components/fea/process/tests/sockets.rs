@@ -2,9 +2,9 @@
 #![allow(clippy::unwrap_used)]
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
-use sluice_fea_process::broker::{Kind, SocketRequest, set_tcp_md5};
-use sluice_fea_process::descriptors::Descriptors;
-use sluice_fea_process::relay;
+use sluice_fea_process::sockets::broker::{Kind, SocketRequest, set_tcp_md5};
+use sluice_fea_process::sockets::descriptors::Descriptors;
+use sluice_fea_process::sockets::relay;
 use sluice_lab::{Lab, LabOptions};
 use sluice_process::descriptor::{fetch, socket_path};
 use std::fs::File;

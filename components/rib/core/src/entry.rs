@@ -17,16 +17,16 @@ use smallvec::SmallVec;
 pub struct Path {
     /// The event that brought it.
     pub provenance: Provenance,
-    /// What was announced.
+    /// The announced set.
     pub set: SetId,
     /// Whose it is.
     pub origin: OriginId,
-    /// Of which life of the origin's process.
+    /// The life of the origin's process that announced the path.
     pub generation: u8,
     flags: Flags,
 }
 
-/// What was decided of a path; and where the path is all that its entry has, what is to be known of the entry.
+/// The decision on a path; for an entry with this path alone, the entry's own flags too.
 ///
 /// Never 0, so that an entry needs no octet more to tell its two forms apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ impl Flags {
     const TOLD: u8 = 1 << 5;
     /// There is no path any more; the entry waits for the engine.
     const GONE: u8 = 1 << 6;
-    /// Those that are not the path's own.
+    /// The flags of the entry.
     const OF_ENTRY: u8 = Self::QUEUED | Self::IN_BATCH | Self::TOLD | Self::GONE;
 
     const fn has(self, flag: u8) -> bool {
@@ -66,13 +66,13 @@ impl Path {
     }
 }
 
-/// All that is known of a prefix.
+/// A prefix's paths and flags.
 #[derive(Clone, Debug)]
 pub struct Entry(Form);
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// One path, or none.
+    /// A single path, or a path that is gone.
     One(Path),
     Other(Box<Other>),
 }
@@ -95,7 +95,7 @@ impl Entry {
         Entry(Form::One(path))
     }
 
-    /// All alternatives.
+    /// Returns all paths.
     pub fn paths(&self) -> &[Path] {
         match &self.0 {
             Form::One(path) if path.flags.has(Flags::GONE) => &[],
@@ -130,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// Whether exactly these paths are picked.
+    /// Returns true if exactly these paths are picked.
     pub(crate) fn has_picked(&self, picked: Picked) -> bool {
         let as_picked = |(n, path): (usize, &Path)| {
             path.flags.has(Flags::SELECTED) == (picked.selected == Some(n))
@@ -139,7 +139,7 @@ impl Entry {
         self.paths().iter().enumerate().all(as_picked)
     }
 
-    /// Whether the prefix waits to be told to the engine.
+    /// Returns true if the prefix is queued for the engine.
     pub(crate) fn is_queued(&self) -> bool {
         match &self.0 {
             Form::One(path) => path.flags.has(Flags::QUEUED),
@@ -154,7 +154,7 @@ impl Entry {
         }
     }
 
-    /// Whether the prefix is in the batch that is being made.
+    /// Returns true if the prefix is in the present batch.
     pub(crate) fn is_in_batch(&self) -> bool {
         match &self.0 {
             Form::One(path) => path.flags.has(Flags::IN_BATCH),
@@ -195,7 +195,7 @@ impl Entry {
         }
     }
 
-    /// Whether nothing is left to be known of the prefix.
+    /// Returns true if the entry can be removed.
     pub(crate) fn is_over(&self) -> bool {
         match &self.0 {
             Form::One(path) => {

@@ -17,7 +17,7 @@ pub enum Event {
     },
     /// A batch points to a set that it does not carry; the route was dropped.
     BadSet {
-        /// Who sent it.
+        /// The sender.
         origin: String,
         /// The prefix.
         prefix: AnyPrefix,
@@ -31,7 +31,7 @@ pub enum Event {
         /// The number of its routes.
         routes: u64,
     },
-    /// What an origin did not announce again was removed.
+    /// Routes that an origin did not announce again were removed.
     OriginSwept {
         /// The table.
         table: TableId,
@@ -44,7 +44,7 @@ pub enum Event {
     ResolutionUnstable {
         /// The table.
         table: TableId,
-        /// One of the gateways.
+        /// A gateway among them.
         gateway: Address,
     },
     /// A guarded stage broke a rule; what it says is dropped, and it is taken out.

@@ -23,12 +23,12 @@ use sluice_stage::{
 };
 use smallvec::SmallVec;
 
-/// What a stage of the RIB sees of a route.
+/// A route as stages of the RIB know it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RibRoute {
     /// Whose it is.
     pub origin: OriginId,
-    /// What was announced.
+    /// The announced set.
     pub set: SetId,
 }
 
@@ -47,7 +47,7 @@ impl<P: TableKey> StageTable for RibTable<P> {
     type Route = RibRoute;
 }
 
-/// What the families of a table share.
+/// The parts of a table that its families share.
 pub struct Shared {
     /// Origins by number.
     pub origins: Vec<Origin>,
@@ -74,7 +74,7 @@ impl Shared {
         self.has_engine && self.engine_families.contains(&family)
     }
 
-    /// How much a path is trusted: its set's own distance, or its origin's.
+    /// Returns a path's distance: its set's own, or its origin's.
     pub fn distance(&self, path: &Path) -> Distance {
         self.sets.slot(path.set).set.distance.unwrap_or(self.origin(path.origin).distance)
     }
@@ -108,16 +108,16 @@ impl Shared {
     }
 }
 
-/// One family of a table.
+/// A family's part of a table.
 pub struct FamilyRib<P: TableKey> {
     pub(crate) entries: PrefixTable<P, Entry>,
     /// Prefixes that have internal paths, and how many: what resolution and its re-decisions walk.
     internal: PrefixTable<P, u16>,
     /// Routes by origin.
     route_counts: Vec<u64>,
-    /// Where decisions go.
+    /// The receivers of decisions.
     pub(crate) downstream: Downstream<P>,
-    /// Why the engine refused a route.
+    /// The reasons why the engine refused routes.
     pub(crate) rejected: BTreeMap<P, String>,
     /// Stages that every selected route passes on its way to the engine, to subscribers and to interest.
     pub(crate) selected_routes: Branch<RibTable<P>>,
@@ -222,7 +222,7 @@ impl<P: TableKey> FamilyRib<P> {
         self.downstream.selected_count
     }
 
-    /// Why the engine refused the route of a prefix.
+    /// Returns the reason why the engine refused the route of a prefix.
     pub fn rejection(&self, prefix: P) -> Option<&str> {
         self.rejected.get(&prefix).map(String::as_str)
     }
@@ -383,7 +383,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Whether a sweep of an origin is going on.
+    /// Returns true while a sweep of an origin is in progress.
     pub(crate) fn is_sweeping(&self, origin: OriginId) -> bool {
         self.sweeps.iter().any(|s| s.origin == origin)
     }
@@ -460,12 +460,12 @@ impl<P: TableKey> FamilyRib<P> {
         progress
     }
 
-    /// Whether anybody hears what is selected, the engine aside.
+    /// Returns true if selected routes have receivers besides the engine.
     fn has_listeners(&self) -> bool {
         !(self.subscribers.is_empty() && self.interests_all.is_empty() && self.selected_routes.is_empty())
     }
 
-    /// Whether anybody waits to hear of a change of an origin's routes: the engine, a subscriber, who asked about an address.
+    /// Returns true if changes of an origin's routes have receivers: the engine, a subscriber, a client with interest in an address.
     pub(crate) fn has_consumers(&self, shared: &Shared, origin: OriginId) -> bool {
         let resolves = !shared.origin(origin).external && !self.interests_internal.is_empty();
         self.downstream.has_engine || self.has_listeners() || resolves

@@ -6,7 +6,7 @@ use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, GroupId, Prefix, Prove
 use sluice_stage::TableKey;
 
 impl<P: TableKey> FamilyRib<P> {
-    /// Whether the engine has not been told everything.
+    /// Returns true if the engine does not have all routes yet.
     pub fn has_fib_work(&self, shared: &Shared) -> bool {
         !self.downstream.fib_queue.is_empty() || shared.groups.has_changes(P::ID)
     }
@@ -87,7 +87,7 @@ fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<GroupId> {
     Some(shared.sets.slot(route.set).group)
 }
 
-/// Whether a prefix can be in a forwarding table at all; link-local subnets belong to every link.
+/// Returns true if a prefix can be in a forwarding table; link-local subnets belong to every link and cannot.
 pub(crate) fn is_routable<P: Prefix>(prefix: P) -> bool {
     match AnyPrefix::of(prefix).addr() {
         Address::Ip(core::net::IpAddr::V6(a)) => !(a.is_unicast_link_local() && prefix.len() >= 10),

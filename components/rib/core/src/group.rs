@@ -11,7 +11,7 @@ pub struct Group {
     pub family: FamilyId,
     /// The next hops as announced.
     pub announced: Forwarding<Address>,
-    /// Where they lead; `None` while they lead nowhere.
+    /// The next hops resolved to interfaces; `None` while the group is unresolved.
     pub resolved: Option<Forwarding<Address>>,
     /// Every gateway that was looked at to resolve it.
     pub depends: Vec<Address>,
@@ -19,13 +19,13 @@ pub struct Group {
     sets: u32,
     /// Routes in the forwarding engine that use it.
     fib_routes: u32,
-    /// Whether the engine knows it as it was resolved last.
+    /// True if the engine has the group's latest resolution.
     told: bool,
-    /// Whether the engine knows it at all.
+    /// True if the engine has the group.
     known: bool,
 }
 
-/// All groups of a table, by number.
+/// The groups of a table, by number.
 #[derive(Default)]
 pub struct Groups {
     slots: Vec<Option<Group>>,
@@ -45,7 +45,7 @@ impl Groups {
         self.slots[id.0 as usize].as_mut().expect("a group lives as long as a set or an engine route uses it")
     }
 
-    /// Whether a group leads anywhere.
+    /// Returns true if a group is resolved.
     pub fn is_resolved(&self, id: GroupId) -> bool {
         self.group(id).resolved.is_some()
     }
@@ -81,7 +81,7 @@ impl Groups {
         (id, true)
     }
 
-    /// One set less uses the group. Gives back the gateways that it depended on if it is gone.
+    /// Removes a set from the group's users. Returns the gateways that the group depended on if the group was removed.
     pub fn release(&mut self, id: GroupId) -> Option<Vec<Address>> {
         let group = self.group_mut(id);
         group.sets -= 1;
@@ -108,7 +108,7 @@ impl Groups {
         before
     }
 
-    /// One more route in the engine uses the group. `true` if the engine must be told the group first.
+    /// Adds a route in the engine to the group's users. Returns true if the engine must be sent the group first.
     pub fn use_in_fib(&mut self, id: GroupId) -> bool {
         let group = self.group_mut(id);
         group.fib_routes += 1;
@@ -118,7 +118,7 @@ impl Groups {
         tell
     }
 
-    /// One route less in the engine uses the group.
+    /// Removes a route in the engine from the group's users.
     pub fn unuse_in_fib(&mut self, id: GroupId) {
         let group = self.group_mut(id);
         group.fib_routes -= 1;
@@ -128,7 +128,7 @@ impl Groups {
         }
     }
 
-    /// Whether the engine must be told of groups even if no route changes.
+    /// Returns true if groups must be sent to the engine although no route changes.
     pub fn has_changes(&self, family: FamilyId) -> bool {
         self.changed.get(&family).is_some_and(|changed| !changed.is_empty())
     }
@@ -191,7 +191,7 @@ impl Groups {
         }
     }
 
-    /// All groups.
+    /// Iterates over all groups.
     pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
         self.slots.iter().enumerate().filter_map(|(i, g)| Some((GroupId(i as u32), g.as_ref()?)))
     }
@@ -201,7 +201,7 @@ impl Groups {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

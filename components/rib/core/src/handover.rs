@@ -102,7 +102,7 @@ impl Rib {
         }
     }
 
-    /// How many routes each origin has, by table and family.
+    /// Counts the routes of each origin, by table and family.
     pub fn counts(&self) -> Vec<(TableId, FamilyId, String, u64)> {
         let of = |s: crate::view::Summary| {
             let (table, family) = (s.table, s.family);

@@ -14,9 +14,9 @@ pub struct WatcherId(pub u32);
 /// Which routes count for an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Scope {
-    /// Those that next hops are resolved by: of origins that are not external.
+    /// Routes that resolve next hops: those of internal origins.
     Internal,
-    /// All that are used for forwarding.
+    /// Routes that are used for forwarding.
     All,
 }
 
@@ -45,7 +45,7 @@ impl<P: TableKey> Interests<P> {
         self.answers.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }

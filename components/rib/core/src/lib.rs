@@ -43,6 +43,7 @@ pub mod registrations;
 pub mod request;
 mod resolve;
 pub mod set;
+mod share;
 pub mod subscriber;
 pub mod table;
 pub mod view;

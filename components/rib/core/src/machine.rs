@@ -26,22 +26,22 @@ use smallvec::SmallVec;
 /// router without a forwarding table spends little on telling it to itself.
 const GATHER: Duration = Duration::from_secs(1);
 
-/// What an origin says when it registers.
+/// The registration of an origin.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OriginSettings {
     /// Its name.
     pub name: String,
     /// The distance of routes that bring none.
     pub distance: Distance,
-    /// Whether its next hops are resolved through internal routes only, and it resolves none itself.
+    /// True if its next hops are resolved through internal routes only, and its routes resolve none.
     pub external: bool,
-    /// How long its routes outlive its process.
+    /// The time for which its routes outlive its process.
     pub grace: Duration,
     /// The names of the kinds of its routes: the first name is of kind 1.
     pub kinds: Vec<String>,
 }
 
-/// What can happen to the RIB.
+/// An event that the RIB handles.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
     /// An origin registers, or its next life does.
@@ -66,13 +66,13 @@ pub enum Input {
     Unsubscribe(SubscriptionId),
     /// A part of the state of the process before this one.
     Import(StatePart),
-    /// All parts were imported: origins have their grace time to register.
+    /// The end of the import: origins have their grace time to register.
     Imported,
     /// The forwarding engine is gone, or wants no routes: nothing waits for it before [`Input::FibRestarted`].
     FibGone,
 }
 
-/// What the RIB wants done.
+/// An effect that the RIB asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// A watcher's answers no longer hold.
@@ -86,7 +86,7 @@ pub enum Output {
 /// The routing information base.
 pub struct Rib {
     seed: u64,
-    /// Whether there is an engine that wants routes.
+    /// True if there is an engine that wants routes.
     has_engine: bool,
     /// The families whose routes an engine forwards.
     engine_families: Vec<FamilyId>,

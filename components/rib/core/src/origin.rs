@@ -8,26 +8,26 @@ use sluice_base::{Distance, Duration};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct OriginId(pub u16);
 
-/// What the RIB knows of an origin.
+/// An origin.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// Its name, unique in the table.
     pub name: String,
     /// The distance of routes that bring none.
     pub distance: Distance,
-    /// Whether its next hops are resolved through internal routes, and it resolves none itself.
+    /// True if its next hops are resolved through internal routes, and its routes resolve none.
     pub external: bool,
-    /// Whether its routes are the interfaces' own subnets, which the forwarding engine installs by itself.
+    /// True if its routes are the interfaces' own subnets, which the forwarding engine installs by itself.
     pub connected: bool,
-    /// How long its routes outlive its process.
+    /// The time for which its routes outlive its process.
     pub grace: Duration,
     /// The names of the kinds of its routes: the first name is of kind 1.
     pub kinds: Vec<String>,
     /// Which life of the process the fresh routes belong to; a route of another generation is stale.
     pub generation: u8,
-    /// Whether its process lives.
+    /// True while its process is alive.
     pub alive: bool,
-    /// Whether it is to be forgotten once its routes are swept.
+    /// True if the origin is removed once its routes are swept.
     pub leaving: bool,
     /// Routes, stale ones included.
     pub routes: u64,

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use sluice_base::{GroupId, Provenance};
 use sluice_stage::{Action, Batch, Change, TableKey};
 
-/// What of an entry is used.
+/// The paths of an entry that are used.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Used {
     internal: Option<RibRoute>,
@@ -20,7 +20,7 @@ impl Used {
     }
 }
 
-/// What was decided and is not passed on yet.
+/// Decisions that are not passed on yet.
 pub(crate) struct Downstream<P: TableKey> {
     /// Prefixes with a selected route.
     pub(crate) selected_count: u64,
@@ -30,7 +30,7 @@ pub(crate) struct Downstream<P: TableKey> {
     pub(crate) internal_changed: Vec<P>,
     /// True while there is an engine that wants routes of this family.
     pub(crate) has_engine: bool,
-    /// What was selected, for those who hear it.
+    /// Changes of selected routes, for stages and subscribers.
     pub(crate) selected_batch: Batch<RibTable<P>>,
 }
 
@@ -50,7 +50,7 @@ impl<P: TableKey> Default for Downstream<P> {
 pub(crate) struct Open<'a, P> {
     pub(crate) prefix: P,
     pub(crate) entry: &'a mut Entry,
-    /// What was used of it before.
+    /// The paths used before.
     pub(crate) before: Used,
     /// The group that the engine was told, where it does not lie in the queue already.
     pub(crate) told: Option<GroupId>,

@@ -18,7 +18,7 @@ const NO_GROUP: u32 = u32::MAX;
 /// A queue of prefixes and groups.
 pub(crate) struct Queue<P> {
     chunks: VecDeque<Vec<u8>>,
-    /// What was read of the first chunk.
+    /// The number of octets read of the first chunk.
     read: usize,
     prefixes: PhantomData<P>,
 }
@@ -30,7 +30,7 @@ impl<P> Default for Queue<P> {
 }
 
 impl<P: Prefix> Queue<P> {
-    /// Whether nothing waits.
+    /// Returns true if the queue is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.chunks.front().is_none_or(|c| c.len() == self.read)
     }

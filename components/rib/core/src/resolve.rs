@@ -4,15 +4,16 @@
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
 use crate::set::SetId;
+use crate::share::{self, Share};
 use crate::table::Table;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
-use sluice_base::{Address, AnyPrefix, FamilyId, Forwarding, GroupId, NextHop, Provenance};
+use sluice_base::{Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, NextHop, Provenance};
 use smallvec::SmallVec;
 
-/// How many routes may lead through each other before they count as a loop.
+/// The most routes that may lead through each other before they count as a loop.
 const MAX_DEPTH: usize = 8;
-/// How often one event may change the resolution before the table is called unstable.
+/// The most times that an event may change the resolution before the table is called unstable.
 const MAX_ROUNDS: usize = 64;
 
 /// Which groups looked at which gateway.
@@ -44,25 +45,81 @@ impl Gateways {
     }
 }
 
+/// A next hop that was reached, and its share of the traffic of the route whose next hops are walked.
+#[derive(Clone, Copy)]
+struct Reached {
+    hop: NextHop<Address>,
+    share: Share,
+}
+
+/// The gateway that a route is looked up for.
+#[derive(Clone, Copy)]
+struct WayTo {
+    gateway: Address,
+    /// True if the route is the subnet of an interface.
+    is_connected: bool,
+}
+
 /// A walk from one group's next hops down to interfaces.
 struct Walk<'a> {
     table: &'a Table,
     interfaces: &'a Interfaces,
     /// The family of the group's routes.
     family: FamilyId,
-    found: SmallVec<[NextHop<Address>; 4]>,
+    found: SmallVec<[Reached; 4]>,
     /// Gateways on the way to where the walk is now: a route that leads back to one of them resolves nothing.
     path: SmallVec<[Address; MAX_DEPTH]>,
     depends: Vec<Address>,
 }
 
 impl Walk<'_> {
-    fn hop(&mut self, hop: &NextHop<Address>) {
-        if let Some(interface) = hop.interface {
-            if self.interfaces.is_running(interface) {
-                self.found.push(*hop);
+    /// Reaches what the next hops of one route lead to. Where the route is the way to a gateway, packets that leave through one of
+    /// its interfaces without a gateway of the route's own are sent to that gateway. Returns true if a next hop leads to several.
+    fn route(&mut self, hops: &[NextHop<Address>], way_to: Option<WayTo>) -> bool {
+        let first = self.found.len();
+        let mut ends: SmallVec<[usize; 4]> = SmallVec::new();
+        for hop in hops {
+            match way_to {
+                Some(to) if hop.interface.is_some() && (to.is_connected || hop.gateway.is_none()) => {
+                    self.leave(NextHop { gateway: Some(to.gateway), ..*hop });
+                }
+                _ => self.hop(hop),
             }
-            return;
+            ends.push(self.found.len());
+        }
+        let starts = || core::iter::once(first).chain(ends.iter().copied());
+        let ranges = || starts().zip(ends.iter().copied()).zip(hops);
+        // Where no primary next hop of the route is usable, its backups are used.
+        let has_primary = ranges().any(|((start, end), hop)| start < end && !hop.is_backup);
+        let is_backup = |hop: &NextHop<Address>| hop.is_backup && has_primary;
+        for of_backups in [false, true] {
+            let used = || ranges().filter(|((start, end), hop)| start < end && is_backup(hop) == of_backups);
+            let sum = used().map(|(_, hop)| u64::from(hop.weight)).sum();
+            for ((start, end), hop) in used() {
+                let is_alone = end == start + 1;
+                for reached in &mut self.found[start..end] {
+                    if is_alone {
+                        reached.hop.weight = hop.weight;
+                    }
+                    reached.hop.is_backup |= of_backups;
+                    reached.share = reached.share.part(hop.weight.into(), sum);
+                }
+            }
+        }
+        ranges().any(|((start, end), _)| end > start + 1)
+    }
+
+    /// Sends packets out of the interface of a next hop, if it runs.
+    fn leave(&mut self, hop: NextHop<Address>) {
+        if hop.interface.is_some_and(|interface| self.interfaces.is_running(interface)) {
+            // Whether a next hop is a backup depends on what becomes of the others of its route.
+            self.found.push(Reached { hop: NextHop { is_backup: false, ..hop }, share: Share::ALL });
+        }
+    }
+
+    fn hop(&mut self, hop: &NextHop<Address>) {
+        if hop.interface.is_some() {
+            return self.leave(*hop);
         }
         let Some(gateway) = hop.gateway else { return };
         if !self.depends.contains(&gateway) {
@@ -79,41 +136,61 @@ impl Walk<'_> {
         let before = self.found.len();
         self.path.push(gateway);
         for (set, origin) in self.table.internal_routes_to(gateway) {
-            let forwarding = &self.table.shared.sets.slot(set).set.forwarding;
-            if forwarding.next_hops().iter().any(|h| h.gateway.is_some_and(|g| self.path.contains(&g))) {
+            let hops = self.table.shared.sets.slot(set).set.forwarding.next_hops();
+            if hops.iter().any(|h| h.gateway.is_some_and(|g| self.path.contains(&g))) {
                 continue; // this route needs the gateway itself; a less specific one may not
             }
-            let connected = self.table.shared.origin(origin).connected;
-            for through in forwarding.next_hops() {
-                match through.interface {
-                    Some(interface) if connected || through.gateway.is_none() => {
-                        if self.interfaces.is_running(interface) {
-                            let (gateway, interface) = (Some(gateway), Some(interface));
-                            self.found.push(NextHop { gateway, interface, ..*hop });
-                        }
-                    }
-                    _ => self.through(hop, through),
-                }
-            }
+            let is_connected = self.table.shared.origin(origin).connected;
+            self.route(hops, Some(WayTo { gateway, is_connected }));
             break;
         }
         self.path.pop();
         // How an identifier is reached is found packet by packet; here it only counts that it can be reached.
         if is_identifier && self.found.len() > before {
             self.found.truncate(before);
-            self.found.push(*hop);
+            self.found.push(Reached { hop: NextHop { is_backup: false, ..*hop }, share: Share::ALL });
+        } else {
+            self.encapsulate(before, hop.encapsulation);
         }
     }
 
-    /// Follows a next hop of the route by which `hop` is reached. A backup stays one, whatever it leads through.
-    fn through(&mut self, hop: &NextHop<Address>, through: &NextHop<Address>) {
-        // The outer header goes around what `through` sends; one header is all that a next hop has room for.
-        let encapsulation = match (hop.encapsulation, through.encapsulation) {
-            (Some(_), Some(_)) => return,
-            (outer, inner) => outer.or(inner),
-        };
-        let is_backup = hop.is_backup || through.is_backup;
-        self.hop(&NextHop { is_backup, encapsulation, weight: hop.weight, ..*through });
+    /// Puts a header around all that was reached from `first` on. A next hop has room for one header: what has one is lost.
+    fn encapsulate(&mut self, first: usize, header: Option<Encapsulation>) {
+        if header.is_none() {
+            return;
+        }
+        let mut place = 0;
+        self.found.retain(|reached| {
+            place += 1;
+            place <= first || reached.hop.encapsulation.is_none()
+        });
+        self.found.iter_mut().skip(first).for_each(|reached| reached.hop.encapsulation = header);
+    }
+
+    /// Adds up the shares of next hops that were reached on several ways. Returns true if there are any.
+    fn merge(&mut self) -> bool {
+        let before = self.found.len();
+        let way = |of: &Reached| (of.hop.is_backup, of.hop.gateway, of.hop.interface, of.hop.encapsulation);
+        let mut merged: SmallVec<[Reached; 4]> = SmallVec::new();
+        for reached in self.found.drain(..) {
+            match merged.iter_mut().find(|known| way(known) == way(&reached)) {
+                Some(known) => known.share = known.share.plus(reached.share),
+                None => merged.push(reached),
+            }
+        }
+        self.found = merged;
+        self.found.len() < before
+    }
+
+    /// Gives what was reached weights by its shares.
+    fn weigh(&mut self) {
+        for of_backups in [false, true] {
+            let alike = |reached: &&Reached| reached.hop.is_backup == of_backups;
+            let shares: SmallVec<[Share; 4]> = self.found.iter().filter(alike).map(|r| r.share).collect();
+            let weights = share::weights(&shares);
+            let alike = self.found.iter_mut().filter(|reached| reached.hop.is_backup == of_backups);
+            alike.zip(weights).for_each(|(reached, weight)| reached.hop.weight = weight);
+        }
     }
 }
 
@@ -139,14 +216,12 @@ impl Table {
         };
         match announced {
             Forwarding::NextHops(hops) => {
-                for hop in hops {
-                    walk.hop(hop);
+                // Weights stay as they were announced where each next hop leads to one.
+                let is_divided = walk.route(hops, None);
+                if walk.merge() || is_divided {
+                    walk.weigh();
                 }
-                // Where no primary next hop is usable, the backups are used.
-                if walk.found.iter().all(|hop| hop.is_backup) {
-                    walk.found.iter_mut().for_each(|hop| hop.is_backup = false);
-                }
-                (Forwarding::many(walk.found), walk.depends)
+                (Forwarding::many(walk.found.into_iter().map(|reached| reached.hop)), walk.depends)
             }
             dropped => (Some(dropped.clone()), Vec::new()),
         }

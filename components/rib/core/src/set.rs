@@ -13,7 +13,7 @@ pub struct SetId(pub u32);
 /// A set and who uses it.
 #[derive(Clone, Debug)]
 pub struct Slot {
-    /// What the protocol announced.
+    /// The set as the protocol announced it.
     pub set: RouteSet,
     /// Its next hops, resolved.
     pub group: GroupId,
@@ -21,7 +21,7 @@ pub struct Slot {
     users: u32,
 }
 
-/// All sets of a table.
+/// The sets of a table.
 pub struct Sets {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
@@ -68,12 +68,12 @@ impl Sets {
         (id, new.then_some(group))
     }
 
-    /// One more user.
+    /// Adds a user.
     pub fn retain(&mut self, id: SetId) {
         self.slots[id.0 as usize].as_mut().expect("a set lives as long as a route uses it").users += 1;
     }
 
-    /// One user less. Gives back the group and the gateways that it depended on, if the group went with the set.
+    /// Removes a user. Returns the group and the gateways that it depended on if the group was removed with the set.
     pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<Address>)> {
         let entry = &mut self.slots[id.0 as usize];
         let slot = entry.as_mut().expect("a set lives as long as a route uses it");
@@ -92,7 +92,7 @@ impl Sets {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether there are none.
+    /// Returns true if there are none.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

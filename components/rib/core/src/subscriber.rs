@@ -164,7 +164,7 @@ impl<P: TableKey> Subscriber<P> {
         progress
     }
 
-    /// Whether there is something to take.
+    /// Returns true if there are changes to take.
     pub fn is_ready(&self) -> bool {
         !self.pending.is_empty() || self.dump == Dump::Ended
     }

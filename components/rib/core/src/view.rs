@@ -42,7 +42,7 @@ pub struct RouteView {
     pub prefix: AnyPrefix,
     /// Its origin's name.
     pub origin: String,
-    /// How much it is trusted.
+    /// Its administrative distance.
     pub distance: Distance,
     /// Its protocol's cost.
     pub metric: Metric,
@@ -50,15 +50,15 @@ pub struct RouteView {
     pub kind: Option<String>,
     /// For policy.
     pub tags: Tags,
-    /// Whether it is used for its prefix.
+    /// True if it is used for its prefix.
     pub selected: bool,
-    /// Whether it belongs to an earlier life of its origin.
+    /// True if it belongs to an earlier life of its origin.
     pub stale: bool,
     /// The event that brought it.
     pub provenance: Provenance,
     /// As announced.
     pub announced: Forwarding<Address>,
-    /// Where it leads; `None`: nowhere.
+    /// The next hops resolved to interfaces; `None`: unresolved.
     pub resolved: Option<Forwarding<Address>>,
     /// Why the engine refused it.
     pub rejected: Option<String>,

@@ -17,7 +17,7 @@ use tracing::{debug, warn};
 /// Routes that a subscriber is told in one call.
 const SUBSCRIBED_BATCH: usize = 1024;
 
-/// All clients.
+/// The clients of the RIB.
 pub struct Clients {
     router: Router,
     known: RefCell<BTreeMap<String, Client>>,

@@ -1,7 +1,7 @@
 //! Telling the forwarding engine: batches in order, few under way, everything again to an engine that was restarted.
 
 use crate::RibProcess;
-use sluice_base::{Address, FamilyId, FibBatch, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, FamilyId, FibBatch, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_clients::{FibOwner, ResyncEnd};
 use sluice_process::{Frame, Point, UnderWay, clock};
 use sluice_rib::Input;
@@ -128,10 +128,7 @@ pub fn send(process: &RibProcess) -> bool {
     process.driver.read(|rib| rib.fib_work().next().is_some())
 }
 
-fn send_batch<P: TableKey>(process: &RibProcess, table: TableId, batch: &mut FibBatch<P, Address>)
-where
-    P: Into<IpPrefix>,
-{
+fn send_batch<P: TableKey + IpKey>(process: &RibProcess, table: TableId, batch: &mut FibBatch<P, Address>) {
     let fib = &process.fib;
     *batch = process.driver.request(FillFib { table, limit: BATCH, space: std::mem::take(batch) });
     if batch.is_empty() {

@@ -9,7 +9,7 @@ use sluice_rib::handover::StatePart;
 use std::cell::Cell;
 use tokio::sync::Notify;
 
-/// Whether the process has handed over, and takes no routes: their origins announce them to the next one.
+/// The state of rest after a hand-over: routes are not accepted, because origins announce them to the next process.
 #[derive(Default)]
 pub struct Rest {
     resting: Cell<bool>,

@@ -37,7 +37,7 @@ pub struct RibProcess {
     interfaces: InterfaceSnapshot,
     instance: RefCell<String>,
     rest: handover::Rest,
-    /// What runs as long as the process is registered.
+    /// The tasks that run while the process is registered.
     tasks: Tasks,
     arriving: Point,
     queued: Point,
@@ -82,7 +82,7 @@ impl RibProcess {
         self.pass_on();
     }
 
-    /// What the core has to say to others is on its way, or waits for room.
+    /// Sends the core's messages to clients and the FEA, as far as there is room.
     fn pass_on(&self) {
         if fib::send(self) {
             self.fib.wake();

@@ -11,12 +11,12 @@ use sluice_base::{
 use sluice_clients::InterfaceTable;
 use sluice_machine::{Machine, Outbox};
 
-/// What can happen.
+/// An event that the machine handles.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// These are all configured routes now. A prefix that occurs twice keeps its last route.
+    /// The new set of all configured routes. A prefix that occurs twice keeps its last route.
     Configure(Vec<StaticRoute>),
-    /// These come or are others from now on (`Some`), or go (`None`); the rest stays.
+    /// Routes to add or replace (`Some`) or to remove (`None`). Routes that are not named stay unchanged.
     Change(Vec<(IpPrefix, Option<StaticRoute>)>),
     /// An interface changed.
     Interface(InterfaceEvent),
@@ -24,7 +24,7 @@ pub enum Input {
     RibRestarted,
 }
 
-/// What the RIB must be told.
+/// A batch for the RIB.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// Changes of IPv4 routes.
@@ -187,7 +187,7 @@ mod tests {
         }))
     }
 
-    /// What is announced after each input, as text.
+    /// Compares the announcements after each input, as text.
     fn check(inputs: Vec<Input>, expected: &[&str]) {
         let mut machine = Static::new(1);
         let mut out = Outbox::new();

@@ -17,14 +17,14 @@ pub struct StaticNextHop {
     pub weight: u8,
 }
 
-/// What is done with packets.
+/// The treatment of packets.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RouteKind {
-    /// They are sent to one of the next hops.
+    /// Packets are sent to one of the next hops.
     NextHops(Vec<StaticNextHop>),
-    /// They are dropped in silence.
+    /// Packets are dropped in silence.
     Discard,
-    /// They are dropped and the sender is told.
+    /// Packets are dropped and the sender is notified.
     Reject,
 }
 
@@ -33,7 +33,7 @@ pub enum RouteKind {
 pub struct StaticRoute {
     /// The destination.
     pub prefix: IpPrefix,
-    /// What is done with its packets.
+    /// The treatment of its packets.
     pub kind: RouteKind,
     /// A distance other than the default of static routes, as for a route of last resort.
     pub distance: Option<Distance>,

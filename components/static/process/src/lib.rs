@@ -23,7 +23,7 @@ pub struct StaticProcess {
     origin: Rc<RibOrigin>,
     configured: Cell<bool>,
     interfaces_known: Cell<bool>,
-    /// What runs as long as the process is registered.
+    /// The tasks that run while the process is registered.
     tasks: Tasks,
 }
 

@@ -5,8 +5,7 @@ use std::collections::HashMap;
 /// A process's secret, handed to it when it is started.
 pub type Secret = [u8; 16];
 
-/// What the owner of a secret may do. In patterns `*` stands for any characters but `/`; a pattern of `*` alone for
-/// everything.
+/// The rights of a secret's owner. In patterns `*` stands for any characters but `/`; a pattern of `*` alone for everything.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Principal {
     /// The name for lists and logs.
@@ -18,7 +17,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// One that may do everything.
+    /// Makes a principal with all rights.
     pub fn all_powerful(name: &str) -> Self {
         Principal {
             name: name.to_owned(),
@@ -43,7 +42,7 @@ impl Principal {
 /// The access list: what each secret allows. Who has none of these secrets may do nothing.
 pub type Acl = HashMap<Secret, Principal>;
 
-/// Whether `text` is what `pattern` describes.
+/// Returns true if `text` matches `pattern`.
 pub fn matches(pattern: &str, text: &str) -> bool {
     if pattern == "*" {
         return true;

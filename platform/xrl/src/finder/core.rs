@@ -26,7 +26,7 @@ const MAX_NAME: usize = 128;
 /// A connection, by the number that the shell gives it.
 pub(crate) type ClientId = u64;
 
-/// What a watch is for.
+/// The subject of a watch.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) enum Subject {
     Class(String),
@@ -108,7 +108,7 @@ impl Core {
         self.invalidate_all_of(secret);
     }
 
-    /// What the clients of a secret know may not be allowed any more.
+    /// Invalidates the resolutions of a secret's clients: calls may not be allowed any more.
     fn invalidate_all_of(&mut self, secret: &Secret) {
         for (id, client) in self.clients.iter_mut().filter(|(_, c)| c.secret == *secret) {
             let names = std::mem::take(&mut client.resolved).into_keys();

@@ -13,12 +13,12 @@ pub struct Life {
     pub incarnation: u64,
 }
 
-/// What happened to a target.
+/// A target's birth or death.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum LifeEvent {
-    /// It can be called from now on.
+    /// The target can be called from now on.
     Birth(Life),
-    /// It is gone.
+    /// The target is gone.
     Death(Life),
 }
 

@@ -89,7 +89,7 @@ impl Finder {
         self.tasks.push(spawn_local(serve(listener, registry)).abort_handle());
     }
 
-    /// Where the Unix socket is.
+    /// Returns the path of the Unix socket.
     pub fn path(&self) -> &Path {
         &self.path
     }

@@ -10,7 +10,7 @@ use sluice_base::IpPrefix;
 use super::syntax::{Atom, escape, unescape};
 use crate::idl::common::v1 as common;
 
-/// Why arguments do not fit a method.
+/// The reason why arguments do not fit a method.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum AtomError {
     /// The method has no such argument.
@@ -18,7 +18,7 @@ pub enum AtomError {
     Unknown {
         /// The name.
         name: String,
-        /// What the method takes.
+        /// The arguments of the method.
         known: String,
     },
     /// An argument occurs more than once.
@@ -41,7 +41,7 @@ pub enum AtomError {
         name: String,
         /// Its type.
         kind: String,
-        /// What was written.
+        /// The text as written.
         value: String,
     },
     /// The value is not one of its type.
@@ -51,12 +51,12 @@ pub enum AtomError {
         name: String,
         /// Its type.
         kind: String,
-        /// What was written.
+        /// The text as written.
         value: String,
     },
 }
 
-/// How one value of a field is written.
+/// The text form of a field's value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     I32,
@@ -294,7 +294,7 @@ fn parse_address(field: &FieldDescriptor, kind: &str, text: &str) -> Option<Valu
     Some(Value::Message(message))
 }
 
-/// One field alone, in protobuf's own JSON: `{"field": value}` is a message too.
+/// Reads a field alone in protobuf's JSON: `{"field": value}` is a message too.
 fn parse_json(message: &MessageDescriptor, field: &FieldDescriptor, atom: &Atom) -> Option<Value> {
     let text = String::from_utf8(unescape(&atom.value)?).ok()?;
     let value: serde_json::Value = serde_json::from_str(&text).ok()?;

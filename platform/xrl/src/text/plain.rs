@@ -110,7 +110,7 @@ fn one(field: &FieldDescriptor, value: &Value) -> Json {
     }
 }
 
-/// What messages of one word are written as: addresses, prefixes.
+/// Returns the text of messages that are written as a word: addresses, prefixes.
 fn word(message: &DynamicMessage) -> Option<String> {
     let descriptor = prost_reflect::ReflectMessage::descriptor(message);
     match descriptor.full_name() {

@@ -28,13 +28,13 @@ pub struct Atom {
     pub value: String,
 }
 
-/// Where and why a text is not an XRL.
+/// A syntax error in an XRL's text.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("at character {offset}: expected {expected}")]
 pub struct SyntaxError {
     /// Octets before the place.
     pub offset: usize,
-    /// What should be there.
+    /// The expected token.
     pub expected: &'static str,
 }
 
@@ -42,7 +42,7 @@ fn is_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':')
 }
 
-/// What stands before `->`. Space around it belongs to nothing, as that around the whole text.
+/// Returns the text before `->`. Space around the arrow and around the whole text is ignored.
 fn before_results(text: &str) -> &str {
     text.split("->").next().unwrap_or(text).trim_end()
 }

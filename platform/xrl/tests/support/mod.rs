@@ -66,7 +66,7 @@ pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<World>) -> F) {
 #[derive(Default)]
 pub struct Noter {
     pub notes: RefCell<Vec<u32>>,
-    /// How much work a note is.
+    /// The processing time of a note.
     pub work: Cell<Duration>,
     pub hanging: Cell<u32>,
     pub changed: Notify,

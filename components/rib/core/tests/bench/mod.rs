@@ -173,6 +173,21 @@ impl Bench {
         self.update(origin, all);
     }
 
+    /// Sets a route, and lets only so many slices of background work follow.
+    pub fn set_in_slices(&mut self, origin: &str, prefix: &str, gateway: &str, slices: usize) {
+        let batch = batch::<Ipv4Prefix>(prefix.parse().unwrap(), Some(gateway));
+        let mut out = Outbox::new();
+        UpdateRoutes { table: TableId::MAIN, origin: origin.into(), batch }.make(
+            &mut self.rib,
+            self.now,
+            &mut out,
+        );
+        for _ in 0..slices {
+            self.rib.run_slice(self.now, Budget(3), &mut out);
+        }
+        self.outputs.extend(out.drain());
+    }
+
     pub fn update<P: Net>(&mut self, origin: &str, batch: RouteBatch<P>) {
         let mut out = Outbox::new();
         UpdateRoutes { table: TableId::MAIN, origin: origin.into(), batch }.make(

@@ -1,86 +1,31 @@
-//! What a forwarding engine is asked to do, and what it tells: the vocabulary between the core and the engines.
+//! Forwarding engines: operations, refusals and notices between the core and the engines.
 //!
-//! An engine holds *members* (one way to forward each), *groups* of members, and routes that point to a group. A change of
-//! a group moves all its routes at once. Members and groups are the kernel's next-hop objects and share one number space.
+//! An engine has capabilities ([`Capability`]): unicast forwarding (`unicast`), and the host's interfaces and switches. Each
+//! operation needs one of them. An [`EngineSet`] drives several engines as one.
 
+mod set;
+mod unicast;
+
+pub use set::{Beside, EngineSet};
+pub use unicast::{
+    EngineRoute, Member, Members, NextHopId, PREFERENCE, PROTOCOL, ReadError, RouteQuery, RouteReader,
+    RouteTarget,
+};
+
+use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, Provenance, TableId};
-use smallvec::SmallVec;
 
-/// An engine's number for a member or a group. Never 0.
+/// A kind of work that an engine can do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct NextHopId(pub u32);
-
-impl NextHopId {
-    /// The first number that the core gives to next-hop objects: far above what other programs take, who count from 1.
-    pub(crate) const FIRST: u32 = 0x534c_0000;
-
-    /// The number after the last one. Numbers are used again only after all of them were used.
-    pub(crate) const END: u32 = 0x7fff_ffff;
-
-    /// Returns true if the core gives out such numbers: an object with one of them concerns it, whoever's mark it carries.
-    pub const fn is_in_own_range(self) -> bool {
-        self.0 >= Self::FIRST && self.0 < Self::END
-    }
-}
-
-impl fmt::Display for NextHopId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-/// One way to forward.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-pub enum Member {
-    /// To a neighbour on an interface.
-    Via {
-        /// The neighbour; it may be of another family than the routes (RFC 8950).
-        gateway: IpAddr,
-        /// The interface that it is on.
-        interface: InterfaceIndex,
-    },
-    /// Straight out of an interface.
-    Direct {
-        /// The family of the routes.
-        family: Family,
-        /// The interface.
-        interface: InterfaceIndex,
-    },
-    /// Nowhere, in silence.
-    Blackhole {
-        /// The family of the routes.
-        family: Family,
-    },
-}
-
-impl Member {
-    /// The interface, where there is one.
-    pub const fn interface(&self) -> Option<InterfaceIndex> {
-        match self {
-            Member::Via { interface, .. } | Member::Direct { interface, .. } => Some(*interface),
-            Member::Blackhole { .. } => None,
-        }
-    }
-}
-
-/// The members of a group with their weights (1 to 255).
-pub type Members = SmallVec<[(NextHopId, u8); 2]>;
-
-/// What a route does.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
-pub enum RouteTarget {
-    /// It forwards by a group.
-    Group(NextHopId),
-    /// It answers that the destination is unreachable.
-    Unreachable,
-    /// Something that the core never asks for; only found.
-    Other,
+pub enum Capability {
+    /// Unicast routes with their members and groups, and reading them back.
+    Unicast,
+    /// The host's interfaces, their addresses, and the switches that let the host forward.
+    Host,
 }
 
 /// One thing to do. Operations are carried out in order, and one that fails does not stop those after it.
@@ -161,6 +106,23 @@ pub enum EngineOp {
         /// Whether it forwards.
         enabled: bool,
     },
+}
+
+impl EngineOp {
+    /// Returns the capability that an engine needs for the operation.
+    pub const fn capability(&self) -> Capability {
+        match self {
+            EngineOp::SetMember { .. }
+            | EngineOp::SetGroup { .. }
+            | EngineOp::DeleteNextHop { .. }
+            | EngineOp::SetRoute { .. }
+            | EngineOp::DeleteRoute { .. } => Capability::Unicast,
+            EngineOp::SetLink { .. }
+            | EngineOp::AddAddress { .. }
+            | EngineOp::DeleteAddress { .. }
+            | EngineOp::SetForwarding { .. } => Capability::Host,
+        }
+    }
 }
 
 /// What a refusal means for what to do next.
@@ -273,16 +235,24 @@ pub enum Notice {
 
 /// A forwarding engine.
 pub trait Engine {
-    /// Carries operations out, in order. What is refused is added to `refused`, in order; all else is done when the call
-    /// returns. The routes of one call are few enough that the caller may wait.
+    /// Returns the engine's name, for people.
+    fn name(&self) -> &str;
+
+    /// Returns the engine's capabilities. They never change.
+    fn capabilities(&self) -> &[Capability];
+
+    /// Carries operations out, in order. Refused operations are added to `refused`, in order; all others are done when the call
+    /// returns. The routes of one call are few enough that the caller may wait. An operation beyond the engine's capabilities is
+    /// refused as invalid.
     fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>);
 
-    /// Adds what there is to tell to `notices`, up to a bounded number; whether there may be more.
+    /// Adds pending notices to `notices`, up to a bounded number. Returns true if there may be more.
     fn poll(&mut self, notices: &mut Vec<Notice>) -> bool;
 
-    /// Asks for a snapshot among the notices. A new request starts a snapshot that is under way afresh.
+    /// Requests a snapshot among the notices. A new request starts a snapshot that is under way afresh.
     fn request_snapshot(&mut self);
 
-    /// Its name, for people.
-    fn name(&self) -> &'static str;
+    /// Returns a reader of the unicast routes that the engine holds; `None` without [`Capability::Unicast`]. A reader may be used
+    /// on another thread.
+    fn reader(&self) -> Option<Box<dyn RouteReader>>;
 }

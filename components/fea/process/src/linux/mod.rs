@@ -3,12 +3,17 @@
 //! Four sockets: one writes routes and next hops, and its own notices are filtered out by the kernel; one configures
 //! interfaces, whose notices are wanted; one hears notices; one carries dumps.
 
-use crate::netlink::PROTOCOL;
-use crate::netlink::decode::{self, Message};
-use crate::netlink::encode::Messages;
-use crate::netlink::number::*;
-use crate::netlink::socket::{DATAGRAM, Socket};
+pub mod leftovers;
+pub mod netlink;
+mod read;
+
+use crate::linux::netlink::decode::{self, Message};
+use crate::linux::netlink::encode::Messages;
+use crate::linux::netlink::number::*;
+use crate::linux::netlink::socket::{DATAGRAM, Socket};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 use sluice_base::Family;
+use sluice_fea::engine::{Capability, PROTOCOL, RouteReader};
 use sluice_fea::{Engine, EngineOp, Notice, Refusal, RefusalKind, Refused};
 use std::collections::VecDeque;
 use std::fs;
@@ -51,6 +56,8 @@ pub struct LinuxEngine {
     configurer: Socket,
     monitor: Socket,
     dumper: Socket,
+    /// Readable when the monitor or the dumper is. A dumper that takes another one's place is watched too.
+    readiness: Epoll,
     dump: Option<Dump>,
     /// The switches for forwarding, by family: opened once, and so those of this namespace for ever.
     forwarding: [fs::File; 2],
@@ -78,12 +85,17 @@ impl LinuxEngine {
             monitor.join(group)?;
         }
         fs::write("/proc/sys/net/ipv4/nexthop_compat_mode", "0")?;
+        let (dumper, readiness) = (Socket::open()?, Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?);
+        for socket in [&monitor, &dumper] {
+            readiness.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+        }
         let open = |path| fs::File::options().read(true).write(true).open(path);
         Ok(LinuxEngine {
             writer,
             configurer: Socket::open()?,
             monitor,
-            dumper: Socket::open()?,
+            dumper,
+            readiness,
             dump: None,
             forwarding: [
                 open("/proc/sys/net/ipv4/ip_forward")?,
@@ -95,9 +107,9 @@ impl LinuxEngine {
         })
     }
 
-    /// Readable when there may be something to poll for: notices, and parts of a snapshot.
-    pub fn descriptors(&self) -> [BorrowedFd<'_>; 2] {
-        [self.monitor.as_fd(), self.dumper.as_fd()]
+    /// Returns the descriptor that is readable when there may be something to poll for: notices, and parts of a snapshot.
+    pub fn descriptor(&self) -> BorrowedFd<'_> {
+        self.readiness.0.as_fd()
     }
 
     /// Sends the messages gathered so far, which are those of the operations from `first` on, and reads what was refused.
@@ -227,11 +239,20 @@ impl LinuxEngine {
 }
 
 impl Engine for LinuxEngine {
+    fn name(&self) -> &str {
+        "linux"
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        &[Capability::Unicast, Capability::Host]
+    }
+
     fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
         let base = self.sequence;
         let mut configuring = false;
         for (index, op) in ops.iter().enumerate() {
-            let configure = configures(op);
+            // Notices of what is done to the host are wanted; those of routes are not.
+            let configure = op.capability() == Capability::Host;
             if configure != configuring || self.messages.len() == BATCH {
                 self.flush(ops, base, configuring, refused);
                 configuring = configure;
@@ -268,27 +289,18 @@ impl Engine for LinuxEngine {
         // A new socket: what the old one still carries is of no interest any more.
         if self.dump.is_some()
             && let Ok(socket) = Socket::open()
+            && self.readiness.add(&socket, EpollEvent::new(EpollFlags::EPOLLIN, 0)).is_ok()
         {
+            // Closing the old socket ends the watch over it.
             self.dumper = socket;
         }
         let waiting = SNAPSHOT.into_iter().collect();
         self.dump = Some(Dump { waiting, sequence: 0, retries: 0, interrupted: false });
     }
 
-    fn name(&self) -> &'static str {
-        "linux"
+    fn reader(&self) -> Option<Box<dyn RouteReader>> {
+        Some(Box::new(read::KernelReader))
     }
-}
-
-/// Whether an operation is about interfaces: its notices are wanted.
-fn configures(op: &EngineOp) -> bool {
-    matches!(
-        op,
-        EngineOp::SetLink { .. }
-            | EngineOp::AddAddress { .. }
-            | EngineOp::DeleteAddress { .. }
-            | EngineOp::SetForwarding { .. }
-    )
 }
 
 /// What an error number, and the kernel's words if it gave any, mean for an operation.

@@ -1,16 +1,13 @@
 //! Addresses that a forwarding engine gave to interfaces and left there when it ended.
 
-use crate::kernel::wait;
-use crate::netlink::decode::{self, messages};
-use crate::netlink::encode::Messages;
-use crate::netlink::number::RTM_GETADDR;
-use crate::netlink::socket::Socket;
+use crate::linux::netlink::decode;
+use crate::linux::netlink::encode::Messages;
+use crate::linux::netlink::number::RTM_GETADDR;
+use crate::linux::netlink::socket::Socket;
 use sluice_base::{InterfaceAddress, InterfaceIndex};
 use sluice_fea::{EngineOp, Notice};
 use std::io;
-
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
+use std::ops::ControlFlow;
 
 /// Removes all addresses of this network namespace that carry Sluice's protocol number, and returns how many there were.
 pub fn remove_addresses() -> io::Result<usize> {
@@ -31,23 +28,14 @@ pub fn remove_addresses() -> io::Result<usize> {
 }
 
 fn own_addresses() -> io::Result<Vec<(InterfaceIndex, InterfaceAddress)>> {
-    let socket = Socket::open()?;
     let mut request = Messages::default();
     request.push_dump(RTM_GETADDR, None, 1);
-    socket.send(request.octets())?;
-    let mut buffer = vec![0; 1 << 16];
     let mut found = Vec::new();
-    loop {
-        wait(&socket)?;
-        while let Some(datagram) = socket.receive(&mut buffer)? {
-            for message in messages(datagram) {
-                if matches!(message.kind, NLMSG_DONE | NLMSG_ERROR) {
-                    return Ok(found);
-                }
-                if let Some(Notice::AddressIs(interface, address, true)) = decode::notice(&message) {
-                    found.push((interface, address));
-                }
-            }
+    Socket::open()?.request(&request, |message| {
+        if let Some(Notice::AddressIs(interface, address, true)) = decode::notice(message) {
+            found.push((interface, address));
         }
-    }
+        ControlFlow::Continue(())
+    })?;
+    Ok(found)
 }

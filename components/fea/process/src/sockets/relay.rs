@@ -33,7 +33,7 @@ pub fn receive(socket: &OwnedFd, raw_ipv4: bool, buffer: &mut [u8]) -> io::Resul
     let source = message.address.as_ref().and_then(socket_address).unwrap_or(unknown);
     let mut packet = Packet {
         source,
-        destination: crate::broker::unspecified(source.is_ipv4()),
+        destination: crate::sockets::broker::unspecified(source.is_ipv4()),
         interface: 0,
         ttl: 0,
         payload: Vec::new(),

@@ -65,8 +65,20 @@ pub mod number {
 
     /// Route attribute: destination.
     pub const RTA_DST: u16 = 1;
+    /// Route attribute: interface.
+    pub const RTA_OIF: u16 = 4;
+    /// Route attribute: gateway of the route's family.
+    pub const RTA_GATEWAY: u16 = 5;
     /// Route attribute: preference; lower is better.
     pub const RTA_PRIORITY: u16 = 6;
+    /// Route attribute: several next hops.
+    pub const RTA_MULTIPATH: u16 = 9;
+    /// Route attribute: gateway of another family.
+    pub const RTA_VIA: u16 = 18;
+    /// Flag of a route request: the answer names the route's table.
+    pub const RTM_F_LOOKUP_TABLE: u32 = 0x1000;
+    /// Flag of a route request: the answer is the table's entry and not the way of one packet.
+    pub const RTM_F_FIB_MATCH: u32 = 0x2000;
     /// Route attribute: table, where it does not fit an octet.
     pub const RTA_TABLE: u16 = 15;
     /// Route attribute: next-hop object.
@@ -115,9 +127,3 @@ pub mod number {
     /// The bits of an attribute's type that are the type.
     pub const NLA_TYPE_MASK: u16 = 0x3fff;
 }
-
-/// The mark of our routes and next hops (`rtm_protocol`, `nh_protocol`): not among those that iproute2 or FRR know.
-pub const PROTOCOL: u8 = 83;
-
-/// The preference of our routes among those of several programs for one prefix (`RTA_PRIORITY`); that of FRR's.
-pub const PREFERENCE: u32 = 20;

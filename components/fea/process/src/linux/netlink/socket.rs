@@ -1,12 +1,20 @@
 //! Netlink sockets.
 
 use crate::ffi;
+use crate::linux::netlink::decode::{self, Message};
+use crate::linux::netlink::encode::Messages;
+use crate::linux::netlink::number::{NLM_F_REPLACE, NLMSG_DONE, NLMSG_ERROR, RTM_NEWROUTE};
 use nix::sys::socket::{
     AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, getsockname, recv, sendto,
     socket,
 };
 use std::io;
+use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+/// How long the kernel may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Octets that a socket may hold in either direction. A million refusals or notices fit no buffer; some thousands must.
 const BUFFER: i32 = 32 << 20;
@@ -53,7 +61,6 @@ impl Socket {
     /// Lets the kernel drop, before they cost anything, the notices of what the socket `port` did, and of new routes of others
     /// that replace none.
     pub fn ignore(&self, port: u32, protocol: u8) -> io::Result<()> {
-        use super::number::{NLM_F_REPLACE, RTM_NEWROUTE};
         let load = |size: u32, at: u32| instruction(libc::BPF_LD | size | libc::BPF_ABS, 0, 0, at);
         let equal = |value, yes, no| instruction(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, yes, no, value);
         // The filter's machine loads numbers as the network writes them.
@@ -71,6 +78,45 @@ impl Socket {
             instruction(libc::BPF_RET | libc::BPF_K, 0, 0, u32::MAX),
         ];
         ffi::attach_filter(self.fd.as_fd(), &mut program)
+    }
+
+    /// Sends a request and passes each message of the answer to `each`, until the answer ends or `each` breaks. Blocks the
+    /// thread, at most [`PATIENCE`] between two datagrams; so it is for sockets of requests only.
+    pub fn request(
+        &self,
+        request: &Messages,
+        mut each: impl FnMut(&Message<'_>) -> ControlFlow<()>,
+    ) -> io::Result<()> {
+        self.send(request.octets())?;
+        let mut buffer = vec![0; DATAGRAM];
+        loop {
+            self.wait()?;
+            while let Some(datagram) = self.receive(&mut buffer)? {
+                for message in decode::messages(datagram) {
+                    match message.kind {
+                        NLMSG_DONE => return Ok(()),
+                        NLMSG_ERROR => {
+                            return match decode::error(&message) {
+                                Some((code, _)) if code != 0 => Err(io::Error::from_raw_os_error(code)),
+                                _ => Ok(()),
+                            };
+                        }
+                        _ if each(&message).is_break() => return Ok(()),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits until the socket is readable.
+    fn wait(&self) -> io::Result<()> {
+        use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+        let timeout = PollTimeout::try_from(PATIENCE).unwrap_or(PollTimeout::MAX);
+        match poll(&mut [PollFd::new(self.as_fd(), PollFlags::POLLIN)], timeout)? {
+            0 => Err(io::ErrorKind::TimedOut.into()),
+            _ => Ok(()),
+        }
     }
 
     /// Sends a datagram to the kernel, which works it off before this returns.

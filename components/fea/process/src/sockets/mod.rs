@@ -5,9 +5,13 @@
 //! when they have ended. A listener stays with the FEA too, for keys that are set later; any other is the component's alone once it is fetched, so that
 //! closing it there closes it.
 
-use crate::broker::{self, Kind, SocketRequest};
-use crate::descriptors::Descriptors;
-use crate::{ffi, relay};
+pub mod broker;
+pub mod descriptors;
+pub mod relay;
+
+use crate::ffi;
+use broker::{Kind, SocketRequest};
+use descriptors::Descriptors;
 use sluice_fea::socket::SocketPolicy;
 use sluice_process::successor_class;
 use sluice_xrl::convert;

@@ -2,9 +2,8 @@
 //! not understood is skipped.
 
 use super::number::*;
-use super::{PREFERENCE, PROTOCOL};
 use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
-use sluice_fea::engine::Link;
+use sluice_fea::engine::{Link, PREFERENCE, PROTOCOL};
 use sluice_fea::{Member, Members, NextHopId, Notice, RouteTarget};
 use std::net::IpAddr;
 
@@ -261,7 +260,7 @@ fn forwarding(message: &Message<'_>) -> Option<Notice> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::netlink::encode::Messages;
+    use crate::linux::netlink::encode::Messages;
     use proptest::prelude::*;
     use sluice_base::Provenance;
     use sluice_fea::EngineOp;

@@ -1,8 +1,8 @@
 //! Values to netlink messages.
 
 use super::number::*;
-use super::{PREFERENCE, PROTOCOL};
 use sluice_base::{Family, InterfaceAddress, InterfaceIndex, IpPrefix, TableId};
+use sluice_fea::engine::{PREFERENCE, PROTOCOL};
 use sluice_fea::{EngineOp, Member, Members, NextHopId, RouteTarget};
 use std::net::IpAddr;
 
@@ -213,6 +213,23 @@ impl Messages {
         self.address(IFA_LOCAL, address.addr);
         self.address(IFA_ADDRESS, address.peer.unwrap_or(address.addr));
         self.attribute(IFA_PROTO, &[PROTOCOL]);
+        self.end();
+    }
+
+    /// Adds a request for the routes of one family, of all programs.
+    pub fn push_all_routes(&mut self, of: Family, sequence: u32) {
+        self.begin(RTM_GETROUTE, NLM_F_DUMP, sequence);
+        self.octets.extend_from_slice(&[family(of) as u8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        self.end();
+    }
+
+    /// Adds a request for the route by which the kernel forwards packets to `addr`.
+    pub fn push_lookup(&mut self, addr: IpAddr, sequence: u32) {
+        self.begin(RTM_GETROUTE, 0, sequence);
+        let width = if addr.is_ipv4() { 32 } else { 128 };
+        self.octets.extend_from_slice(&[family(Family::of(&addr)) as u8, width, 0, 0, 0, 0, 0, 0]);
+        self.octets.extend_from_slice(&(RTM_F_LOOKUP_TABLE | RTM_F_FIB_MATCH).to_ne_bytes());
+        self.address(RTA_DST, addr);
         self.end();
     }
 

@@ -1,0 +1,147 @@
+//! The simulated engine and a set of engines follow the rules of engines.
+#![allow(clippy::unwrap_used)]
+
+mod conformance;
+
+use conformance::Subject;
+use sluice_base::*;
+use sluice_fea::engine::{Beside, Capability, RouteReader};
+use sluice_fea::sim::SimEngine;
+use sluice_fea::{Engine, EngineOp, EngineSet, Member, NextHopId, Notice, Refused, RouteTarget};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+/// A simulated engine that the test can still reach when it is in a set.
+#[derive(Clone)]
+struct Shared {
+    engine: Rc<RefCell<SimEngine>>,
+    capabilities: &'static [Capability],
+}
+
+impl Shared {
+    fn new(capabilities: &'static [Capability]) -> Self {
+        let mut engine = SimEngine::new();
+        for n in [1, 2] {
+            engine.set_link(sluice_fea::engine::Link {
+                index: InterfaceIndex::new(n).unwrap(),
+                name: format!("eth{n}"),
+                admin_up: true,
+                running: true,
+                loopback: false,
+                point_to_point: false,
+                multicast: true,
+                mtu: 1500,
+                mac: vec![2, 0, 0, 0, 0, n as u8],
+            });
+            let addr = [10, 0, n as u8 - 1, 1].into();
+            let address = InterfaceAddress { addr, prefix_len: 24, peer: None };
+            engine.add_address(InterfaceIndex::new(n).unwrap(), address);
+        }
+        Shared { engine: Rc::new(RefCell::new(engine)), capabilities }
+    }
+}
+
+impl Engine for Shared {
+    fn name(&self) -> &str {
+        "sim"
+    }
+
+    fn capabilities(&self) -> &[Capability] {
+        self.capabilities
+    }
+
+    fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
+        assert!(ops.iter().all(|op| self.capabilities.contains(&op.capability())));
+        self.engine.borrow_mut().apply(ops, refused);
+    }
+
+    fn poll(&mut self, notices: &mut Vec<Notice>) -> bool {
+        self.engine.borrow_mut().poll(notices)
+    }
+
+    fn request_snapshot(&mut self) {
+        self.engine.borrow_mut().request_snapshot();
+    }
+
+    fn reader(&self) -> Option<Box<dyn RouteReader>> {
+        self.engine.borrow().reader()
+    }
+}
+
+const ALL: &[Capability] = &[Capability::Unicast, Capability::Host];
+
+struct Sim<E> {
+    engine: E,
+    authority: Shared,
+}
+
+impl<E: Engine> Subject for Sim<E> {
+    fn engine(&mut self) -> &mut dyn Engine {
+        &mut self.engine
+    }
+
+    fn interface(&self, n: usize) -> InterfaceIndex {
+        InterfaceIndex::new(n as u32 + 1).unwrap()
+    }
+
+    fn wait(&mut self) {
+        panic!("the simulated engine has its notices at once");
+    }
+
+    fn delete_as_outsider(&mut self, prefix: IpPrefix) {
+        self.authority.engine.borrow_mut().outsider_deletes(TableId::MAIN, prefix);
+    }
+}
+
+#[test]
+fn the_simulated_engine_conforms() {
+    let authority = Shared::new(ALL);
+    conformance::check(Sim { engine: authority.clone(), authority });
+}
+
+#[test]
+fn a_set_conforms() {
+    let authority = Shared::new(ALL);
+    let beside = Shared::new(&[Capability::Unicast]);
+    let engine = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside));
+    assert_eq!(engine.name(), "sim, sim");
+    conformance::check(Sim { engine, authority });
+}
+
+/// An engine beside the authority has what the authority has, without operations for which it lacks the capability, and its
+/// refusals are counted and concern nobody else.
+#[test]
+fn an_engine_beside_follows_the_authority() {
+    let (authority, beside) = (Shared::new(ALL), Shared::new(&[Capability::Unicast]));
+    let mut set = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside.clone()));
+    let (interface, prefix) = (InterfaceIndex::new(1).unwrap(), "192.0.2.0/24".parse().unwrap());
+    let other: IpPrefix = "192.0.3.0/24".parse().unwrap();
+    authority.engine.borrow_mut().refuse.insert(other);
+    beside.engine.borrow_mut().refuse.insert(prefix);
+    let member = Member::Via { gateway: [10, 0, 0, 2].into(), interface };
+    let route = |prefix| EngineOp::SetRoute {
+        table: TableId::MAIN,
+        prefix,
+        target: RouteTarget::Unreachable,
+        replace: true,
+        provenance: Provenance::NONE,
+    };
+    let ops = [
+        EngineOp::SetMember { id: NextHopId(1), member },
+        EngineOp::SetLink { interface, up: None, mtu: Some(1400) },
+        route(other),
+        route(prefix),
+    ];
+    let mut refused = Vec::new();
+    set.apply(&ops, &mut refused);
+    assert_eq!(refused.iter().map(|r| r.index).collect::<Vec<_>>(), [2]);
+    assert_eq!(set.beside().iter().map(Beside::refused).collect::<Vec<_>>(), [1]);
+    assert!(beside.engine.borrow().members.contains_key(&NextHopId(1)));
+    assert!(beside.engine.borrow().routes.is_empty() && authority.engine.borrow().routes.len() == 1);
+    assert_eq!(beside.engine.borrow().links[&interface].0.mtu, 1500);
+    // Notices of an engine beside are not the set's.
+    beside.engine.borrow_mut().outsider_deletes_next_hop(NextHopId(1));
+    let mut notices = Vec::new();
+    while set.poll(&mut notices) {}
+    assert!(!notices.contains(&Notice::NextHopGone(NextHopId(1))));
+}
