@@ -1,6 +1,7 @@
 //! Chores of the house.
 
 mod advisories;
+mod circles;
 mod fuzz_guided;
 mod layers;
 mod licences;
@@ -52,6 +53,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Chore::Tidy => {
             let mut found = tidy::check(&root)?;
             found.extend(layers::check(&root)?);
+            found.extend(circles::check(&root)?);
             found.extend(prose::check(&root)?);
             Ok(report(&found))
         }
@@ -98,6 +100,7 @@ mod tests {
         let root = super::root();
         let mut found = super::tidy::check(&root).unwrap();
         found.extend(super::layers::check(&root).unwrap());
+        found.extend(super::circles::check(&root).unwrap());
         found.extend(super::prose::check(&root).unwrap());
         assert!(found.is_empty(), "\n{}", found.join("\n"));
     }

@@ -144,7 +144,7 @@ impl<T> ByFamily<T> {
     }
 
     /// Iterates over the families and values, and consumes the collection.
-    pub fn into_iter(self) -> impl Iterator<Item = (FamilyIndex, T)> {
+    pub fn into_pairs(self) -> impl Iterator<Item = (FamilyIndex, T)> {
         FamilyIndex::all().zip(self.0)
     }
 

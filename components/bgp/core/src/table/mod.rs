@@ -232,7 +232,7 @@ impl Table {
     }
 
     fn each(&mut self, mut act: impl FnMut(FamilyIndex, &mut dyn FamilyShard)) {
-        self.shards.all_mut().into_iter().for_each(|(family, shard)| act(family, shard));
+        self.shards.all_mut().into_pairs().for_each(|(family, shard)| act(family, shard));
     }
 
     fn originate<P: Sharded>(&mut self, prefix: P, wanted: bool, provenance: Provenance) {
@@ -308,7 +308,7 @@ impl Table {
     pub fn has_output(&self, peer: PeerIndex) -> bool {
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
         known.and_then(|p| p.outlet.as_ref()).is_some_and(|outlet| {
-            let mut shards = self.shards.all().into_iter();
+            let mut shards = self.shards.all().into_pairs();
             shards.any(|(family, shard)| outlet.families.has(family) && shard.has_output(peer))
         })
     }
@@ -359,7 +359,7 @@ impl Table {
         if self.shards.all().into_values().any(|shard| shard.has_questions()) {
             self.ask(out);
         }
-        for (family, shard) in self.shards.all().into_iter() {
+        for (family, shard) in self.shards.all().into_pairs() {
             if shard.has_rib_changes() && !core::mem::replace(&mut self.rib_offered[family], true) {
                 out.push(TableEvent::RibReady(family));
             }

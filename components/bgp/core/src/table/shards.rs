@@ -175,3 +175,28 @@ impl Shards {
         self.all()[family]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::Change;
+    use crate::table::Table;
+
+    fn check<P: Sharded>() {
+        let family = FamilyIndex::from(P::FAMILY);
+        let row = family.row();
+        assert_eq!((row.id, row.afi, row.safi), (P::ID, P::AFI, P::SAFI));
+        let mut batches = Batches::default();
+        P::batch_mut(&mut batches).push(P::default_route(), Change::<P>::WITHDRAWN);
+        assert_eq!(batches.len(), ByFamily::from_fn(|other| usize::from(other == family)));
+        let table = Table::new(Asn(65001), RouterId(1), HashSeed(1));
+        let (part, _) = P::shard(&table).export_part(0, 1);
+        assert_eq!(table.shards.get(family).export_part(0, 1), (P::part(part), None));
+    }
+
+    #[test]
+    fn keys_rows_batches_and_shards_are_in_one_order() {
+        check::<Ipv4Prefix>();
+        check::<Ipv6Prefix>();
+    }
+}

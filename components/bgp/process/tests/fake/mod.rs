@@ -417,7 +417,7 @@ impl Neighbor {
             }
             header::finish(&mut octets, at);
         }
-        sluice_bgp::writer::put_end_of_rib(sluice_base::Family::Ipv4, &mut octets);
+        sluice_bgp::writer::put_end_of_rib(sluice_bgp::family::FamilyIndex::IPV4, &mut octets);
         self.stream.write_all(&octets).await.unwrap();
     }
 
