@@ -23,7 +23,7 @@ class CodecTest(unittest.TestCase):
             "i32": -5, "u32": 2**32 - 1, "i64": -(2**63), "u64": 2**64 - 1, "s32": -1, "f64": 7, "d": 0.1, "f": 0.5,
             "b": True, "s": "grüezi", "o": b"\0\xff", "mood": "WILD", "list": [-1, 0, 1], "texts": ["", "a"],
             "inner": {"z": -3}, "inners": [{"z": 1}, {"z": 0}], "table": {"a": 1, "b": 0}, "maybe": 0,
-            "left": None, "right": {"z": 9}, "addr": {"octets": b"\x7f\0\0\1"}, "fixed": [-2, 2],
+            "left": None, "right": {"z": 9}, "addr": {"octets": b"\x7f\0\0\1", "family": 0}, "fixed": [-2, 2],
         }
         self.assertEqual(decode(s, ALL, encode(s, ALL, value)), value)
         # By way of its own description the schema is the same.

@@ -36,17 +36,26 @@ fn a_generated_component_is_built_started_and_removed() {
         Command::new(crate::router::SLUICE).args(["package", "check"]).arg(&drifter).output().unwrap();
     assert!(checked.status.success(), "{}", text(&checked));
 
-    let router = Router::start(folder.path(), "protocols { drifter { number 7; } }\n");
+    let configuration =
+        "interfaces { interface lo { enabled true; } }\nprotocols { drifter { route 203.0.113.0/24; } }\n";
+    let router = Router::start(folder.path(), configuration);
     router.until("it runs", || router.process("drifter", "state") == "running");
-    assert!(router.log().contains("the number is 7, it was 0"), "{}", router.log());
+    let has = |prefix: &str| router.kernel().iter().any(|route| route.contains(prefix));
+    router.until("its route is in the kernel", || has("203.0.113.0/24"));
     let pid = router.process("drifter", "pid");
-    let done = router.configure(&["set protocols drifter number 8", "commit"]);
+    let done = router.configure(&["set protocols drifter route 198.51.100.0/24", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
-    router.until("it has the new number", || router.log().contains("the number is 8, it was 7"));
+    router.until("it has the new route", || has("198.51.100.0/24") && !has("203.0.113.0/24"));
     assert_eq!(router.process("drifter", "pid"), pid);
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    router.until("it receives from the socket that the FEA opened", || {
+        socket.send_to(b"hello", "127.0.0.1:52525").unwrap();
+        router.log().contains("received 5 octets")
+    });
     let done = router.configure(&["delete protocols drifter", "commit"]);
     assert!(done.status.success(), "{}", text(&done));
     router.until("it has ended", || {
         router.process("drifter", "state") == "stopped" || router.process("drifter", "state").is_null()
     });
+    router.until("its route is gone", || !has("198.51.100.0/24"));
 }
