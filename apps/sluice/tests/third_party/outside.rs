@@ -47,9 +47,9 @@ fn a_generated_component_is_built_started_and_removed() {
     assert!(done.status.success(), "{}", text(&done));
     router.until("it has the new route", || has("198.51.100.0/24") && !has("203.0.113.0/24"));
     assert_eq!(router.process("drifter", "pid"), pid);
-    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     router.until("it receives from the socket that the FEA opened", || {
-        socket.send_to(b"hello", "127.0.0.1:52525").unwrap();
+        let mut send = router.lab.command("host", "bash").unwrap();
+        assert!(send.args(["-c", "printf hello > /dev/udp/127.0.0.1/52525"]).status().unwrap().success());
         router.log().contains("received 5 octets")
     });
     let done = router.configure(&["delete protocols drifter", "commit"]);
