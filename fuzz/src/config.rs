@@ -94,7 +94,7 @@ pub fn load(octets: &[u8]) {
             let _refused_or_read = match class {
                 "bgp" => sluice_bgp_process::config::settings(part).err(),
                 "static" => sluice_static_process::config::input(&routes(&part)).err(),
-                "fea" => sluice_fea_process::configuration::read(&part).err(),
+                "fea" => sluice_fea_process::configuration::read(&part).err().map(|e| e.to_string()),
                 other => panic!("{other} has a configuration that no target reads"),
             };
         }

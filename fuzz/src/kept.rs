@@ -19,6 +19,8 @@ pub fn rights(octets: &[u8]) {
         Ok(rights) => {
             let methods: usize = rights.calls.values().map(Vec::len).sum();
             assert_eq!(rights.call_patterns().len(), methods);
+            let sockets = serde_json::to_value(&rights.sockets).expect("rights are written");
+            assert_eq!(serde_json::from_value(sockets).ok(), Some(rights.sockets));
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }
@@ -118,6 +120,8 @@ pub fn rights_files() -> Vec<Vec<u8>> {
         include_str!("../../components/fea/rights.toml"),
         include_str!("../../components/rib/rights.toml"),
         include_str!("../../sdk/python/examples/hello/rights.toml"),
+        "class = \"x\"\n[sockets]\nudp = [\"49152-65535\"]\ntcp_connect = [\"config:a/*/port\"]\nmulticast = [\"ff02::/16\"]\n\
+         icmpv6 = [133]\npacket = [0x88cc, \"llc:fe\"]\nlink_groups = [\"01:80:c2:00:00:14\"]\n",
     ])
 }
 

@@ -130,8 +130,37 @@ fn nobody_is_refused_while_bgp_hands_over() {
     let outcomes: Vec<&String> = got.as_object().unwrap().keys().collect();
     assert_eq!(outcomes, ["in"], "{got}\n{}", lab.whole_log());
 
-    // The keys are on the listener that the sixth process inherited, and it can change them.
-    connect_anew(&lab);
+    keys_are_there_and_change(&lab);
+}
+
+/// The FEA is killed: sessions stay up, who connects meanwhile is not refused, and the next FEA knows the listeners with their keys.
+#[test]
+fn listeners_and_sessions_survive_the_fea() {
+    if !possible() {
+        return;
+    }
+    let lab = network();
+    let knocker = Knocker::start(&lab);
+    let since =
+        |lab: &RouterLab| ["four", "six"].map(|name| lab.birdc("bird", &format!("show protocols {name}")));
+    let (before, bgp) = (since(&lab), lab.pid("bgp"));
+    let adopted = |lab: &RouterLab| lab.whole_log().matches("may go on to listen on TCP port 179").count();
+    for _life in 1..=2 {
+        let (fea, before) = (lab.pid("fea").unwrap(), adopted(&lab));
+        lab.kill(fea);
+        lab.until("the next FEA runs", |lab| lab.pid("fea").is_some_and(|pid| pid != fea));
+        lab.until("it has adopted both listeners", |lab| adopted(lab) == before + 2);
+    }
+    let got = knocker.end();
+    let outcomes: Vec<&String> = got.as_object().unwrap().keys().collect();
+    assert_eq!(outcomes, ["in"], "{got}\n{}", lab.whole_log());
+    assert_eq!((since(&lab), lab.pid("bgp")), (before, bgp), "the sessions are those from before");
+    keys_are_there_and_change(&lab);
+}
+
+/// The neighbor connects anew with the key that is set; the router sets another one, and only that one does from then on.
+fn keys_are_there_and_change(lab: &RouterLab) {
+    connect_anew(lab);
     lab.until("both connected anew", both_are_up);
     std::fs::write(lab.lab.dir("sluice").join("config"), router("second")).unwrap();
     lab.signal("-HUP", lab.pid("manager").unwrap());

@@ -11,7 +11,7 @@ use serde::de::{Error, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sluice_base::IpPrefix;
 
-/// The sockets that the FEA may open for a component. Empty lists allow nothing.
+/// The FEA opens these sockets for a component. Empty lists allow nothing.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SocketRights {
@@ -23,23 +23,23 @@ pub struct SocketRights {
     pub udp: Vec<PortRight>,
     /// IP protocols of raw sockets. Protocol 58 allows every type of ICMPv6.
     pub raw: Vec<u8>,
-    /// Types of ICMPv6 that a raw socket with a filter may receive (RFC 4443).
+    /// Types of ICMPv6 for raw sockets with a filter (RFC 4443).
     pub icmpv6: Vec<u8>,
     /// Multicast groups to join.
     pub multicast: Vec<GroupPattern>,
     /// Protocols of packet sockets.
     pub packet: Vec<LinkProtocol>,
-    /// Groups of the link layer that packet sockets may join.
+    /// Groups of the link layer for packet sockets to join.
     pub link_groups: Vec<LinkGroup>,
 }
 
 impl SocketRights {
-    /// Returns true if some ports are those that an operator configured.
+    /// Returns true if some ports come from the configuration.
     pub fn follow_configuration(&self) -> bool {
         self.port_lists().into_iter().flatten().any(|right| matches!(right, PortRight::Configured(_)))
     }
 
-    /// Returns the rights with each place in the configuration replaced by the ports that `ports_at` finds there.
+    /// Returns the rights with each place in the configuration replaced by the ports from `ports_at`.
     pub fn with_configuration(&self, ports_at: impl Fn(&str) -> Vec<u16>) -> Self {
         let resolve = |rights: &[PortRight]| {
             let mut resolved = Vec::new();
@@ -62,13 +62,13 @@ impl SocketRights {
     }
 }
 
-/// A right to ports: `179`, `"49152-65535"`, or `"config:neighbor/*/port"` for the ports that an operator configured.
+/// A right to ports: `179`, `"49152-65535"`, or `"config:neighbor/*/port"` for ports from the configuration.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PortRight {
     /// The ports from the first to the second one.
     Range(u16, u16),
-    /// The ports at a place in the component's own part of the configuration. Allows nothing until the manager has replaced it by
-    /// the ports that are configured there.
+    /// The ports at a place in the component's own part of the configuration. Allows no port until the manager has replaced the
+    /// place by the configured ports.
     Configured(String),
 }
 
@@ -173,12 +173,12 @@ impl fmt::Display for GroupPattern {
 pub enum LinkProtocol {
     /// An EtherType, from 0x600 on (IEEE 802.3).
     EtherType(u16),
-    /// A service access point (IEEE 802.2): 0xfe is that of IS-IS.
+    /// A service access point (IEEE 802.2), 0xfe for IS-IS.
     Llc(u8),
 }
 
 impl LinkProtocol {
-    /// Returns the protocol with this EtherType; `None` for numbers that are lengths.
+    /// Returns the protocol with an EtherType; `None` for numbers below 0x600, which are lengths.
     pub const fn ether_type(number: u16) -> Option<Self> {
         if number >= 0x600 { Some(LinkProtocol::EtherType(number)) } else { None }
     }
@@ -213,7 +213,7 @@ impl fmt::Display for LinkProtocol {
 pub struct LinkGroup(pub [u8; 6]);
 
 impl LinkGroup {
-    /// Returns true if the address is that of a group and not of one station.
+    /// Returns true for the address of a group, false for the address of one station.
     pub const fn is_group(self) -> bool {
         self.0[0] & 1 == 1
     }
@@ -242,7 +242,7 @@ impl fmt::Display for LinkGroup {
     }
 }
 
-/// Reads a right that is a number or a text.
+/// Reads a right from a number or a text.
 struct NumberOrText<T>(PhantomData<T>);
 
 impl<T: FromStr<Err = RightError>> Visitor<'_> for NumberOrText<T> {
@@ -267,7 +267,7 @@ impl<T: FromStr<Err = RightError>> Visitor<'_> for NumberOrText<T> {
     }
 }
 
-/// Has types written as they are displayed, and read from that or from a number.
+/// Implements serialization as the displayed text, and deserialization from a text or a number.
 macro_rules! as_text {
     ($($name:ident),*) => {$(
         impl Serialize for $name {

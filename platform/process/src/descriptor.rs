@@ -92,17 +92,13 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
     let mut data = [IoSliceMut::new(&mut octet)];
     let answer = rustix::net::recvmsg(socket, &mut data, &mut ancillary, RecvFlags::CMSG_CLOEXEC);
-    if answer.map_err(refused)?.bytes == 0 {
-        return Err(unknown());
-    }
-    for message in ancillary.drain() {
-        if let RecvAncillaryMessage::ScmRights(mut descriptors) = message
-            && let Some(descriptor) = descriptors.next()
-        {
-            return Ok(Some(descriptor));
-        }
-    }
-    Ok(None)
+    let octets = answer.map_err(refused)?.bytes;
+    let descriptor = ancillary.drain().find_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(mut descriptors) => descriptors.next(),
+        _ => None,
+    });
+    // Without either the FEA has closed the connection.
+    if octets == 0 && descriptor.is_none() { Err(unknown()) } else { Ok(descriptor) }
 }
 
 /// Returns the error of a socket that the FEA closed as that of a token that it does not know.

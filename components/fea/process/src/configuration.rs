@@ -5,6 +5,7 @@ use sluice_base::{Family, InterfaceAddress};
 use sluice_fea::socket::SocketPolicy;
 use sluice_fea::{Configuration, LinkConfiguration};
 use std::collections::BTreeMap;
+use thiserror::Error;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
@@ -33,6 +34,17 @@ struct Interface {
     address: Vec<String>,
 }
 
+/// Why a configuration is refused.
+#[derive(Debug, Error)]
+pub enum ConfigurationError {
+    /// The tree is not as `fea.yang` has it.
+    #[error(transparent)]
+    Tree(#[from] serde_json::Error),
+    /// A text is no address of an interface.
+    #[error("`{0}` is not an address with a prefix length")]
+    Address(String),
+}
+
 /// All that the configuration says.
 #[derive(Debug)]
 pub struct Read {
@@ -45,8 +57,8 @@ pub struct Read {
 }
 
 /// Reads the tree. A router forwards unless its configuration says that it does not.
-pub fn read(config: &serde_json::Value) -> Result<Read, String> {
-    let tree: Tree = serde_json::from_value(config.clone()).map_err(|e| e.to_string())?;
+pub fn read(config: &serde_json::Value) -> Result<Read, ConfigurationError> {
+    let tree = Tree::deserialize(config)?;
     let mut interfaces = BTreeMap::new();
     for interface in tree.interface {
         let addresses = interface.address.iter().map(|text| address(text)).collect::<Result<_, _>>()?;
@@ -64,8 +76,8 @@ pub fn read(config: &serde_json::Value) -> Result<Read, String> {
     })
 }
 
-fn address(text: &str) -> Result<InterfaceAddress, String> {
-    let wrong = || format!("`{text}` is not an address with a prefix length");
+fn address(text: &str) -> Result<InterfaceAddress, ConfigurationError> {
+    let wrong = || ConfigurationError::Address(text.into());
     let (addr, len) = text.split_once('/').ok_or_else(wrong)?;
     let addr: std::net::IpAddr = addr.parse().map_err(|_| wrong())?;
     let prefix_len: u8 = len.parse().map_err(|_| wrong())?;

@@ -269,7 +269,7 @@ impl Component for FeaProcess {
     }
 
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {
-        let read = configuration::read(&planned.whole())?;
+        let read = configuration::read(&planned.whole()).map_err(|e| e.to_string())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
         Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
     }

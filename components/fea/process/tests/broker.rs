@@ -186,6 +186,8 @@ fn listeners_survive_the_fea() {
             let connected = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             assert_eq!(listener.accept().unwrap().1, connected.local_addr().unwrap());
         };
+        // The FEA's copy goes with the FEA, which is a part of this process here.
+        client.close_socket(pb::CloseSocketRequest { socket: opened.socket }).await.unwrap();
         world.restart_fea().await;
         accepts();
         let client = SocketsClient::new(&world.caller, "fea");
@@ -215,8 +217,16 @@ fn listeners_survive_the_fea() {
         accepts();
         let taken = client.open_tcp_listener(listen(port)).await;
         assert!(taken.unwrap_err().to_string().contains("in use"));
-        client.close_socket(pb::CloseSocketRequest { socket: reply.socket }).await.unwrap();
-        assert!(key(reply.socket).await.is_err(), "it is closed");
+        // Adopted twice, it has the later number alone.
+        let again = client.adopt_listener(pb::AdoptListenerRequest {}).await.unwrap();
+        give(world.dir.path(), &again.token, listener.as_fd()).await.unwrap();
+        assert!(key(reply.socket).await.is_err());
+        key(again.socket).await.unwrap();
+        accepts();
+        drop(listener);
+        assert!(client.open_tcp_listener(listen(port)).await.is_err(), "the FEA keeps it");
+        client.close_socket(pb::CloseSocketRequest { socket: again.socket }).await.unwrap();
+        client.open_tcp_listener(listen(port)).await.unwrap();
     });
 }
 

@@ -78,6 +78,12 @@ impl Held {
 }
 
 impl Open {
+    /// Returns the number by which the kernel tells sockets apart, if the FEA holds the socket.
+    fn inode(&self) -> Option<u64> {
+        let descriptor = self.descriptor.get()?;
+        nix::sys::stat::fstat(&*descriptor).ok().map(|status| status.st_ino)
+    }
+
     /// The process has it no more; whether nobody has it any more.
     fn leave(&mut self, pid: u32) -> bool {
         self.owners.remove(&pid) && self.owners.is_empty()
@@ -188,12 +194,21 @@ impl Sockets {
             info!(class, pid, socket = number, "may go on to {right}");
             let descriptor = Held::Kept(Rc::new(descriptor));
             let open = Open { owners: BTreeSet::from([pid]), descriptor, kind, relay: None };
-            me.open.borrow_mut().insert(number, open);
+            me.replace(pid, number, open);
             me.watch(pid);
             true
         };
         let token = self.descriptors.request(pid, accept).ok_or_else(too_many)?;
         Ok(pb::OpenReply { socket: number, token: token.to_vec() })
+    }
+
+    /// Adds a listener of a process under a new number. If the process has it under another one, as when it did not know which life of
+    /// the FEA had opened it, that number is void.
+    fn replace(&self, pid: u32, number: u64, listener: Open) {
+        let mut all = self.open.borrow_mut();
+        let inode = listener.inode();
+        all.retain(|_, open| inode.is_none() || open.inode() != inode || !open.leave(pid));
+        all.insert(number, listener);
     }
 
     fn room_for_one(&self, pid: u32) -> Result<(), XrlError> {
