@@ -93,7 +93,7 @@ fn in_journal(field: &str) -> String {
     format!("F_{}", field.to_uppercase())
 }
 
-/// Whether an entry says what an event that the router keeps says.
+/// Returns true if an entry says what an event that the router keeps says.
 fn tells(entry: &Entry, event: &Value) -> bool {
     let id = event["id"].as_str().unwrap();
     let same_id = match id {

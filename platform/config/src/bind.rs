@@ -17,8 +17,8 @@ pub(crate) struct Binder<'a> {
     pub schema: &'a Schema,
     pub file: &'a str,
     pub text: &'a str,
-    /// Whether a statement takes the place of what cannot stand beside it (RFC 7950, section 7.9); what stands in one text is to be
-    /// without such contradictions.
+    /// True if a statement takes the place of what cannot stand beside it (RFC 7950, section 7.9); what stands in one text is to be without
+    /// such contradictions.
     pub replaces: bool,
     /// The names and keys from the top to where we are.
     pub trail: Vec<Arc<str>>,

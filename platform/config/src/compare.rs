@@ -316,7 +316,7 @@ impl Comparison {
         self.differences.len() + self.marks.len()
     }
 
-    /// Whether nothing differs.
+    /// Returns true if nothing differs.
     pub fn is_empty(&self) -> bool {
         self.differences.is_empty() && self.marks.len() == 0
     }

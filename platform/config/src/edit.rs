@@ -161,7 +161,7 @@ impl Binder<'_> {
         Ok(entries.is_empty())
     }
 
-    /// Whether a leaf's value is what is to be deleted.
+    /// Returns true if a leaf's value is what is to be deleted.
     fn delete_leaf(&self, name: &Word, rest: &[Word], id: Id, leaf: &Leaf) -> Result<bool, ConfigError> {
         if let [_, extra, ..] = rest {
             return Err(self.error(extra.place, format!("`{}` has one value", name.text)));

@@ -287,7 +287,7 @@ impl<V: Clone> Entries<V> {
         }
     }
 
-    /// Whether both are the same piece of memory.
+    /// Returns true if both are the same piece of memory.
     pub fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Entries::Sorted(a), Entries::Sorted(b)) => Arc::ptr_eq(&a.root, &b.root),

@@ -15,7 +15,7 @@ pub struct Place {
     pub length: u32,
 }
 
-/// Why a configuration, or a change of one, is refused.
+/// The reason why a configuration, or a change of one, is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigError {
     /// The file, as the operator named it; `statement` if this is about one that was given by itself.
@@ -204,7 +204,7 @@ pub(crate) fn translated(reason: &str) -> Option<String> {
     Some(reason.to_owned())
 }
 
-/// Why there is no schema.
+/// The reason why there is no schema.
 #[derive(Debug, Error)]
 pub enum SchemaError {
     /// libyang could not start.

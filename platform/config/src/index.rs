@@ -37,10 +37,10 @@ pub(crate) struct Def {
     pub defaults: Vec<Leaf>,
     /// What may be written, for an error.
     pub expects: String,
-    /// Whether a constraint looks at it that the tree's shape does not show; and whether there is such a node inside.
+    /// True if a constraint looks at it that the tree's shape does not show; and whether there is such a node inside.
     pub is_watched: bool,
     pub watched_inside: bool,
-    /// Whether it is there only under a condition, or something inside is.
+    /// True if it is there only under a condition, or something inside is.
     pub conditional_inside: bool,
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Choice {
 pub(crate) struct Index {
     defs: Vec<Def>,
     pub classes: BTreeMap<Arc<str>, Id>,
-    /// Whether there is a constraint of which libyang cannot say what it looks at.
+    /// True if there is a constraint of which libyang cannot say what it looks at.
     pub is_opaque: bool,
 }
 
@@ -111,19 +111,19 @@ impl Def {
         }
     }
 
-    /// Whether it is in the tree only because of what is in it.
+    /// Returns true if it is in the tree only because of what is in it.
     pub fn is_plain_container(&self) -> bool {
         matches!(self.kind, Kind::Container { presence: false })
     }
 
-    /// Whether the operator's order of its entries or values counts.
+    /// Returns true if the operator's order of its entries or values counts.
     pub fn is_listed(&self) -> bool {
         matches!(self.kind, Kind::List { is_listed: true, .. } | Kind::Values { is_listed: true, .. })
     }
 }
 
 impl Case {
-    /// Whether anything of it is written.
+    /// Returns true if anything of it is written.
     pub fn is_present(&self, index: &Index, block: &Block) -> bool {
         self.members.iter().any(|id| block.get(&index[*id].name).is_some())
             || self.choices.iter().flat_map(|c| &c.cases).any(|case| case.is_present(index, block))

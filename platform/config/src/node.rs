@@ -27,7 +27,7 @@ pub struct Node {
 pub enum NodeKind {
     /// A block.
     Container {
-        /// Whether the block says something by being there.
+        /// True if the block says something by being there.
         presence: bool,
     },
     /// Blocks, each with keys.
@@ -58,11 +58,11 @@ pub struct Value {
     /// The unit, as the module says it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub units: Option<String>,
-    /// Whether it has to be written.
+    /// True if it has to be written.
     pub mandatory: bool,
-    /// Whether the name alone is enough: an empty leaf, or a boolean's `true`.
+    /// True if the name alone is enough: an empty leaf, or a boolean's `true`.
     pub flag: bool,
-    /// Whether the value is a secret, never to be shown.
+    /// True if the value is a secret, never to be shown.
     pub secret: bool,
     /// What a change of it costs a running router.
     pub impact: Impact,

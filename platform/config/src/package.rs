@@ -28,7 +28,7 @@ pub struct Package {
     pub metrics: Option<String>,
     /// The text of `README.md`.
     pub help: Option<String>,
-    /// Whether it is part of the executable.
+    /// True if it is part of the executable.
     pub builtin: bool,
 }
 

@@ -29,7 +29,7 @@ use thiserror::Error;
 /// What an error names as the file of steps.
 const FILE: &str = "steps";
 
-/// Why steps cannot be taken.
+/// The reason why steps cannot be taken.
 #[derive(Debug, Error)]
 pub enum StepError {
     /// They are not written as steps are.

@@ -19,7 +19,7 @@ impl Tree {
         Tree::default()
     }
 
-    /// Whether it says nothing.
+    /// Returns true if it says nothing.
     pub fn is_empty(&self) -> bool {
         self.root.items.is_empty() && self.marks.is_empty()
     }

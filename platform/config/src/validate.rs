@@ -15,8 +15,8 @@ use std::sync::Arc;
 use yang5::data::{DataFormat, DataParserFlags, DataTree, DataValidationFlags};
 
 impl Schema {
-    /// Whether `after` is valid, where `before` is known to be. This costs what the difference costs, unless something changed that a
-    /// condition looks at (`must`, `when`, a reference, `unique`).
+    /// Returns true if `after` is valid, where `before` is known to be. This costs what the difference costs, unless something changed that
+    /// a condition looks at (`must`, `when`, a reference, `unique`).
     pub fn validate(&self, before: Option<&Tree>, after: &Tree) -> Result<(), ConfigError> {
         self.check(before, after).map_err(|fault| {
             let path = fault.path.join(" ");
@@ -145,7 +145,7 @@ fn data_path(path: &str) -> Vec<Arc<str>> {
 struct Checker<'a> {
     index: &'a Index,
     trail: Vec<Arc<str>>,
-    /// Whether something changed that a condition looks at.
+    /// True if something changed that a condition looks at.
     is_watched: bool,
 }
 

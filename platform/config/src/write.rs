@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Whether secrets are written.
+/// True if secrets are written.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Secrets {
     /// As they are.
@@ -403,9 +403,9 @@ impl<'a> Lines<'a> {
 pub(crate) struct Json<'a> {
     pub index: &'a Index,
     pub secrets: Secrets,
-    /// Whether defaults are filled in.
+    /// True if defaults are filled in.
     pub fills: bool,
-    /// Whether names have their modules, as libyang reads them.
+    /// True if names have their modules, as libyang reads them.
     pub qualifies: bool,
 }
 

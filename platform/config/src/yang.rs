@@ -275,7 +275,7 @@ pub(crate) fn dependencies(node: &SchemaNode<'_>) -> Option<Vec<usize>> {
     Some(found)
 }
 
-/// Whether a node's presence hangs on a condition.
+/// Returns true if a node's presence hangs on a condition.
 pub(crate) fn is_conditional(node: &SchemaNode<'_>) -> bool {
     node.whens().next().is_some()
 }

@@ -1,7 +1,7 @@
 //! Whether what a command printed is what the page says, as far as that can be the same twice.
 
-/// Whether the output is as expected: blanks count once; `...` in a line is anything, and alone in a line any lines; a date, a time of day, a
-/// span of time and an amount of memory are any other.
+/// Returns true if the output is as expected: blanks count once; `...` in a line is anything, and alone in a line any lines; a date, a time
+/// of day, a span of time and an amount of memory are any other.
 pub fn is_like(expected: &[String], output: &str) -> bool {
     let plain = |lines: &mut dyn Iterator<Item = &str>| {
         let mut lines: Vec<String> = lines.map(plain).collect();

@@ -15,7 +15,7 @@ pub fn run(host: &mut Host, command: &Command) -> Result<(), String> {
     compare(command, patience, || host.shell(&command.text))
 }
 
-/// Whether what was to come out of a command that runs on has come.
+/// Returns true if what was to come out of a command that runs on has come.
 pub fn came(command: &Command, file: &Path) -> Result<(), String> {
     compare(command, SHORT, || Ok((std::fs::read_to_string(file).unwrap_or_default(), command.status)))
 }

@@ -26,7 +26,7 @@ pub struct Case {
     pub impact: Impact,
     /// Whom a reset may concern: a neighbour or an interface.
     pub subject: Option<String>,
-    /// Whether the new value holds.
+    /// Returns true if the new value holds.
     pub proof: Option<fn(&Network) -> bool>,
     pub forward: Step,
     pub back: Step,

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 pub struct Events {
     pub interrupted: BTreeSet<String>,
     pub routes: BTreeSet<String>,
-    /// Whether anything at all was said of an interface, an address, a next hop or a route of the router.
+    /// True if anything at all was said of an interface, an address, a next hop or a route of the router.
     pub any: bool,
 }
 

@@ -120,7 +120,7 @@ pub struct Moment {
 
 pub struct Network {
     pub lab: RouterLab,
-    /// Whether the outer neighbour has another configuration than at first.
+    /// True if the outer neighbour has another configuration than at first.
     is_partner_changed: RefCell<bool>,
     /// The beginnings and ends of connections and sessions in the capture, and when there was last one more.
     sessions: RefCell<(usize, Instant)>,

@@ -23,7 +23,7 @@ pub struct Special {
     pub down: &'static [&'static str],
     /// What the outer neighbour has to have otherwise for a session.
     pub partner: Option<(&'static str, &'static str)>,
-    /// Whether the other value holds, where that can be seen beyond what its class says.
+    /// Returns true if the other value holds, where that can be seen beyond what its class says.
     pub proof: Option<fn(&Network) -> bool>,
 }
 

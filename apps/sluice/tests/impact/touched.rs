@@ -30,7 +30,7 @@ pub struct Touched {
     pub processes: BTreeSet<String>,
     /// Prefixes of routes that changed in the kernel.
     pub kernel: BTreeSet<String>,
-    /// Whether anything at all happened: a packet other than a KEEPALIVE, or an event of the kernel.
+    /// True if anything at all happened: a packet other than a KEEPALIVE, or an event of the kernel.
     pub any: bool,
 }
 
@@ -61,7 +61,7 @@ impl Reported {
         reported
     }
 
-    /// Whether all of it has happened.
+    /// Returns true if all of it has happened.
     pub fn is_seen_in(&self, touched: &Touched) -> bool {
         self.sessions.is_subset(&touched.sessions)
             && self.refiltered.iter().all(|n| touched.told.contains_key(n))
@@ -71,12 +71,12 @@ impl Reported {
 }
 
 impl Touched {
-    /// Whether somebody was told something of each of these prefixes.
+    /// Returns true if somebody was told something of each of these prefixes.
     pub fn has_told(&self, prefixes: &BTreeSet<String>) -> bool {
         prefixes.iter().all(|prefix| self.told.values().any(|told| told.contains(prefix)))
     }
 
-    /// Whether what a class announces has happened.
+    /// Returns true if what a class announces has happened.
     pub fn shows(&self, impact: Impact) -> bool {
         match impact {
             Impact::None => !self.any,

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 /// `KEEPALIVE`s of each direction of each session that must have been seen before silence means something: more than one interval.
 const INTERVALS: usize = 2;
 
-/// When each session began, by the neighbours' word and the router's.
+/// Returns the time when each session began, by the neighbours' word and the router's.
 fn sessions(network: &Network) -> Vec<String> {
     let mut all: Vec<String> = ["outer", "inner"]
         .iter()

@@ -21,7 +21,7 @@ const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs -o mode=755 tmp
 /// What a command's output ends with, before its status.
 const END: char = '\u{1}';
 
-/// Whether a host can be made here that has these programs; the error says why not.
+/// Returns true if a host can be made here that has these programs; the error says why not.
 pub fn possible(needs: &[&str]) -> Result<(), String> {
     let output = std::process::Command::new("unshare")
         .args(UNSHARE)

@@ -26,7 +26,7 @@ pub fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// Whether labs with BIRD can be made here; says so by the test's name if not.
+/// Returns true if labs with BIRD can be made here; says so by the test's name if not.
 pub fn possible() -> bool {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
@@ -39,7 +39,7 @@ pub fn possible() -> bool {
     true
 }
 
-/// Whether labs with BIRD and FRR can be made here; says so by the test's name if not.
+/// Returns true if labs with BIRD and FRR can be made here; says so by the test's name if not.
 pub fn possible_with_frr() -> bool {
     if !possible() {
         return false;
@@ -219,7 +219,7 @@ impl RouterLab {
     }
 }
 
-/// Whether a process does anything: it exists, and not only its exit status.
+/// Returns true if a process does anything: it exists, and not only its exit status.
 pub fn runs(pid: u64) -> bool {
     ProcessId::of(u32::try_from(pid).unwrap()).is_some_and(ProcessId::is_running)
 }

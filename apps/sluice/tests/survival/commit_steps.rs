@@ -68,7 +68,7 @@ impl Configured {
         )
     }
 
-    /// Whether every process runs with this, and it is what is stored.
+    /// Returns true if every process runs with this, and it is what is stored.
     fn runs(&self, lab: &RouterLab) -> bool {
         let links = lab.lab.output("sluice", "ip", ["-4", "address", "show", "dev", "eth0"]).unwrap();
         let links = String::from_utf8(links.stdout).unwrap();

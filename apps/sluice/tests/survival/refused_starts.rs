@@ -55,7 +55,7 @@ impl Place {
     }
 }
 
-/// Whether the executable can be run as another user here; says so if not.
+/// Returns true if the executable can be run as another user here; says so if not.
 fn can_be_nobody() -> bool {
     let id = NOBODY.to_string();
     let output = Command::new("setpriv")

@@ -54,7 +54,7 @@ pub fn converged_with(program: &Path) -> Option<(RouterLab, RwLockReadGuard<'sta
     Some((lab, share))
 }
 
-/// Whether the RIB has the whole table.
+/// Returns true if the RIB has the whole table.
 pub fn rib_is_whole(lab: &RouterLab) -> bool {
     lab.rib("bgp").0 == Count { v4: ROUTES, v6: ROUTES }
 }

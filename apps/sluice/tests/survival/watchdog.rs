@@ -176,7 +176,7 @@ fn who_dies_too_often_is_tried_seldom() {
     lab.until_within(Duration::from_secs(20), "it is back", RouterLab::ready);
 }
 
-/// Whether the kernel writes cores to files here; says so by the test's name if not.
+/// Returns true if the kernel writes cores to files here; says so by the test's name if not.
 fn writes_cores() -> bool {
     let pattern = std::fs::read_to_string("/proc/sys/kernel/core_pattern").unwrap_or_default();
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();

@@ -136,7 +136,7 @@ impl<P: Copy> Batch<P> {
         &self.events
     }
 
-    /// Whether nothing changes.
+    /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }

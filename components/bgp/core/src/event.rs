@@ -12,7 +12,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
 
-/// Why a connection or a session ended.
+/// The reason why a connection or a session ended.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum DownReason {
     /// The operator stopped it.
@@ -60,8 +60,8 @@ impl fmt::Display for ConnectError {
 }
 
 impl DownReason {
-    /// Whether something was wrong. It was not if the connection was merely closed, or with a Cease by either side: RFC 4271, section
-    /// 6.7, has that for the absence of any fatal error.
+    /// Returns true if something was wrong. It was not if the connection was merely closed, or with a Cease by either side: RFC 4271,
+    /// section 6.7, has that for the absence of any fatal error.
     pub fn is_error(&self) -> bool {
         match self {
             DownReason::Sent(n) | DownReason::Received(n) => n.code != code::CEASE,
@@ -150,7 +150,7 @@ pub enum PeerEvent {
     Malformed {
         /// The worst error.
         error: AttributeError,
-        /// Whether the routes count as withdrawn for it.
+        /// True if the routes count as withdrawn for it.
         withdrawn: bool,
         /// The whole body of the UPDATE.
         update: Vec<u8>,

@@ -14,7 +14,7 @@ pub const COMMUNITY: [u8; 4] = [0xff, 0xff, 0, 0];
 /// LOCAL_PREF of routes that will go (RFC 8326, section 4): lower than that of any other.
 pub const LOCAL_PREF: u32 = 0;
 
-/// Whether the value of a COMMUNITIES attribute has the community.
+/// Returns true if the value of a COMMUNITIES attribute has the community.
 pub fn is_in(communities: &[u8]) -> bool {
     communities.chunks_exact(4).any(|community| community == COMMUNITY)
 }

@@ -60,12 +60,12 @@ impl Relationship {
         }
     }
 
-    /// Whether its routes are for customers only.
+    /// Returns true if its routes are for customers only.
     pub const fn marks_received(self) -> bool {
         !matches!(self, Relationship::Customer)
     }
 
-    /// Whether what it is told is for its customers only.
+    /// Returns true if what it is told is for its customers only.
     pub const fn marks_sent(self) -> bool {
         !matches!(self, Relationship::Provider)
     }

@@ -39,7 +39,7 @@ impl<T> Credit<T> {
         }
     }
 
-    /// Whether it is there. If not, whoever gives it back will be told to write a letter.
+    /// Returns true if it is there. If not, whoever gives it back will be told to write a letter.
     pub fn is_here(&self) -> bool {
         let mut held = self.lock();
         if matches!(*held, Held::Away) {

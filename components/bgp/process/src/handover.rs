@@ -58,7 +58,7 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    /// Whether nothing may be begun.
+    /// Returns true if nothing may be begun.
     pub fn is_asleep(&self) -> bool {
         self.asleep.get()
     }

@@ -379,7 +379,7 @@ impl BgpProcess {
         });
     }
 
-    /// Whether these are of another router than this process is.
+    /// Returns true if these are of another router than this process is.
     fn is_other(&self, settings: &Settings) -> bool {
         let identity = self.identity.borrow();
         let own = identity.as_ref().map(|i| (i.local_as, i.router_id));

@@ -56,7 +56,7 @@ pub struct Mailboxes {
     pub tables: Vec<TableHandle>,
     /// The process's own thread.
     pub main: UnboundedSender<ControlMessage>,
-    /// Whether somebody wants to know when routes enter.
+    /// True if somebody wants to know when routes enter.
     pub tracing: Arc<AtomicBool>,
 }
 

@@ -79,7 +79,7 @@ pub struct TableHandle {
 struct WayToRib {
     /// By family: one batch of the table may be on its way.
     credits: [Credit<()>; 2],
-    /// Whether anybody waits there for what it is told.
+    /// True if anybody waits there for what it is told.
     has_consumers: AtomicBool,
 }
 
@@ -105,7 +105,7 @@ impl TableHandle {
         }
     }
 
-    /// Whether anybody waits for what the RIB is told.
+    /// Returns true if anybody waits for what the RIB is told.
     pub fn rib_has_consumers(&self, has_consumers: bool) {
         self.rib.has_consumers.store(has_consumers, Ordering::Relaxed);
     }
@@ -325,7 +325,7 @@ impl TableTask {
         }
     }
 
-    /// Whether the RIB has its turn: always, unless nobody waits for it and there is other work, here or elsewhere.
+    /// Returns true if the RIB has its turn: always, unless nobody waits for it and there is other work, here or elsewhere.
     fn has_time_for_rib(&mut self) -> bool {
         let others_first = self.busy || !self.letters.is_empty() || others_wait();
         let has_time = !others_first || self.address.rib.has_consumers.load(Ordering::Relaxed);
@@ -333,7 +333,7 @@ impl TableTask {
         self.rounds == 0
     }
 
-    /// Whether there is something for the RIB, and it can take it. If it cannot, a letter says when.
+    /// Returns true if there is something for the RIB, and it can take it. If it cannot, a letter says when.
     fn can_tell_rib<P: Sharded>(&self) -> bool {
         self.table.has_rib_changes::<P>() && self.address.rib.credits[P::FAMILY as usize].is_here()
     }
@@ -356,7 +356,7 @@ impl TableTask {
         Some(batch)
     }
 
-    /// Whether nothing is left to do, and nobody has yet to be given anything.
+    /// Returns true if nothing is left to do, and nobody has yet to be given anything.
     fn is_at_rest(&self) -> bool {
         let mut writers = self.writers.iter();
         !self.busy && self.letters.is_empty() && writers.all(|(peer, _)| !self.table.has_output(*peer))

@@ -16,7 +16,7 @@ const SMALLEST_IPV6_MTU: u32 = 1280;
 /// How an interface is to be; what is `None` is left as it is.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkConfiguration {
-    /// Whether it is to be up.
+    /// True if it is to be up.
     pub enabled: Option<bool>,
     /// Largest packet in octets.
     pub mtu: Option<u32>,
@@ -29,7 +29,7 @@ pub struct LinkConfiguration {
 pub struct Configuration {
     /// The interfaces by name, whether or not they exist.
     pub interfaces: BTreeMap<String, LinkConfiguration>,
-    /// Whether the host forwards packets, by family; a family that is absent is left as it is.
+    /// True if the host forwards packets, by family; a family that is absent is left as it is.
     pub forwarding: BTreeMap<Family, bool>,
 }
 
@@ -59,9 +59,9 @@ pub(crate) enum Transition {
 pub(crate) struct Interfaces {
     known: BTreeMap<InterfaceIndex, Known>,
     configuration: Configuration,
-    /// Whether there is one.
+    /// True if there is one.
     configured: bool,
-    /// Whether all that existed at the start has been told.
+    /// True if all that existed at the start has been told.
     complete: bool,
 }
 

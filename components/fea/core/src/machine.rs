@@ -122,8 +122,8 @@ pub struct Fea {
     /// Groups that a snapshot showed and that no route has used yet.
     found_groups: BTreeMap<NextHopId, Members>,
     in_snapshot: bool,
-    /// Whether the first snapshot is over. What it shows and nobody knows is taken in; what a later one shows and nobody knows
-    /// is not wanted.
+    /// True if the first snapshot is over. What it shows and nobody knows is taken in; what a later one shows and nobody knows is not
+    /// wanted.
     started: bool,
     /// Counts rounds of refusals.
     round: u64,
@@ -142,7 +142,7 @@ pub struct Totals {
     pub repaired: u64,
     /// Routes refused since the start.
     pub refused: u64,
-    /// Whether nothing is left to do in the background.
+    /// True if nothing is left to do in the background.
     pub idle: bool,
 }
 

@@ -16,9 +16,9 @@ pub(crate) struct PoolMember {
     pub(crate) member: Member,
     /// Groups (and announced groups without routes) that use it.
     refs: u32,
-    /// Why the engine refused it, if it did.
+    /// The reason why the engine refused it, if it did.
     pub(crate) dead: Option<Refusal>,
-    /// Whether the running snapshot showed it, or it was written since the snapshot began.
+    /// True if the running snapshot showed it, or it was written since the snapshot began.
     pub(crate) seen: bool,
 }
 

@@ -30,15 +30,15 @@ pub(crate) enum Drift {
 /// A thing that was repaired not long ago.
 #[derive(Clone, Copy, Debug)]
 struct Watch {
-    /// When it may be repaired again.
+    /// The time when it may be repaired again.
     next: Instant,
     /// The pause that ends then.
     pause: Duration,
-    /// Whether it waits for that.
+    /// True if it waits for that.
     waiting: bool,
 }
 
-/// When what may be repaired.
+/// The time when what may be repaired.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Repairs {
     watched: BTreeMap<Drift, Watch>,
@@ -58,7 +58,7 @@ pub(crate) enum Verdict {
 }
 
 impl Repairs {
-    /// Whether `damage` may be repaired at `now`.
+    /// Returns true if `damage` may be repaired at `now`.
     pub(crate) fn ask(&mut self, now: Instant, damage: Drift) -> Verdict {
         if let Some(watch) = self.watched.get_mut(&damage).filter(|w| now < w.next) {
             let first = watch.pause == FIRST_PAUSE && !watch.waiting;
@@ -77,7 +77,7 @@ impl Repairs {
         self.deadline = Some(self.deadline.map_or(next, |d| d.min(next)));
     }
 
-    /// When to call [`Repairs::due`].
+    /// Returns the time when to call [`Repairs::due`].
     pub(crate) fn next_deadline(&self) -> Option<Instant> {
         self.deadline
     }

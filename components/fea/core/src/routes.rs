@@ -45,7 +45,7 @@ impl Route {
         self.0 = (self.0 & !(GROUPS - 1)) | (group & (GROUPS - 1));
     }
 
-    /// Whether it was announced since the last resync began.
+    /// Returns true if it was announced since the last resync began.
     pub(crate) const fn is_announced(self) -> bool {
         self.0 & ANNOUNCED != 0
     }
@@ -54,7 +54,7 @@ impl Route {
         self.set(ANNOUNCED, announced);
     }
 
-    /// Whether it was seen or written since the last snapshot began.
+    /// Returns true if it was seen or written since the last snapshot began.
     pub(crate) const fn is_seen(self) -> bool {
         self.0 & SEEN != 0
     }

@@ -48,7 +48,7 @@ pub struct SimEngine {
     pub refuse: BTreeSet<IpPrefix>,
     /// Objects that another program replaced: they carry its mark, and forward nothing that is asserted here.
     pub foreign: BTreeSet<NextHopId>,
-    /// Whether the host forwards, by family; what nobody set is not there.
+    /// True if the host forwards, by family; what nobody set is not there.
     pub forwards: BTreeMap<Family, bool>,
     /// Operations carried out so far, without those refused.
     pub operations: u64,

@@ -52,7 +52,7 @@ impl fmt::Display for SocketKind {
     }
 }
 
-/// Why a socket is not opened.
+/// The reason why a socket is not opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Denied {
     /// The component's rights do not say so.

@@ -34,7 +34,7 @@ struct Interface {
     address: Vec<String>,
 }
 
-/// Why a configuration is refused.
+/// The reason why a configuration is refused.
 #[derive(Debug, Error)]
 pub enum ConfigurationError {
     /// The tree is not as `fea.yang` has it.
@@ -52,7 +52,7 @@ pub struct Read {
     pub configuration: Configuration,
     /// Who may open which socket.
     pub policy: SocketPolicy,
-    /// Whether the RIB's routes go into the engine.
+    /// True if the RIB's routes go into the engine.
     pub installs_routes: bool,
 }
 

@@ -43,10 +43,10 @@ pub struct FeaProcess {
     pub(crate) resyncs: RefCell<BTreeMap<TableId, ResyncWait>>,
     pub(crate) streams: Streams,
     sockets: Rc<Sockets>,
-    /// Whether timers and background work are looked after already.
+    /// True if timers and background work are looked after already.
     works: Cell<bool>,
     wake: Notify,
-    /// Whether routes go into the engine; not known before the first configuration, which `configured` tells of.
+    /// True if routes go into the engine; not known before the first configuration, which `configured` tells of.
     installs_routes: Cell<Option<bool>>,
     configured: Notify,
     pub(crate) arrives: Point,
@@ -156,7 +156,7 @@ impl FeaProcess {
         result
     }
 
-    /// Whether routes go into the engine, once the configuration has said it.
+    /// Returns true if routes go into the engine, once the configuration has said it.
     pub(crate) async fn installs_routes(&self) -> bool {
         loop {
             let configured = self.configured.notified();

@@ -120,7 +120,7 @@ impl<E: Clone> Commit<E> {
         commit
     }
 
-    /// Whether a component that starts now gets the new configuration.
+    /// Returns true if a component that starts now gets the new configuration.
     pub fn takes_new(&self, class: &str) -> bool {
         let place =
             self.steps.iter().position(|step| !matches!(step, Step::Apply(_)) && step.class() == class);
@@ -131,7 +131,7 @@ impl<E: Clone> Commit<E> {
         }
     }
 
-    /// Whether it is over.
+    /// Returns true if it is over.
     pub fn is_over(&self) -> bool {
         self.phase == Phase::Over
     }

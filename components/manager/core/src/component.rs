@@ -38,7 +38,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether there is a process.
+    /// Returns true if there is a process.
     pub const fn has_process(self) -> bool {
         matches!(self, Phase::Starting | Phase::Configuring | Phase::Ready | Phase::Stopping)
     }
@@ -86,15 +86,15 @@ pub struct Component {
     pub(crate) backoff: Duration,
     /// Since when it is ready.
     pub(crate) ready_since: Option<Instant>,
-    /// Whether it is wanted.
+    /// True if it is wanted.
     pub(crate) wanted: bool,
-    /// Whether it was told to end only to be started anew.
+    /// True if it was told to end only to be started anew.
     pub(crate) restarting: bool,
-    /// Whether it was upgraded, and its executable has not proven itself by a sound life.
+    /// True if it was upgraded, and its executable has not proven itself by a sound life.
     pub(crate) on_trial: bool,
     /// Its deaths.
     pub(crate) budget: CrashBudget,
-    /// Why its process is being ended by the manager, if it is; empty if not.
+    /// The reason why its process is being ended by the manager, if it is; empty if not.
     pub(crate) condemned: String,
 }
 
@@ -122,12 +122,12 @@ impl Component {
         }
     }
 
-    /// Whether it is wanted.
+    /// Returns true if it is wanted.
     pub fn is_wanted(&self) -> bool {
         self.wanted
     }
 
-    /// Whether an end now is one that it was told.
+    /// Returns true if an end now is one that it was told.
     pub fn ends_as_told(&self) -> bool {
         !self.wanted || self.restarting
     }

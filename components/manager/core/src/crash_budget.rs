@@ -47,7 +47,7 @@ impl CrashBudget {
         self.deaths.len()
     }
 
-    /// Whether it is spent.
+    /// Returns true if it is spent.
     pub fn is_spent(&self) -> bool {
         self.is_spent
     }

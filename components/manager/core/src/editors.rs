@@ -29,7 +29,7 @@ pub struct Editor {
     expires: Instant,
 }
 
-/// Why something is not allowed.
+/// The reason why something is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Conflict {
     /// Another one has the configuration for itself.
@@ -110,7 +110,7 @@ impl Editors {
         Ok(editor)
     }
 
-    /// Whether an editor, or somebody who is none, may change or commit anything now.
+    /// Returns true if an editor, or somebody who is none, may change or commit anything now.
     pub fn may_change(&self, id: Option<u64>) -> Result<(), Conflict> {
         let other = self.editors.iter().find(|(other, e)| e.mode == Mode::Exclusive && Some(**other) != id);
         other.map_or(Ok(()), |(_, editor)| Err(Conflict::Exclusive(editor.user.clone())))
@@ -121,7 +121,7 @@ impl Editors {
         self.editors.extract_if(.., |_, editor| editor.expires <= now).collect()
     }
 
-    /// When the next one expires.
+    /// Returns the time when the next one expires.
     pub fn next_deadline(&self) -> Option<Instant> {
         self.editors.values().map(|e| e.expires).min()
     }

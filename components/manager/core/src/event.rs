@@ -17,7 +17,7 @@ pub enum Event {
         class: String,
         /// How.
         how: String,
-        /// When it will be started again.
+        /// The time when it will be started again.
         again_in: Duration,
     },
     /// A component died too often: it is tried seldom from now on.
@@ -54,7 +54,7 @@ pub enum Event {
     },
 }
 
-/// Why a component is told to end.
+/// The reason why a component is told to end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Why {
     /// The whole router stops.
@@ -112,7 +112,7 @@ impl Event {
         }
     }
 
-    /// Why it came to this, where there is a reason besides what the event is.
+    /// Returns the reason why it came to this, where there is a reason besides what the event is.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Event::Died { how, .. } | Event::Failing { how, .. } | Event::FellBack { how, .. } => Some(how),

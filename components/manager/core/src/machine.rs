@@ -63,7 +63,7 @@ pub enum Output {
     Event(Event),
 }
 
-/// Why a component ends.
+/// The reason why a component ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum End {
     /// It comes back, or the whole router ends: what it announced stays as it is.
@@ -106,7 +106,7 @@ impl Manager {
         self.components.get(class)
     }
 
-    /// Whether every wanted component is ready.
+    /// Returns true if every wanted component is ready.
     pub fn is_ready(&self) -> bool {
         self.components.values().all(|c| c.phase == Phase::Ready || !c.wanted)
     }
@@ -174,7 +174,7 @@ impl Manager {
         }
     }
 
-    /// Whether a component that has a process needs this one.
+    /// Returns true if a component that has a process needs this one.
     fn is_needed(&self, class: &str) -> bool {
         self.components.values().any(|c| {
             c.phase.has_process() && c.spec.class != class && c.spec.needs.iter().any(|n| n == class)

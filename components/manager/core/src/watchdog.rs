@@ -22,7 +22,7 @@ pub enum Verdict {
 #[derive(Clone, Copy, Debug)]
 struct Heard {
     at: Instant,
-    /// When this was looked at last.
+    /// The time when this was looked at last.
     looked: Instant,
     cpu: Duration,
     was_busy: bool,
@@ -37,7 +37,7 @@ impl Heard {
 /// How patient to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// How often to ask.
+    /// The interval at which to ask.
     pub every: Duration,
     /// Silence of this length is a matter of concern.
     pub silence: Duration,

@@ -81,7 +81,7 @@ pub struct Done {
     pub took: Duration,
 }
 
-/// Why nothing changed.
+/// The reason why nothing changed.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
     /// The configuration as a whole is not valid.

@@ -45,7 +45,7 @@ pub struct ConfigSource {
     pub state_dir: PathBuf,
 }
 
-/// Why the router does not start.
+/// The reason why the router does not start.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// The file cannot be read.
@@ -110,7 +110,7 @@ fn read_advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Whether this process may configure the network that it is in.
+/// Returns true if this process may configure the network that it is in.
 pub fn check_network_rights() -> Result<(), StartError> {
     use caps::{CapSet, Capability};
     let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);

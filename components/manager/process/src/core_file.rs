@@ -93,7 +93,7 @@ pub fn expand(pattern: &str, uses_pid: bool, facts: &Facts<'_>) -> Destination {
     Destination::File(out)
 }
 
-/// Whether a name is one that `pattern` stands for, in which `*` is anything.
+/// Returns true if a name is one that `pattern` stands for, in which `*` is anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut rest) = name.strip_prefix(head) else { return false };

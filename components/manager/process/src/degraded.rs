@@ -15,9 +15,9 @@ const LONGEST: usize = 1000;
 /// What is known of it.
 #[derive(Default)]
 pub struct Degraded {
-    /// Why what runs is not what the configuration file said at the start, if it is not.
+    /// The reason why what runs is not what the configuration file said at the start, if it is not.
     pub trouble: RefCell<Option<String>>,
-    /// Why the configuration file was not taken when it was read last, if it was not.
+    /// The reason why the configuration file was not taken when it was read last, if it was not.
     pub refused: RefCell<Option<String>>,
     /// The reasons of components that are degraded.
     components: RefCell<BTreeMap<String, Vec<String>>>,

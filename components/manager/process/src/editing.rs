@@ -15,7 +15,7 @@ use std::time::Duration;
 /// Paths of statements in conflict that one message names.
 const CONFLICTS: usize = 10;
 
-/// Why an editor is refused.
+/// The reason why an editor is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
     /// What it says is not valid.
@@ -124,7 +124,7 @@ pub struct Editing {
 pub struct Opened {
     /// Its number.
     pub id: u64,
-    /// Whether the candidate differs from what runs already.
+    /// True if the candidate differs from what runs already.
     pub changed: bool,
     /// The others: who, what they work on, and since when in milliseconds of Unix time.
     pub others: Vec<(String, Mode, u64)>,

@@ -44,7 +44,7 @@ impl HandOvers {
         self.0.borrow().get(class).cloned()
     }
 
-    /// Whether none is under way.
+    /// Returns true if none is under way.
     pub fn is_empty(&self) -> bool {
         self.0.borrow().is_empty()
     }

@@ -102,7 +102,7 @@ pub struct ManagerProcess {
 struct Running {
     tree: Tree,
     revision: u64,
-    /// Whether that revision says what runs. It does not where there was no space for one at the start.
+    /// True if that revision says what runs. It does not where there was no space for one at the start.
     is_stored: bool,
 }
 

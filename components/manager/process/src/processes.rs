@@ -83,7 +83,7 @@ impl Processes {
         }
     }
 
-    /// Whether a class is watched for the first time.
+    /// Returns true if a class is watched for the first time.
     pub fn first_watch(&self, class: &str) -> bool {
         self.watched.borrow_mut().insert(class.into())
     }
@@ -155,7 +155,7 @@ impl Processes {
         }
     }
 
-    /// Whether a component was upgraded not long ago, maybe in an earlier life of the manager.
+    /// Returns true if a component was upgraded not long ago, maybe in an earlier life of the manager.
     pub fn is_on_trial(&self, class: &str) -> bool {
         let upgraded = self.executables.borrow().get(class).is_some_and(|e| e.before.is_some());
         upgraded && u128::from(self.usage(class).uptime_ms) < CrashBudget::SOUND_LIFE.as_millis()

@@ -12,7 +12,7 @@ use std::time::Instant;
 /// The interface of every component, and its method for handing over.
 const HAND_OVER: (&str, &str) = ("common.v1.Component", "HandOver");
 
-/// Whether a component that runs can hand over: it serves the call, or nobody knows.
+/// Returns true if a component that runs can hand over: it serves the call, or nobody knows.
 pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
     let Ok(targets) = process.router.targets().await else { return true };
     let (interface, method) = HAND_OVER;

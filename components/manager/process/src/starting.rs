@@ -11,11 +11,11 @@ pub struct Start {
     pub tree: Tree,
     /// Its revision; if it could not be stored, one that was there before, or 0.
     pub revision: u64,
-    /// Whether that revision says what runs.
+    /// True if that revision says what runs.
     pub is_stored: bool,
-    /// Whether the configuration file is a copy of an older one.
+    /// True if the configuration file is a copy of an older one.
     pub is_behind: bool,
-    /// Why it is not the one that the file says, if it is not.
+    /// The reason why it is not the one that the file says, if it is not.
     pub trouble: Option<String>,
     /// The revision that ran before somebody wrote the file that this start takes.
     pub before: Option<u64>,

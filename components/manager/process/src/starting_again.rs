@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 /// How long it may take: longer than the supervisor waits for a component.
 const PATIENCE: Duration = Duration::from_secs(35);
-/// How often it is looked whether it is there.
+/// The interval at which it is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Whether a component in this phase is tried anew rather than replaced.
+/// Returns true if a component in this phase is tried anew rather than replaced.
 pub fn waits_for_its_next_try(phase: Phase) -> bool {
     matches!(phase, Phase::BackingOff | Phase::Failing)
 }

@@ -22,7 +22,7 @@ const STATE: &str = "state.json";
 pub struct Recorded {
     /// Its number.
     pub pid: u32,
-    /// When it started, in ticks since the host did: tells it from a later process of the same number.
+    /// The time when it started, in ticks since the host did: tells it from a later process of the same number.
     started: u64,
     secret: String,
     /// Its executable, if it is not the router manager's.
@@ -40,7 +40,7 @@ impl Recorded {
         Recorded { pid, started: start_time(pid).unwrap_or(0), secret, binary: None, before: None }
     }
 
-    /// Whether it still runs.
+    /// Returns true if it still runs.
     pub fn is_alive(&self) -> bool {
         start_time(self.pid) == Some(self.started)
     }
@@ -59,7 +59,7 @@ impl Recorded {
     }
 }
 
-/// When a process started; `None` if there is none, or only its remains.
+/// Returns the time when a process started; `None` if there is none, or only its remains.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut after = stat.rsplit(')').next()?.split_whitespace();
@@ -93,7 +93,7 @@ fn advice(error: &io::Error) -> &'static str {
     }
 }
 
-/// Why something in the run-time folder cannot be made, and what to do.
+/// Returns the reason why something in the run-time folder cannot be made, and what to do.
 pub fn cannot(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> StartError {
     let path = path.display().to_string();
     move |source| StartError::Folder { act, path, advice: advice(&source), source }

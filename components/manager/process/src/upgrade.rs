@@ -16,7 +16,7 @@ pub struct UpgradeCheck {
     pub notices: Vec<Notice>,
 }
 
-/// Why nothing can be said.
+/// The reason why nothing can be said.
 #[derive(Debug, Error)]
 pub enum UpgradeError {
     /// The executable's own schema, or the folder.

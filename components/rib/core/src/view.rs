@@ -60,7 +60,7 @@ pub struct RouteView {
     pub announced: Forwarding<Address>,
     /// The next hops resolved to interfaces; `None`: unresolved.
     pub resolved: Option<Forwarding<Address>>,
-    /// Why the engine refused it.
+    /// The reason why the engine refused it.
     pub rejected: Option<String>,
 }
 

@@ -216,7 +216,7 @@ impl<P: Plan> Model<P> {
         (!self.down[usize::from(link) + 1]).then(|| u32::from(link) + 1)
     }
 
-    /// Whether it is the router's own address, or one of all hosts of a subnet.
+    /// Returns true if it is the router's own address, or one of all hosts of a subnet.
     fn is_no_gateway(&self, addr: Address) -> bool {
         P::place(addr).is_some_and(|(_, host)| P::NO_GATEWAYS.contains(&host))
             && self.connected(addr).is_some()

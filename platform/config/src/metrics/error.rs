@@ -3,7 +3,7 @@
 use super::{LONGEST, Type};
 use thiserror::Error;
 
-/// Why a `metrics.toml` is not taken.
+/// The reason why a `metrics.toml` is not taken.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 #[error("metrics.toml:{line}: {problem}")]
 pub struct MetricsError {

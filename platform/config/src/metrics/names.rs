@@ -14,7 +14,7 @@ pub fn prefix(package: &str) -> String {
     prefix
 }
 
-/// Whether the last word of a name is this one.
+/// Returns true if the last word of a name is this one.
 pub(super) fn ends_in(name: &str, word: &str) -> bool {
     name.strip_suffix(word).is_some_and(|before| before.ends_with('_'))
 }

@@ -36,7 +36,7 @@ pub(super) struct Rule {
     pub on_flags: Treatment,
     pub on_value: Treatment,
     pub scope: Scope,
-    /// Whether the value is well-formed; for those that are read while they are checked, always true.
+    /// Returns true if the value is well-formed; for those that are read while they are checked, always true.
     pub is_well_formed: fn(&[u8]) -> bool,
 }
 

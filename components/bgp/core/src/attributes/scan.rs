@@ -33,7 +33,7 @@ pub struct ReceiveRules {
     pub interface: Option<InterfaceIndex>,
     /// This side's address on that link.
     pub link_local: Option<Ipv6Addr>,
-    /// Whether the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
+    /// True if the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
     /// What an external peer is to this AS (RFC 9234).
     pub relationship: Option<Relationship>,
@@ -56,12 +56,12 @@ impl ReceiveRules {
         }
     }
 
-    /// Whether the peer is in this router's AS.
+    /// Returns true if the peer is in this router's AS.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }
 
-    /// Whether routes that come with this ONLY_TO_CUSTOMER are a leak (RFC 9234, section 5, ingress 1 and 2).
+    /// Returns true if routes that come with this ONLY_TO_CUSTOMER are a leak (RFC 9234, section 5, ingress 1 and 2).
     fn is_leak(&self, only_to_customer: Asn) -> bool {
         match self.relationship {
             Some(Relationship::Customer) => true,
@@ -208,7 +208,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Whether any prefix is announced, be it of a family that is ignored.
+    /// Returns true if any prefix is announced, be it of a family that is ignored.
     pub fn announces(&self, update: &Update<'_>) -> bool {
         !update.nlri.is_empty() || self.mp_reach.is_some_and(|(reach, _)| !reach.nlri.is_empty())
     }

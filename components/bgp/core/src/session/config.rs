@@ -87,7 +87,7 @@ impl SessionConfig {
         }
     }
 
-    /// Whether the peer is in this router's AS.
+    /// Returns true if the peer is in this router's AS.
     pub fn is_internal(&self) -> bool {
         self.local_as == self.peer_as
     }

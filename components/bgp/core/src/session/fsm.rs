@@ -17,15 +17,15 @@ const LARGE_HOLD: Duration = Duration::from_secs(240);
 /// The timers of RFC 4271, sections 8 and 8.1.3, and of RFC 9687.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Timer {
-    /// When to try the next connection.
+    /// The time when to try the next connection.
     ConnectRetry,
-    /// When the peer counts as dead.
+    /// The time when the peer counts as dead.
     Hold,
-    /// When to send a KEEPALIVE.
+    /// The time when to send a KEEPALIVE.
     Keepalive,
-    /// When to send OPEN although the peer has not.
+    /// The time when to send OPEN although the peer has not.
     DelayOpen,
-    /// When to leave Idle.
+    /// The time when to leave Idle.
     IdleHold,
     /// The end of the time for which the peer may take nothing (RFC 9687).
     SendHold,
@@ -79,7 +79,7 @@ pub(super) struct Failures {
     pub all: u32,
     /// Those of them for which something was wrong.
     pub errors: u32,
-    /// Whether the last was of these.
+    /// True if the last was of these.
     pub last_is_error: bool,
 }
 

@@ -12,7 +12,7 @@ use sluice_machine::{Machine, Outbox};
 /// not is begun anew.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionState {
-    /// Whether the session was started.
+    /// True if the session was started.
     pub started: bool,
     /// The number of the next connection.
     next_connection: u32,
@@ -31,7 +31,7 @@ struct Established {
     connection: ConnectionId,
     negotiated: Negotiated,
     peer_open: Option<Open>,
-    /// When the next KEEPALIVE is due.
+    /// The time when the next KEEPALIVE is due.
     keepalive: Option<Instant>,
     since: Instant,
 }

@@ -170,12 +170,12 @@ impl Session {
         self.primary.connection.filter(|_| self.state() == State::Established)
     }
 
-    /// When `timer` of the primary connection fires.
+    /// Returns the time when `timer` of the primary connection fires.
     pub fn timer(&self, timer: Timer) -> Option<Instant> {
         self.primary.timers.deadline(timer)
     }
 
-    /// When and why the session last ended or could not be opened.
+    /// Returns the time when and why the session last ended or could not be opened.
     pub fn last_down(&self) -> Option<&(Instant, DownReason)> {
         self.last_down.as_ref()
     }
@@ -199,7 +199,7 @@ impl Session {
         }
     }
 
-    /// Whether `connection` is one that the session still follows.
+    /// Returns true if `connection` is one that the session still follows.
     pub fn follows(&self, connection: ConnectionId) -> bool {
         self.primary.connection == Some(connection)
             || self.second.as_ref().is_some_and(|f| f.connection == Some(connection))

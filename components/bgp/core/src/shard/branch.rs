@@ -59,7 +59,7 @@ pub(super) struct Item {
 #[derive(Clone, Debug)]
 pub(super) struct Dump {
     next: u32,
-    /// Whether what was told before is told again (RFC 2918).
+    /// True if what was told before is told again (RFC 2918).
     again: bool,
 }
 
@@ -116,7 +116,7 @@ impl Branch {
         }
     }
 
-    /// Whether all that happened was told.
+    /// Returns true if all that happened was told.
     pub const fn is_idle(&self, end: u64) -> bool {
         self.cursor == end && self.dump.is_none()
     }

@@ -12,7 +12,7 @@ use sluice_base::Asn;
 use sluice_base::IpKey;
 use smallvec::SmallVec;
 
-/// Why a path is not the best one, in the order of the decision's steps.
+/// The reason why a path is not the best one, in the order of the decision's steps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Elimination {
@@ -85,7 +85,7 @@ struct Candidate {
 }
 
 impl<P: IpKey> Tables<'_, P> {
-    /// Whether a path takes part at all; its interior cost if it does.
+    /// Returns true if a path takes part at all; its interior cost if it does.
     #[inline]
     fn eligible(&self, path: &Path) -> Result<u32, Elimination> {
         if path.peer == PeerIndex::LOCAL {
@@ -103,8 +103,8 @@ impl<P: IpKey> Tables<'_, P> {
         }
     }
 
-    /// Whether a path that has come leaves the best one the best, whatever others there are. So it is if it loses to that one: whom it
-    /// beats by MULTI_EXIT_DISC had lost to that one anyway. What it replaces must not have come as far as that, or those that it had
+    /// Returns true if a path that has come leaves the best one the best, whatever others there are. So it is if it loses to that one: whom
+    /// it beats by MULTI_EXIT_DISC had lost to that one anyway. What it replaces must not have come as far as that, or those that it had
     /// beaten would be back. A path loses nothing to itself.
     #[inline(never)]
     pub fn best_unchanged(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {

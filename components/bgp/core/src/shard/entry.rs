@@ -168,7 +168,7 @@ impl<P> Entries<P> {
         path
     }
 
-    /// Whether the place is free.
+    /// Returns true if the place is free.
     pub fn is_vacant(&self, id: u32) -> bool {
         self.entries[id].count == 0 && !self.entries[id].is_queued
     }

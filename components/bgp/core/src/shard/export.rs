@@ -80,7 +80,7 @@ pub(super) struct Exported {
     pub attributes: Vec<u8>,
     /// The next hop's octets; where it is the router's own, which differs from peer to peer, no more than room for it.
     pub next_hop: Vec<u8>,
-    /// Whether it is the router's own.
+    /// True if it is the router's own.
     pub is_own: bool,
     /// `next_hop` is where an external neighbor said that the route goes. Members that reach that themselves keep it, in the place of
     /// the router's own (RFC 4271, section 5.1.3); zeros stand for a link-local address that is not known.

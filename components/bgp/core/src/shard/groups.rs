@@ -25,8 +25,8 @@ use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation
 const BLOCK_CHANGES: usize = 2048;
 /// In the place of a group's number.
 const NO_GROUP: u32 = u32::MAX;
-/// When a member is as many blocks as this behind the first one, all that are more than half as many behind it become a group
-/// of their own: members that are slow together stay together.
+/// The time when a member is as many blocks as this behind the first one, all that are more than half as many behind it become a group of
+/// their own: members that are slow together stay together.
 const MOST_BLOCKS: usize = 16;
 
 #[derive(Debug)]
@@ -36,7 +36,7 @@ struct Member {
     block: u64,
     /// The message that it reads next in it.
     message: usize,
-    /// Whether it was told that all routes were told.
+    /// True if it was told that all routes were told.
     end_of_rib: bool,
 }
 
@@ -89,7 +89,7 @@ impl<P: Unicast> Group<P> {
         last
     }
 
-    /// Whether everything was told and read: then the group knows what every such group knows.
+    /// Returns true if everything was told and read: then the group knows what every such group knows.
     fn is_settled(&self, queue_end: u64) -> bool {
         self.blocks.is_empty() && self.branch.is_idle(queue_end)
     }
@@ -230,7 +230,7 @@ impl<P: Unicast> Groups<P> {
         }
     }
 
-    /// Whether a member has anything to be told.
+    /// Returns true if a member has anything to be told.
     pub fn has_output(&self, peer: PeerIndex, queue_end: u64) -> bool {
         let Some((index, position)) = self.find(peer) else { return false };
         self.groups[index].as_ref().is_some_and(|group| {

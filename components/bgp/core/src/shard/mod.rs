@@ -246,7 +246,7 @@ impl<P: Unicast> Core<P> {
         }
     }
 
-    /// Whether the best path of an entry remains so, now that there is this one too.
+    /// Returns true if the best path of an entry remains so, now that there is this one too.
     #[inline]
     fn best_unchanged(&self, id: u32, new: Path, replaced: Option<SetId>) -> bool {
         self.entries.paths(id).len() > 1
@@ -329,7 +329,7 @@ impl<P: Unicast> Shard<P> {
         }
     }
 
-    /// Whether the shard has forgotten all routes of a peer, so that its number may be given to another.
+    /// Returns true if the shard has forgotten all routes of a peer, so that its number may be given to another.
     pub fn is_clean(&self, peer: PeerIndex) -> bool {
         self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
     }
@@ -415,12 +415,12 @@ impl<P: Unicast> Shard<P> {
         self.rib = RibBranch::new(self.core.queue.end());
     }
 
-    /// Whether every path was decided by the RIB's word on its next hop: no answer is awaited, and none has yet to take effect.
+    /// Returns true if every path was decided by the RIB's word on its next hop: no answer is awaited, and none has yet to take effect.
     pub fn is_resolved(&self) -> bool {
         self.core.resolver.is_settled()
     }
 
-    /// Whether there is background work.
+    /// Returns true if there is background work.
     #[inline]
     pub fn has_work(&self) -> bool {
         self.deletion.is_on || self.core.resolver.has_work()
@@ -521,7 +521,7 @@ impl<P: Unicast> Shard<P> {
         self.groups.refresh(peer, key);
     }
 
-    /// Whether [`Shard::fill`] has anything for the peer.
+    /// Returns true if [`Shard::fill`] has anything for the peer.
     pub fn has_output(&self, peer: PeerIndex) -> bool {
         self.groups.has_output(peer, self.core.queue.end())
     }
@@ -545,7 +545,7 @@ impl<P: Unicast> Shard<P> {
         filled
     }
 
-    /// Whether [`Shard::rib_batch`] has anything.
+    /// Returns true if [`Shard::rib_batch`] has anything.
     pub fn has_rib_changes(&self) -> bool {
         !self.rib.branch.is_idle(self.core.queue.end())
     }

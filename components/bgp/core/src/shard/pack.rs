@@ -113,7 +113,7 @@ fn drop_link_local(out: &mut Vec<u8>, at: usize, hop: usize) {
 }
 
 impl Block {
-    /// Whether it is worth keeping when all have read it: a single route comes after the other.
+    /// Returns true if it is worth keeping when all have read it: a single route comes after the other.
     pub fn is_small(&self) -> bool {
         self.octets.capacity() <= MAX_MESSAGE_LEN && self.messages.capacity() <= SMALL_MESSAGES
     }

@@ -72,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// Whether it is time to compact, with so many entries.
+    /// Returns true if it is time to compact, with so many entries.
     pub fn needs_compaction(&self, entries: usize) -> bool {
         self.changes.len() > 2 * entries + SLACK
     }

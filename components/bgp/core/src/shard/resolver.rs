@@ -25,7 +25,7 @@ pub enum Resolution {
     Reachable {
         /// The route's metric: the interior cost of RFC 4271, section 9.1.2.2 e.
         metric: Metric,
-        /// Whether the next hop is on a connected subnet.
+        /// True if the next hop is on a connected subnet.
         connected: bool,
     },
 }
@@ -306,7 +306,7 @@ impl<P: IpKey> Resolver<P> {
         }
     }
 
-    /// Whether an answer of the RIB holds for every next hop, and every entry was decided by it.
+    /// Returns true if an answer of the RIB holds for every next hop, and every entry was decided by it.
     pub fn is_settled(&self) -> bool {
         let is_answered = |hop: &NextHop| address::<P>(hop).is_none_or(|a| self.answer_for(a).is_some());
         self.hops
@@ -315,7 +315,7 @@ impl<P: IpKey> Resolver<P> {
             .all(|h| h.redecide.is_none() && (!is_asked_about(&h.next_hop) || is_answered(&h.next_hop)))
     }
 
-    /// Whether [`Resolver::slice`] or [`Resolver::next_bloated`] may have anything.
+    /// Returns true if [`Resolver::slice`] or [`Resolver::next_bloated`] may have anything.
     #[inline]
     pub fn has_work(&self) -> bool {
         !(self.redeciding.is_empty() && self.next_bloated.is_empty())

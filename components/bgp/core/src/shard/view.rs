@@ -15,9 +15,9 @@ use alloc::vec::Vec;
 pub struct PathView {
     /// Who announced it.
     pub peer: PeerIndex,
-    /// Whether it is of a session that is over, and will be deleted.
+    /// True if it is of a session that is over, and will be deleted.
     pub stale: bool,
-    /// Why it is not the best; `None` for the best.
+    /// The reason why it is not the best; `None` for the best.
     pub lost: Option<Elimination>,
     /// Where it goes.
     pub next_hop: NextHop,
@@ -50,7 +50,7 @@ pub struct GroupView {
     pub blocks: usize,
     /// Changes that it has not been told yet.
     pub behind: u64,
-    /// Whether a checking stage is plugged in.
+    /// True if a checking stage is plugged in.
     pub checked: bool,
 }
 

@@ -116,7 +116,7 @@ struct Carrier {
     pending: Vec<u8>,
     /// While its session is up.
     writer: Option<Writer>,
-    /// Whether the driver knows that there is something to write.
+    /// True if the driver knows that there is something to write.
     offered: bool,
 }
 
@@ -329,7 +329,7 @@ impl Speaker {
         Tables { tables: &self.tables, spread: self.control.spread() }
     }
 
-    /// Whether what was announced to the RIB is all there is: every neighbour that is wanted has told all its routes, or the time
+    /// Returns true if what was announced to the RIB is all there is: every neighbour that is wanted has told all its routes, or the time
     /// for that is over, and all next hops are resolved (what waits for that is not announced yet).
     pub fn is_converged(&mut self, now: Instant) -> bool {
         self.control.have_all_announced(now) && self.tables().is_resolved()

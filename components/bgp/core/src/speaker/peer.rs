@@ -130,8 +130,8 @@ impl Peer {
         Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, outlet))
     }
 
-    /// When the neighbor counts as one that has announced all its routes, if no UPDATE comes until then: at once after End-of-RIB
-    /// markers of all families, else after a time of silence. `None` while there is no session.
+    /// Returns the time when the neighbor counts as one that has announced all its routes, if no UPDATE comes until then: at once after
+    /// End-of-RIB markers of all families, else after a time of silence. `None` while there is no session.
     pub fn announced_all_by(&self) -> Option<Instant> {
         let negotiated = self.session.negotiated()?;
         let is_ended = negotiated.families.iter().all(|family| self.end_of_rib[family]);

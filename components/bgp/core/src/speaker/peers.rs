@@ -71,7 +71,7 @@ impl Peers {
         self.provenance
     }
 
-    /// Whether all routes of a peer are forgotten, so that its number may be given to another.
+    /// Returns true if all routes of a peer are forgotten, so that its number may be given to another.
     pub fn is_clean(&self, peer: PeerIndex) -> bool {
         !self.leaving.contains_key(&peer)
     }

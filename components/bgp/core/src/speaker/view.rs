@@ -39,7 +39,7 @@ pub struct NeighborView {
     pub index: PeerIndex,
     /// Its configuration.
     pub config: NeighborConfig,
-    /// Whether it is in this router's AS.
+    /// True if it is in this router's AS.
     pub internal: bool,
     /// The state of its session.
     pub state: State,
@@ -47,9 +47,9 @@ pub struct NeighborView {
     pub established_at: Option<Instant>,
     /// Times that the session was lost.
     pub flaps: u64,
-    /// When and why it last ended.
+    /// The time when and why it last ended.
     pub last_down: Option<(Instant, DownReason)>,
-    /// When running timers fire.
+    /// The time when running timers fire.
     pub timers: Vec<(Timer, Instant)>,
     /// What both sides agreed on.
     pub negotiated: Option<Negotiated>,

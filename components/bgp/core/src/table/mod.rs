@@ -262,7 +262,7 @@ impl Table {
         }
     }
 
-    /// Whether a session is the one that is up.
+    /// Returns true if a session is the one that is up.
     pub fn is_up(&self, peer: PeerIndex, life: SessionEpoch) -> bool {
         self.peers.get(usize::from(peer.0)).and_then(Option::as_ref).is_some_and(|p| p.life == life)
     }
@@ -303,7 +303,7 @@ impl Table {
         progress
     }
 
-    /// Whether [`Table::fill`] has anything for `peer`.
+    /// Returns true if [`Table::fill`] has anything for `peer`.
     #[inline]
     pub fn has_output(&self, peer: PeerIndex) -> bool {
         let known = self.peers.get(usize::from(peer.0)).and_then(Option::as_ref);
@@ -339,7 +339,7 @@ impl Table {
         portion
     }
 
-    /// Whether the RIB has anything of a family to be told.
+    /// Returns true if the RIB has anything of a family to be told.
     pub fn has_rib_changes<P: Sharded>(&self) -> bool {
         P::shard(self).has_rib_changes()
     }

@@ -53,7 +53,7 @@ impl Table {
         P::shard(self).advertised_route(peer, prefix, &outlet.next_hops())
     }
 
-    /// Whether every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
+    /// Returns true if every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].
     pub fn is_resolved(&self) -> bool {
         self.shards.all().into_values().all(|shard| shard.is_resolved())
     }
@@ -83,7 +83,7 @@ impl<'t> Tables<'t> {
         *out = all;
     }
 
-    /// Whether every path was decided by the RIB's word on its next hop.
+    /// Returns true if every path was decided by the RIB's word on its next hop.
     pub fn is_resolved(self) -> bool {
         self.tables.iter().all(Table::is_resolved)
     }
@@ -141,7 +141,7 @@ impl<'t> Tables<'t> {
         self.tables[self.spread.table(prefix)].advertised_route(peer, prefix)
     }
 
-    /// Whether `peer` was told a route of `prefix`: its Adj-RIB-Out.
+    /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out.
     pub fn is_advertised<P: Sharded>(self, peer: PeerIndex, prefix: P) -> bool {
         self.of(prefix).is_advertised(peer, prefix)
     }

@@ -118,9 +118,9 @@ pub struct Summary {
     pub length: usize,
     /// The AS that it was learned from; `None` if it is empty or begins with a set (section 9.1.2.2 c).
     pub neighbor: Option<Asn>,
-    /// Whether the AS that was asked for is in it.
+    /// True if the AS that was asked for is in it.
     pub has_loop: bool,
-    /// Whether AS 0 is in it (RFC 7607).
+    /// True if AS 0 is in it (RFC 7607).
     pub has_zero: bool,
     /// An AS4_PATH has segments of confederations, which take no part in anything.
     pub has_confederation: bool,

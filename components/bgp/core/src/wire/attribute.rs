@@ -92,7 +92,7 @@ impl Flags {
     /// The length takes two octets.
     pub const EXTENDED: u8 = 0x10;
 
-    /// Whether all bits of `mask` are set.
+    /// Returns true if all bits of `mask` are set.
     pub const fn has(self, mask: u8) -> bool {
         self.0 & mask == mask
     }

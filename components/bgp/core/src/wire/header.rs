@@ -65,7 +65,7 @@ impl Frame<'_> {
         HEADER_LEN + self.body.len()
     }
 
-    /// Whether nothing follows the header, as in a KEEPALIVE.
+    /// Returns true if nothing follows the header, as in a KEEPALIVE.
     pub const fn is_empty(&self) -> bool {
         self.body.is_empty()
     }

@@ -116,7 +116,7 @@ impl NextHop {
         }
     }
 
-    /// Whether a packet could be sent there: not nowhere, not this host, not a group (RFC 4271, section 6.3).
+    /// Returns true if a packet could be sent there: not nowhere, not this host, not a group (RFC 4271, section 6.3).
     pub fn is_host(&self) -> bool {
         match self.address {
             IpAddr::V4(a) => {

@@ -126,7 +126,7 @@ impl Notification {
         (len > 0).then(|| String::from_utf8_lossy(text).into_owned())
     }
 
-    /// Whether it says that the version was wrong (event NotifMsgVerErr).
+    /// Returns true if it says that the version was wrong (event NotifMsgVerErr).
     pub const fn is_version_error(&self) -> bool {
         self.code == code::OPEN && self.subcode == open::VERSION
     }

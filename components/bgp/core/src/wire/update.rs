@@ -35,7 +35,7 @@ impl<'a> Update<'a> {
         Ok(Update { withdrawn, attributes, attributes_offset, nlri: c.rest(), nlri_offset: c.offset() })
     }
 
-    /// Whether nothing is said at all: the End-of-RIB marker of IPv4 unicast (RFC 4724, section 2).
+    /// Returns true if nothing is said at all: the End-of-RIB marker of IPv4 unicast (RFC 4724, section 2).
     pub const fn is_empty(&self) -> bool {
         self.withdrawn.is_empty() && self.attributes.is_empty() && self.nlri.is_empty()
     }

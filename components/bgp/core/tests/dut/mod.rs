@@ -34,11 +34,11 @@ pub struct ScriptedPeer<P> {
     pub address: IpAddr,
     pub asn: u32,
     pub router_id: u32,
-    /// Whether it is on the router's subnet ([`Net::subnet`]).
+    /// True if it is on the router's subnet ([`Net::subnet`]).
     pub on_subnet: bool,
-    /// Whether it speaks RFC 6793.
+    /// True if it speaks RFC 6793.
     pub four_octet_as: bool,
-    /// Whether it is told the router as the next hop of everything.
+    /// True if it is told the router as the next hop of everything.
     pub next_hop_self: bool,
     /// What it is to the router, as that is told.
     pub relationship: Option<Relationship>,

@@ -52,9 +52,9 @@ pub struct World {
     ends: BTreeMap<End, End>,
     /// Links that are cut: pairs of addresses, one direction.
     pub cut: Vec<(IpAddr, IpAddr)>,
-    /// Whether octets get lost, while connections stand.
+    /// True if octets get lost, while connections stand.
     pub silent: bool,
-    /// Whether octets arrive in two pieces, one after the other.
+    /// True if octets arrive in two pieces, one after the other.
     pub cut_messages: bool,
     cut_until: BTreeMap<End, Instant>,
     numbers: u32,

@@ -31,7 +31,7 @@ impl Halt {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Whether it is to.
+    /// Returns true if it is to.
     pub fn is_wished(&self) -> bool {
         self.lock().is_wished
     }

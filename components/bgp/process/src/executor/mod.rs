@@ -43,7 +43,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Whether the bell is to be rung for what is here.
+    /// Returns true if the bell is to be rung for what is here.
     fn rings(&mut self) -> bool {
         let rings = !self.tasks.is_empty() && self.waiting > 0 && !self.is_rung;
         self.is_rung |= rings;
@@ -266,7 +266,7 @@ impl Executor {
     }
 }
 
-/// Whether other tasks wait for the thread of the one that asks, or for any.
+/// Returns true if other tasks wait for the thread of the one that asks, or for any.
 pub fn others_wait() -> bool {
     TURN.with_borrow(|turn| {
         let waits = |turn: &Turn| turn.next.is_some() || !turn.executor.queue().tasks.is_empty();

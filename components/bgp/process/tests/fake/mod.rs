@@ -197,7 +197,7 @@ pub struct FakeRib {
     pub coalesce_ms: Cell<u32>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
-    /// Whether it answers questions about next hops.
+    /// True if it answers questions about next hops.
     pub answers: Cell<bool>,
     pub changed: Notify,
 }

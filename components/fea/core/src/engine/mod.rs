@@ -44,8 +44,7 @@ pub enum EngineOp {
         id: NextHopId,
         /// Its members; never empty.
         members: Members,
-        /// Whether it may be new. Otherwise a group that is not there, and whose routes therefore are not either, is refused
-        /// as not found.
+        /// True if it may be new. Otherwise a group that is not there, and whose routes therefore are not either, is refused as not found.
         create: bool,
     },
     /// The member or group, which nothing uses, goes.
@@ -61,8 +60,8 @@ pub enum EngineOp {
         prefix: IpPrefix,
         /// What the route does; never `Other`.
         target: RouteTarget,
-        /// Whether a route of ours may stand there, to be replaced. Otherwise any route there is somebody else's, and the
-        /// operation is refused.
+        /// True if a route of ours may stand there, to be replaced. Otherwise any route there is somebody else's, and the operation is
+        /// refused.
         replace: bool,
         /// The event that caused it.
         provenance: Provenance,
@@ -80,7 +79,7 @@ pub enum EngineOp {
     SetLink {
         /// The interface.
         interface: InterfaceIndex,
-        /// Whether it is to be up; `None` leaves it.
+        /// True if it is to be up; `None` leaves it.
         up: Option<bool>,
         /// Its largest packet in octets; `None` leaves it.
         mtu: Option<u32>,
@@ -103,7 +102,7 @@ pub enum EngineOp {
     SetForwarding {
         /// The family.
         family: Family,
-        /// Whether it forwards.
+        /// True if it forwards.
         enabled: bool,
     },
 }
@@ -138,7 +137,7 @@ pub enum RefusalKind {
     Invalid,
 }
 
-/// Why an operation was refused.
+/// The reason why an operation was refused.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Refusal {
     /// The kind.
@@ -169,15 +168,15 @@ pub struct Link {
     pub index: InterfaceIndex,
     /// Its name.
     pub name: String,
-    /// Whether it is meant to be up.
+    /// True if it is meant to be up.
     pub admin_up: bool,
-    /// Whether it can carry packets now.
+    /// True if it can carry packets now.
     pub running: bool,
-    /// Whether it is the loopback.
+    /// True if it is the loopback.
     pub loopback: bool,
-    /// Whether it has just two ends.
+    /// True if it has just two ends.
     pub point_to_point: bool,
-    /// Whether it takes multicast.
+    /// True if it takes multicast.
     pub multicast: bool,
     /// Largest packet in octets.
     pub mtu: u32,
@@ -213,7 +212,7 @@ pub enum Notice {
         prefix: IpPrefix,
         /// What it does; `None` if it is somebody else's.
         target: Option<RouteTarget>,
-        /// Whether it took the place of one that was there.
+        /// True if it took the place of one that was there.
         replaced: bool,
     },
     /// A route at our preference is gone, ours or somebody else's.

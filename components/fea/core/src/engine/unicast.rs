@@ -145,7 +145,7 @@ impl EngineRoute {
     }
 }
 
-/// Why routes could not be read back.
+/// The reason why routes could not be read back.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum ReadError {
     /// The engine did not answer in time.

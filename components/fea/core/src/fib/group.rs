@@ -29,9 +29,9 @@ pub(crate) struct Group {
     pub(crate) owner: Option<GroupId>,
     /// Routes that use it.
     pub(crate) refs: u32,
-    /// Why no packet can be forwarded by it, if so.
+    /// The reason why no packet can be forwarded by it, if so.
     pub(crate) dead: Option<Refusal>,
-    /// Whether the engine should have it.
+    /// True if the engine should have it.
     pub(crate) written: bool,
     /// Its routes are to be looked at again.
     pub(crate) due: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Group {
     pub(crate) rewritten: u64,
     /// Its routes are to move to this group.
     pub(crate) moved_to: Option<u32>,
-    /// Whether the running snapshot showed it.
+    /// True if the running snapshot showed it.
     pub(crate) seen: bool,
 }
 

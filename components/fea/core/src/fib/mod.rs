@@ -53,7 +53,7 @@ pub(crate) struct Fib<P: TableKey + IpKey> {
     by_object: HashMap<crate::engine::NextHopId, u32, FixedState>,
     /// During a resync: the groups without an owner by content.
     orphans: HashMap<Content, SmallVec<[u32; 1]>, FixedState>,
-    /// Whether routes move from one group to another.
+    /// True if routes move from one group to another.
     moving: bool,
     refused: usize,
     /// The walk over routes of groups that are due.
@@ -426,7 +426,7 @@ pub(crate) trait Side: refusal::Refusals + resync::Resync {
     /// Background work.
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
 
-    /// Whether nothing is left to do in the background.
+    /// Returns true if nothing is left to do in the background.
     fn is_idle(&self) -> bool;
 
     /// How many routes stand how.

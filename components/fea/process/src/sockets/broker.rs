@@ -54,7 +54,7 @@ pub enum Kind {
     },
     /// Raw IP.
     Raw {
-        /// Whether it is IPv4.
+        /// True if it is IPv4.
         ipv4: bool,
         /// The IP protocol.
         protocol: u8,

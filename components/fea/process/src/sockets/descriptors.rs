@@ -208,7 +208,7 @@ fn receive(client: &OwnedFd, token: &mut [u8]) -> io::Result<(usize, Option<Owne
     Ok((received.bytes, given))
 }
 
-/// Whether two tokens are the same, in a time that does not tell where they differ.
+/// Returns true if two tokens are the same, in a time that does not tell where they differ.
 fn same(a: &[u8; TOKEN], b: &[u8]) -> bool {
     a.len() == b.len() && a.iter().zip(b).fold(0, |difference, (x, y)| difference | (x ^ y)) == 0
 }

@@ -151,7 +151,7 @@ impl Draft {
 }
 
 impl Revisions {
-    /// Whether there is a folder of revisions.
+    /// Returns true if there is a folder of revisions.
     pub fn exist(state_dir: &Path) -> bool {
         state_dir.join("revisions").is_dir()
     }
@@ -290,7 +290,7 @@ impl Revisions {
         self.read = Some(hash(text.as_bytes()));
     }
 
-    /// Whether the configuration file is as it was last written or read: then the newest revision is newer, or the same.
+    /// Returns true if the configuration file is as it was last written or read: then the newest revision is newer, or the same.
     pub fn is_as_written(&self, text: &str) -> bool {
         let hash = hash(text.as_bytes());
         self.read.as_ref() == Some(&hash)

@@ -62,7 +62,7 @@ pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
     pub routes_told: usize,
-    /// Whether the engine takes nothing at present.
+    /// True if the engine takes nothing at present.
     pub busy: bool,
     now: Instant,
     groups: BTreeMap<GroupId, Forwarding<Address>>,

@@ -26,7 +26,7 @@ impl Messages {
         self.count
     }
 
-    /// Whether there is none.
+    /// Returns true if there is none.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
