@@ -9,7 +9,7 @@ use crate::text::{self, Statement, Word};
 use crate::tree::{Block, Item, Leaf, Tree};
 use std::sync::Arc;
 
-/// What a secret is shown as; no secret can be this.
+/// The text that is shown in place of a secret; no secret can have this text.
 pub const HIDDEN: &str = "<hidden>";
 
 /// Puts statements into a tree.
@@ -28,7 +28,7 @@ pub(crate) struct Binder<'a> {
     most: usize,
     /// A data path whose place is sought, and the nearest that was found so far with the number of words that agree.
     sought: Option<(Vec<Arc<str>>, usize, Place)>,
-    /// What is inactive, and annotations.
+    /// Inactive statements and annotations.
     pub pending: Vec<Pending>,
 }
 
@@ -88,10 +88,10 @@ impl Schema {
     }
 }
 
-/// What is wrong with a tree.
+/// An error in a tree.
 #[derive(Debug)]
 pub(crate) struct Fault {
-    /// Where: names and keys from the top.
+    /// The place: names and keys from the top.
     pub path: Vec<Arc<str>>,
     pub message: String,
     pub expected: Option<String>,
@@ -298,7 +298,7 @@ impl<'a> Binder<'a> {
         Err(wrong.expecting(format!("`{} {};`", name.text, def.expects)))
     }
 
-    /// What follows a container's name or a list's keys: a block, more words, or the end.
+    /// Reads the rest behind a container's name or a list's keys: a block, more words, or the end.
     fn inside(&mut self, said: Said<'_>, id: Id, block: &mut Block) -> Result<(), ConfigError> {
         let Said { name, rest, inner } = said;
         match (rest, inner) {
@@ -382,7 +382,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// One key of several values.
+/// Joins several values to a key.
 pub(crate) fn join_key<'t>(values: impl Iterator<Item = &'t str>) -> Key {
     values.collect::<Vec<_>>().join(&SEPARATOR.to_string()).into()
 }

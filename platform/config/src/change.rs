@@ -74,7 +74,7 @@ impl Schema {
         Json { index: &self.index, secrets: Secrets::Shown, fills, qualifies: false }
     }
 
-    /// What differs between two states of a component's part; `had` says whether the first was one with its defaults.
+    /// Returns the differences between two states of a component's part; `had` says whether the first was one with its defaults.
     fn edits(&self, id: Id, before: &Block, after: &Block, had: bool) -> Vec<Edit> {
         let json = self.json_of(id);
         let (old, new) = (self.index.effective(id, before), self.index.effective(id, after));

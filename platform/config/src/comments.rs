@@ -13,7 +13,7 @@ use std::collections::HashMap;
 struct Comments {
     /// Lines above the statement.
     above: Vec<String>,
-    /// What stands behind it.
+    /// The comment behind the statement.
     behind: Option<String>,
 }
 

@@ -12,13 +12,13 @@ use crate::write::{Lines, Secrets, Writer, key_words};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// What differs between two trees.
+/// The differences between two trees.
 #[derive(Clone)]
 pub struct Comparison {
     index: Arc<Index>,
     differences: Vec<Difference>,
     leaves: BTreeSet<Id>,
-    /// What is inactive, and annotations.
+    /// Changes of inactive statements and annotations.
     marks: MarkChanges,
 }
 
@@ -34,7 +34,7 @@ struct Difference {
     after: Option<Piece>,
 }
 
-/// One of the two states.
+/// A state of a place, before or after.
 #[derive(Clone)]
 enum Piece {
     Item(Item),
@@ -43,7 +43,7 @@ enum Piece {
 }
 
 impl Schema {
-    /// What differs between two trees.
+    /// Returns the differences between two trees.
     pub fn compare(&self, before: &Tree, after: &Tree) -> Comparison {
         let mut finder = Finder::new(&self.index);
         finder.blocks(ROOT, &before.root, &after.root);
@@ -52,8 +52,8 @@ impl Schema {
         Comparison { index: self.index.clone(), differences, leaves, marks }
     }
 
-    /// What going from one tree to another costs a component: the dearest of its leaves whose value, be it a default, differs; `None`
-    /// if there is none.
+    /// Returns the impact on a component of a change from one tree to another: the highest impact of its leaves whose values differ,
+    /// defaults included; `None` if none differs.
     pub fn cost(&self, class: &str, before: &Tree, after: &Tree) -> Option<Impact> {
         let id = *self.index.classes.get(class)?;
         let mut finder = Finder::new(&self.index);
@@ -247,7 +247,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// All leaves of a block that one of the sides has not.
+    /// Compares all leaves of a block that only one side has.
     fn one_sided(&mut self, id: Id, block: &Block) {
         let had = self.leaves.len();
         self.whole(id, block);
@@ -275,7 +275,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// What differs where a plain container is written on one side only: it is there on the other too, with its defaults.
+    /// Compares a plain container that is written on one side only: the other side has the container too, with its defaults.
     fn leaves_of(&mut self, id: Id, block: &Block) {
         for (name, item) in block.items() {
             if let Some(child) = self.index[id].child(name) {
@@ -311,7 +311,7 @@ impl Moved {
 }
 
 impl Comparison {
-    /// How many things differ.
+    /// Returns the number of differences.
     pub fn len(&self) -> usize {
         self.differences.len() + self.marks.len()
     }
@@ -408,7 +408,7 @@ impl Comparison {
         self.leaves.iter().map(|id| (&*self.index[*id].path, self.index[*id].impact))
     }
 
-    /// Where the differences are: names and keys from the top.
+    /// Returns the places of the differences: names and keys from the top.
     pub fn paths(&self) -> impl Iterator<Item = Vec<&str>> {
         let marks = self.marks.paths().map(|path| path.iter().map(|word| &**word).collect());
         self.differences.iter().map(|d| d.words(&self.index).collect()).chain(marks)

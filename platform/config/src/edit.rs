@@ -10,7 +10,7 @@ use crate::text::{self, Word};
 use crate::tree::{Block, Form, Item, Leaf, Tree};
 use std::sync::Arc;
 
-/// What an error names as the file of a statement that was given by itself.
+/// The file name in errors about a statement that was given by itself.
 const FILE: &str = "statement";
 
 impl Schema {
@@ -97,7 +97,7 @@ impl Schema {
     }
 }
 
-/// What a statement begins with.
+/// The verbs of statements.
 const VERBS: &str = "`set`, `delete`, `rename`, `copy`, `deactivate`, `activate` or `annotate`";
 
 impl Binder<'_> {
@@ -262,7 +262,7 @@ impl Binder<'_> {
 /// So many entries at most are looked at for what was meant.
 const SUGGESTED: usize = 10_000;
 
-/// What a path leads to.
+/// The target of a path.
 pub(crate) enum Found<'t> {
     Block(&'t Arc<Block>),
     Item(&'t Item),

@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// What names an entry of a list, or is a value of a leaf-list: the values of its keys in order, [`SEPARATOR`] between them.
+/// The key of a list's entry, or a value of a leaf-list: the values of the keys in order, [`SEPARATOR`] between them.
 pub(crate) type Key = Arc<str>;
 
 /// Stands between the values of a key. No value holds a control character.
@@ -365,7 +365,7 @@ enum Step<'a, V> {
     Entry(&'a Key, &'a V),
 }
 
-/// What is still to come, the next last.
+/// The nodes still to visit, the next one last.
 struct Walk<'a, V> {
     pending: Vec<Step<'a, V>>,
 }

@@ -20,14 +20,14 @@ pub struct Place {
 pub struct ConfigError {
     /// The file, as the operator named it; `statement` if this is about one that was given by itself.
     pub file: String,
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What is wrong.
+    /// The error.
     pub message: String,
-    /// What would be right.
+    /// The expected words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected: Option<String>,
-    /// What was probably meant.
+    /// A suggestion.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<Box<str>>,
     /// The line of the text.
@@ -128,7 +128,7 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// All that is wrong with a text, in its order: at least one error, and [`ConfigErrors::MOST`] at most.
+/// The errors of a text, in order: at least one, at most [`ConfigErrors::MOST`].
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigErrors(Vec<ConfigError>);
 
@@ -215,7 +215,7 @@ pub enum SchemaError {
     Module {
         /// Its name.
         name: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// A folder of packages cannot be read.
@@ -236,14 +236,14 @@ pub enum SchemaError {
     },
 }
 
-/// What was probably meant by a word, as a question: the nearest of `names`, if one is near.
+/// Returns a suggestion for a word, as a question: the nearest of `names`, if any is near.
 pub fn nearest<'n>(word: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     let allowed = 1 + word.chars().count() / 4;
     let found = names.map(|name| (distance(word, name), name)).filter(|(far, _)| *far <= allowed).min()?;
     Some(format!("did you mean `{}`?", found.1))
 }
 
-/// How many letters have to be put in, taken out, replaced, or swapped with their neighbor, to make `b` of `a`.
+/// Returns the edit distance of two words: letters inserted, removed, replaced, or swapped with their neighbor.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
     let mut rows = vec![vec![0; b.len() + 1]; a.len() + 1];

@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// What a change of a leaf costs a running router.
+/// The impact of a leaf's change on a running router.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Impact {
-    /// Nothing that anybody outside can see.
+    /// No effect outside the router.
     None,
     /// Applied to what comes next; nothing is interrupted.
     Soft,

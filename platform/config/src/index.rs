@@ -22,20 +22,20 @@ pub(crate) struct Def {
     /// The names from the top, `/` between them.
     pub path: Arc<str>,
     pub kind: Kind,
-    /// What may stand inside, in the module's order.
+    /// The children, in the module's order.
     pub children: Vec<Id>,
     names: BTreeMap<Arc<str>, Id>,
     /// The same, with its choices.
     pub body: Case,
     pub class: Option<Arc<str>>,
-    /// What a change costs; of a container, what its coming and going costs where it holds no leaf.
+    /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
-    /// What the name alone says.
+    /// The leaf that a name without a value sets.
     pub flag: Option<Leaf>,
     pub is_mandatory: bool,
     pub defaults: Vec<Leaf>,
-    /// What may be written, for an error.
+    /// The expected values, for errors.
     pub expects: String,
     /// True if a constraint looks at it that the tree's shape does not show; and whether there is such a node inside.
     pub is_watched: bool,
@@ -51,7 +51,7 @@ pub(crate) enum Kind {
     Values { is_listed: bool, min: usize, max: usize },
 }
 
-/// One of a choice's alternatives; also everything in a block.
+/// An alternative of a choice; also the contents of a block.
 #[derive(Default)]
 pub(crate) struct Case {
     pub members: Vec<Id>,
@@ -65,7 +65,7 @@ pub(crate) struct Choice {
     pub cases: Vec<Case>,
 }
 
-/// All definitions.
+/// The definitions of a schema.
 pub(crate) struct Index {
     defs: Vec<Def>,
     pub classes: BTreeMap<Arc<str>, Id>,
@@ -99,7 +99,7 @@ impl Def {
         self.names.get(name).copied()
     }
 
-    /// What may stand inside, by name.
+    /// Returns the names of the children.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.keys().map(|name| &**name)
     }
@@ -133,14 +133,14 @@ impl Case {
         self.members.contains(&id) || self.choices.iter().flat_map(|c| &c.cases).any(|case| case.contains(id))
     }
 
-    /// All that may be written of it.
+    /// Returns the definitions of the alternative.
     pub fn everything(&self) -> Vec<Id> {
         let mut found = Vec::new();
         self.all(&mut found);
         found
     }
 
-    /// What is written of it.
+    /// Returns the definitions of the alternative that a block has.
     pub fn written(&self, index: &Index, block: &Block) -> Vec<Id> {
         let mut found = self.everything();
         found.retain(|id| block.get(&index[*id].name).is_some());
@@ -152,7 +152,7 @@ impl Case {
         self.choices.iter().flat_map(|c| &c.cases).for_each(|case| case.all(found));
     }
 
-    /// What cannot stand beside `id`.
+    /// Returns the definitions that exclude `id`.
     pub fn rivals(&self, id: Id) -> Vec<Id> {
         let mut found = Vec::new();
         for choice in &self.choices {

@@ -8,7 +8,7 @@ use crate::write::{Secrets, Writer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// How the marks of two trees differ.
+/// The differences between the marks of two trees.
 #[derive(Clone)]
 pub(crate) struct MarkChanges {
     before: Arc<Marks>,

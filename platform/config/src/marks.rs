@@ -88,7 +88,7 @@ impl Marks {
     }
 }
 
-/// Where inactive statements are written: by the path of the block.
+/// Inactive statements by the path of their block.
 pub(crate) struct Placed {
     pub marks: Arc<Marks>,
     hosts: BTreeMap<Path, Vec<Path>>,

@@ -18,7 +18,7 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 
-/// What all names begin with where they are printed.
+/// The prefix of all printed names.
 pub const EXPORTED: &str = "sluice_";
 /// The label that a metric with states has besides its own.
 pub const STATE: &str = "state";
@@ -31,7 +31,7 @@ pub const MOST_STATES: usize = 32;
 /// Characters that a name, a path, a state or a help text may have.
 pub const LONGEST: usize = 200;
 
-/// What a metric is, as readers are told (OpenMetrics 1.0, section "Metric Types").
+/// The type of a metric (OpenMetrics 1.0, section "Metric Types").
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Type {
@@ -51,7 +51,7 @@ impl Type {
     }
 }
 
-/// What the value is in the answer; the words are those of columns in `commands.toml`.
+/// The format of the value in the answer; the words are those of columns in `commands.toml`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -66,10 +66,10 @@ pub enum Format {
     Flag,
 }
 
-/// What is called for a metric. Metrics with the same call share the answer.
+/// The call that returns a metric. Metrics with the same call share the answer.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Call {
-    /// Who is called.
+    /// The target of the call.
     pub target: String,
     /// Package and service.
     pub interface: String,
@@ -86,17 +86,17 @@ pub struct Metric {
     pub name: String,
     /// Gauge or counter.
     pub kind: Type,
-    /// What it says, in a sentence: one line without quotes.
+    /// The description in a sentence: one line without quotes.
     pub help: String,
-    /// Where the answer comes from.
+    /// The call.
     pub call: Call,
-    /// Where the rows are in the answer; empty: the answer is the row.
+    /// The path of the rows in the answer; empty: the answer is the row.
     pub rows: String,
     /// Names of labels, and where their values are in a row or around it.
     pub labels: BTreeMap<String, String>,
-    /// Where the value is in a row or around it; empty: a row counts 1.
+    /// The path of the value in a row or around the row; empty: a row counts 1.
     pub value: String,
-    /// What the value is.
+    /// The format of the value.
     pub format: Format,
     /// If there are any: what the value may say; each state is a sample of its own, 1 if it is this one.
     pub states: Vec<String>,
@@ -166,7 +166,7 @@ pub fn parse(package: &str, text: &str) -> Result<Vec<Metric>, MetricsError> {
     Ok(all)
 }
 
-/// What is wrong, and where in the text.
+/// An error with its offset in the text.
 type Wrong = (usize, Problem);
 
 /// Looks at something, and says where it is if it is wrong.

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 pub struct Node {
     /// Its name.
     pub name: String,
-    /// What it is, in a sentence or a few.
+    /// The description, in a few sentences.
     pub description: String,
     /// Its shape.
     pub kind: NodeKind,
     /// The component whose configuration this and everything inside is, where that begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
-    /// What may stand inside, in the module's order. A list's keys are among them.
+    /// The children, in the module's order, a list's keys among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,
 }
@@ -41,12 +41,12 @@ pub enum NodeKind {
     LeafList(Value),
 }
 
-/// What a leaf takes.
+/// The values of a leaf.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Value {
     /// The type's name as YANG has it, a typedef's where there is one: `uint16`, `inet:ip-address`, `boolean`.
     pub type_name: String,
-    /// What may be written, in words: `1..65535`, `up to 255 characters`; empty if the type's name says it all.
+    /// The range in words: `1..65535`, `up to 255 characters`; empty if the type's name is enough.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub range: String,
     /// The words of an enumeration, of a boolean too, with what each means.
@@ -64,7 +64,7 @@ pub struct Value {
     pub flag: bool,
     /// True if the value is a secret, never to be shown.
     pub secret: bool,
-    /// What a change of it costs a running router.
+    /// The impact of a change on a running router.
     pub impact: Impact,
 }
 

@@ -106,7 +106,7 @@ fn words(line: &str) -> Vec<String> {
     read.into_iter().map(|word| word.text).filter(|word| word != INACTIVE).collect()
 }
 
-/// Where a statement belongs: the place in the old text, whether it stands there or behind, and the place in the new text.
+/// The order of a statement: the place in the old text, whether the statement is there or behind, and the place in the new text.
 type Rank = (usize, u8, usize);
 
 fn sort(index: &Index, def: Option<Id>, old: &Known, rows: &mut Vec<Row<'_>>) {

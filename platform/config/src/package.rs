@@ -5,7 +5,7 @@ use crate::metrics;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
-/// What extends the router.
+/// A package that extends the router.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Package {
     /// Its name; that of its folder, if it is in one.
@@ -14,7 +14,7 @@ pub struct Package {
     pub class: Option<String>,
     /// Its version, as it says it.
     pub version: String,
-    /// What it is, in a sentence.
+    /// The description, in a sentence.
     pub description: String,
     /// The component's executable; none if that is part of the router's own.
     pub executable: Option<PathBuf>,
@@ -37,11 +37,11 @@ pub struct Package {
 pub struct Refused {
     /// Its name.
     pub name: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: String,
 }
 
-/// What `package.toml` says.
+/// The contents of `package.toml`.
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
@@ -51,7 +51,7 @@ pub struct Manifest {
     pub class: Option<String>,
     /// Its version.
     pub version: String,
-    /// What it is, in a sentence.
+    /// The description, in a sentence.
     pub description: String,
     /// The component's executable, from the folder.
     pub executable: Option<PathBuf>,

@@ -19,13 +19,13 @@ pub struct Module {
     pub text: &'static str,
 }
 
-/// What other modules build on.
+/// The modules that other modules build on.
 const PLATFORM: [Module; 2] = [
     Module { name: "sluice-extensions", text: include_str!("../yang/sluice-extensions.yang") },
     Module { name: "sluice-router", text: include_str!("../yang/sluice-router.yang") },
 ];
 
-/// All modules, and what they say to the manager. libyang wants it used by one thread.
+/// All modules, and the extensions for the manager. libyang wants it used by one thread.
 pub struct Schema {
     pub(crate) yang: Yang,
     pub(crate) index: Arc<Index>,
@@ -128,7 +128,7 @@ impl Schema {
         self.paths.iter().map(|(class, path)| (class.as_str(), path.as_slice()))
     }
 
-    /// What a change of the leaf at a schema path (names joined with `/`, keys left out) costs.
+    /// Returns the impact of a change of the leaf at a schema path (names joined with `/`, keys left out).
     pub fn impact(&self, path: &str) -> Option<Impact> {
         let mut id = index::ROOT;
         for name in path.split('/') {
@@ -139,7 +139,7 @@ impl Schema {
     }
 }
 
-/// What libyang says, in one line.
+/// Returns libyang's message in one line.
 pub(crate) fn words_of(e: &yang5::Error) -> String {
     let all = e.msg.clone().unwrap_or_else(|| e.to_string());
     all.lines().next().unwrap_or_default().trim_end_matches('.').to_string()

@@ -6,13 +6,13 @@ use crate::marks::{INACTIVE, written};
 use crate::tree::{Block, Item};
 use std::sync::Arc;
 
-/// What a path leads to.
+/// The target of a path.
 pub(crate) enum Spot<'t> {
     Block(Id, &'t Block),
     Item(Id, &'t Item),
     /// A value of a leaf-list.
     Value(Id),
-    /// Nothing; the number of words that lead to a block.
+    /// No target; the number of words that lead to a block.
     Missing(usize),
 }
 

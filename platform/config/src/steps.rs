@@ -26,13 +26,13 @@ use std::fmt;
 use std::sync::Arc;
 use thiserror::Error;
 
-/// What an error names as the file of steps.
+/// The file name in errors about steps.
 const FILE: &str = "steps";
 
 /// The reason why steps cannot be taken.
 #[derive(Debug, Error)]
 pub enum StepError {
-    /// They are not written as steps are.
+    /// The text has not the form of steps.
     #[error("{0}")]
     Text(Box<ConfigError>),
     /// A line that is neither a place nor something that goes or comes.
@@ -41,10 +41,10 @@ pub enum StepError {
     /// There is no such block in the text, or it is too deep in it.
     #[error("there is no `{0}` in it")]
     NoPlace(String),
-    /// What goes is not there.
+    /// A statement to remove does not exist.
     #[error("there is no `{0}` that could go")]
     Absent(String),
-    /// What comes is there.
+    /// A statement to add exists already.
     #[error("there is a `{0}` already")]
     Present(String),
 }
@@ -55,7 +55,7 @@ impl From<ConfigError> for StepError {
     }
 }
 
-/// What goes or comes at one place.
+/// The statements to remove and to add at a place.
 struct Section {
     place: Vec<Word>,
     goes: bool,
@@ -120,12 +120,12 @@ impl Schema {
 /// A text that [`Schema::text`] has written, as its statements. Shown, it reads back to the tree that it stands for.
 pub struct Outline(Level);
 
-/// What stands between braces.
+/// The statements between braces.
 #[derive(Default)]
 struct Level {
     /// In the order in which they came; what has gone leaves a gap.
     rows: Vec<Option<Row>>,
-    /// Where the statement of some words stands. Made when it is asked for first: most levels never change.
+    /// The places of statements by their words. Made when first needed: most levels never change.
     places: Option<HashMap<String, usize>>,
 }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 pub struct Word {
     /// The word, quotes taken off.
     pub text: String,
-    /// Where it stands.
+    /// The place.
     pub place: Place,
 }
 
@@ -18,7 +18,7 @@ pub struct Word {
 pub struct Statement {
     /// At least one.
     pub words: Vec<Word>,
-    /// What stands between the braces; `None` if the statement ends in a semicolon.
+    /// The statements between the braces; `None` if the statement ends in a semicolon.
     pub block: Option<Vec<Statement>>,
 }
 

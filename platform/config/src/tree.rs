@@ -9,7 +9,7 @@ use std::sync::Arc;
 #[derive(Clone, Default, Debug)]
 pub struct Tree {
     pub(crate) root: Arc<Block>,
-    /// What is inactive, and annotations.
+    /// Inactive statements and annotations.
     pub(crate) marks: Arc<Marks>,
 }
 
@@ -32,13 +32,13 @@ impl PartialEq for Tree {
     }
 }
 
-/// What stands between braces: by name.
+/// The items between braces, by name.
 #[derive(Clone, Default, Debug)]
 pub(crate) struct Block {
     items: Vec<(Arc<str>, Item)>,
 }
 
-/// What stands under a name.
+/// The item of a name.
 #[derive(Clone, Debug)]
 pub(crate) enum Item {
     Leaf(Leaf),
@@ -54,7 +54,7 @@ pub(crate) struct Leaf {
     pub form: Form,
 }
 
-/// What a value is in JSON (RFC 7951, section 6).
+/// The JSON form of a value (RFC 7951, section 6).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Form {
     Text,

@@ -16,9 +16,9 @@ use std::sync::Arc;
 /// Something in a configuration that is not what it was.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Notice {
-    /// Where: names and keys.
+    /// The place: names and keys.
     pub path: Vec<String>,
-    /// What.
+    /// The finding.
     #[serde(flatten)]
     pub what: What,
 }
@@ -31,7 +31,7 @@ pub enum What {
     Gone,
     /// The value that is written is refused.
     Refused {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The default on which the configuration relies is another.
@@ -41,7 +41,7 @@ pub enum What {
         /// As it is; `None` if there is none.
         after: Option<String>,
     },
-    /// It has to be written, and is not.
+    /// A mandatory statement is missing.
     Needed,
     /// A change of it costs something else.
     Impact {
@@ -73,8 +73,8 @@ impl fmt::Display for Notice {
     }
 }
 
-/// What a tree that is valid under the schema that had the index `old` ([`Schema::nodes`]) meets under `new`. Where the old schema is
-/// no longer at hand, [`read`] makes the tree of its index and the text.
+/// Returns the findings about a tree, valid under the schema of the index `old` ([`Schema::nodes`]), under the schema `new`. Where the old
+/// schema is no longer at hand, [`read`] makes the tree of its index and the text.
 pub fn check(old: &[Node], new: &Schema, tree: &Tree) -> Vec<Notice> {
     let mut check = Check { new, path: Vec::new(), notices: Vec::new() };
     check.block(old, ROOT, &tree.root);

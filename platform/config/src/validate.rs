@@ -154,7 +154,7 @@ impl Checker<'_> {
         Fault { path: self.trail.clone(), message, expected }
     }
 
-    /// How what we are in is called.
+    /// Returns the name of the present block.
     fn here(&self) -> String {
         match self.trail.as_slice() {
             [] => "the configuration".into(),
@@ -267,7 +267,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// What a block has to have, and cannot have together.
+    /// Checks the mandatory and the exclusive statements of a block.
     fn case(&mut self, case: &Case, block: &Block) -> Result<(), Fault> {
         let index = self.index;
         for member in &case.members {

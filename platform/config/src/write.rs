@@ -26,8 +26,8 @@ pub enum Secrets {
 }
 
 impl Schema {
-    /// What stands at a path of names and keys, in curly braces; of a container or an entry of a list, what stands in it. What is
-    /// written for the empty path reads back to the same tree, if secrets are shown.
+    /// Returns the statements at a path of names and keys, in curly braces; for a container or an entry of a list, the statements inside.
+    /// What is written for the empty path reads back to the same tree, if secrets are shown.
     pub fn text(&self, tree: &Tree, path: &[String], secrets: Secrets) -> Result<String, ConfigError> {
         let Located { id, found, trail } = self.locate(tree, path)?;
         let mut writer = Writer::new(&self.index, secrets);
@@ -93,8 +93,8 @@ impl Schema {
         }
     }
 
-    /// What was written at a path, in JSON (RFC 7951) without module names: an object for a block, an array of objects for a list.
-    /// Null if nothing was.
+    /// Returns the statements at a path as JSON (RFC 7951) without module names: an object for a block, an array of objects for a list.
+    /// Null if there are none.
     pub fn json(&self, tree: &Tree, path: &[String], secrets: Secrets) -> Result<Value, ConfigError> {
         let Located { id, found, .. } = self.locate(tree, path)?;
         let json = Json { index: &self.index, secrets, fills: false, qualifies: false };
@@ -111,7 +111,7 @@ impl Schema {
 pub struct Renderer(Arc<Index>);
 
 impl Schema {
-    /// What writes configurations of this schema where it cannot be taken along.
+    /// Returns a writer of configurations for places where the schema cannot be taken along.
     pub fn renderer(&self) -> Renderer {
         Renderer(self.index.clone())
     }
@@ -124,7 +124,7 @@ impl Renderer {
         carry(before, &arrange(&self.0, before, &self.text(tree)))
     }
 
-    /// What [`Schema::text`] writes for the empty path, secrets shown.
+    /// Returns the text of [`Schema::text`] for the empty path, with secrets.
     pub fn text(&self, tree: &Tree) -> String {
         let mut writer = Writer::new(&self.0, Secrets::Shown);
         if !tree.marks.is_empty() {
@@ -155,11 +155,11 @@ const WIDE: usize = 100;
 pub(crate) struct Writer<'a> {
     pub index: &'a Index,
     pub secrets: Secrets,
-    /// What every line begins with.
+    /// The indentation of every line.
     pub margin: String,
     /// Names and keys to where we are.
     pub trail: Vec<Arc<str>>,
-    /// What is inactive, and annotations.
+    /// Inactive statements and annotations.
     pub placed: Option<Placed>,
     pub out: String,
 }
@@ -217,7 +217,7 @@ impl Writer<'_> {
         self.out.push('\n');
     }
 
-    /// What stands in a block, in the module's order.
+    /// Writes a block's statements, in the module's order.
     pub fn block(&mut self, id: Id, block: &Block) {
         let index = self.index;
         for child in &index[id].children {
@@ -348,7 +348,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What stands at a path from the root of a tree.
+    /// Writes the statements at a path from the root of a tree.
     pub fn part(&mut self, root: &Block, path: &[Arc<str>]) {
         let above = &path[..path.len().saturating_sub(1)];
         match follow(self.index, root, path) {
@@ -369,7 +369,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// What stands under a name, in the block where we are.
+    /// Writes the item of a name in the present block.
     pub fn item(&mut self, id: Id, item: &Item) {
         let (length, name) = (self.path.len(), &self.index[id].name);
         self.go(std::iter::once(&**name));
@@ -438,7 +438,7 @@ impl Json<'_> {
         Value::Object(members)
     }
 
-    /// What stands under a name.
+    /// Returns the item of a name.
     pub fn item(&self, id: Id, item: &Item) -> Value {
         match item {
             Item::Leaf(leaf) => self.value(id, leaf),
@@ -451,7 +451,7 @@ impl Json<'_> {
         }
     }
 
-    /// What a member is that nobody has written.
+    /// Returns the default of a member.
     pub fn default(&self, id: Id) -> Option<Value> {
         let def = &self.index[id];
         if def.is_plain_container() {
@@ -479,7 +479,7 @@ impl Json<'_> {
 }
 
 impl Index {
-    /// What may have a value in a block: everything but the alternatives that were not taken.
+    /// Returns the definitions that may have a value in a block: all but the alternatives that were not chosen.
     pub(crate) fn effective(&self, id: Id, block: &Block) -> Vec<Id> {
         let mut found = Vec::new();
         self.effective_case(&self[id].body, block, &mut found);

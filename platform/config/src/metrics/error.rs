@@ -9,7 +9,7 @@ use thiserror::Error;
 pub struct MetricsError {
     /// The line, from 1.
     pub line: usize,
-    /// What is wrong there.
+    /// The error.
     pub problem: Problem,
 }
 
@@ -21,7 +21,7 @@ impl MetricsError {
     }
 }
 
-/// What is wrong in a `metrics.toml`.
+/// An error in a `metrics.toml`.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Problem {
     /// Not TOML, or with members that are missing, of the wrong type, or known to nobody.
@@ -30,9 +30,9 @@ pub enum Problem {
     /// More of something than there may be.
     #[error("there are more than {most} {what}; leave some out")]
     TooMany {
-        /// Of what.
+        /// The counted things.
         what: &'static str,
-        /// How many there may be.
+        /// The largest number allowed.
         most: usize,
     },
     /// Two metrics of one name.
@@ -49,7 +49,7 @@ pub enum Problem {
     Name {
         /// The name.
         name: String,
-        /// What it has to begin with.
+        /// The required prefix.
         prefix: String,
     },
     /// A name with an ending that has a meaning of its own.
@@ -93,7 +93,7 @@ pub enum Problem {
     /// Something without a value that has none otherwise.
     #[error("{who} needs `value`: where the value is in a row")]
     NoValue {
-        /// Who needs it.
+        /// The type that needs the value.
         who: &'static str,
     },
     /// Something that a counter cannot have.
@@ -107,7 +107,7 @@ pub enum Problem {
     States,
 }
 
-/// What the file says, as far as it can be shown in a line: nothing of it moves the cursor of who reads a log.
+/// Returns the file's text in a form for a line of a log, without control characters.
 pub(super) fn shown(text: &str) -> String {
     let one = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
     text.chars().take(LONGEST).map(one).collect()

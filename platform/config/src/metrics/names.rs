@@ -6,7 +6,7 @@ use super::{LONGEST, Problem, STATE, Type};
 /// Endings that OpenMetrics gives to samples of other types than gauges. A family that ended so could have the same sample as another.
 const TAKEN: [&str; 7] = ["total", "created", "count", "sum", "bucket", "gcount", "gsum"];
 
-/// What the names of a package's metrics begin with: the package's name, small, `_` for what is no letter or digit, and `_`.
+/// Returns the prefix of a package's metrics: the package's name in small letters, `_` for all other characters, and `_`.
 pub fn prefix(package: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let mut prefix: String = package.chars().map(fit).collect();

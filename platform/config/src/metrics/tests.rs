@@ -46,7 +46,7 @@ fn a_file_is_read() {
     assert_eq!(parse("any", ""), Ok(Vec::new()));
 }
 
-/// What is said when `old` in [`GOOD`] is replaced by `new`: it begins with `expected`, behind the file's name.
+/// Checks the error after `old` in [`GOOD`] is replaced by `new`: behind the file's name, it begins with `expected`.
 fn check(old: &str, new: &str, expected: &str) {
     assert!(GOOD.contains(old), "{old}");
     let error = parse("my-proto", &GOOD.replacen(old, new, 1)).expect_err(new).to_string();
