@@ -10,7 +10,7 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// Who has a share in a change. All lists are in the order of need: who is needed comes first.
+/// The components that take part in a change. All lists are in the order of need: a needed component comes first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
     /// Running components that take theirs as they run.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub started: Vec<String>,
 }
 
-/// What can happen.
+/// An event that the machine handles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input<E> {
     /// A component says what its share would touch, or why it refuses it.
@@ -38,7 +38,7 @@ pub enum Input<E> {
     Stored(Result<(), String>),
 }
 
-/// What is to be done.
+/// An effect that the machine asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output<E> {
     /// Ask the component whether it would take its share.
@@ -57,7 +57,7 @@ pub enum Output<E> {
     Restore(String),
     /// Store the new configuration.
     Store,
-    /// It is over: what it touches, or why nothing changed.
+    /// The end: the effects, or the reason why nothing changed.
     Done(Result<BTreeMap<String, Vec<E>>, String>),
 }
 
@@ -177,7 +177,7 @@ impl<E: Clone> Commit<E> {
         self.go_on(out);
     }
 
-    /// Those who are asked before anything changes.
+    /// Iterates over the components that are asked before anything changes.
     fn asked(&self) -> impl Iterator<Item = String> {
         self.steps.iter().filter(|step| !matches!(step, Step::Start(_))).map(|step| step.class().to_string())
     }

@@ -3,7 +3,7 @@ use alloc::vec;
 use proptest::prelude::*;
 use std::collections::{BTreeMap, VecDeque};
 
-/// What a component runs with.
+/// The configuration that a component runs with.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Runs {
     Nothing,
@@ -22,7 +22,7 @@ struct World {
     told: Vec<Output<u8>>,
 }
 
-/// What goes wrong when the output of this number is told.
+/// The fault at the output of this number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Fault {
     Nothing,

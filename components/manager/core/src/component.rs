@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
 
-/// What the manager must know to run a component.
+/// The properties of a component that the manager needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
     /// Its class.
@@ -16,24 +16,24 @@ pub struct Spec {
     pub needs: Vec<String>,
 }
 
-/// Where a component is in its life.
+/// The phase of a component's life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Phase {
-    /// It waits for what it needs.
+    /// The component waits for needed components.
     Waiting,
-    /// It died and waits for its next try.
+    /// The component died and waits for its next start.
     BackingOff,
-    /// It died too often, and is tried seldom.
+    /// The component died too often and is started seldom.
     Failing,
     /// Its process was started and has not registered yet.
     Starting,
-    /// It registered and takes its configuration.
+    /// The component registered and receives its configuration.
     Configuring,
-    /// It does its work.
+    /// The component works.
     Ready,
-    /// It was told to end.
+    /// The component is ending.
     Stopping,
-    /// It has ended and is not wanted.
+    /// The component has ended and is not wanted.
     Stopped,
 }
 
@@ -58,31 +58,31 @@ impl Phase {
     }
 }
 
-/// What follows from a death.
+/// The consequence of a death.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum AfterDeath {
-    /// It is tried again after so long.
+    /// A new start after this time.
     Again(Duration),
     /// The same, with the executable from before: the one that it was upgraded to does not do.
     FallBack(Duration),
-    /// It is tried seldom from now on.
+    /// Seldom starts from now on.
     GiveUp(Duration),
-    /// It is tried seldom still.
+    /// Seldom starts as before.
     Seldom(Duration),
 }
 
 /// A component as the manager sees it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Component {
-    /// What it is.
+    /// The properties.
     pub spec: Spec,
-    /// Where it is.
+    /// The phase.
     pub phase: Phase,
-    /// How often it was started again.
+    /// The number of restarts.
     pub restarts: u32,
-    /// How it ended last.
+    /// The last end.
     pub last_exit: String,
-    /// How long the next wait is.
+    /// The next wait.
     pub(crate) backoff: Duration,
     /// Since when it is ready.
     pub(crate) ready_since: Option<Instant>,
@@ -132,7 +132,7 @@ impl Component {
         !self.wanted || self.restarting
     }
 
-    /// What is known of its end: how, and why if the manager wanted it.
+    /// Describes the end, with the reason if the manager wanted it.
     pub(crate) fn end_in_words(&mut self, how: &str) -> String {
         match core::mem::take(&mut self.condemned) {
             why if why.is_empty() => how.into(),
@@ -147,7 +147,7 @@ impl Component {
         self.ready_since = self.ready_since.map(|_| now);
     }
 
-    /// It died at `now`. The next wait is twice as long unless this life was sound.
+    /// Notes a death at `now`. The next wait is twice as long unless this life was sound.
     pub(crate) fn died(&mut self, now: Instant) -> AfterDeath {
         let lived = self.ready_since.take().map_or(Duration::ZERO, |since| now.saturating_since(since));
         if lived >= Self::SOUND_LIFE {

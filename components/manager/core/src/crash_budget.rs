@@ -25,7 +25,7 @@ impl CrashBudget {
     /// A life of this length, from when it was ready, makes up for all deaths.
     pub const SOUND_LIFE: Duration = Duration::from_secs(600);
 
-    /// It died at `now`, after it had been ready for `lived`. Says whether this death spent the budget.
+    /// Notes a death at `now` after a ready life of `lived`. Returns true if this death spent the budget.
     pub fn died(&mut self, now: Instant, lived: Duration) -> bool {
         if lived >= Self::SOUND_LIFE {
             self.refill();
@@ -42,7 +42,7 @@ impl CrashBudget {
         self.is_spent && !was_spent
     }
 
-    /// How many of the latest deaths came soon after each other.
+    /// Returns the number of latest deaths in short succession.
     pub fn deaths(&self) -> usize {
         self.deaths.len()
     }

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use sluice_base::{Duration, Instant};
 
-/// What an editor works on.
+/// The candidate that an editor works on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
     /// The candidate that all share.
@@ -22,7 +22,7 @@ pub enum Mode {
 pub struct Editor {
     /// As the log of revisions shows it.
     pub user: String,
-    /// What it works on.
+    /// The candidate.
     pub mode: Mode,
     /// Since when, in milliseconds of Unix time.
     pub since_unix_ms: u64,
@@ -63,7 +63,7 @@ impl fmt::Display for Conflict {
     }
 }
 
-/// All editors.
+/// The present editors.
 #[derive(Default)]
 pub struct Editors {
     editors: BTreeMap<u64, Editor>,
@@ -71,7 +71,7 @@ pub struct Editors {
 }
 
 impl Editors {
-    /// How long an editor may say nothing.
+    /// The longest silence of an editor.
     pub const LEASE: Duration = Duration::from_secs(60);
     /// The most at once.
     pub const MOST: usize = 64;
@@ -126,7 +126,7 @@ impl Editors {
         self.editors.values().map(|e| e.expires).min()
     }
 
-    /// All but one.
+    /// Iterates over all editors but one.
     pub fn others(&self, id: u64) -> impl Iterator<Item = &Editor> {
         self.editors.iter().filter(move |(other, _)| **other != id).map(|(_, editor)| editor)
     }

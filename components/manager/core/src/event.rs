@@ -15,7 +15,7 @@ pub enum Event {
     Died {
         /// The component.
         class: String,
-        /// How.
+        /// The end in words.
         how: String,
         /// The time when it will be started again.
         again_in: Duration,
@@ -24,21 +24,21 @@ pub enum Event {
     Failing {
         /// The component.
         class: String,
-        /// How it ended last.
+        /// The last end.
         how: String,
     },
     /// A component died again and again since it was upgraded: its executable is the one from before again.
     FellBack {
         /// The component.
         class: String,
-        /// How it ended last.
+        /// The last end.
         how: String,
     },
     /// A component is told to end.
     Stopping {
         /// The component.
         class: String,
-        /// Why.
+        /// The reason.
         why: Why,
     },
     /// A component did not come up in time.
@@ -49,7 +49,7 @@ pub enum Event {
     MissingNeed {
         /// The component.
         class: String,
-        /// What it needs.
+        /// The needed component.
         need: String,
     },
 }
@@ -79,7 +79,7 @@ impl Why {
     }
 }
 
-/// How much an event matters.
+/// The severity of an event.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Severity {
     /// For the record.
@@ -91,7 +91,7 @@ pub enum Severity {
 }
 
 impl Event {
-    /// How much it matters.
+    /// Returns the severity.
     pub fn severity(&self) -> Severity {
         match self {
             Event::Ready(_) | Event::Stopping { .. } => Severity::Info,

@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
 use sluice_machine::{Machine, Outbox, Timers};
 
-/// What can happen.
+/// An event that the machine handles.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// It is to begin.
+    /// The start of the replacement.
     Begin,
     /// The successor's process was started and waits for what is handed over.
     Ready,
@@ -24,11 +24,11 @@ pub enum Input {
     OldEnded(String),
     /// The successor has ended, in this way, or could not be started.
     NewEnded(String),
-    /// It is not to be, for this reason: the component or the whole router is to end.
+    /// Cancels the replacement for this reason: the component or the whole router ends.
     Cancel(String),
 }
 
-/// What the shell is to do.
+/// An effect that the machine asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// Start the successor's process.
@@ -47,9 +47,9 @@ pub enum Output {
     KillOld,
     /// The component's process has ended, in this way: the successor is of no use.
     Died(String),
-    /// It is over for whoever wanted it.
+    /// The result for the caller.
     Done(Result<(), String>),
-    /// Nothing is left to do.
+    /// The end: no work is left.
     Over,
 }
 
@@ -66,14 +66,14 @@ pub enum Step {
     TakingOver,
     /// The successor does the component's work, the old process ends.
     Ending,
-    /// It did not succeed: the successor ends.
+    /// The replacement failed: the successor ends.
     Withdrawing,
-    /// Nothing is left to do.
+    /// The end: no work is left.
     Over,
 }
 
 impl Step {
-    /// How long the step may take. What a component allows itself to come to rest and to hand over (10 s) is less.
+    /// Returns the limit of the step. A component's own limit for coming to rest and handing over (10 s) is shorter.
     pub const fn limit(self) -> Duration {
         Duration::from_secs(match self {
             Step::Starting => 10,
@@ -107,12 +107,12 @@ impl Default for HandOver {
 }
 
 impl HandOver {
-    /// One that has yet to begin.
+    /// Makes a replacement that has not begun.
     pub fn new() -> Self {
         HandOver { step: Step::Starting, timer: Timers::default(), old_ended: None, reason: String::new() }
     }
 
-    /// Where it is.
+    /// Returns the present step.
     pub fn step(&self) -> Step {
         self.step
     }
@@ -125,7 +125,7 @@ impl HandOver {
         }
     }
 
-    /// It does not succeed: what there is of the successor goes first, and only then the old one is sure to be alone.
+    /// Withdraws the replacement: the successor ends first, and only then the old process is alone for sure.
     fn withdraw(&mut self, now: Instant, reason: String, out: &mut Outbox<Output>) {
         if self.step == Step::TakingOver {
             out.push(Output::Return);

@@ -23,7 +23,7 @@ fn new_ends() -> Event {
     Event::In(Input::NewEnded("new".into()))
 }
 
-/// What follows from events, in short words.
+/// Checks the effects of events, in short words.
 fn check(events: &[Event], expected: &str) {
     let mut machine = HandOver::new();
     let mut now = Instant::ZERO;

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
 use sluice_machine::{Machine, Outbox, Timers};
 
-/// What can happen.
+/// An event that the machine handles.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// These components are wanted, and no others.
+    /// The set of wanted components.
     Want(Vec<Spec>),
     /// A component's process from before the manager's own start still runs: it is taken over.
     Adopt(Spec),
@@ -42,7 +42,7 @@ pub enum Input {
     StopAll,
 }
 
-/// What the shell is to do.
+/// An effect that the machine asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// Start the component's process.
@@ -66,18 +66,18 @@ pub enum Output {
 /// The reason why a component ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum End {
-    /// It comes back, or the whole router ends: what it announced stays as it is.
+    /// The component starts again, or the whole router ends: announced routes stay.
     ForNow,
     /// The router goes on without it: what it announced goes with it.
     ForGood,
 }
 
-/// How long a process may take until it is configured.
+/// The longest time from a process's start until it is configured.
 const START_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long a process may take to end.
+/// The longest time that a process takes to end.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is said of the last end of who has its executable from before again.
+/// Describes the last end of a component that fell back to its previous executable.
 const FELL_BACK: &str = "; its upgrade is undone: the executable from before runs again";
 
 /// The supervisor of all components.

@@ -139,7 +139,8 @@ fn a_component_that_cannot_be_configured_is_killed_and_the_reason_is_kept() {
     assert_eq!(w.manager.component("fea").unwrap().phase, Phase::BackingOff);
 }
 
-/// It dies so often, after so long a ready life each; how often it falls back, and how many of the deaths came before.
+/// Lets a component die so often, after so long a ready life each. Returns the number of fall-backs and the number of deaths before the
+/// first.
 fn falls_back(w: &mut World, deaths: usize, lived: Duration) -> Vec<usize> {
     let mut when = vec![];
     for number in 1..=deaths {

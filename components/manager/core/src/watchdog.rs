@@ -6,16 +6,16 @@ use alloc::collections::BTreeMap;
 use alloc::string::String;
 use sluice_base::{Duration, Instant};
 
-/// How a component seems to be.
+/// The verdict on a component.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Verdict {
-    /// It answers, or has not been silent for long.
+    /// The component answers, or has not been silent for long.
     Well,
-    /// It is silent, and works.
+    /// The component is silent and works.
     Busy,
-    /// It is silent and does nothing.
+    /// The component is silent and does not work.
     Stuck,
-    /// It has worked without an answer for so long that it will not come to an end.
+    /// The component has worked without an answer for so long that it will not come to an end.
     Livelocked,
 }
 
@@ -34,7 +34,7 @@ impl Heard {
     }
 }
 
-/// How patient to be.
+/// The limits of the watchdog.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// The interval at which to ask.
@@ -55,7 +55,7 @@ impl Default for Limits {
     }
 }
 
-/// What was heard of each component.
+/// The observations of each component.
 #[derive(Default)]
 pub struct Watchdog {
     limits: Limits,
@@ -63,24 +63,24 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// Who uses less than one part in so many of a processor is not busy.
+    /// The share of a processor below which a component is not busy: one part in so many.
     const IDLE_SHARE: u64 = 20;
-    /// Who looks again only after so many times the time between two looks stood still itself.
+    /// The factor of the interval between two looks after which the watchdog itself stood still.
     const LATE: u32 = 4;
 
-    /// One that is so patient, and has heard nothing yet.
+    /// Makes a watchdog with these limits and without observations.
     pub fn new(limits: Limits) -> Self {
         Watchdog { limits, heard: BTreeMap::new() }
     }
 
-    /// It answered. Says whether that is news, after having been busy.
+    /// Notes an answer. Returns true if the component was busy before.
     pub fn answered(&mut self, now: Instant, class: &str, cpu: Duration) -> bool {
         let before = self.heard.insert(class.into(), Heard::now(now, cpu));
         before.is_some_and(|heard| heard.was_busy)
     }
 
-    /// It did not answer; `cpu` is the processor time that it has used or waited for in all. A verdict other than that it is well is given once for each
-    /// silence.
+    /// Notes a missing answer; `cpu` is the processor time that it has used or waited for in all. A verdict other than that it is well is
+    /// given once for each silence.
     pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
         let heard = self.heard.entry(class.into()).or_insert(Heard::now(now, cpu));
         if now.saturating_since(heard.looked) > self.limits.every * Self::LATE {

@@ -17,13 +17,13 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 use tracing::{error, info, warn};
 
-/// How long a component may take to answer.
+/// The longest wait for a component's answer.
 const ANSWER: Duration = Duration::from_secs(10);
-/// How long a component may take to come up or to end: longer than the supervisor waits for it.
+/// The longest wait for a component to come up or to end: longer than the supervisor's own limit.
 const COMES_UP: Duration = Duration::from_secs(30);
 /// Octets of a piece of a change: well below what one call may carry.
 const PIECE: usize = 4 << 20;
-/// How long to wait before a rollback that failed is tried again.
+/// The pause before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
 /// The origin of a configuration to commit. The configuration itself is read only by who has the turn to commit: a commit that
@@ -46,7 +46,7 @@ pub struct CommitRequest {
     pub source: Source,
     /// The purpose, as the log of revisions shows it.
     pub comment: String,
-    /// How long it holds unless it is confirmed; for good if absent.
+    /// The time within which the commit must be confirmed; absent: no confirmation is needed.
     pub confirm_within: Option<Duration>,
 }
 
@@ -54,13 +54,13 @@ pub struct CommitRequest {
 pub struct Request {
     /// The configuration.
     pub after: Tree,
-    /// Who wants it.
+    /// The author.
     pub user: String,
-    /// What for.
+    /// The comment.
     pub comment: String,
-    /// Where it comes from.
+    /// The origin of the commit.
     pub via: Via,
-    /// How long it holds unless it is confirmed; for good if absent.
+    /// The time within which the commit must be confirmed; absent: no confirmation is needed.
     pub confirm_within: Option<Duration>,
     /// The configuration file's text, if that is where it comes from.
     pub of_file: Option<String>,
@@ -68,16 +68,16 @@ pub struct Request {
     pub candidate: Option<CandidateId>,
 }
 
-/// What a commit did, or would do.
+/// The result of a commit, or of its check.
 #[derive(Debug)]
 pub struct Done {
     /// The revision that runs.
     pub revision: u64,
-    /// What it touched, by component.
+    /// The effects by component.
     pub effects: BTreeMap<String, Vec<Effect>>,
-    /// How many statements differ.
+    /// The number of statements that differ.
     pub changes: usize,
-    /// How long it took.
+    /// The duration.
     pub took: Duration,
 }
 
@@ -104,9 +104,9 @@ pub struct UnderWay {
 /// A change of the whole router, and who has a share in it.
 struct Shares {
     plan: Plan,
-    /// Those that are not running, and hear of it when they do.
+    /// Components that do not run, and receive the change when they start.
     absent: Vec<String>,
-    /// Those that end with it.
+    /// Components that end with the commit.
     gone: Vec<String>,
 }
 
@@ -291,7 +291,7 @@ impl ManagerProcess {
         Ok((comparison, shares))
     }
 
-    /// What the manager itself does to processes.
+    /// Adds the effects that the manager itself has on processes.
     fn add_own(&self, shares: &Shares, effects: &mut BTreeMap<String, Vec<Effect>>) {
         let kinds = [(&shares.plan.started, EffectKind::Started), (&shares.gone, EffectKind::Stopped)];
         for (classes, kind) in kinds {
@@ -552,7 +552,7 @@ fn name(output: &Output<Effect>) -> String {
     }
 }
 
-/// What a component said, without how it came here.
+/// Returns a component's message, without the transport's words.
 fn words(error: &XrlError) -> String {
     match error {
         XrlError::Application { message, .. } => message.clone(),

@@ -32,7 +32,7 @@ pub struct Builtin {
     pub help: &'static str,
 }
 
-/// Where the configuration and the schema come from.
+/// The sources of configuration and schema.
 #[derive(Clone, Debug)]
 pub struct ConfigSource {
     /// The configuration file.
@@ -64,7 +64,7 @@ pub enum StartError {
     WithoutPackages {
         /// The packages that were refused.
         refused: Vec<Refused>,
-        /// What is wrong in the configuration.
+        /// The errors of the configuration.
         error: Box<ConfigErrors>,
     },
     /// The schema is not valid.
@@ -75,17 +75,17 @@ pub enum StartError {
     Rights {
         /// The component.
         class: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
     /// Something in the run-time folder cannot be made or written.
     #[error("cannot {act} {path}: {source}; {advice}")]
     Folder {
-        /// What was tried.
+        /// The action that failed.
         act: &'static str,
         /// On what.
         path: String,
-        /// What the operator can do.
+        /// The remedy.
         advice: &'static str,
         /// The cause.
         source: std::io::Error,
@@ -121,13 +121,13 @@ pub fn check_network_rights() -> Result<(), StartError> {
     if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
-/// All that the router may be configured to be.
+/// The schema, and the packages that it was made of.
 pub struct Model {
     /// The schema of all components.
     pub schema: Schema,
-    /// What extends the router, the executable's own components first.
+    /// The packages, the executable's own components first.
     pub packages: Vec<Package>,
-    /// What was not taken, and why.
+    /// Refused packages, with the reasons.
     pub refused: Vec<Refused>,
     rights: BTreeMap<String, Rights>,
     /// The schema as JSON, once somebody has asked for it: it stays the same.
@@ -246,7 +246,7 @@ impl Model {
         self.json.get_or_init(|| serde_json::to_string(self.schema.nodes()).unwrap_or_default())
     }
 
-    /// What a component is handed to go from one configuration to another, or from nothing; `None` if nothing changes for it. The
+    /// Returns a component's change from one configuration to another, or from nothing; `None` if nothing changes for the component. The
     /// FEA also hears which sockets it may open for whom.
     pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
         let mut change = self.schema.change(class, before, after);

@@ -17,7 +17,7 @@ pub struct Copies {
     written: Notify,
 }
 
-/// What the file is to say.
+/// The wanted contents of the file.
 struct Copy {
     tree: Tree,
     revision: u64,

@@ -21,7 +21,7 @@ const DUMPING: [i32; 10] = [3, 4, 5, 6, 7, 8, 11, 24, 25, 31];
 /// Octets of a process's name that the kernel keeps (`TASK_COMM_LEN`, without the end).
 const NAME: usize = 15;
 
-/// What is known of a process that is gone.
+/// The facts about a process that ended.
 #[derive(Clone, Debug)]
 pub struct Facts<'a> {
     /// Its number.
@@ -30,7 +30,7 @@ pub struct Facts<'a> {
     pub uid: u32,
     /// Its group.
     pub gid: u32,
-    /// What it died by.
+    /// The signal that ended the process.
     pub signal: i32,
     /// The host's name.
     pub host: &'a str,
@@ -38,7 +38,7 @@ pub struct Facts<'a> {
     pub executable: &'a str,
 }
 
-/// Where a core goes.
+/// The destination of a core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
     /// To this file; `*` stands for what is not known. A relative path begins in the folder that the process was in.
@@ -49,8 +49,8 @@ pub enum Destination {
     Nowhere,
 }
 
-/// What `/proc/sys/kernel/core_pattern` says of a process; `uses_pid` is `/proc/sys/kernel/core_uses_pid` (core(5), "Naming of core dump
-/// files").
+/// Returns the destination of a process's core by `/proc/sys/kernel/core_pattern`; `uses_pid` is `/proc/sys/kernel/core_uses_pid` (core(5),
+/// "Naming of core dump files").
 pub fn expand(pattern: &str, uses_pid: bool, facts: &Facts<'_>) -> Destination {
     let pattern = pattern.trim_end_matches('\n');
     if let Some(line) = pattern.strip_prefix('|') {
@@ -108,7 +108,7 @@ pub fn matches(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// How to come by a core that a program took.
+/// Returns the way to fetch a core that a program took.
 fn how_to_fetch(program: &str, pid: u32) -> String {
     let name = program.rsplit('/').next().unwrap_or_default();
     match name {
@@ -125,7 +125,7 @@ fn how_to_fetch(program: &str, pid: u32) -> String {
 
 /// The cores of a router's components.
 pub struct Cores {
-    /// Where they are written, if they are.
+    /// The folder of cores, if cores are written.
     folder: Option<PathBuf>,
 }
 
@@ -147,13 +147,13 @@ impl Cores {
         Cores { folder: Some(folder) }
     }
 
-    /// What a component's process is told in its environment.
+    /// Returns the environment variables of a component's process.
     pub fn environment(&self) -> Vec<(&'static str, PathBuf)> {
         let folder = self.folder.iter().map(|folder| (CORES_DIR, folder.clone()));
         self.folder.iter().map(|_| (CORES, "1".into())).chain(folder).collect()
     }
 
-    /// How a process of `class` ended, with the place of its core.
+    /// Describes the end of a process of `class`, with the place of its core.
     pub fn end_in_words(&self, status: ExitStatus, class: &str, pid: u32, executable: &Path) -> String {
         match status.signal() {
             Some(signal) if DUMPING.contains(&signal) => {

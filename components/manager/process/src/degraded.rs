@@ -12,7 +12,7 @@ use tracing::error;
 /// Octets of one reason that are shown.
 const LONGEST: usize = 1000;
 
-/// What is known of it.
+/// The reasons for which the router is degraded.
 #[derive(Default)]
 pub struct Degraded {
     /// The reason why what runs is not what the configuration file said at the start, if it is not.

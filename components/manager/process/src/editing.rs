@@ -18,7 +18,7 @@ const CONFLICTS: usize = 10;
 /// The reason why an editor is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// What it says is not valid.
+    /// The statement or the configuration is not valid.
     #[error("{0}")]
     Invalid(Box<ConfigError>),
     /// The configuration file is not valid: all its errors.
@@ -27,10 +27,10 @@ pub enum EditError {
     /// Others are in the way.
     #[error("{0}")]
     Conflict(String),
-    /// It could lock the operator out.
+    /// The commit could lock the operator out.
     #[error("{0}; commit it with a time to confirm in: `commit confirmed MINUTES`")]
     NeedsConfirmation(String),
-    /// It cannot be done.
+    /// The action failed.
     #[error("{0}")]
     Failed(String),
 }
@@ -109,18 +109,18 @@ fn meets(paths: &BTreeSet<Vec<&str>>, path: &[&str]) -> bool {
         || (0..path.len()).any(|length| paths.contains(&path[..length]))
 }
 
-/// All that is being edited.
+/// The present editors and candidates.
 pub struct Editing {
     editors: RefCell<Editors>,
     shared: RefCell<Candidate>,
     own: RefCell<BTreeMap<u64, Candidate>>,
     /// The number of the newest candidate.
     last: Cell<u64>,
-    /// How operators came here, for those that came over the network.
+    /// The SSH connections of operators that came over the network.
     connections: RefCell<BTreeMap<u64, String>>,
 }
 
-/// What editing begins with.
+/// The state at the beginning of an editing session.
 pub struct Opened {
     /// Its number.
     pub id: u64,
@@ -346,7 +346,7 @@ mod tests {
     const MODULES: [Module; 1] =
         [Module { name: "sluice-static", text: include_str!("../../../static/static.yang") }];
 
-    /// What a prefix is configured to do: nothing, discard or reject.
+    /// The configured treatments of prefixes: nothing, discard or reject.
     type Says = BTreeMap<u8, &'static str>;
 
     /// A step of one of the editors.

@@ -16,7 +16,7 @@ use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 use tracing::{info, warn};
 
-/// How long an answer may take: the core's limits come before.
+/// The longest wait for an answer: the core's limits are shorter.
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// The manager, which is no component but is named like one.
@@ -247,7 +247,7 @@ impl UnderWay {
     }
 }
 
-/// What a component says, in its own words.
+/// Returns a component's reason in its own words.
 fn reason(error: XrlError) -> String {
     match error {
         XrlError::Application { message, .. } => message,

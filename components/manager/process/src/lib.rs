@@ -59,7 +59,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
-/// What the manager is started with.
+/// Options of the manager.
 #[derive(Clone, Debug)]
 pub struct StartOptions {
     /// The configuration and the schema's parts.
@@ -98,7 +98,7 @@ pub struct ManagerProcess {
     stopped: Notify,
 }
 
-/// What runs.
+/// The running router.
 struct Running {
     tree: Tree,
     revision: u64,
@@ -271,7 +271,7 @@ impl ManagerProcess {
         tokio::task::spawn_local(async move { me.want_these(&classes) });
     }
 
-    /// Where a component is in its life.
+    /// Returns a component's phase.
     fn phase(&self, class: &str) -> Option<Phase> {
         self.driver.read(|manager| manager.component(class).map(|c| c.phase))
     }

@@ -186,7 +186,7 @@ fn interfaces(schema: &Schema, tree: &Tree) -> Vec<Interface> {
 struct Route {
     prefix: String,
     network: (IpAddr, u8),
-    /// All that is said of it.
+    /// The whole statement.
     statement: serde_json::Value,
 }
 

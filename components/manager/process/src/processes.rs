@@ -19,25 +19,25 @@ use tokio::process::{Child, Command};
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-/// How long to wait before the state is written that could not be.
+/// The pause before a failed write of the state is tried again.
 const SAVE_AGAIN: Duration = Duration::from_secs(2);
 
 /// The processes that run.
 pub struct Processes {
     run_dir: PathBuf,
-    /// What every process finds in its environment besides.
+    /// Further environment variables of every process.
     environment: Vec<(&'static str, PathBuf)>,
     running: RefCell<BTreeMap<String, Recorded>>,
-    /// What runs could not be written down.
+    /// Notifies that the state could not be written.
     unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
     /// By class, unless it is this one.
     executables: RefCell<BTreeMap<String, Executable>>,
-    /// What was in the place of the one promoted last.
+    /// The executable that the latest promotion replaced.
     replaced: RefCell<Option<Executable>>,
 }
 
-/// What a component is run by.
+/// The executable of a component.
 #[derive(Clone, Debug)]
 struct Executable {
     path: PathBuf,
@@ -45,7 +45,7 @@ struct Executable {
     before: Option<PathBuf>,
 }
 
-/// What is known of a process from the kernel.
+/// The kernel's data about a process.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Usage {
     /// Its number.
@@ -125,7 +125,7 @@ impl Processes {
         }
     }
 
-    /// It is not; nor is its executable, if that was `another`.
+    /// Undoes a promotion, and the change of executable if that was `another`.
     pub fn demote(&self, class: &str, another: bool) {
         self.exchange(class, &last(class), &next(class));
         if another {
@@ -269,7 +269,7 @@ impl Processes {
         Some(class)
     }
 
-    /// How the process of this number ended, with the place of its core.
+    /// Describes the end of the process of this number, with the place of its core.
     pub fn end_in_words(&self, cores: &Cores, pid: u32, status: ExitStatus) -> String {
         let known = self.running.borrow().iter().find(|(_, r)| r.pid == pid).map(|(class, r)| {
             let own = || std::env::current_exe().unwrap_or_default();
@@ -314,12 +314,12 @@ impl Processes {
         self.signal(class, Signal::SIGTERM);
     }
 
-    /// What the kernel says of a component's process.
+    /// Returns the kernel's data about a component's process.
     pub fn usage(&self, class: &str) -> Usage {
         self.running.borrow().get(class).map(|r| usage_of(r.pid)).unwrap_or_default()
     }
 
-    /// How long a component's process has worked, or waited for a processor: to be asked often, it reads one file.
+    /// Returns the time that a component's process has worked or waited for a processor. Cheap: reads one file.
     pub fn effort(&self, class: &str) -> Duration {
         self.running.borrow().get(class).map_or(Duration::ZERO, |r| worked(r.pid) + waited(r.pid))
     }
@@ -371,20 +371,20 @@ fn last(class: &str) -> String {
     format!("{class}:last")
 }
 
-/// How long a process has worked on any processor, by its clock.
+/// Returns the processor time of a process, by its clock.
 fn worked(pid: u32) -> Duration {
     let clock = i32::try_from(pid).ok().and_then(|pid| clock_getcpuclockid(Pid::from_raw(pid)).ok());
     clock.and_then(|clock| clock_gettime(clock).ok()).map(Duration::from).unwrap_or_default()
 }
 
-/// How long the main thread of a process stood in a queue for a processor; 0 where the kernel does not count that.
+/// Returns the time that the main thread of a process waited for a processor; 0 where the kernel does not count that.
 fn waited(pid: u32) -> Duration {
     let counted = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let nanoseconds = counted.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
     Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
-/// What the kernel says of a process.
+/// Returns the kernel's data about a process.
 pub fn usage_of(pid: u32) -> Usage {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let field = |name: &str| {

@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long components may take until the router counts as ready without them: a host that waits for it in vain would end it, and
-/// with it what does work.
+/// The longest wait for components until the router counts as ready without them: a host that waits for it in vain would end it, and with
+/// it what does work.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The way there.

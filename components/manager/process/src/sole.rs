@@ -13,7 +13,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixListener;
 use tracing::warn;
 
-/// What the names of routers begin with.
+/// The prefix of routers' names.
 pub const ROUTER: &str = "sluice.router";
 /// Names that are tried. Somebody else's process that has one keeps no router from the next.
 const NAMES: usize = 8;

@@ -5,7 +5,7 @@ use crate::revisions::{New, Revisions, Via, now_unix_ms};
 use sluice_config::Tree;
 use tracing::{error, info, warn};
 
-/// What the router starts with.
+/// The configuration that the router starts with.
 pub struct Start {
     /// The configuration.
     pub tree: Tree,

@@ -6,7 +6,7 @@ use sluice_xrl::idl::manager::v1 as pb;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-/// How long it may take: longer than the supervisor waits for a component.
+/// The longest wait: longer than the supervisor's wait for a component.
 const PATIENCE: Duration = Duration::from_secs(35);
 /// The interval at which it is looked whether it is there.
 const LOOK: Duration = Duration::from_millis(20);

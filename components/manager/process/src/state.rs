@@ -80,7 +80,7 @@ pub async fn wait_for_end(recorded: &Recorded) {
     }
 }
 
-/// What to do about a folder or file that cannot be made or written.
+/// Returns the remedy for a folder or file that cannot be made or written.
 fn advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {

@@ -9,7 +9,7 @@ use tracing::warn;
 /// Octets of steps that one difference makes at least.
 const SHORTEST_STEP: usize = 8;
 
-/// What is to be stored when all have taken their share.
+/// The revision to store when all components have prepared.
 pub struct ToStore<'a> {
     /// The configuration, and who wants it.
     pub request: &'a Request,

@@ -13,9 +13,9 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use tracing::{error, info};
 
-/// How long an executable may take to say its version: the check that it is one for this machine.
+/// The longest wait for an executable to print its version: the check that it runs on this machine.
 const CHECK: Duration = Duration::from_secs(5);
-/// How long the answer may take on its way to whoever asked.
+/// The time that the answer has to reach the caller.
 const ANSWER: Duration = Duration::from_millis(50);
 
 /// Executes the manager anew, from the same executable or from `binary`, as soon as the answer is on its way.

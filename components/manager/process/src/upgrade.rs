@@ -7,12 +7,12 @@ use sluice_config::upgrade::{self, Notice};
 use sluice_config::{ConfigError, Node};
 use thiserror::Error;
 
-/// What there is to say.
+/// The result of the check.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpgradeCheck {
     /// The newest revision, which was looked at.
     pub revision: u64,
-    /// What in it is not what it was. None: the router does with it what it did.
+    /// The differences. Without any, the router does the same as before.
     pub notices: Vec<Notice>,
 }
 
@@ -39,7 +39,7 @@ pub enum UpgradeError {
         revision: u64,
         /// The file.
         file: String,
-        /// What is wrong with it.
+        /// The error.
         reason: String,
     },
     /// The revision's text cannot be used.

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tracing::{error, info, warn};
 
-/// How long a process may take to write its memory to disk before it is ended at once.
+/// The time that a process has to write its memory to disk before SIGKILL.
 const DUMPS: Duration = Duration::from_secs(5);
 
 /// Names other limits, for tests: `EVERY,SILENCE,LONGEST` in milliseconds.

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// left after it.
 pub const LARGEST: u64 = 1 << 48;
 
-/// What keeps a revision from being used.
+/// The reason why a revision cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error("revision {number} is damaged ({reason})")]
 pub struct Damaged {
@@ -26,7 +26,7 @@ pub(super) struct Chain {
     pub revision: Revision,
     /// The whole configuration.
     pub text: String,
-    /// How many steps follow each other.
+    /// The number of successive steps.
     pub links: usize,
     /// Octets of all of them.
     pub steps: usize,
@@ -43,7 +43,7 @@ impl Folder {
         self.0.join("revisions").join(format!("{number:08}.conf"))
     }
 
-    /// All numbers that are there, the newest first; also of those that are kept only because others stand on them.
+    /// Returns all revision numbers, the newest first, including revisions that are kept only as bases.
     pub fn numbers(&self) -> Vec<u64> {
         let entries = fs::read_dir(self.0.join("revisions")).into_iter().flatten();
         let mut numbers: Vec<u64> = entries
@@ -54,7 +54,7 @@ impl Folder {
         numbers
     }
 
-    /// What is known of a revision, without its text.
+    /// Returns a revision without its text.
     pub fn about(&self, number: u64) -> Option<Revision> {
         let mut line = String::new();
         let file = fs::File::open(self.file(number)).ok()?;

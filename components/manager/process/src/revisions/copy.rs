@@ -13,17 +13,17 @@ use std::path::{Path, PathBuf};
 /// Permissions of a file that may hold secrets: for the owner alone.
 const PRIVATE: u32 = 0o600;
 
-/// What the configuration file says, or may say: it is there before the file is written, and alone after that.
+/// A note about the contents of the configuration file, written before the file is.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Noted {
-    /// How it hashes.
+    /// The hash of the contents.
     pub sha256: String,
     /// The revision that says the same.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<u64>,
 }
 
-/// What became of a copy.
+/// The result of a copy.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Copied {
     /// The file says what the revision says.
@@ -36,7 +36,7 @@ pub enum Copied {
 pub struct ConfigurationFile {
     pub(super) folder: Folder,
     pub(super) path: PathBuf,
-    /// How it hashes if it is as this process has read it, where that could not be noted.
+    /// The hash of the file as this process has read it, where no note could be written.
     pub(super) read: Option<String>,
 }
 
@@ -75,7 +75,7 @@ impl ConfigurationFile {
     }
 }
 
-/// What tells a file from what it was a moment ago: which one it is, its length, its times.
+/// The identity of a file at a moment: inode, length and times.
 #[derive(PartialEq)]
 pub(super) struct State(Option<[i64; 7]>);
 
@@ -94,12 +94,12 @@ fn file(folder: &Folder) -> PathBuf {
     folder.0.join("copy.json")
 }
 
-/// Where the version before noted it: a hash and nothing else.
+/// Returns the path of the note of the version before, which has a hash alone.
 fn older_file(folder: &Folder) -> PathBuf {
     folder.0.join("file.sha256")
 }
 
-/// What the configuration file says if nobody wrote to it.
+/// Returns the notes about the file's contents if nobody else wrote to the file.
 pub(super) fn noted(folder: &Folder) -> Vec<Noted> {
     match fs::read(file(folder)) {
         Ok(octets) => parse_copy(&octets),

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// How a revision came to be.
+/// The origin of a revision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Via {
-    /// It was edited and committed.
+    /// An edited and committed candidate.
     Commit,
-    /// It is the configuration file as somebody wrote it.
+    /// The configuration file as somebody wrote it.
     File,
-    /// It is what ran before, as a commit was not confirmed in time.
+    /// The configuration before a commit that was not confirmed in time.
     Rollback,
 }
 
@@ -26,20 +26,20 @@ impl Via {
     }
 }
 
-/// What is known of a revision.
+/// A revision's record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Revision {
     /// Its number; they count from 1 and never come again.
     pub number: u64,
-    /// When, in milliseconds of Unix time.
+    /// The time, in milliseconds of Unix time.
     pub time_unix_ms: u64,
-    /// Who.
+    /// The author.
     pub user: String,
-    /// What for.
+    /// The comment.
     pub comment: String,
-    /// How.
+    /// The origin.
     pub via: Via,
-    /// How its text hashes (SHA-256); of steps, together with what they stand on.
+    /// The hash of the text (SHA-256); of steps, together with their base.
     pub(super) text_sha256: String,
     /// The revision from which its text leads here; none if its text is the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -49,12 +49,12 @@ pub struct Revision {
     pub(super) written_by: String,
 }
 
-/// What steps stand on.
+/// The base of steps.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(super) struct Base {
     /// The revision's number: less than that of the steps.
     pub number: u64,
-    /// How it hashes by its own line. As that hash holds its own base's, no link of a chain can be another unseen.
+    /// The hash in the base's own line. That hash covers the hash of its own base, so that no link of a chain can be exchanged unseen.
     pub sha256: String,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn parse_first_line(line: &str) -> Result<Revision, String> {
     serde_json::from_str(first).map_err(|e| e.to_string())
 }
 
-/// How a text hashes that stands on another, or on nothing.
+/// Returns the hash of a text with its base, if any.
 pub(super) fn hash_on(base: Option<&Base>, text: &str) -> String {
     let mut digest = Sha256::new();
     if let Some(base) = base {
@@ -93,7 +93,7 @@ pub(super) fn hash_on(base: Option<&Base>, text: &str) -> String {
     in_hex(&digest.finalize())
 }
 
-/// How octets hash.
+/// Returns the hash of octets.
 pub(super) fn hash(octets: &[u8]) -> String {
     in_hex(&Sha256::digest(octets))
 }

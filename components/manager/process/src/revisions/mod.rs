@@ -38,19 +38,19 @@ const PART: usize = 4;
 pub struct Unconfirmed {
     /// The revision that it made.
     pub revision: u64,
-    /// What runs again if it is not confirmed.
+    /// The revision to go back to without a confirmation.
     pub back_to: u64,
     /// Until when, in milliseconds of Unix time.
     pub until_unix_ms: u64,
 }
 
-/// What to write as a new revision.
+/// A new revision to write.
 pub struct New<'a> {
-    /// Who.
+    /// The author.
     pub user: &'a str,
-    /// What for.
+    /// The comment.
     pub comment: &'a str,
-    /// How.
+    /// The origin.
     pub via: Via,
     /// The steps to it from the revision that [`Revisions::room_for_steps`] speaks of, if they are known and fit there.
     pub steps: Option<String>,
@@ -65,9 +65,9 @@ pub struct Revisions {
     last: u64,
     /// Which executable with which schema this is.
     written_by: String,
-    /// What steps can stand on, if there is anything.
+    /// The possible base of further steps.
     tip: Option<Tip>,
-    /// How the configuration file hashes if it is as this process has read it.
+    /// The hash of the configuration file as this process has read it.
     read: Option<String>,
     /// The file of the schema, as it was when it was this executable's.
     schema_file: Option<State>,
@@ -82,7 +82,7 @@ pub enum FileSays {
     Revision(Option<u64>),
     /// Something that somebody wrote and that was not read.
     Else,
-    /// Nothing: it cannot be read, for this reason.
+    /// The file cannot be read, for this reason.
     Nothing(String),
 }
 
@@ -208,12 +208,12 @@ impl Revisions {
         Ok(text)
     }
 
-    /// What is known of a revision, without its text.
+    /// Returns a revision without its text.
     pub fn about(&self, number: u64) -> Option<Revision> {
         self.folder.about(number)
     }
 
-    /// How many octets steps from the revision `running` may have; more are not worth it, or there is nothing to stand on.
+    /// Returns the most octets of steps from the revision `running`; longer steps are not worth it. 0 without a base.
     pub fn room_for_steps(&self, running: u64) -> usize {
         match &self.tip {
             Some(tip) if tip.base.number == running && tip.links < LINKS => {
