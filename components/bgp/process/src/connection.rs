@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
-/// How long a closed connection may take to write its last words, if the neighbour does not read.
+/// The longest wait of a closed connection for its last octets, if the neighbor does not read.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A task that can be halted; nothing if it has ended.
@@ -61,16 +61,16 @@ pub struct Connection {
     notes: UnboundedSender<WriterMessage>,
     /// Until the tasks have them.
     unread: Cell<Option<UnboundedReceiver<WriterMessage>>>,
-    /// Who makes the connection.
+    /// The task that makes the connection.
     connecting: Cell<Option<AbortHandle>>,
     tasks: Cell<Option<Tasks>>,
     /// The session came up: for the reader, when it is answered.
     pub link: RefCell<Option<Box<Link>>>,
     /// Which of the pool's threads it is on.
     pub place: usize,
-    /// What was read in the session.
+    /// The reader's counters in the session.
     pub heard: Arc<Reported<ReaderCounters>>,
-    /// What was written in the session.
+    /// The writer's counters in the session.
     pub sent: Arc<Reported<Sent>>,
     /// The octets that wait for the neighbor, by age.
     pub backlog: Arc<Backlog>,
@@ -134,7 +134,7 @@ impl Connection {
         let _ = self.notes.send(note);
     }
 
-    /// Nothing more is read; what waits is written, then the connection ends.
+    /// Closes the connection: stops reading, writes queued messages, then ends.
     pub fn close(&self) {
         if let Some(task) = self.connecting.take() {
             task.abort();
@@ -178,7 +178,7 @@ impl Connection {
         reader.zip(tasks.writer.halted().await.take())
     }
 
-    /// Nothing more is read of the connection; returns when what was read is with the tables. Not to be abandoned.
+    /// Stops the reader; returns when the tables have all that was read. Must not be canceled.
     pub async fn halt_reader(&self) {
         if let Some(mut tasks) = self.tasks.take() {
             tasks.halt_reader.wish();
@@ -187,7 +187,7 @@ impl Connection {
         }
     }
 
-    /// Nothing more is written, after what the socket takes now of what waits. Not to be abandoned.
+    /// Stops the writer after it has written as much as the socket takes. Must not be canceled.
     pub async fn halt_writer(&self) {
         if let Some(mut tasks) = self.tasks.take() {
             tasks.halt_writer.wish();
@@ -198,8 +198,8 @@ impl Connection {
         }
     }
 
-    /// What a connection is whose tasks are halted: a copy of its socket, what was read of a message whose end has not come, and
-    /// what waits to be written.
+    /// The parts of a connection whose tasks are stopped: a copy of its socket, the beginning of an incomplete message, and octets to be
+    /// written.
     pub fn halted(&self) -> Option<(OwnedFd, Vec<u8>, Vec<u8>)> {
         let mut tasks = self.tasks.take()?;
         let reader = tasks.reader.get().map(|r| (r.socket.descriptor(), r.pending()));
@@ -239,14 +239,14 @@ impl Connection {
     }
 }
 
-/// What another process hands over of a connection.
+/// A connection of another process.
 pub struct Inherited {
     /// The socket.
     pub stream: TcpStream,
-    /// What carries its routes.
+    /// The link to the tables.
     pub link: Link,
-    /// What was read of a message whose end has not come.
+    /// The beginning of an incomplete message.
     pub pending: Vec<u8>,
-    /// What waits to be written.
+    /// Octets to be written.
     pub unsent: Vec<u8>,
 }

@@ -11,11 +11,11 @@ pub struct Credit<T>(Mutex<Held<T>>);
 
 #[derive(Debug)]
 enum Held<T> {
-    /// It can be taken.
+    /// The value can be taken.
     Here(T),
-    /// It is taken.
+    /// The value is taken.
     Away,
-    /// It is taken, and whoever takes it waits for it.
+    /// The value is taken, and a task waits for it.
     Wanted,
 }
 

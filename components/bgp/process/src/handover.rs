@@ -27,7 +27,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
-/// How long tables may take to give neighbours what there is for them.
+/// The longest wait for tables to send neighbors all pending routes.
 const REST: Duration = Duration::from_secs(5);
 
 /// A table's task.
@@ -36,23 +36,23 @@ enum TableTask {
     Running(oneshot::Receiver<table::TableTask>),
 }
 
-/// What is to begin when this process is registered.
+/// Work that begins when this process is registered.
 struct Waiting {
     connections: Vec<(ConnectionKey, Inherited)>,
     outputs: Vec<Output>,
 }
 
-/// Where the process is in a hand-over.
+/// The state of a hand-over.
 #[derive(Default)]
 pub struct HandOver {
-    /// Nothing may be begun.
+    /// True while nothing may begin.
     asleep: Cell<bool>,
     woken: Notify,
     /// Held while the process comes to rest.
     resting: tokio::sync::Mutex<()>,
     /// Shared with who sends them, if it has not been abandoned.
     tables: RefCell<Rc<Vec<TableTask>>>,
-    /// Who fires control's timers.
+    /// The task that fires control's timers.
     control: Cell<Option<AbortHandle>>,
     waiting: RefCell<Option<Waiting>>,
 }
@@ -70,7 +70,7 @@ impl HandOver {
         }
     }
 
-    /// Who fires control's timers from now on.
+    /// Sets the task that fires control's timers.
     pub fn controls(&self, task: AbortHandle) {
         if let Some(before) = self.control.replace(Some(task)) {
             before.abort();

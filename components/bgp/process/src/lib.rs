@@ -72,7 +72,7 @@ const AHEAD: Duration = Duration::from_millis(100);
 pub struct BgpProcess {
     frame: Frame,
     me: Weak<BgpProcess>,
-    /// What there is once it is configured who the router is.
+    /// The part that exists once AS and identifier are configured.
     core: RefCell<Option<Rc<Core>>>,
     identity: RefCell<Option<Identity>>,
     origin: Rc<RibOrigin>,
@@ -83,10 +83,10 @@ pub struct BgpProcess {
     connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<InterfaceTable>,
-    /// What sessions wait for: their next hops are made of the interfaces' addresses.
+    /// The first snapshot of interfaces: sessions wait for it, because next hops are made of the interfaces' addresses.
     snapshot: InterfaceSnapshot,
     handover: handover::HandOver,
-    /// What runs as long as the process is registered.
+    /// The tasks that run while the process is registered.
     tasks: Tasks,
     entering: Point,
 }

@@ -23,7 +23,7 @@ const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// The longest such wait.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
-/// What is known of a listener beside its socket.
+/// A listener without its socket.
 #[derive(Clone, Serialize, Deserialize)]
 struct About {
     /// The FEA's number for it.
@@ -37,7 +37,7 @@ struct About {
 struct Listener {
     about: About,
     listener: Rc<TcpListener>,
-    /// Who accepts, unless nobody may now.
+    /// The task that accepts connections; `None` while none may be accepted.
     task: Option<AbortHandle>,
 }
 
@@ -82,7 +82,7 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// This FEA is there from now on: it adopts what another one opened with the next [`refresh`].
+    /// Notes a new FEA: it adopts the listeners of an earlier FEA with the next [`refresh`].
     pub fn fea_is(&self, life: &Life) {
         self.fea.replace(Some((life.instance.clone(), life.incarnation)));
     }

@@ -32,7 +32,7 @@ pub struct Chunk {
     pub table: usize,
     /// The messages.
     pub octets: Vec<u8>,
-    /// What they tell.
+    /// The contents of the messages.
     pub sent: Sent,
     /// Families of which the table has told all its routes with this.
     pub ended: Families,
@@ -49,7 +49,7 @@ impl Backlog {
         self.0.store(clock::now().as_nanos().max(1), Ordering::Relaxed);
     }
 
-    /// Nothing waits.
+    /// Drops all queued octets.
     fn clear(&self) {
         self.0.store(0, Ordering::Relaxed);
     }
@@ -67,10 +67,10 @@ struct Waiting {
     table: Option<usize>,
 }
 
-/// What is left to do after a write.
+/// The work left after a write.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Left {
-    /// Nothing waits.
+    /// No octets are queued.
     Nothing,
     /// More can be written at once.
     More,
@@ -78,7 +78,7 @@ pub enum Left {
     Blocked,
 }
 
-/// What belongs together: a message is written whole before another begins.
+/// Messages of one source: a message is written whole before another begins.
 struct Stream {
     /// `None` while the connection moves, and when it is over.
     socket: Option<Arc<Socket>>,
@@ -161,7 +161,7 @@ impl SendQueue {
         self.credits[table].take()
     }
 
-    /// This table may send a piece; returns whether it waits for that. Space that was hardly needed is not kept for it.
+    /// Allows a table to send a chunk; returns true if the table waits for that. Space that was hardly needed is not kept for it.
     pub fn give_credit(&self, table: usize, mut space: Vec<u8>) -> bool {
         space.clear();
         self.credits[table].give(if space.capacity() < PIECE { Vec::new() } else { space })

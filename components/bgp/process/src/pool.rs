@@ -13,21 +13,21 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use tokio::task::{AbortHandle, spawn_local, unconstrained};
 
-/// How many threads there are to be, and how tasks find them.
+/// The number of threads, and the scheduling of tasks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Plan {
     /// At least 1.
     pub threads: usize,
-    /// Of no meaning with one thread.
+    /// The scheduling; without meaning for one thread.
     pub scheduling: Scheduling,
 }
 
 /// The threads.
 pub struct Pool {
     plan: Plan,
-    /// One for all threads, or one each.
+    /// An executor for all threads, or for each.
     executors: Vec<Arc<Executor>>,
-    /// Who runs the tasks on the process's own thread.
+    /// The task that runs tasks on the process's own thread.
     here: Option<AbortHandle>,
 }
 
@@ -53,12 +53,12 @@ impl Pool {
         Ok(pool)
     }
 
-    /// What it was started for.
+    /// Returns the plan of the pool.
     pub fn plan(&self) -> Plan {
         self.plan
     }
 
-    /// Where the tasks of a place are run.
+    /// Returns the executor of a place.
     fn executor(&self, place: usize) -> &Arc<Executor> {
         &self.executors[place % self.executors.len()]
     }

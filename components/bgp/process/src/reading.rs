@@ -25,10 +25,10 @@ const SMALL_WRITE: usize = 1024;
 /// Prefixes that are noted for a latency profile before somebody takes them.
 const MOST_TRACED: usize = 262_144;
 
-/// Who a connection is.
+/// The key of a connection.
 pub type ConnectionKey = (IpAddr, ConnectionId);
 
-/// What the process's own thread is written. Of every sort there is at most one letter a connection under way, and few a table.
+/// A message to the process's own thread. At most one message of each kind is in flight for a connection, and a few for a table.
 pub enum ControlMessage {
     /// A message for the session; the connection is not read until it is answered. The answer: what reading needs if the session
     /// came up with it; nothing at all if the connection is to be read no more.
@@ -47,10 +47,10 @@ pub enum ControlMessage {
     Read(oneshot::Sender<()>),
 }
 
-/// What was done in a session so far, and when the last of it: looked at when somebody wants to know, or a timer fires.
+/// A session's counters and the time of the latest change, read on request or when a timer fires.
 pub type Reported<T> = Watch<Option<(Instant, T)>>;
 
-/// What all readers share: where things go.
+/// The destinations that all readers share.
 pub struct Mailboxes {
     /// The tables, by number.
     pub tables: Vec<TableHandle>,
@@ -93,7 +93,7 @@ impl Reader {
         Reader { intake, ..self }
     }
 
-    /// What it read of a message whose end has not come.
+    /// Returns the beginning of an incomplete message.
     pub fn pending(&self) -> Vec<u8> {
         self.intake.pending().to_vec()
     }

@@ -17,13 +17,13 @@ use std::rc::Rc;
 use tokio::sync::{Notify, oneshot};
 use tracing::warn;
 
-/// This process's dealings with the RIB.
+/// The process's side of the RIB.
 pub struct RibSide {
     client: rib::RibClient,
     questions: RefCell<Questions>,
     asked: Notify,
-    /// What tables have for the RIB: at most one batch of each family and table, which is asked for more when it is sent, or later
-    /// where nobody waits for it.
+    /// Batches of tables for the RIB: at most one for each family and table. When a batch is sent, the table is asked for more, or later if
+    /// the RIB has no consumers.
     batches: RefCell<VecDeque<(usize, Routes)>>,
     changed: Notify,
     announced: Notify,
@@ -33,7 +33,7 @@ pub struct RibSide {
 }
 
 impl RibSide {
-    /// Nothing asked, nothing announced.
+    /// Makes the RIB's side without questions and batches.
     pub fn new(frame: &Frame) -> Self {
         RibSide {
             client: rib::RibClient::new(&frame.router, "rib"),

@@ -76,7 +76,7 @@ impl Community {
     }
 }
 
-/// What a path must have to be shown.
+/// The filter of shown paths.
 #[derive(Debug, Default)]
 struct Filter {
     communities: Vec<Community>,

@@ -33,11 +33,11 @@ const OWN_PIECES: usize = 64;
 
 type Question = Box<dyn FnOnce(&mut Table) + Send>;
 
-/// What a table is written.
+/// A message to a table.
 pub enum TableMessage {
     /// Control's word.
     Order(Order),
-    /// What a reader read in a session.
+    /// Batches that a reader read in a session.
     Read(PeerIndex, SessionEpoch, Box<Batches>, OwnedSemaphorePermit),
     /// The way out to a neighbour in its session: what there is for it goes there.
     Writer(PeerIndex, SessionEpoch, Arc<SendQueue>),
@@ -51,7 +51,7 @@ pub enum TableMessage {
     Halt,
     /// The same as soon as nothing is left to do, and every neighbour was given what there is for it.
     Rest,
-    /// That is not so any more.
+    /// Ends the rest.
     GoOn,
 }
 
@@ -75,7 +75,7 @@ pub struct TableHandle {
     rib: Arc<WayToRib>,
 }
 
-/// What the table and who sends for it to the RIB have in common.
+/// The state shared by a table and the task that sends its routes to the RIB.
 struct WayToRib {
     /// By family: one batch of the table may be on its way.
     credits: [Credit<()>; 2],
@@ -110,7 +110,7 @@ impl TableHandle {
         self.rib.has_consumers.store(has_consumers, Ordering::Relaxed);
     }
 
-    /// What `look` sees in the table; `None` if the process ends.
+    /// Returns the result of `look` on the table; `None` if the process ends.
     pub async fn ask<R: Send + 'static>(
         &self,
         look: impl FnOnce(&mut Table) -> R + Send + 'static,
@@ -152,7 +152,7 @@ pub struct TableTask {
     puts_off: bool,
     /// Rounds since the RIB was thought of.
     rounds: u32,
-    /// It is to halt when it has come to rest.
+    /// True if the table halts when it has come to rest.
     resting: bool,
     out: Outbox<TableEvent>,
 }
@@ -338,8 +338,8 @@ impl TableTask {
         self.table.has_rib_changes::<P>() && self.address.rib.credits[P::FAMILY as usize].is_here()
     }
 
-    /// What the RIB is to be told of a family, if it can take any. To be called until there is nothing: what is left is asked for when
-    /// the RIB can take it.
+    /// Sends the RIB a batch of a family, if there is room. Call it until there is no batch: later batches are requested when the RIB has
+    /// room.
     fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
         if !self.table.has_rib_changes::<P>() {
             return None;
@@ -375,7 +375,7 @@ impl TableTask {
     }
 }
 
-/// All, from this peer on.
+/// Iterates over all peers, starting at this one.
 fn in_turn(all: &[PeerIndex], first: PeerIndex) -> impl Iterator<Item = &PeerIndex> {
     let (before, after) = all.split_at(all.partition_point(|peer| *peer < first));
     after.iter().chain(before)

@@ -12,19 +12,19 @@ use sluice_bgp::writer::Writer as UpdateStream;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// What a writer is told.
+/// A message to a writer.
 pub enum WriterMessage {
     /// A message of the session: behind what waits already.
     Octets(Vec<u8>),
     /// The session is up.
     Open(UpdateStream, SessionEpoch),
-    /// What a table has for the neighbour.
+    /// A table's chunk for the neighbor.
     Chunk(Chunk),
     /// A table has written itself, but the socket did not take all.
     Rest,
-    /// What waits is written, then the connection ends.
+    /// Writes queued messages, then ends the connection.
     Close,
-    /// It ends now.
+    /// Ends the connection at once.
     End,
 }
 

@@ -13,12 +13,12 @@ use crate::wire::Unicast;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
-/// Who a told route came from, in two octets; 0 is "nothing told".
+/// The source of an advertised route, in two octets; 0: no route is advertised.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct Source(u16);
 
 impl Source {
-    /// Nothing told.
+    /// No route is advertised.
     pub const NONE: Source = Source(0);
 
     /// A route of `peer`.
@@ -31,7 +31,7 @@ impl Source {
         self.0
     }
 
-    /// What [`Source::bits`] gave.
+    /// Makes a source from the value of [`Source::bits`].
     pub const fn from_bits(bits: u16) -> Self {
         Source(bits)
     }
@@ -66,7 +66,7 @@ pub(super) struct Dump {
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
     told: Told,
-    /// How many entries have been told.
+    /// The number of advertised entries.
     told_count: u32,
     /// The same by source.
     told_of: Vec<u32>,
@@ -92,7 +92,7 @@ impl Branch {
         self.dump = Some(Dump { next: 0, again: true });
     }
 
-    /// What was told of an entry.
+    /// Returns the source of an entry's advertised route.
     pub fn told(&self, entry: u32) -> Source {
         self.told.get(entry)
     }
@@ -101,7 +101,7 @@ impl Branch {
         self.told_count
     }
 
-    /// How many of the told routes are of a peer.
+    /// Returns the number of a peer's advertised routes.
     pub fn told_of(&self, peer: PeerIndex) -> u32 {
         self.told_of.get(usize::from(Source::of(peer).0)).copied().unwrap_or(0)
     }

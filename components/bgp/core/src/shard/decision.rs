@@ -64,7 +64,7 @@ impl fmt::Display for Elimination {
     }
 }
 
-/// What a decision looks at besides the paths.
+/// The tables that a decision reads besides the paths.
 pub(super) struct Tables<'a, P: IpKey> {
     pub sets: &'a Sets,
     pub resolver: &'a Resolver<P>,
@@ -80,7 +80,7 @@ struct Candidate {
     neighbor_as: Asn,
     med: u32,
     cost: u32,
-    /// One of the same neighboring AS has a lower MULTI_EXIT_DISC.
+    /// True if a path of the same neighboring AS has a lower MULTI_EXIT_DISC.
     is_beaten: bool,
 }
 
@@ -222,7 +222,7 @@ mod tests {
 
     const PEERS: u16 = 6;
 
-    /// What happens to the prefix.
+    /// A change of the prefix.
     #[derive(Clone, Debug)]
     enum Step {
         /// A peer announces it with a next hop, or withdraws it.
@@ -279,7 +279,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where two paths were compared and not all, nothing else would have come of it.
+        /// Checks that comparing two paths gives the same result as comparing all.
         #[test]
         fn best_is_the_best_of_all(steps in prop::collection::vec(step(), 1..40)) {
             let prefix = host(100);

@@ -87,7 +87,7 @@ impl<P> Entries<P> {
         self.entries.remove(id);
     }
 
-    /// One above the highest number ever used.
+    /// Returns the number above the highest number ever used.
     pub const fn end(&self) -> u32 {
         self.entries.end()
     }
@@ -116,7 +116,7 @@ impl<P> Entries<P> {
         }
     }
 
-    /// Where among an entry's paths the one of `peer` is.
+    /// Returns the position of a peer's path among an entry's paths.
     pub fn position(&self, id: u32, peer: PeerIndex) -> Option<usize> {
         self.paths(id).iter().position(|p| p.peer == peer)
     }

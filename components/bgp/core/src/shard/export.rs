@@ -14,7 +14,7 @@ use alloc::vec::Vec;
 use core::net::IpAddr;
 use sluice_base::Asn;
 
-/// What peers of one update group have in common: they are told the same, but for the next hop's address.
+/// The properties that peers of an update group share: they receive the same routes, apart from the next hop's address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct GroupKey {
     /// The peers are in this AS.
@@ -25,7 +25,7 @@ pub struct GroupKey {
     pub link_local: bool,
     /// Internal peers are told this router as the next hop of what it learned outside.
     pub next_hop_self: bool,
-    /// What external peers are to this AS.
+    /// The role of external peers.
     pub relationship: Option<Relationship>,
     /// The peers are told that what they are told will go (RFC 8326).
     pub graceful_shutdown: bool,
@@ -76,7 +76,7 @@ impl GroupKey {
 /// Attributes as they are announced.
 #[derive(Debug, Default)]
 pub(super) struct Exported {
-    /// All but MP_REACH_NLRI.
+    /// The attributes without MP_REACH_NLRI.
     pub attributes: Vec<u8>,
     /// The next hop's octets; where it is the router's own, which differs from peer to peer, no more than room for it.
     pub next_hop: Vec<u8>,
@@ -85,7 +85,7 @@ pub(super) struct Exported {
     /// `next_hop` is where an external neighbor said that the route goes. Members that reach that themselves keep it, in the place of
     /// the router's own (RFC 4271, section 5.1.3); zeros stand for a link-local address that is not known.
     pub is_third_party: bool,
-    /// Where the next hop is in `attributes`: IPv4 only.
+    /// The offset of the next hop in `attributes`: IPv4 only.
     pub next_hop_at: usize,
     /// The path with 4-octet numbers, for neighbours that need AS4_PATH.
     path: Vec<u8>,
@@ -223,7 +223,7 @@ impl Exported {
         self.attributes.extend_from_slice(&narrow);
     }
 
-    /// What a 2-octet speaker cannot read but passes on (RFC 6793, section 4.2.2).
+    /// Writes the attributes that a 2-octet speaker cannot read but passes on (RFC 6793, section 4.2.2).
     fn put_as4(&mut self, aggregator: Option<&[u8]>) {
         let flags = Flags::OPTIONAL | Flags::TRANSITIVE;
         let parts =

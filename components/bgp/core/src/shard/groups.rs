@@ -95,7 +95,7 @@ impl<P: Unicast> Group<P> {
     }
 }
 
-/// What filling a member's buffer came to.
+/// The result of filling a member's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Filled {
     /// The limit was reached; there may be more.
@@ -140,7 +140,7 @@ impl<P: Unicast> Groups<P> {
         }
     }
 
-    /// What the checking stages found.
+    /// Iterates over the violations that the checking stages found.
     pub fn violations(&self) -> impl Iterator<Item = &Violation<Announced<P>>> {
         self.groups.iter().flatten().filter_map(|g| g.check.as_ref()).flat_map(|c| c.violations())
     }

@@ -22,11 +22,11 @@ pub struct ShardPart<P> {
     pub sets: Vec<(NextHop, View, Vec<u8>)>,
     /// Paths by peer: prefix and set.
     pub paths: Vec<(u16, Vec<(P, u32)>)>,
-    /// All next hops and what is known of them; in the first part only.
+    /// The next hops and their resolutions; in the first part only.
     pub hops: Vec<(NextHop, Resolution)>,
 }
 
-/// What tells one content from another, whatever the order in which it came.
+/// A fingerprint of the contents, independent of their order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Fingerprint {
     /// Paths.
@@ -75,7 +75,7 @@ impl<P: Unicast + Hash> Shard<P> {
         (part, (to < core.entries.end()).then_some(to))
     }
 
-    /// What another process knew of a next hop.
+    /// Restores another process's resolution of a next hop.
     pub fn restore_hop(&mut self, hop: NextHop, resolution: Resolution) {
         self.core.resolver.restore(hop, resolution);
     }
@@ -88,7 +88,7 @@ impl<P: Unicast + Hash> Shard<P> {
         self.trim();
     }
 
-    /// What tells this content from another.
+    /// Returns the fingerprint of the contents.
     pub fn fingerprint(&self) -> Fingerprint {
         let core = &self.core;
         let mut all = Fingerprint::default();

@@ -15,10 +15,10 @@ const UNIT: usize = 4;
 const TOP: u8 = 11;
 /// No block.
 const NONE: u32 = u32::MAX;
-/// What is said of a unit where no free block begins.
+/// The mark of a unit at which no free block begins.
 const NOT_FREE: u8 = u8::MAX;
 
-/// Where a list is.
+/// The place of a list.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct List {
     /// The first unit of its block.
@@ -59,7 +59,7 @@ const fn split(unit: u32) -> (usize, usize) {
     ((unit >> TOP) as usize, (unit & ((1 << TOP) - 1)) as usize)
 }
 
-/// How many paths a block has room for.
+/// Returns the number of paths that a block has room for.
 const fn room(order: u8) -> usize {
     UNIT << order
 }

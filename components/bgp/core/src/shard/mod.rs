@@ -69,16 +69,16 @@ use sluice_machine::{Budget, Outbox, Progress};
 /// Changes that are looked up ahead: what they touch stays in the first cache.
 const AHEAD: usize = 32;
 
-/// What the decision needs to know of a peer.
+/// The properties of a peer that the decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
     /// Its BGP Identifier.
     pub router_id: RouterId,
     /// Its address.
     pub address: IpAddr,
-    /// It is in this router's AS.
+    /// True if the peer is in this router's AS.
     pub internal: bool,
-    /// It is an external peer on a connected subnet: so must the next hops be that it announces.
+    /// True for an external peer on a connected subnet, whose next hops must be on a connected subnet too.
     pub direct: bool,
 }
 
@@ -93,7 +93,7 @@ pub(crate) struct PeerIn {
     stale: u32,
 }
 
-/// What the steps of the pipeline share.
+/// The state that the steps of the pipeline share.
 #[derive(Debug)]
 pub(crate) struct Core<P: Unicast> {
     local_as: Asn,
@@ -561,7 +561,7 @@ impl<P: Unicast> Shard<P> {
         self.groups.check(on);
     }
 
-    /// What the checking stages found wrong so far.
+    /// Returns the violations that the checking stages found so far.
     pub fn violations(&self) -> Vec<sluice_stage::Violation<rules::Announced<P>>> {
         self.groups.violations().cloned().collect()
     }

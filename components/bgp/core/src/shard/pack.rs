@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 /// Messages of a small block.
 const SMALL_MESSAGES: usize = 16;
 
-/// What a message does for the members of the group.
+/// The effect of a message on the members of the group.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum Kind {
     /// Withdraws; not for the source, which was never told.
@@ -34,9 +34,9 @@ pub(super) struct Message {
     len: u16,
     nlri_at: u16,
     nlri_len: u16,
-    /// Where the router's own next hop goes; 0 if it does not.
+    /// The offset of the router's own next hop; 0: none.
     hop_at: u16,
-    /// What is there is a next hop that members on its subnet keep.
+    /// True if the next hop is one that members on its subnet keep.
     is_third_party: bool,
     pub prefixes: u16,
     pub source: Source,
@@ -52,7 +52,7 @@ pub(super) struct Block {
     pub too_large: Vec<Source>,
 }
 
-/// What copying a message to a member told it.
+/// The routes that a copied message advertised to a member.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Sent {
     /// UPDATE messages.
@@ -215,13 +215,13 @@ pub(super) struct Packer {
     order: Vec<(Rank, u32)>,
 }
 
-/// What routes of one message have in common, as a number that says where the message comes among the others: withdrawals first, since they
-/// make room at the other end; then by set, source and kind.
+/// The properties that routes of one message share, as a number that says where the message comes among the others: withdrawals first,
+/// since they make room at the other end; then by set, source and kind.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 struct Rank(u64);
 
 impl Rank {
-    /// Of a source that is no member nothing is to be known: all members are told the same.
+    /// Makes the rank of an item. A source that is no member has no rank of its own: all members receive the same.
     #[inline]
     fn of(item: &Item, is_member: impl Fn(Source) -> bool) -> Self {
         let watched = |source: Source| if is_member(source) { source } else { Source::NONE };

@@ -14,7 +14,7 @@ use sluice_base::interest::InterestAnswer;
 use sluice_base::{Metric, Provenance};
 use sluice_machine::Outbox;
 
-/// What is known of a next hop.
+/// The resolution of a next hop.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum Resolution {
     /// The RIB was asked.
@@ -30,10 +30,10 @@ pub enum Resolution {
     },
 }
 
-/// What a shard asks of the RIB.
+/// A question of a shard to the RIB.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Interest<P: IpKey> {
-    /// How is this address reached? Tell when that changes.
+    /// Asks how this address is reached, now and after changes.
     Register(P::Addr),
     /// The answer for this prefix is of no more use.
     Deregister(P),
@@ -54,7 +54,7 @@ struct Hop {
     paths: u32,
     /// Entries of the log that have yet to be decided by the last change; those behind them came later and were.
     redecide: Option<(Range<usize>, Provenance)>,
-    /// It is listed in [`Resolver::next_bloated`].
+    /// True if the next hop is listed in [`Resolver::next_bloated`].
     is_listed: bool,
 }
 
@@ -103,7 +103,7 @@ fn is_asked_about(hop: &NextHop) -> bool {
     !hop.address.is_unspecified() && hop.interface.is_none()
 }
 
-/// What is known of a next hop about which the RIB is not asked.
+/// The resolution of a next hop about which the RIB is not asked.
 const ON_LINK: Resolution = Resolution::Reachable { metric: Metric(0), connected: true };
 
 impl<P: IpKey> Resolver<P> {
@@ -155,7 +155,7 @@ impl<P: IpKey> Resolver<P> {
         self.store_with(next_hop, resolution, 1)
     }
 
-    /// What another process knew of a next hop; the RIB has yet to be asked, but what is known stands until it answers.
+    /// Restores another process's resolution of a next hop; the RIB has yet to be asked, but what is known stands until it answers.
     pub fn restore(&mut self, next_hop: NextHop, resolution: Resolution) {
         if !self.by_address.contains_key(&next_hop) {
             self.store_with(next_hop, resolution, 0);
@@ -192,7 +192,7 @@ impl<P: IpKey> Resolver<P> {
         id
     }
 
-    /// One attribute set less has this next hop.
+    /// Removes an attribute set from the next hop's users.
     pub fn release(&mut self, id: u32, out: &mut Outbox<Interest<P>>) {
         let Some(hop) = self.hop_mut(id) else { return };
         hop.sets -= 1;

@@ -11,7 +11,7 @@ use crate::wire::Unicast;
 use core::marker::PhantomData;
 use sluice_stage::{Source as Head, Table};
 
-/// What an update group is told: for each prefix, whose route. Its attributes follow from the shard's entry.
+/// The Adj-RIB-Out of an update group: the source of each prefix's route. The attributes follow from the shard's entry.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Announced<P>(PhantomData<P>);
 
@@ -23,7 +23,7 @@ impl<P: Unicast> Table for Announced<P> {
 /// Whose route a group was told.
 pub type Told = Source;
 
-/// What a group should have been told, by the shard's entries.
+/// The Adj-RIB-Out that a group should have, by the shard's entries.
 pub(super) struct Truth<'a, P: Unicast> {
     pub core: &'a Core<P>,
     pub key: GroupKey,

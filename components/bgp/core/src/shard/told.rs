@@ -15,7 +15,7 @@ pub(super) struct Told {
 }
 
 impl Told {
-    /// What was told of an entry.
+    /// Returns the source of an entry's advertised route.
     #[inline]
     pub fn get(&self, entry: u32) -> Source {
         self.pages.get(entry as usize / PAGE).map_or(Source::NONE, |page| page[entry as usize % PAGE])

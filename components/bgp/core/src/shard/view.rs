@@ -13,20 +13,20 @@ use alloc::vec::Vec;
 /// A path of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PathView {
-    /// Who announced it.
+    /// The peer that announced the path.
     pub peer: PeerIndex,
     /// True if it is of a session that is over, and will be deleted.
     pub stale: bool,
     /// The reason why it is not the best; `None` for the best.
     pub lost: Option<Elimination>,
-    /// Where it goes.
+    /// The next hop.
     pub next_hop: NextHop,
-    /// How the next hop is reached.
+    /// The resolution of the next hop.
     pub resolution: Resolution,
-    /// What the decision compares.
+    /// The values that the decision compares.
     pub view: View,
-    /// All attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without
-    /// the next hop.
+    /// The attributes, canonical: for [`crate::attributes::canonical::attributes`]. Of an advertised route those that are sent, without the
+    /// next hop.
     pub attributes: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ pub struct RouteView<P> {
 /// An update group.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct GroupView {
-    /// What its members have in common.
+    /// The properties that its members share.
     pub key: GroupKey,
     /// Its members.
     pub members: Vec<PeerIndex>,

@@ -31,13 +31,13 @@ const ROUND: usize = 16;
 /// Tasks that make each other ready before others have their turn.
 const CHAIN: usize = 4;
 
-/// What is ready.
+/// The tasks that are ready.
 #[derive(Default)]
 struct Queue {
     tasks: VecDeque<Arc<Task>>,
     /// Threads that wait for sockets, because nothing else was to be done.
     waiting: usize,
-    /// One of them is on its way.
+    /// True while the bell is rung for a waiting thread.
     is_rung: bool,
     is_over: bool,
 }
@@ -51,7 +51,7 @@ impl Queue {
     }
 }
 
-/// What a thread does that runs tasks.
+/// The state of a thread that runs tasks.
 struct Turn {
     executor: Arc<Executor>,
     /// The task that was made ready first by the one that is running.
@@ -62,7 +62,7 @@ thread_local! {
     static TURN: RefCell<Option<Turn>> = const { RefCell::new(None) };
 }
 
-/// This thread's turn, if it runs tasks of this executor.
+/// Calls `act` with this thread's turn, if the thread runs tasks of this executor.
 fn with_turn<R>(executor: &Executor, act: impl FnOnce(&mut Turn) -> R) -> Option<R> {
     TURN.with_borrow_mut(|turn| {
         let turn = turn.as_mut().filter(|turn| std::ptr::eq(Arc::as_ptr(&turn.executor), executor))?;
@@ -79,7 +79,7 @@ pub struct Executor {
 }
 
 impl Executor {
-    /// One whose tasks wait for threads.
+    /// Makes an executor whose tasks wait for threads.
     pub fn new() -> io::Result<Arc<Self>> {
         Ok(Arc::new(Executor { queue: Mutex::default(), poller: Poller::new()?, here: None }))
     }
@@ -91,7 +91,7 @@ impl Executor {
         Ok(())
     }
 
-    /// One without threads: its tasks run where [`Executor::drive`] does.
+    /// Makes an executor without threads: its tasks run where [`Executor::drive`] does.
     pub fn here() -> io::Result<Arc<Self>> {
         let queue = Mutex::new(Queue { waiting: 1, ..Queue::default() });
         Ok(Arc::new(Executor { queue, poller: Poller::new()?, here: Some(Notify::new()) }))
@@ -101,7 +101,7 @@ impl Executor {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where its threads wait for sockets.
+    /// Returns the poller by which its threads wait for sockets.
     pub fn poller(&self) -> &Poller {
         &self.poller
     }
@@ -187,7 +187,7 @@ impl Executor {
         }
     }
 
-    /// What a thread does.
+    /// Runs tasks on a thread until the executor ends.
     fn work(self: Arc<Self>) {
         self.begin();
         let mut events = Poller::events();
@@ -222,7 +222,7 @@ impl Executor {
         TURN.set(Some(turn));
     }
 
-    /// What wakes [`Executor::drive`] for sockets; to be made in the runtime where that runs.
+    /// Makes the descriptor that wakes [`Executor::drive`] for sockets, in the runtime in which that runs.
     pub fn watch(&self) -> io::Result<AsyncFd<OwnedFd>> {
         ffi::watch(self.poller.descriptor()?)
     }

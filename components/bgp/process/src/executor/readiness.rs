@@ -16,13 +16,13 @@ use std::task::{Context, Poll, Waker};
 
 /// Sockets that are heard of at once.
 const EVENTS: usize = 64;
-/// What the bell is called among sockets.
+/// The key of the bell among sockets.
 const BELL: u64 = u64::MAX;
 
-/// What one wait brought.
+/// The events of a wait.
 pub type Events = [EpollEvent; EVENTS];
 
-/// Where threads wait for sockets, and for the bell.
+/// The poller by which threads wait for sockets and for the bell.
 pub struct Poller {
     epoll: Epoll,
     bell: EventFd,
@@ -33,7 +33,7 @@ pub struct Poller {
 }
 
 impl Poller {
-    /// One without sockets.
+    /// Makes a poller without sockets.
     pub fn new() -> io::Result<Self> {
         let epoll = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
         let bell = EventFd::from_value_and_flags(0, EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK)?;
@@ -131,7 +131,7 @@ enum Side {
 impl Side {
     const ALL: [Side; 2] = [Side::In, Side::Out];
 
-    /// What is of interest to it. What is over can be read to the end, and an error is met by who reads or writes.
+    /// Returns the events of interest. A closed connection can be read to its end, and readers and writers meet errors themselves.
     fn flags(self) -> EpollFlags {
         let over = EpollFlags::EPOLLERR | EpollFlags::EPOLLHUP;
         over | match self {
@@ -146,7 +146,7 @@ struct Waiting {
     waker: Option<Waker>,
     /// Something changed since a task last asked.
     is_ready: bool,
-    /// Nothing will change any more: the other side has ended.
+    /// True if the peer has ended: readiness will not change any more.
     is_over: bool,
 }
 
