@@ -59,7 +59,7 @@ pub static FAMILIES: [FamilyRow; COUNT] = [
 
 /// The place of a family in [`FAMILIES`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(try_from = "u8", into = "u8")]
 pub struct FamilyIndex(u8);
 
 impl FamilyIndex {
@@ -81,6 +81,30 @@ impl FamilyIndex {
     /// Returns the family's row.
     pub fn row(self) -> &'static FamilyRow {
         &FAMILIES[usize::from(self.0)]
+    }
+}
+
+impl From<FamilyIndex> for u8 {
+    fn from(family: FamilyIndex) -> u8 {
+        family.0
+    }
+}
+
+/// A state from another process names a family that has no row here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct UnknownFamily(u8);
+
+impl fmt::Display for UnknownFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "expected a family from 0 to {}, found {}", COUNT - 1, self.0)
+    }
+}
+
+impl TryFrom<u8> for FamilyIndex {
+    type Error = UnknownFamily;
+
+    fn try_from(number: u8) -> Result<Self, UnknownFamily> {
+        if usize::from(number) < COUNT { Ok(FamilyIndex(number)) } else { Err(UnknownFamily(number)) }
     }
 }
 
@@ -235,6 +259,17 @@ mod tests {
     use super::*;
     use std::string::ToString;
     use std::vec::Vec;
+
+    #[test]
+    fn a_family_without_a_row_is_refused_in_a_state() {
+        let read = |number: u8| {
+            use serde::de::IntoDeserializer;
+            let octet: serde::de::value::U8Deserializer<serde::de::value::Error> = number.into_deserializer();
+            FamilyIndex::deserialize(octet).map_err(|error| error.to_string())
+        };
+        assert_eq!(read(1), Ok(FamilyIndex::IPV6));
+        assert_eq!(read(9), Err("expected a family from 0 to 1, found 9".into()));
+    }
 
     #[test]
     fn rows_are_found_by_their_identifiers() {
