@@ -23,7 +23,7 @@ pub struct BatchSet {
     len: u32,
     /// The routes' next hop.
     pub next_hop: NextHop,
-    /// What the decision compares.
+    /// The values that the decision compares.
     pub view: View,
 }
 
@@ -106,7 +106,7 @@ impl<P: Copy> Batch<P> {
         }
     }
 
-    /// Where the last event's changes end.
+    /// Returns the end of the last event's changes.
     fn event_end(&self) -> u32 {
         self.events.last().map_or(0, |(end, _)| *end)
     }

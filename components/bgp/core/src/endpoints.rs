@@ -10,10 +10,10 @@ use smallvec::SmallVec;
 /// The octets of a router's own next hop; none where it has no address to be one.
 pub type OwnNextHop = SmallVec<[u8; 32]>;
 
-/// This router's addresses on the link to a peer: the next hops of announced routes are made of them.
+/// The router's addresses on the link to a peer, from which the next hops of announced routes are made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Endpoints {
-    /// This side's address of the connection.
+    /// The local address of the connection.
     pub local: IpAddr,
     /// An IPv4 address on the same interface, where `local` is IPv6.
     pub ipv4: Option<Ipv4Addr>,

@@ -17,7 +17,7 @@ use sluice_base::Asn;
 pub enum DownReason {
     /// The operator stopped it.
     Stopped,
-    /// This side ended it with a NOTIFICATION (or would have, had OPEN been sent).
+    /// The local side ended the session with a NOTIFICATION (or would have, had OPEN been sent).
     Sent(Notification),
     /// The peer ended it with a NOTIFICATION.
     Received(Notification),
@@ -41,7 +41,7 @@ pub enum ConnectError {
     Refused,
     /// There is no route to the neighbor, or it is not on its link.
     Unreachable,
-    /// Nothing came back in time.
+    /// No answer arrived in time.
     NoAnswer,
     /// Anything else, as the system says it; empty if it does not.
     Other(String),
@@ -97,7 +97,7 @@ impl fmt::Display for DownReason {
     }
 }
 
-/// What a session reports.
+/// A report of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum SessionEvent {
     /// The state changed.
@@ -123,16 +123,16 @@ impl fmt::Display for SessionEvent {
     }
 }
 
-/// What the router reports of a neighbour.
+/// A report about a neighbor.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// The neighbour.
     pub peer: IpAddr,
-    /// What happened.
+    /// The event.
     pub what: PeerEvent,
 }
 
-/// What can happen with a neighbour that is worth a line in the log.
+/// An event of a neighbor that is worth a line in the log.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum PeerEvent {
     /// Its session is up.
@@ -141,12 +141,12 @@ pub enum PeerEvent {
     Down(DownReason),
     /// Its session did something else.
     Session(SessionEvent),
-    /// It has told all its routes of a family (RFC 4724).
+    /// The neighbor has sent all its routes of a family (RFC 4724).
     EndOfRib(FamilyIndex),
     /// No routes of a family that both sides want are announced to the neighbor: this router has no next hop of its own for them on the
     /// session's interface.
     NoNextHop(FamilyIndex),
-    /// It sent an UPDATE that is wrong, but not so wrong that the session ends (RFC 7606, section 6).
+    /// The neighbor sent a malformed UPDATE that does not end the session (RFC 7606, section 6).
     Malformed {
         /// The worst error.
         error: AttributeError,
@@ -162,7 +162,7 @@ pub enum PeerEvent {
         /// The number of UPDATEs.
         count: u64,
     },
-    /// It cannot be had: there are too many.
+    /// The neighbor is refused: there are too many.
     TooManyNeighbors,
     /// A route is not announced to it, for the first time in this session: its attributes do not fit in a message.
     TooLarge,

@@ -201,7 +201,7 @@ impl<T, F: Into<FamilyIndex>> IndexMut<F> for ByFamily<T> {
 pub struct Families(ByFamily<bool>);
 
 impl Families {
-    /// All families.
+    /// The set of all families.
     pub const ALL: Families = Families(ByFamily([true; COUNT]));
 
     /// Returns the set of families for which `is_in` is true.

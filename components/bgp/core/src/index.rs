@@ -24,7 +24,8 @@ pub const fn half(hash: u64) -> u32 {
 }
 
 impl Index {
-    /// Where half a hash belongs. A table uses low bits (place) and the top 7 (tag) of what it is given: the table is chosen by others.
+    /// Returns the table of half a hash. A table uses low bits (place) and the top 7 (tag) of what it is given: the table is chosen by
+    /// others.
     const fn table(half: u32) -> (usize, u64) {
         ((half >> 16) as usize % TABLES, (half as u64) << 32 | half as u64)
     }

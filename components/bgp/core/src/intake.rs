@@ -25,16 +25,16 @@ use smallvec::SmallVec;
 /// A message for the session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// What only the session's state machine is interested in.
+    /// A message for the session's state machine.
     Session(Received),
     /// The peer wants routes once more (RFC 2918).
     Refresh(RouteRefresh),
 }
 
-/// What the next octets were.
+/// The meaning of the next octets.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Taken {
-    /// All octets are taken.
+    /// No complete message is left.
     Nothing,
     /// A batch is full: hand all over before going on.
     Full,
@@ -45,7 +45,7 @@ pub enum Taken {
     Message(Message),
 }
 
-/// What an intake has while its session is up.
+/// The state of an intake while its session is up.
 #[derive(Debug)]
 pub struct Reading {
     /// The peer's number.
@@ -78,7 +78,7 @@ impl Intake {
         Intake { framer: Framer::with(pending), reading: Some(reading), ..Intake::default() }
     }
 
-    /// What was read of a message whose end has not come.
+    /// Returns the beginning of an incomplete message.
     pub fn pending(&self) -> &[u8] {
         self.framer.pending()
     }
@@ -88,12 +88,12 @@ impl Intake {
         self.reading = Some(reading);
     }
 
-    /// What it has while the session is up.
+    /// Returns the state while the session is up.
     pub const fn reading(&self) -> Option<&Reading> {
         self.reading.as_ref()
     }
 
-    /// What was read in this session so far, if UPDATEs were read since the last call.
+    /// Returns the session's counters if UPDATEs were read since the last call.
     #[inline]
     pub fn news(&mut self) -> Option<ReaderCounters> {
         let news = core::mem::take(&mut self.updates);

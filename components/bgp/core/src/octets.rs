@@ -11,10 +11,10 @@ use alloc::vec::Vec;
 const STEP: usize = 8;
 /// Octets of a page, unless one string needs more.
 const PAGE: usize = 1024;
-/// What a place's number has room for besides the page: the most places that a page can have.
+/// The most places that a page can have: the room in a place's number besides the page.
 const PLACES: u32 = (PAGE / STEP) as u32;
 
-/// Where a string is.
+/// The place of a string.
 #[derive(Clone, Copy, Debug)]
 pub struct Stored {
     /// Page number and place in the page, among strings of this length.

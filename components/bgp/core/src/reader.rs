@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Provenance};
 use smallvec::SmallVec;
 
-/// What the reader counts.
+/// The counters of the reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct ReaderCounters {
     /// UPDATE messages.
@@ -39,10 +39,10 @@ pub struct ReaderCounters {
     pub unroutable: u64,
 }
 
-/// What is remarkable about an UPDATE that did not end the session.
+/// Remarks about an UPDATE that did not end the session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Remarks {
-    /// It was the End-of-RIB marker of this family (RFC 4724, section 2).
+    /// The family of an End-of-RIB marker (RFC 4724, section 2).
     pub end_of_rib: Option<FamilyIndex>,
     /// The worst error in it, and whether its routes counted as withdrawn for it.
     pub malformed: Option<(AttributeError, bool)>,
@@ -56,12 +56,12 @@ pub struct Framer {
 }
 
 impl Framer {
-    /// One that has the beginning of a message already.
+    /// Makes a reader with the beginning of a message.
     pub fn with(pending: Vec<u8>) -> Self {
         Framer { pending, taken: false }
     }
 
-    /// What it has of a message whose end has not come.
+    /// Returns the beginning of an incomplete message.
     pub fn pending(&self) -> &[u8] {
         if self.taken { &[] } else { &self.pending }
     }
@@ -117,7 +117,7 @@ pub struct Reader {
     scratch: Vec<u8>,
     /// The number in each table's batch of the attributes of the UPDATE at hand.
     sets: SmallVec<[Option<u32>; 1]>,
-    /// What was read so far.
+    /// The counters so far.
     pub counters: ReaderCounters,
 }
 
@@ -182,7 +182,7 @@ impl Reader {
         Ok(())
     }
 
-    /// All prefixes of an UPDATE; `accepted` is the scan if the announced ones are good.
+    /// Reads the prefixes of an UPDATE; `accepted` is the scan if the announced ones are good.
     fn routes(
         &mut self,
         update: &Update<'_>,

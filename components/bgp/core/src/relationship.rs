@@ -11,15 +11,15 @@
 use crate::wire::attribute::DEFAULT_LOCAL_PREF;
 use serde::{Deserialize, Serialize};
 
-/// What an external neighbour is to this AS.
+/// The role of an external neighbor.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Relationship {
-    /// It buys transit from this AS.
+    /// The neighbor buys transit from this AS.
     Customer,
     /// Each carries the other's customers' traffic.
     Peer,
-    /// It sells transit to this AS.
+    /// The neighbor sells transit to this AS.
     Provider,
 }
 

@@ -45,7 +45,7 @@ impl<T> Slab<T> {
         self.free.push(id);
     }
 
-    /// One above the highest number ever used.
+    /// Returns the number above the highest number ever used.
     pub const fn end(&self) -> u32 {
         self.end
     }

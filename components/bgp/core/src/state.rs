@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// The states of RFC 4271, section 8.2.2.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum State {
-    /// Nothing is tried.
+    /// No connection is attempted.
     Idle,
     /// A connection is being made.
     Connect,

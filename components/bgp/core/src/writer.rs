@@ -16,10 +16,10 @@ pub struct Writer {
     peer: PeerIndex,
     /// The table that has the next turn.
     turn: usize,
-    /// How many tables there are, and how many have told all their routes of each family.
+    /// The number of tables, and the number that have sent all their routes of each family.
     tables: usize,
     told: ByFamily<usize>,
-    /// What was sent in this session.
+    /// The counts of sent messages in this session.
     pub sent: Sent,
 }
 

@@ -98,7 +98,7 @@ fn put_large_communities(flags: Flags, communities: &[u8], out: &mut Vec<u8>) {
     kept.iter().for_each(|community| out.extend_from_slice(*community));
 }
 
-/// What a peer does not say itself (RFC 9234, section 5, ingress 3; RFC 8326, section 4.1): put in where its code's place is.
+/// An attribute that the peer did not send (RFC 9234, section 5, ingress 3; RFC 8326, section 4.1), inserted in the order of codes.
 struct Added {
     local_pref: Option<u32>,
     only_to_customer: Option<Asn>,

@@ -24,7 +24,7 @@ use core::num::NonZeroU32;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, RouterId};
 
-/// Where a route came from, as its originator says (RFC 4271, section 5.1.1); lower is better.
+/// The ORIGIN attribute (RFC 4271, section 5.1.1); lower is better.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Origin {
@@ -58,7 +58,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What the decision process compares of a set.
+/// The values of a set that the decision process compares.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct View {
     /// LOCAL_PREF, or [`DEFAULT_LOCAL_PREF`].
@@ -71,7 +71,7 @@ pub struct View {
     pub path_length: u16,
     /// ORIGIN.
     pub origin: Origin,
-    /// How far its communities and ONLY_TO_CUSTOMER let it go.
+    /// The reach that communities and ONLY_TO_CUSTOMER allow.
     pub reach: Reach,
     /// ORIGINATOR_ID; `None` if the route was not reflected.
     pub originator_id: Option<NonZeroU32>,
@@ -87,7 +87,7 @@ impl View {
     }
 }
 
-/// How far a route may be announced, by its well-known communities (RFC 1997) and by ONLY_TO_CUSTOMER (RFC 9234).
+/// The neighbors to which a route may be announced, by its well-known communities (RFC 1997) and by ONLY_TO_CUSTOMER (RFC 9234).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {

@@ -5,7 +5,7 @@ use crate::wire::attribute::{Flags, code};
 use sluice_base::Asn;
 use sluice_wire::Cursor;
 
-/// What is done about a malformed attribute, mildest first (RFC 7606, section 2).
+/// The treatment of a malformed attribute, mildest first (RFC 7606, section 2).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Treatment {
     /// The attribute is left out, the routes stay.
@@ -16,7 +16,7 @@ pub enum Treatment {
     Reset,
 }
 
-/// Who may send an attribute, and who keeps it.
+/// The peers that may send an attribute, and keep it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Scope {
     /// Everybody; it is stored.

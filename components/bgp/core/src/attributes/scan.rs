@@ -14,12 +14,12 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, InterfaceIndex, RouterId};
 use smallvec::SmallVec;
 
-/// What holds for all UPDATEs of a session.
+/// The rules for all UPDATEs of a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct ReceiveRules {
-    /// This router's AS: a path with it is a loop.
+    /// The router's AS: a path with this AS is a loop.
     pub local_as: Asn,
-    /// This router's BGP Identifier, which is its cluster's identifier too: a route that was reflected and has it is a loop.
+    /// The router's BGP Identifier, also its cluster's identifier: a reflected route with this identifier is a loop.
     pub router_id: RouterId,
     /// The peer's AS.
     pub peer_as: Asn,
@@ -27,15 +27,15 @@ pub struct ReceiveRules {
     pub four_octet_as: bool,
     /// Families that were agreed on; routes of others are ignored.
     pub families: Families,
-    /// This side's address of the session: no route may point to it (RFC 4271, section 6.3 a).
+    /// The local address of the session: no route may point to it (RFC 4271, section 6.3 a).
     pub local_address: IpAddr,
     /// The interface to the link that the peer is on: of next hops that are link-local addresses.
     pub interface: Option<InterfaceIndex>,
-    /// This side's address on that link.
+    /// The local address on that link.
     pub link_local: Option<Ipv6Addr>,
     /// True if the path of an external peer must begin with its AS (RFC 7606, section 7.2); not so for route servers.
     pub enforce_first_as: bool,
-    /// What an external peer is to this AS (RFC 9234).
+    /// The role of an external peer (RFC 9234).
     pub relationship: Option<Relationship>,
 }
 
@@ -76,20 +76,20 @@ impl ReceiveRules {
     }
 }
 
-/// What is wrong with an attribute or a route.
+/// The error of an attribute or a route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Problem {
     /// Its flags are not those of its type.
     Flags,
     /// Its value is not of the form that its type has.
     Value,
-    /// It came before in the same message.
+    /// The attribute is repeated in the message.
     Repeated,
-    /// It is not there although it must be.
+    /// A mandatory attribute is missing.
     Missing,
-    /// It or the next one does not fit in the attributes' length.
+    /// The attribute or the next one does not fit in the attributes' length.
     Overrun,
-    /// It claims to be well-known, and is not.
+    /// The attribute is marked well-known, and is unknown.
     Unrecognized,
     /// AS 0 is in it (RFC 7607).
     AsZero,
@@ -123,7 +123,7 @@ impl fmt::Display for Problem {
 pub struct AttributeError {
     /// The attribute's type code.
     pub code: u8,
-    /// What is wrong with it.
+    /// The error.
     pub problem: Problem,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for AttributeError {
     }
 }
 
-/// What is to be done with an UPDATE.
+/// The treatment of an UPDATE.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Verdict {
     /// Its routes are good.
@@ -152,11 +152,11 @@ pub enum Verdict {
 /// The attributes of one UPDATE.
 #[derive(Debug, Default)]
 pub struct Scan<'a> {
-    /// Those that become part of the set, by code.
+    /// The attributes that become part of the set, by code.
     pub(super) stored: SmallVec<[RawAttribute<'a>; 12]>,
     pub(super) as4_path: Option<&'a [u8]>,
     pub(super) as4_aggregator: Option<&'a [u8]>,
-    /// What is known of AS_PATH; the loop looks at AS4_PATH too.
+    /// The summary of AS_PATH; loop detection reads AS4_PATH too.
     pub path: Summary,
     /// NEXT_HOP.
     pub next_hop: Option<Ipv4Addr>,
@@ -213,7 +213,7 @@ impl<'a> Scan<'a> {
         !update.nlri.is_empty() || self.mp_reach.is_some_and(|(reach, _)| !reach.nlri.is_empty())
     }
 
-    /// What is to be done.
+    /// Returns the treatment of the UPDATE.
     #[inline]
     pub fn verdict(&self, update: &Update<'_>) -> Verdict {
         match self.error {

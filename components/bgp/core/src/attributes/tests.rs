@@ -27,7 +27,7 @@ fn rules(internal: bool, four_octet_as: bool) -> ReceiveRules {
 /// Codes and values of the attributes behind AS_PATH, and how far they let the route go.
 type Kept = (Vec<(u8, Vec<u8>)>, Reach);
 
-/// What is kept of a route that comes with `extra` from a neighbour of this relationship; `None` if it is a leak.
+/// Returns the stored attributes of a route with `extra` from a neighbor of this relationship; `None` if the route is a leak.
 fn related(relationship: Relationship, extra: &[Attr<'_>]) -> Option<Kept> {
     let rules = ReceiveRules { relationship: Some(relationship), ..rules(false, true) };
     let mut attributes = base(false);
@@ -124,7 +124,7 @@ fn read(body: &[u8], rules: ReceiveRules) -> (Result<crate::reader::Remarks, Not
     (reader.update(body, Provenance::new(1, 1), core::slice::from_mut(&mut batches)), batches)
 }
 
-/// What became of the route and of attribute `watched`.
+/// Returns the treatment of the route and of the attribute `watched`.
 fn outcome(attributes: &[Attr<'_>], rules: ReceiveRules, watched: u8) -> (String, bool) {
     let (result, batches) = read(&update(attributes), rules);
     match result {

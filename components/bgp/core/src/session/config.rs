@@ -8,7 +8,7 @@ use sluice_base::{Asn, Duration, Rng, RouterId};
 
 /// A session that was Established for this long is healthy: its failures are forgotten.
 pub(super) const STABLE: Duration = Duration::from_secs(60);
-/// How long an Idle session rests after one of its first failures.
+/// The rest of an Idle session after one of its first failures.
 const FIRST_HOLD: Duration = Duration::from_millis(100);
 /// After so many failures in a row the rest doubles with each: the number of RFC 4271's example (section 8.1.1).
 const FREE_FAILURES: u32 = 10;
@@ -20,12 +20,12 @@ const LONGEST_HOLD_AFTER_CLOSE: Duration = Duration::from_secs(1);
 /// SendHoldTime if nothing is configured and twice the hold time is not more (RFC 9687).
 const SEND_HOLD: Duration = Duration::from_secs(8 * 60);
 
-/// Who made a connection.
+/// The side that opened a connection.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Direction {
     /// The peer.
     Incoming,
-    /// This side.
+    /// The local side.
     Outgoing,
 }
 
@@ -33,7 +33,7 @@ pub enum Direction {
 /// number comes twice while events of the earlier one may still arrive.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct ConnectionId {
-    /// Who made it.
+    /// The side that opened the connection.
     pub direction: Direction,
     /// Its number among those of this direction.
     pub number: u32,
@@ -42,9 +42,9 @@ pub struct ConnectionId {
 /// The session attributes of RFC 4271, section 8.1.1, that Sluice has.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SessionConfig {
-    /// This router's AS.
+    /// The router's AS.
     pub local_as: Asn,
-    /// This router's BGP Identifier.
+    /// The router's BGP Identifier.
     pub router_id: RouterId,
     /// The peer's AS.
     pub peer_as: Asn,
@@ -65,7 +65,7 @@ pub struct SessionConfig {
     pub damp: bool,
     /// Families to offer.
     pub families: Families,
-    /// What an external peer is to this AS (RFC 9234); `None` for internal ones.
+    /// The role of an external peer (RFC 9234); `None` for internal peers.
     pub relationship: Option<Relationship>,
 }
 

@@ -60,7 +60,7 @@ pub(super) enum Event {
     Update,
 }
 
-/// What a state needs of the session around it.
+/// The parts of a session that its states use.
 pub(super) struct Context<'a> {
     pub now: Instant,
     pub config: &'a SessionConfig,
@@ -72,12 +72,12 @@ pub(super) struct Context<'a> {
     pub out: &'a mut Outbox<Output>,
 }
 
-/// How often a connection ended or could not be made, in a row.
+/// The number of successive connections that ended or could not be opened.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Failures {
     /// ConnectRetryCounter: all of them.
     pub all: u32,
-    /// Those of them for which something was wrong.
+    /// The number of failures by an error.
     pub errors: u32,
     /// True if the last was of these.
     pub last_is_error: bool,

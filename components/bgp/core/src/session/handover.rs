@@ -16,7 +16,7 @@ pub struct SessionState {
     pub started: bool,
     /// The number of the next connection.
     next_connection: u32,
-    /// How often it failed in a row: in all, and with something wrong; and whether the last time was of these.
+    /// The successive failures: the number of all, the number by an error, and whether the latest was by an error.
     failures: (u32, u32, bool),
     sent: MessageCounters,
     received: MessageCounters,
@@ -42,7 +42,7 @@ impl SessionState {
         self.established.as_ref().map(|e| e.connection)
     }
 
-    /// What both sides of a session that is up agreed on.
+    /// Returns the negotiated parameters of an established session.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.established.as_ref().map(|e| &e.negotiated)
     }
@@ -97,14 +97,14 @@ impl Session {
         self.primary.failures = Failures { all, errors, last_is_error };
     }
 
-    /// Nothing will be said for a while: the peer's hold timer begins anew.
+    /// Prepares a pause: sends a KEEPALIVE, so that the peer's hold timer begins anew.
     pub(crate) fn pause(&mut self, now: Instant, out: &mut Outbox<Output>) {
         if self.established().is_some() {
             self.step(now, Which::Primary, Event::Expired(Timer::Keepalive), out);
         }
     }
 
-    /// What the peer said meanwhile was not read: its silence counts from now on.
+    /// Ends a pause: messages of the peer were not read meanwhile, so that the hold timer begins anew.
     pub(crate) fn go_on(&mut self, now: Instant) {
         if self.established().is_some() {
             self.primary.restart_hold(now);

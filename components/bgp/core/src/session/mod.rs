@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use sluice_base::{Instant, Rng};
 use sluice_machine::{Machine, Outbox};
 
-/// What can happen to a session.
+/// An event of a session.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
     /// The operator wants the session (events 1 and 4).
@@ -73,7 +73,7 @@ pub enum Received {
     Keepalive,
     /// NOTIFICATION (events 24 and 25).
     Notification(Notification),
-    /// One or more good UPDATEs (event 27).
+    /// Good UPDATEs arrived, at least one (event 27).
     Update,
     /// ROUTE-REFRESH; like an UPDATE, good only in Established.
     RouteRefresh,
@@ -81,7 +81,7 @@ pub enum Received {
     Error(Notification),
 }
 
-/// What a session wants done.
+/// An effect that a session asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output {
     /// Make a connection to the peer.
@@ -155,7 +155,7 @@ impl Session {
         self.primary.state
     }
 
-    /// What both sides agreed on; `None` unless Established.
+    /// Returns the negotiated parameters; `None` unless Established.
     pub fn negotiated(&self) -> Option<&Negotiated> {
         self.primary.negotiated.as_ref().filter(|_| self.state() == State::Established)
     }

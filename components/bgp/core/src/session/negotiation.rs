@@ -11,7 +11,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, RouterId};
 
-/// What holds for a session once both OPENs are known.
+/// The parameters of a session that follow from both OPENs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Negotiated {
     /// The peer's AS.

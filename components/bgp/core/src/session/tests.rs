@@ -35,7 +35,7 @@ impl Rig {
         Rig { session: Session::new(config, 1), now: Instant::ZERO, out: Outbox::new() }
     }
 
-    /// What the input brought about, in few letters.
+    /// Returns the effects of an input, in few letters.
     fn input(&mut self, input: Input) -> String {
         self.session.handle(self.now, input, &mut self.out);
         self.told()

@@ -10,16 +10,16 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Asn, Duration, Family, IpPrefix, RouterId};
 
-/// What never changes in the life of a process.
+/// The parameters that never change in the life of a process.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Identity {
-    /// This router's AS.
+    /// The router's AS.
     pub local_as: Asn,
-    /// This router's BGP Identifier.
+    /// The router's BGP Identifier.
     pub router_id: RouterId,
     /// The driver's secret: seeds hash tables and jitter.
     pub seed: u64,
-    /// How many tables the prefixes are spread over, at least 1: as many as there are threads for.
+    /// The number of tables over which prefixes are spread, at least 1: as many as there are threads.
     pub tables: u16,
     /// The source number of the provenance ids that this process draws.
     pub source: u16,
@@ -36,7 +36,7 @@ pub struct NeighborConfig {
     /// True if a session is wanted.
     #[serde(default = "yes")]
     pub enabled: bool,
-    /// This side's address; `None` for the address that the route to the neighbor implies.
+    /// The local address; `None` for the address that the route to the neighbor implies.
     #[serde(default)]
     pub local_address: Option<IpAddr>,
     /// The neighbor's TCP port.
@@ -233,12 +233,12 @@ pub struct Touched {
     pub stopped: Vec<IpAddr>,
 }
 
-/// What a change does to the session of a neighbour that stays.
+/// The effect of a change on the session of a neighbor that stays.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Reconfigured {
-    /// Nothing.
+    /// No effect.
     Kept,
-    /// It ends, and another one comes.
+    /// The session ends, and a new one begins.
     Reset,
     /// It stays, and the neighbour is told its routes anew.
     Refiltered,

@@ -196,7 +196,7 @@ impl Peer {
         }
     }
 
-    /// What was sent in all sessions.
+    /// Returns the counts of sent messages in all sessions.
     pub fn sent(&self) -> Sent {
         let before = self.sent_before;
         let now = self.sent;

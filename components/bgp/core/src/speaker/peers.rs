@@ -28,7 +28,7 @@ pub(super) struct Peers {
     pub spread: Spread,
     /// The number of the newest session.
     pub life: SessionEpoch,
-    /// Of which numbers how many tables have yet to forget the routes, and of which session.
+    /// The numbers of peers whose routes tables have yet to forget: the session, and the number of such tables.
     leaving: BTreeMap<PeerIndex, (SessionEpoch, usize)>,
     provenance: Provenance,
     /// Numbers of peers that are no longer configured and whose routes all tables have forgotten.

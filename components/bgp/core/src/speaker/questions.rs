@@ -19,7 +19,7 @@ struct Held<P: Prefix> {
     told: Vec<u64>,
 }
 
-/// What follows from what a table asks.
+/// The consequence of a table's question.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(super) enum Reply<P: Sharded> {
     /// The RIB is to be asked, or told.

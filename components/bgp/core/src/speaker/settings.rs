@@ -13,9 +13,9 @@ use sluice_base::{Asn, IpPrefix, RouterId};
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct Settings {
-    /// This router's AS.
+    /// The router's AS.
     pub local_as: Asn,
-    /// This router's BGP Identifier.
+    /// The router's BGP Identifier.
     #[serde(deserialize_with = "router_id")]
     pub router_id: RouterId,
     /// The number of threads that carry routes; `None` for as many as the machine has processors.

@@ -51,17 +51,17 @@ pub struct NeighborView {
     pub last_down: Option<(Instant, DownReason)>,
     /// The time when running timers fire.
     pub timers: Vec<(Timer, Instant)>,
-    /// What both sides agreed on.
+    /// The negotiated parameters.
     pub negotiated: Option<Negotiated>,
-    /// What the neighbour offered.
+    /// The neighbor's OPEN.
     pub open: Option<Open>,
     /// Messages received.
     pub received: MessageCounters,
     /// Messages sent.
     pub sent: MessageCounters,
-    /// What was read in UPDATEs.
+    /// The counters of read UPDATEs.
     pub reader: ReaderCounters,
-    /// What was sent in UPDATEs.
+    /// The counters of sent UPDATEs.
     pub writer: Sent,
     /// Prefixes that it announced and was told.
     pub prefixes: PrefixCounts,
@@ -74,9 +74,9 @@ pub struct NeighborView {
 /// A neighbour's prefixes, by family: what tables know of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrefixCounts {
-    /// Those that it has announced.
+    /// The prefixes received from the neighbor.
     pub received: ByFamily<u32>,
-    /// Those that its update group was told.
+    /// The prefixes sent to the neighbor's update group.
     pub sent: ByFamily<u32>,
 }
 
@@ -106,7 +106,7 @@ impl NeighborView {
 }
 
 impl Table {
-    /// What this table knows of a neighbour.
+    /// Returns the counts of a neighbor in this table.
     pub fn counts(&self, peer: PeerIndex) -> PrefixCounts {
         PrefixCounts {
             received: ByFamily::from_fn(|family| self.received(family, peer)),

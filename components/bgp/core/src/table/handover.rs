@@ -21,7 +21,7 @@ pub enum TablePart {
 }
 
 impl Table {
-    /// All parts, one after the other.
+    /// Iterates over the parts.
     pub fn parts(&self) -> impl Iterator<Item = TablePart> {
         let mut families = FamilyIndex::all();
         let mut at = families.next().map(|family| (family, 0));
@@ -79,7 +79,7 @@ fn family<P: Sharded>(tables: &mut [Table], spread: Spread, part: &ShardPart<P>)
     }
 }
 
-/// What tells the content of tables from another, however it is spread.
+/// Returns the fingerprint of the contents of tables, however spread.
 pub fn fingerprint<'t>(tables: impl IntoIterator<Item = &'t Table>) -> Fingerprint {
     let mut all = Fingerprint::default();
     for table in tables {

@@ -31,7 +31,7 @@ use sluice_machine::{Budget, Outbox, Progress};
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
 pub type SessionEpoch = u32;
 
-/// What a table is told. Orders to all tables are the same for each.
+/// An order to tables, the same for each table.
 #[derive(Clone, Debug)]
 pub enum Order {
     /// A session is up.
@@ -40,7 +40,7 @@ pub enum Order {
         peer: PeerIndex,
         /// The session's number.
         life: SessionEpoch,
-        /// What the decision needs to know of the peer.
+        /// The properties of the peer that the decision needs.
         info: PeerInfo,
     },
     /// The peer is to be told all routes that a peer of its kind may have.
@@ -70,20 +70,20 @@ pub enum Order {
 pub struct Versioned<P: Unicast> {
     /// Grows from answer to answer.
     pub number: u64,
-    /// What the RIB said.
+    /// The RIB's answer.
     pub answer: InterestAnswer<P>,
 }
 
-/// What a table says.
+/// An event of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableEvent {
-    /// It asks about IPv4 next hops, having seen the answer of this number and those before.
+    /// A question about IPv4 next hops, after all answers up to this number.
     InterestIpv4(Interest<Ipv4Prefix>, u64),
-    /// It asks about IPv6 next hops.
+    /// A question about IPv6 next hops.
     InterestIpv6(Interest<Ipv6Prefix>, u64),
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
     RibReady(FamilyIndex),
-    /// All routes of a peer whose session of this number is over are forgotten.
+    /// The table has no routes left of a peer whose session of this epoch is over.
     Drained(PeerIndex, SessionEpoch),
 }
 
@@ -139,7 +139,7 @@ macro_rules! sharded {
 sharded!(Ipv4Prefix, 14, ipv4, InterestIpv4, Ipv4);
 sharded!(Ipv6Prefix, 30, ipv6, InterestIpv6, Ipv6);
 
-/// What a table keeps of a peer whose session is up.
+/// A table's state of a peer whose session is up.
 #[derive(Debug)]
 struct PeerOut {
     life: SessionEpoch,
@@ -148,7 +148,7 @@ struct PeerOut {
     turn: FamilyIndex,
 }
 
-/// What filling a peer's buffer came to.
+/// The result of filling a peer's buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct FillResult {
     /// The limit was reached: there may be more.

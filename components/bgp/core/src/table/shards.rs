@@ -21,7 +21,7 @@ pub(super) struct Part<P: Sharded> {
 
 /// A buffer that is filled with UPDATEs for a peer.
 pub(super) struct Filling<'a> {
-    /// How the peer is told routes.
+    /// The export of routes to the peer.
     pub export: &'a PeerExport,
     /// The length at which the buffer is full.
     pub end: usize,
@@ -158,13 +158,13 @@ impl Shards {
         Shards { ipv4: part(local_as, router_id, seed), ipv6: part(local_as, router_id, seed) }
     }
 
-    /// All shards, in the order of [`FamilyIndex::all`].
+    /// Returns the shards, in the order of [`FamilyIndex::all`].
     #[inline]
     pub fn all(&self) -> ByFamily<&dyn FamilyShard> {
         ByFamily::new([&self.ipv4, &self.ipv6])
     }
 
-    /// All shards, to change them.
+    /// Returns the shards, to change.
     #[inline]
     pub fn all_mut(&mut self) -> ByFamily<&mut dyn FamilyShard> {
         ByFamily::new([&mut self.ipv4, &mut self.ipv6])

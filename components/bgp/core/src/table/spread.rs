@@ -22,7 +22,7 @@ impl Spread {
         self.seed
     }
 
-    /// How many tables there are.
+    /// Returns the number of tables.
     pub const fn tables(self) -> usize {
         self.tables as usize
     }

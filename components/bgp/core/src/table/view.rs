@@ -88,7 +88,7 @@ impl<'t> Tables<'t> {
         self.tables.iter().all(Table::is_resolved)
     }
 
-    /// What the checking stages of a family found wrong so far.
+    /// Returns the violations that the checking stages of a family found so far.
     pub fn violations<P: Sharded>(self) -> Vec<Violation<Announced<P>>> {
         self.shards::<P>().flat_map(|shard| shard.violations()).collect()
     }
@@ -131,7 +131,7 @@ impl<'t> Tables<'t> {
         self.of(prefix).route(prefix)
     }
 
-    /// All routes of a family, table by table.
+    /// Iterates over the routes of a family, table by table.
     pub fn routes<P: Sharded>(self) -> impl Iterator<Item = RouteView<P>> {
         self.shards::<P>().flat_map(|shard| shard.routes(0, usize::MAX, |_| true).0)
     }

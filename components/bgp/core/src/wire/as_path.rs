@@ -20,7 +20,7 @@ const AS_CONFED_SET: u8 = 4;
 pub enum Width {
     /// The peer does not speak RFC 6793.
     Two,
-    /// It does.
+    /// Both sides have the capability.
     Four,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Segment<'a> {
         })
     }
 
-    /// What the segment adds to the length of the path (RFC 4271, section 9.1.2.2 a).
+    /// Returns the segment's part of the path length (RFC 4271, section 9.1.2.2 a).
     pub fn path_length(&self) -> usize {
         if self.kind == AS_SET { 1 } else { self.octets.len() / self.width.octets() }
     }
@@ -111,7 +111,7 @@ impl<'a> Iterator for Segments<'a> {
     }
 }
 
-/// What the decision and the filters want to know of a path.
+/// The properties of a path that the decision and the filters use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Its length (RFC 4271, section 9.1.2.2 a).

@@ -107,7 +107,7 @@ pub struct RawAttribute<'a> {
     pub code: u8,
     /// The value.
     pub value: &'a [u8],
-    /// Where the value begins in the message body.
+    /// The offset of the value in the message body.
     pub offset: usize,
 }
 

@@ -20,7 +20,7 @@ pub enum Capability {
     RouteRefresh,
     /// AS numbers of 4 octets; this is the sender's (RFC 6793, section 3).
     FourOctetAs(Asn),
-    /// What the sender is to the receiver (RFC 9234, section 4.1).
+    /// The sender's role (RFC 9234, section 4.1).
     Role(u8),
     /// Graceful restart (RFC 4724, section 3). The sender promises End-of-RIB markers, with or without families.
     GracefulRestart {

@@ -6,20 +6,20 @@ use sluice_wire::Truncated;
 /// Octets that are not what the format says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct WireError {
-    /// Where, in octets from the start of the message body (the octet after the header).
+    /// The place, in octets from the start of the message body (the octet after the header).
     pub offset: usize,
-    /// What should have been there.
+    /// The expected value.
     pub expected: Expected,
 }
 
-/// What a decoder wanted at the place of a [`WireError`].
+/// The value that a decoder expected at the place of a [`WireError`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Expected {
     /// More octets.
     Octets {
-        /// How many the value needs.
+        /// The octets that the value needs.
         needed: usize,
-        /// How many were left.
+        /// The octets that were left.
         left: usize,
     },
     /// A section length that fits in the message (RFC 4271, section 6.3).

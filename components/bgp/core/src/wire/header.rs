@@ -55,7 +55,7 @@ impl MessageType {
 pub struct Frame<'a> {
     /// Its type.
     pub kind: MessageType,
-    /// What follows the header.
+    /// The octets after the header.
     pub body: &'a [u8],
 }
 

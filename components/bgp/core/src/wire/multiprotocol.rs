@@ -15,11 +15,11 @@ pub struct MpReach<'a> {
     pub safi: u8,
     /// The next hop's octets.
     pub next_hop: &'a [u8],
-    /// Where they begin in the message body.
+    /// The offset of the next hop in the message body.
     pub next_hop_offset: usize,
     /// The announced prefixes.
     pub nlri: &'a [u8],
-    /// Where they begin in the message body.
+    /// The offset of the prefixes in the message body.
     pub nlri_offset: usize,
 }
 
@@ -45,7 +45,7 @@ pub struct MpUnreach<'a> {
     pub safi: u8,
     /// The withdrawn prefixes; none is the family's End-of-RIB marker (RFC 4724, section 2).
     pub withdrawn: &'a [u8],
-    /// Where they begin in the message body.
+    /// The offset of the withdrawn prefixes in the message body.
     pub withdrawn_offset: usize,
 }
 
@@ -58,7 +58,7 @@ impl<'a> MpUnreach<'a> {
     }
 }
 
-/// Where a route goes next: what its NEXT_HOP attribute or MP_REACH_NLRI says.
+/// A route's next hop, from its NEXT_HOP attribute or MP_REACH_NLRI.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct NextHop {
     /// The address; for IPv6 the global one, or the link-local one where no global one was said.

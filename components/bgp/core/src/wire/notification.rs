@@ -91,7 +91,7 @@ pub struct Notification {
     pub code: u8,
     /// Error subcode; 0 where there is none.
     pub subcode: u8,
-    /// What goes with it.
+    /// The data.
     pub data: Vec<u8>,
 }
 

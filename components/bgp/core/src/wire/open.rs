@@ -13,7 +13,7 @@ pub const VERSION: u8 = 4;
 const PARAMETER_CAPABILITIES: u8 = 2;
 const PARAMETER_EXTENDED: u8 = 255;
 
-/// What an OPEN message says.
+/// The contents of an OPEN message.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Open {
     /// Protocol version.
@@ -24,7 +24,7 @@ pub struct Open {
     pub hold_time: u16,
     /// BGP Identifier.
     pub router_id: RouterId,
-    /// All capabilities, in order.
+    /// The capabilities, in order.
     pub capabilities: Vec<Capability>,
 }
 

@@ -10,16 +10,16 @@ pub struct Update<'a> {
     pub withdrawn: &'a [u8],
     /// Path attributes, for [`super::attribute::Attributes`].
     pub attributes: &'a [u8],
-    /// Where the attributes begin in the body.
+    /// The offset of the attributes in the body.
     pub attributes_offset: usize,
     /// IPv4 prefixes that are announced.
     pub nlri: &'a [u8],
-    /// Where they begin in the body.
+    /// The offset of the prefixes in the body.
     pub nlri_offset: usize,
 }
 
 impl<'a> Update<'a> {
-    /// Where the withdrawn prefixes begin in the body.
+    /// The offset of the withdrawn prefixes in the body.
     pub const WITHDRAWN_OFFSET: usize = 2;
 
     /// The sections of a message body. Fails if the lengths do not fit (RFC 7606, section 3 b).
