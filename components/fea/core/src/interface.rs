@@ -13,7 +13,7 @@ use sluice_machine::Outbox;
 /// The smallest largest packet of a link that carries IPv6, in octets (RFC 8200, section 5).
 const SMALLEST_IPV6_MTU: u32 = 1280;
 
-/// How an interface is to be; what is `None` is left as it is.
+/// The configuration of an interface; `None`: unchanged.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct LinkConfiguration {
     /// True if it is to be up.
@@ -24,7 +24,7 @@ pub struct LinkConfiguration {
     pub addresses: BTreeSet<InterfaceAddress>,
 }
 
-/// What the operator wants of interfaces and of the host.
+/// The configuration of interfaces and of the host.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Configuration {
     /// The interfaces by name, whether or not they exist.
@@ -43,18 +43,18 @@ struct Known {
     own: BTreeSet<InterfaceAddress>,
 }
 
-/// What the change of an interface means for the next hops on it.
+/// The effect of an interface's change on the next hops there.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Transition {
-    /// It can carry packets and could not before.
+    /// The interface can carry packets and could not before.
     CameUp,
-    /// It could carry packets and cannot any more.
+    /// The interface could carry packets and cannot any more.
     WentDown,
     /// Neither.
     None,
 }
 
-/// All interfaces.
+/// The interfaces of the host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interfaces {
     known: BTreeMap<InterfaceIndex, Known>,
@@ -185,7 +185,7 @@ impl Interfaces {
         }
     }
 
-    /// All interfaces; `None` before all that existed at the start were told.
+    /// Returns the interfaces; `None` before the first snapshot is complete.
     pub(crate) fn all(&self) -> Option<Vec<Interface>> {
         self.complete.then(|| self.known.values().map(|k| k.interface.clone()).collect())
     }

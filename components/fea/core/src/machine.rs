@@ -16,7 +16,7 @@ use sluice_base::{
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
-/// What can happen.
+/// An event that the machine handles.
 ///
 /// After each input, and after each slice, the driver hands the [`Output::Engine`] operations to the engine, in order, and the
 /// refusals at once back as [`Input::Refused`], before anything else; until the outbox stays empty.
@@ -28,7 +28,7 @@ pub enum Input {
     UpdateIpv6(TableId, FibBatch<Ipv6Prefix>),
     /// The owner of a table announces all of it from now on.
     BeginResync(TableId),
-    /// It has announced all of it; [`Effect::Resynced`] follows for each family when the rest is swept.
+    /// The owner has announced all routes of a table; [`Effect::Resynced`] follows for each family when the rest is swept.
     EndResync(TableId),
     /// The engine refused these operations, in the order in which they were handed over.
     Refused(Vec<(EngineOp, Refusal)>),
@@ -38,7 +38,7 @@ pub enum Input {
     Configure(Configuration),
 }
 
-/// What is to be done.
+/// An effect that the machine asks for.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// The engine is to do this.
@@ -49,7 +49,7 @@ pub enum Output {
     Effect(Effect),
 }
 
-/// What is left to do outside when core and engine agree.
+/// The work outside the core and the engine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Effect {
     /// The owner of a route is to know that it is not installed, and why.
@@ -165,7 +165,7 @@ impl Fea {
         }
     }
 
-    /// All interfaces; `None` before the first snapshot has told them.
+    /// Returns the interfaces; `None` before the first snapshot is complete.
     pub fn interfaces(&self) -> Option<Vec<Interface>> {
         self.interfaces.all()
     }
@@ -415,7 +415,7 @@ impl Fea {
         }
     }
 
-    /// What a new group gave another try may serve the groups that did without it.
+    /// Writes the groups again that did without a member which a new group has revived.
     fn spread_revival(&mut self, out: &mut Outbox<Output>) {
         for n in self.pool.take_revived() {
             for side in self.tables.values_mut().flat_map(Table::sides) {

@@ -22,7 +22,7 @@ pub(crate) struct PoolMember {
     pub(crate) seen: bool,
 }
 
-/// All members, and the numbers in use.
+/// The members and the numbers in use.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
     members: Slab<PoolMember>,
@@ -106,14 +106,14 @@ impl Pool {
         n
     }
 
-    /// One user more.
+    /// Adds a user.
     pub(crate) fn share(&mut self, n: u32) {
         if let Some(entry) = self.members.get_mut(n) {
             entry.refs += 1;
         }
     }
 
-    /// One user less; the last one takes it away.
+    /// Removes a user; without users the member is deleted.
     pub(crate) fn release(&mut self, n: u32, out: &mut Outbox<Output>) {
         if let Some(entry) = self.members.get_mut(n) {
             entry.refs = entry.refs.saturating_sub(1);
@@ -123,13 +123,13 @@ impl Pool {
         }
     }
 
-    /// One user less, when the group that lets go of the member was certainly written without it. Before that, the member's
-    /// end could be the group's.
+    /// Removes a user once the group that dropped the member was certainly written without it. Before that, the member's end could be the
+    /// group's.
     pub(crate) fn release_later(&mut self, n: u32) {
         self.leaving.push(n);
     }
 
-    /// All that was handed over has been carried out.
+    /// Notes that all operations were carried out.
     pub(crate) fn settle(&mut self, out: &mut Outbox<Output>) {
         for n in core::mem::take(&mut self.leaving) {
             self.release(n, out);

@@ -13,7 +13,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// How many things are watched. Beyond it a thing is repaired at once, as if for the first time.
+/// The most things that are watched. Beyond that, a thing is repaired at once, as if for the first time.
 const LIMIT: usize = 16_384;
 
 /// Something that may need repair.
@@ -46,14 +46,14 @@ pub(crate) struct Repairs {
     deadline: Option<Instant>,
 }
 
-/// What to do about a damage.
+/// The treatment of a drift.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Verdict {
     /// Repair it now.
     Now,
-    /// It comes back from [`Repairs::due`]; this is the first time that it has to wait.
+    /// A first wait: [`Repairs::due`] returns the drift later.
     FirstWait,
-    /// It comes back from [`Repairs::due`].
+    /// A wait: [`Repairs::due`] returns the drift later.
     Wait,
 }
 
@@ -82,7 +82,7 @@ impl Repairs {
         self.deadline
     }
 
-    /// What waited and may be repaired now. What was quiet since its last repair is forgotten.
+    /// Returns the drifts that waited and may be repaired now. Things that were quiet since their last repair are forgotten.
     pub(crate) fn due(&mut self, now: Instant) -> Vec<Drift> {
         let mut due = Vec::new();
         self.watched.retain(|damage, watch| {

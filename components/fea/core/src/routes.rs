@@ -3,22 +3,22 @@
 use sluice_base::IpKey;
 use sluice_stage::{Cursor, PrefixTable, TableKey};
 
-/// What is known of a route: its group's number, and how it stands in the bits above.
+/// A route: its group's number, and its standing in the bits above.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Route(u32);
 
-/// How a route stands in the engine, as far as is known.
+/// The known standing of a route in the engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Standing {
-    /// It is there as it should be.
+    /// The engine has the route as wanted.
     Installed,
-    /// It must be written; a route of ours may stand in its place.
+    /// The route must be written; an older route may stand in its place.
     Due,
     /// The engine refused it, and its owner knows.
     Refused,
 }
 
-/// One above the highest number of a group. A group has an object in the engine, and more octets than this leaves it bits.
+/// The number above the highest number of a group. A group has an object in the engine, and more octets than this leaves it bits.
 pub(crate) const GROUPS: u32 = 1 << 28;
 const ANNOUNCED: u32 = 1 << 28;
 const SEEN: u32 = 1 << 29;
@@ -63,7 +63,7 @@ impl Route {
         self.set(SEEN, seen);
     }
 
-    /// How it stands in the engine.
+    /// Returns the standing in the engine.
     pub(crate) const fn standing(self) -> Standing {
         match self.0 & (DUE | REFUSED) {
             0 => Standing::Installed,
@@ -89,9 +89,9 @@ pub(crate) type Routes<P> = PrefixTable<P, Route>;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Walk<P> {
     at: Cursor<P>,
-    /// Where it ends, if not with the last route.
+    /// The end of the walk; `None`: the last route.
     end: Option<P>,
-    /// Where it ends after it has gone on from the first route, if it shall.
+    /// The end of the walk after it has started again from the first route, if wanted.
     then: Option<P>,
 }
 

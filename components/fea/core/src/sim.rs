@@ -19,7 +19,7 @@ use sluice_base::{Family, Forwarding, InterfaceAddress, InterfaceIndex, IpPrefix
 /// A route in the simulated engine.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum SimRoute {
-    /// One of ours.
+    /// A route of the FEA.
     Ours(RouteTarget),
     /// Somebody else's.
     Foreign,

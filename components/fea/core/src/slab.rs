@@ -45,7 +45,7 @@ impl<T> Slab<T> {
         self.values.get_mut(n as usize)?.as_mut()
     }
 
-    /// One more than the highest number ever given.
+    /// Returns the number above the highest number ever given.
     pub(crate) fn end(&self) -> u32 {
         self.values.len() as u32
     }

@@ -28,7 +28,7 @@ pub enum SocketKind {
     Packet(LinkProtocol),
 }
 
-/// What a socket receives beside packets to the host itself.
+/// The packets that a socket receives beside those to the host itself.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Reception {
     /// Multicast groups to join.

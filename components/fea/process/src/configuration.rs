@@ -45,12 +45,12 @@ pub enum ConfigurationError {
     Address(String),
 }
 
-/// All that the configuration says.
+/// The contents of the configuration.
 #[derive(Debug)]
 pub struct Read {
     /// Interfaces, and whether the host forwards.
     pub configuration: Configuration,
-    /// Who may open which socket.
+    /// The rights to sockets.
     pub policy: SocketPolicy,
     /// True if the RIB's routes go into the engine.
     pub installs_routes: bool,

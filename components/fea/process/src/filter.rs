@@ -2,7 +2,7 @@
 
 use sluice_clients::LinkProtocol;
 
-/// Where the kernel's own facts about a packet begin among the offsets of a load (`SKF_AD_OFF`).
+/// The first offset of the kernel's own facts about a packet among the offsets of a load (`SKF_AD_OFF`).
 const FACTS: i32 = -0x1000;
 /// The EtherType (`SKF_AD_PROTOCOL`).
 const FACT_PROTOCOL: i32 = 0;

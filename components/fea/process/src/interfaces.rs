@@ -10,11 +10,11 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{debug, info};
 
-/// Those who want to know about interfaces.
+/// The subscribers to interfaces.
 #[derive(Default)]
 pub(crate) struct Subscribers(RefCell<BTreeMap<String, Rc<Subscriber>>>, Links);
 
-/// What was reported of links: their names, and whether they run.
+/// The reported links: names, and whether they run.
 #[derive(Default)]
 struct Links(RefCell<BTreeMap<InterfaceIndex, (String, bool)>>);
 
@@ -46,7 +46,7 @@ impl Links {
     }
 }
 
-/// One of them, and what it has not been told: of each interface the latest state only.
+/// A subscriber with its pending changes: of each interface the latest state only.
 #[derive(Default)]
 struct Subscriber {
     waiting: RefCell<BTreeMap<InterfaceIndex, InterfaceEvent>>,

@@ -89,8 +89,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
     })
 }
 
-/// Of root's rights the FEA keeps those over the network. Where there are none to give up, as in a user namespace that has
-/// fewer, nothing changes.
+/// Drops root's rights but the rights over the network. Where there are none to give up, as in a user namespace that has fewer, nothing
+/// changes.
 fn keep_network_rights_only() {
     use caps::{CapSet, Capability, CapsHashSet};
     let kept: CapsHashSet =

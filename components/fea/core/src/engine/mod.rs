@@ -28,14 +28,14 @@ pub enum Capability {
     Host,
 }
 
-/// One thing to do. Operations are carried out in order, and one that fails does not stop those after it.
+/// An operation. Operations are carried out in order, and one that fails does not stop those after it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum EngineOp {
     /// The member `id` is this from now on, whether or not it existed.
     SetMember {
         /// Its number.
         id: NextHopId,
-        /// What it is.
+        /// The member.
         member: Member,
     },
     /// The group `id` has these members from now on; all its routes follow.
@@ -58,7 +58,7 @@ pub enum EngineOp {
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
-        /// What the route does; never `Other`.
+        /// The target of the route; never `Other`.
         target: RouteTarget,
         /// True if a route of ours may stand there, to be replaced. Otherwise any route there is somebody else's, and the operation is
         /// refused.
@@ -124,12 +124,12 @@ impl EngineOp {
     }
 }
 
-/// What a refusal means for what to do next.
+/// The kind of a refusal, which decides on the next step.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RefusalKind {
     /// Somebody else's route, address or object stands there.
     Exists,
-    /// What was to be deleted is not there.
+    /// The thing to delete does not exist.
     NotFound,
     /// The engine has no room or no time now.
     Resources,
@@ -157,7 +157,7 @@ impl fmt::Display for Refusal {
 pub struct Refused {
     /// Its place.
     pub index: usize,
-    /// Why.
+    /// The refusal.
     pub refusal: Refusal,
 }
 
@@ -184,8 +184,8 @@ pub struct Link {
     pub mac: Vec<u8>,
 }
 
-/// What an engine tells by itself: what others did to it, or, in a snapshot, what it holds. The engine's answers to its
-/// own orders are not among them.
+/// A notice of an engine: a change by others, or, in a snapshot, an object that the engine has. The engine's answers to its own orders are
+/// not among them.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Notice {
     /// An interface is like this.
@@ -210,7 +210,7 @@ pub enum Notice {
         table: TableId,
         /// The prefix.
         prefix: IpPrefix,
-        /// What it does; `None` if it is somebody else's.
+        /// The target; `None` for a route of another program.
         target: Option<RouteTarget>,
         /// True if it took the place of one that was there.
         replaced: bool,
@@ -224,9 +224,9 @@ pub enum Notice {
     },
     /// The host forwards packets of a family between its interfaces, or does not.
     ForwardingIs(Family, bool),
-    /// All that the engine holds follows, up to [`Notice::SnapshotEnd`]: of routes and next hops, what carries our mark.
+    /// The beginning of a snapshot, up to [`Notice::SnapshotEnd`]: all objects of the engine, of routes and next hops those with our mark.
     SnapshotBegin,
-    /// It has all been told.
+    /// The end of a snapshot.
     SnapshotEnd,
     /// Notices were lost.
     Overrun,

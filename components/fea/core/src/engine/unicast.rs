@@ -42,7 +42,7 @@ impl fmt::Display for NextHopId {
     }
 }
 
-/// One way to forward.
+/// A way to forward.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Member {
     /// To a neighbour on an interface.
@@ -89,12 +89,12 @@ impl Member {
 /// The members of a group with their weights (1 to 255).
 pub type Members = SmallVec<[(NextHopId, u8); 2]>;
 
-/// What a route does.
+/// The target of a route.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub enum RouteTarget {
-    /// It forwards by a group.
+    /// Packets are forwarded by a group.
     Group(NextHopId),
-    /// It answers that the destination is unreachable.
+    /// Packets are answered: the destination is unreachable.
     Unreachable,
     /// Something that the core never asks for; only found.
     Other,
@@ -134,7 +134,7 @@ pub struct EngineRoute {
     pub protocol: u8,
     /// The preference among routes of one prefix; lower is better.
     pub metric: u32,
-    /// Where packets go.
+    /// The treatment of packets.
     pub forwarding: Forwarding,
 }
 

@@ -8,14 +8,14 @@ use sluice_base::{Family, Forwarding, GroupId, NextHop};
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
-/// What a group forwards by; members by their number in the pool, sorted.
+/// The contents of a group; members by their number in the pool, sorted.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Content {
     /// Its members and their weights.
     Members(SmallVec<[(u32, u8); 1]>),
     /// No object: its routes say "unreachable" themselves.
     Unreachable,
-    /// What was found and cannot be asked for.
+    /// Contents that were found and cannot be requested.
     Other,
 }
 
@@ -39,7 +39,7 @@ pub(crate) struct Group {
     pub(crate) lost: bool,
     /// The engine dropped the object; with the next writing its routes are lost and due.
     pub(crate) gone: bool,
-    /// It was written a second time; a third would be no better.
+    /// True if the group was written a second time; a third time would be no better.
     pub(crate) retried: bool,
     /// The round of refusals in which it was written again: routes refused in the same round may have met the old object.
     pub(crate) rewritten: u64,
@@ -68,7 +68,7 @@ impl Group {
         }
     }
 
-    /// What its routes say.
+    /// Returns the target of its routes.
     pub(crate) fn target(&self) -> RouteTarget {
         match (&self.content, self.object) {
             (Content::Unreachable, _) => RouteTarget::Unreachable,
@@ -119,9 +119,8 @@ pub(crate) fn invalid(reason: &str) -> Refusal {
     Refusal { kind: RefusalKind::Invalid, reason: String::from(reason) }
 }
 
-/// What `forwarding` of a route of `family` is in members; each gets one more user. Backups are no members: the RIB announces the
-/// group without its primary next hops when none of them is usable. `None` if a next hop has no interface, or an encapsulation: no
-/// engine knows one yet.
+/// Returns the members of a route's `forwarding`; each gets one more user. Backups are no members: the RIB announces the group without its
+/// primary next hops when none of them is usable. `None` if a next hop has no interface, or an encapsulation: no engine knows one yet.
 pub(crate) fn intern(
     forwarding: &Forwarding,
     family: Family,

@@ -25,21 +25,21 @@ use smallvec::SmallVec;
 pub(crate) use refusal::RefusedRoute;
 pub(crate) use resync::Observation;
 
-/// What the RIB's number for a group means.
+/// The meaning of the RIB's number for a group.
 #[derive(Clone, Debug)]
 enum Binding {
     /// Announced, and no route uses it yet: it may turn out to be one that was found.
     Announced(Content),
-    /// This group.
+    /// A group of the engine.
     Bound(u32),
 }
 
-/// How many routes stand how.
+/// The counts of routes by standing.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Summary {
     /// Routes that are wanted (or not yet swept).
     pub wanted: usize,
-    /// Of those, routes that the engine refused.
+    /// The routes among them that the engine refused.
     pub refused: usize,
 }
 
@@ -317,7 +317,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         out.push(output);
     }
 
-    /// How a route of a group stands when it is written, and what is said to whom.
+    /// Returns the standing of a group's route when it is written, and reports refusals.
     fn written(
         &self,
         prefix: P,
@@ -387,7 +387,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
     }
 
-    /// All that was announced, as one batch.
+    /// Returns all announced routes as a batch.
     pub(crate) fn export(&self, pool: &Pool) -> FibBatch<P> {
         let mut batch = FibBatch::default();
         for (id, binding) in &self.bindings {
@@ -421,7 +421,7 @@ impl<P: TableKey + IpKey> Fib<P> {
     }
 }
 
-/// What can be done to a table whatever its family.
+/// The operations on a table of any family.
 pub(crate) trait Side: refusal::Refusals + resync::Resync {
     /// Background work.
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
@@ -429,7 +429,7 @@ pub(crate) trait Side: refusal::Refusals + resync::Resync {
     /// Returns true if nothing is left to do in the background.
     fn is_idle(&self) -> bool;
 
-    /// How many routes stand how.
+    /// Returns the counts of routes by standing.
     fn summary(&self) -> Summary;
 
     /// The number of groups that have an object in the engine.

@@ -21,7 +21,7 @@ pub(crate) struct RefusedRoute {
     pub(crate) refusal: Refusal,
 }
 
-/// How a table takes refusals and losses.
+/// The handling of refusals and losses by a table.
 pub(crate) trait Refusals {
     /// A member died or came back: its groups are written with what lives. `round` counts rounds of refusals.
     fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>);

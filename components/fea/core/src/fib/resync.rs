@@ -18,23 +18,23 @@ use sluice_machine::{Budget, Outbox, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
 
-/// What a route that the engine tells of is to us.
+/// The relation of an engine's route to the wanted routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Observation {
-    /// It is as it should be, or none of our business.
+    /// The route is as wanted, or of another program.
     Fine,
-    /// It is not as it should be.
+    /// The route differs from the wanted one.
     Damaged,
-    /// It carries our mark, and nobody wants it.
+    /// The route has our mark and is not wanted.
     Unwanted,
 }
 
-/// How a table is brought in line with what others hold.
+/// The resynchronization of a table with the engine and the owner.
 pub(crate) trait Resync {
     /// The owner announces all its routes from now on.
     fn begin_resync(&mut self, pool: &mut Pool, out: &mut Outbox<Output>);
 
-    /// It has announced all of them: the rest is swept in the background.
+    /// Ends a resync: routes that were not announced are swept in the background.
     fn end_resync(&mut self);
 
     /// Forgets what was seen: a snapshot begins.
@@ -283,7 +283,7 @@ impl<P: TableKey + IpKey> Fib<P> {
     }
 }
 
-/// What `content` forwards by, in the words of the RIB.
+/// Returns the forwarding of `content` in the RIB's vocabulary.
 pub(super) fn forwarding(content: &Content, pool: &Pool) -> Option<Forwarding> {
     let members = match content {
         Content::Unreachable => return Some(Forwarding::Reject),

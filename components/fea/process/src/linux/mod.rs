@@ -27,11 +27,11 @@ const BATCH: usize = 128;
 /// Datagrams that one poll reads at most.
 const POLL: usize = 64;
 
-/// How often a dump is begun again because the kernel's tables changed under it. The last one is taken as it is: what
+/// The number of times that a dump is begun again because the kernel's tables changed under it. The last one is taken as it is: what
 /// changed meanwhile was told.
 const RETRIES: u32 = 3;
 
-/// What a snapshot asks for, in order: next hops before the routes that use them.
+/// The dumps of a snapshot, in order: next hops before the routes that use them.
 const SNAPSHOT: [(u16, Option<Family>); 5] = [
     (RTM_GETLINK, None),
     (RTM_GETADDR, None),
@@ -303,7 +303,7 @@ impl Engine for LinuxEngine {
     }
 }
 
-/// What an error number, and the kernel's words if it gave any, mean for an operation.
+/// Returns the refusal of an operation from an error number and the kernel's message, if any.
 fn refusal(op: &EngineOp, error: &io::Error, words: Option<String>) -> Refusal {
     let kind = match error.raw_os_error() {
         Some(libc::EEXIST) => RefusalKind::Exists,

@@ -61,7 +61,7 @@ fn error(error: io::Error) -> ReadError {
     }
 }
 
-/// Where next-hop objects lead, by number: the kernel names only the object in a route.
+/// The forwarding of next-hop objects, by number: the kernel names only the object in a route.
 type Objects = BTreeMap<u32, Forwarding>;
 
 fn objects() -> io::Result<Objects> {

@@ -12,17 +12,17 @@ use std::os::fd::{AsFd, OwnedFd};
 /// A socket to be opened.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SocketRequest {
-    /// What kind of socket.
+    /// The kind of the socket.
     pub kind: Kind,
     /// The interface that it is bound to.
     pub interface: Option<String>,
     /// TTL or hop limit of what is sent; `None` is the system's default.
     pub ttl: Option<u8>,
-    /// What comes with less TTL or hop limit is dropped (GTSM, RFC 5082).
+    /// The least TTL or hop limit of received packets (GTSM, RFC 5082).
     pub min_ttl: Option<u8>,
     /// The differentiated services code point of what is sent (RFC 2474), 0 to 63.
     pub dscp: u8,
-    /// What is received beside packets to the host itself. Groups need an interface.
+    /// Packets that are received beside those to the host itself. Groups need an interface.
     pub reception: Reception,
 }
 
@@ -40,7 +40,7 @@ pub enum Kind {
     TcpConnector {
         /// The address to connect from; `None` leaves it to the system.
         local: Option<IpAddr>,
-        /// Where it will connect to.
+        /// The remote address.
         remote: SocketAddr,
         /// The MD5 key of the connection (RFC 2385).
         md5: Option<String>,
@@ -79,7 +79,7 @@ impl Kind {
 }
 
 impl SocketRequest {
-    /// What the policy is asked about it.
+    /// Returns the right that the policy must grant.
     pub fn right(&self) -> SocketKind {
         match &self.kind {
             Kind::TcpListener { local, .. } => SocketKind::TcpListen(local.port()),

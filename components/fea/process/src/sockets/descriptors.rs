@@ -20,7 +20,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::task::AbortHandle;
 use tracing::warn;
 
-/// How long a token is good.
+/// The lifetime of a token.
 pub const LIFETIME: Duration = Duration::from_secs(10);
 
 /// Descriptors that may wait to be fetched.
@@ -33,10 +33,10 @@ const CONNECTIONS: usize = 64;
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 1024;
 
-/// How long a client may take.
+/// The longest wait for a client.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What a token is for.
+/// The purpose of a token.
 enum Purpose {
     /// The process fetches the descriptor.
     Fetch(Rc<OwnedFd>),
@@ -57,7 +57,7 @@ struct Waiting {
 pub struct Descriptors {
     waiting: RefCell<VecDeque<Waiting>>,
     connections: Cell<usize>,
-    /// Who accepts connections.
+    /// The task that accepts connections.
     task: Cell<Option<AbortHandle>>,
 }
 

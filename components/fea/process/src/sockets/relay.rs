@@ -11,7 +11,7 @@ pub const PACKET: usize = 65_535;
 /// A packet that came.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packet {
-    /// Who sent it.
+    /// The sender.
     pub source: SocketAddr,
     /// Whom it was sent to; unspecified if the system does not say.
     pub destination: IpAddr,
@@ -19,7 +19,7 @@ pub struct Packet {
     pub interface: u32,
     /// Its TTL or hop limit; 0 if the system does not say.
     pub ttl: u32,
-    /// What follows the IP (and UDP) header.
+    /// The octets after the IP (and UDP) header.
     pub payload: Vec<u8>,
 }
 

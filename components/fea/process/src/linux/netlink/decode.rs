@@ -10,13 +10,13 @@ use std::net::IpAddr;
 /// A message.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Message<'a> {
-    /// What it is.
+    /// The type of the message.
     pub kind: u16,
     /// Its flags.
     pub flags: u16,
     /// The sequence number of the request that it answers.
     pub sequence: u32,
-    /// What follows the header.
+    /// The octets after the header.
     pub body: &'a [u8],
 }
 
@@ -83,7 +83,7 @@ pub fn error(message: &Message<'_>) -> Option<(i32, Option<String>)> {
     Some((code.saturating_neg(), words))
 }
 
-/// What a message tells; `None` if it is none of our business, or not understood.
+/// Returns the notice in a message; `None` if the message is of no interest or not understood.
 pub fn notice(message: &Message<'_>) -> Option<Notice> {
     match message.kind {
         RTM_NEWLINK | RTM_DELLINK => link(message),

@@ -10,7 +10,7 @@ use std::net::IpAddr;
 #[derive(Debug, Default)]
 pub struct Messages {
     octets: Vec<u8>,
-    /// Where the last message begins.
+    /// The offset of the last message.
     start: usize,
     count: usize,
 }
@@ -150,7 +150,7 @@ impl Messages {
         self.octets.extend_from_slice(&header);
     }
 
-    /// What a route is known by: destination, preference, table.
+    /// Writes the key of a route: destination, preference, table.
     fn route_key(&mut self, table: TableId, prefix: IpPrefix) {
         self.address(RTA_DST, prefix.addr());
         self.number(RTA_PRIORITY, PREFERENCE);

@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-/// How long the kernel may take for an answer.
+/// The longest wait for the kernel's answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Octets that a socket may hold in either direction. A million refusals or notices fit no buffer; some thousands must.
