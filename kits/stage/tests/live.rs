@@ -227,8 +227,8 @@ proptest! {
         network.check()?;
         prop_assert_eq!(network.stages.len(), ids.len(), "stages that left are taken out");
         let expected = network.origin.0.iter().filter_map(|(key, route)| {
-            let stages = 0..ids.len();
-            Some((*key, stages.fold(Some(*route), |route, _| route.and_then(filtered))?))
+            let mut stages = 0..ids.len();
+            Some((*key, stages.try_fold(*route, |route, _| filtered(route))?))
         });
         prop_assert_eq!(expected.collect::<BTreeMap<_, _>>(), network.end.clone());
     }

@@ -185,7 +185,7 @@ fn the_version_before_is_read() {
         decode_routes::<Ipv4Prefix>(&octets)
     };
     let expected = RouteSet { metric: Metric(300), distance: Some(Distance(20)), ..via("192.0.2.1") };
-    assert_eq!(routes(0).unwrap().sets, [expected.clone()]);
+    assert_eq!(routes(0).unwrap().sets, std::slice::from_ref(&expected));
     assert_eq!(routes(7).unwrap().sets, [RouteSet { tags: [Tag(7)].into_iter().collect(), ..expected }]);
     // What version 1 had no meaning for is refused in it.
     let fib = |version: u8, flags: u8| {
