@@ -329,7 +329,7 @@ impl Sockets {
             let raw_ipv4 = match open.kind {
                 Kind::Udp { .. } => false,
                 Kind::Raw { ipv4, .. } => ipv4,
-                _ => return Err(XrlError::BadArguments("only packets are relayed, not streams".into())),
+                _ => return Err(XrlError::BadArguments("only UDP and raw sockets are relayed".into())),
             };
             let taken = || XrlError::BadArguments("the socket was fetched already".into());
             let descriptor = open.descriptor.get().ok_or_else(taken)?;
