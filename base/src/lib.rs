@@ -10,6 +10,7 @@ extern crate alloc;
 extern crate std;
 
 pub mod address;
+pub mod component;
 pub mod family;
 pub mod interest;
 pub mod interface;
@@ -23,6 +24,7 @@ pub mod route;
 pub mod time;
 
 pub use address::{Address, AnyPrefix, Identifier};
+pub use component::{class_of, component_name, instance_of};
 pub use family::{Family, FamilyId};
 pub use interface::{Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
 pub use ip::{IpPrefix, Ipv4Prefix, Ipv6Prefix};

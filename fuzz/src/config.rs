@@ -166,8 +166,12 @@ pub fn edit(octets: &[u8]) {
 /// All routes of the part, as static takes them.
 fn routes(part: &serde_json::Value) -> Change {
     let entries = part["route"].as_array().into_iter().flatten();
-    let edit =
-        |entry: &serde_json::Value| Edit { name: "route".into(), key: None, value: Some(entry.clone()) };
+    let edit = |entry: &serde_json::Value| Edit {
+        subtree: None,
+        name: "route".into(),
+        key: None,
+        value: Some(entry.clone()),
+    };
     Change { clear: true, edits: entries.map(edit).collect() }
 }
 

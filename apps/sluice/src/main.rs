@@ -36,6 +36,7 @@ sluice_xrl::include_idl!();
 
 use clap::{Args, Parser, Subcommand};
 use output::Failure;
+use sluice_base::{TableId, class_of, instance_of};
 use sluice_lab::LabCommand;
 use sluice_manager_process::{ConfigSource, StartOptions};
 use sluice_process::RunOptions;
@@ -93,8 +94,11 @@ enum Command {
     /// Runs one component; the router manager does this.
     #[command(hide = true)]
     Run {
-        /// The component's class.
+        /// The component's class, or CLASS@INSTANCE where a class runs several times.
         component: String,
+        /// The routing table of the instance.
+        #[arg(long, default_value_t = TableId::MAIN.0)]
+        table: u32,
         #[command(flatten)]
         place: Where,
     },
@@ -282,10 +286,11 @@ fn run_tool(command: Command) -> ExitCode {
             let options = StartOptions { source, run_dir: place.run_dir };
             (sluice_manager_process::start(options).map_err(Failure::from), place.json)
         }
-        Command::Run { component, place } => {
+        Command::Run { component, table, place } => {
             sluice_process::start_log(&component);
-            let options = RunOptions { run_dir: place.run_dir };
-            (components::run(&component, options).map_err(Failure::from), place.json)
+            let instance = instance_of(&component).map(Into::into);
+            let options = RunOptions { run_dir: place.run_dir, instance, table: TableId(table) };
+            (components::run(class_of(&component), options).map_err(Failure::from), place.json)
         }
         Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
             (check(file, packages_dir, json), json)

@@ -11,52 +11,53 @@ use sluice_process::part::{Change, Edit, Part};
 use std::sync::Arc;
 
 impl Schema {
-    /// The classes whose components have configuration in a tree.
-    pub fn classes<'s>(&'s self, tree: &Tree) -> impl Iterator<Item = &'s str> {
-        let is_there = |id: &Id| self.part_of(tree, *id).is_some();
-        let found: Vec<&str> =
-            self.index.classes.iter().filter(|(_, id)| is_there(id)).map(|(class, _)| &**class).collect();
-        found.into_iter()
-    }
-
     /// What a component has to be told: all of its part if there is no tree before, or else what differs. `None` if nothing does, or
     /// if there is no such component. Defaults are filled in, and secrets shown.
-    pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
-        let id = *self.index.classes.get(class)?;
+    pub fn change(&self, component: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
+        let (instance, id) = self.place(component)?;
+        let new_tree = self.filled(id, after);
+        let old_tree = before.map(|tree| self.filled(id, tree));
+        let old = old_tree.as_ref().and_then(|tree| self.block(tree, id, instance));
+        let new = self.block(&new_tree, id, instance);
+        let mut change = match (&old_tree, old, new) {
+            (Some(_), None, None) => return None,
+            (None, _, None) | (Some(_), Some(_), None) => {
+                return Some(Change { clear: true, edits: Vec::new() });
+            }
+            (_, None, Some(new)) => {
+                Change { clear: true, edits: self.edits(id, &Block::default(), new, false) }
+            }
+            (_, Some(old), Some(new)) => Change { clear: false, edits: self.edits(id, old, new, true) },
+        };
+        let known = before.filter(|_| !change.clear);
+        for (name, _) in &self.index[id].uses {
+            change.edits.extend(self.shared_change(name, known, after).into_iter().flatten());
+        }
+        (change.clear || !change.edits.is_empty()).then_some(change)
+    }
+
+    /// What is told of a shared subtree: all of it if there is no tree before, or else what differs; `None` if nothing does.
+    pub(crate) fn shared_change(&self, name: &str, before: Option<&Tree>, after: &Tree) -> Option<Vec<Edit>> {
+        let id = *self.index.shared.get(name)?;
+        let nothing = Arc::default();
         let after = self.filled(id, after);
         let before = before.map(|tree| self.filled(id, tree));
-        let old = before.as_ref().and_then(|tree| self.part_of(tree, id));
-        let new = self.part_of(&after, id);
-        match (&before, old, new) {
-            (Some(_), None, None) => None,
-            (None, _, None) | (Some(_), Some(_), None) => Some(Change { clear: true, edits: Vec::new() }),
-            (_, None, Some(new)) => {
-                let edits = self.edits(id, &Block::default(), new, false);
-                Some(Change { clear: true, edits })
-            }
-            (_, Some(old), Some(new)) => {
-                let edits = self.edits(id, old, new, true);
-                (!edits.is_empty()).then_some(Change { clear: false, edits })
-            }
+        let new = self.block(&after, id, None).unwrap_or(&nothing);
+        let old = before.as_ref().and_then(|tree| self.block(tree, id, None)).unwrap_or(&nothing);
+        let mut edits = self.edits(id, old, new, before.is_some());
+        for edit in &mut edits {
+            edit.subtree = Some(name.into());
         }
+        (!edits.is_empty()).then_some(edits)
     }
 
     /// A component's whole part with defaults filled in; `None` if it has no configuration.
-    pub fn part(&self, class: &str, tree: &Tree) -> Option<Value> {
-        let id = *self.index.classes.get(class)?;
-        self.part_of(tree, id)?;
+    pub fn part(&self, component: &str, tree: &Tree) -> Option<Value> {
+        let (instance, id) = self.place(component)?;
+        self.block(tree, id, instance)?;
         let mut part = Part::default();
-        part.apply(self.change(class, None, tree)?);
+        part.apply(self.change(component, None, tree)?);
         Some(part.whole())
-    }
-
-    /// The block of a component's container.
-    pub(crate) fn part_of<'t>(&self, tree: &'t Tree, id: Id) -> Option<&'t Arc<Block>> {
-        // Only containers are above a component's container.
-        self.index[id].path.split('/').try_fold(&tree.root, |block, name| match block.get(name) {
-            Some(Item::Container(inner)) => Some(inner),
-            _ => None,
-        })
     }
 
     /// A tree that fills its defaults in by what is written where that is enough. Which defaults hold where something is there under a
@@ -96,7 +97,7 @@ impl Schema {
             };
             let (a, b) = (if had { value(a, &old) } else { None }, value(b, &new));
             if a != b {
-                edits.push(Edit { name: def.name.to_string(), key: None, value: b });
+                edits.push(Edit { subtree: None, name: def.name.to_string(), key: None, value: b });
             }
         }
         edits
@@ -117,7 +118,7 @@ impl Schema {
             let (old, new) = (value(old), value(new));
             if old != new {
                 let name = self.index[id].name.to_string();
-                edits.push(Edit { name, key: Some(words(key)), value: new });
+                edits.push(Edit { subtree: None, name, key: Some(words(key)), value: new });
             }
         }
     }

@@ -53,17 +53,21 @@ impl Schema {
     }
 
     /// Returns the impact on a component of a change from one tree to another: the highest impact of its leaves whose values differ,
-    /// defaults included; `None` if none differs.
-    pub fn cost(&self, class: &str, before: &Tree, after: &Tree) -> Option<Impact> {
-        let id = *self.index.classes.get(class)?;
+    /// defaults included, and that of the shared subtrees that differ and that it uses; `None` if nothing differs.
+    pub fn cost(&self, component: &str, before: &Tree, after: &Tree) -> Option<Impact> {
+        let (instance, id) = self.place(component)?;
         let mut finder = Finder::new(&self.index);
         let nothing = Arc::default();
-        match (self.part_of(before, id), self.part_of(after, id)) {
+        let (before_it, after_it) = (self.block(before, id, instance), self.block(after, id, instance));
+        match (before_it, after_it) {
             (Some(a), Some(b)) => finder.blocks(id, a, b),
-            (None, None) => {}
+            (None, None) => return None,
             (a, b) => finder.one_sided(id, a.or(b).unwrap_or(&nothing)),
         }
-        finder.leaves.iter().map(|leaf| self.index[*leaf].impact).max()
+        let own = finder.leaves.iter().map(|leaf| self.index[*leaf].impact).max();
+        let is_changed = |name: &Arc<str>| self.shared_change(name, Some(before), after).is_some();
+        let shared = self.index[id].uses.iter().filter(|(name, _)| is_changed(name));
+        own.max(shared.map(|(_, impact)| *impact).max())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The schema, taken out of libyang once: what the tree is built by, checked by and written by.
 
 use crate::error::SchemaError;
+use crate::places::{self, Places};
 use crate::tree::{Block, Form, Leaf};
 use crate::yang::{self, Handle, Yang};
 use crate::{Impact, Node, NodeKind, Value};
@@ -28,6 +29,10 @@ pub(crate) struct Def {
     /// The same, with its choices.
     pub body: Case,
     pub class: Option<Arc<str>>,
+    /// The shared subtrees that the component takes too, with the impact of their change on it.
+    pub uses: Vec<(Arc<str>, Impact)>,
+    /// True for the leaf that names the routing table of the instances beside it.
+    pub is_table: bool,
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
@@ -68,7 +73,9 @@ pub(crate) struct Choice {
 /// The definitions of a schema.
 pub(crate) struct Index {
     defs: Vec<Def>,
-    pub classes: BTreeMap<Arc<str>, Id>,
+    pub classes: BTreeMap<Arc<str>, Places>,
+    /// The subtrees that several components may take, by name.
+    pub shared: BTreeMap<Arc<str>, Id>,
     /// True if there is a constraint of which libyang cannot say what it looks at.
     pub is_opaque: bool,
 }
@@ -82,6 +89,36 @@ impl std::ops::Index<Id> for Index {
 }
 
 impl Index {
+    /// Checks what can be seen only when everything is known: that the lists above components can name them, and that shared subtrees
+    /// are there. `nodes` are the same definitions for people, with the types of keys.
+    fn check_components(&self, nodes: &[Node]) -> Result<(), SchemaError> {
+        let wrong = |id: Id, reason| SchemaError::Module { name: self[id].module.to_string(), reason };
+        for places in self.classes.values() {
+            if let Some(id) = places.listed {
+                places::check_lists(self, nodes, &self[id].path).map_err(|reason| wrong(id, reason))?;
+            }
+            for id in places.both() {
+                if let Some((name, _)) = self[id].uses.iter().find(|(name, _)| self[id].child(name).is_some())
+                {
+                    let reason =
+                        format!("`{}` has a `{name}` of its own beside the shared one", self[id].path);
+                    return Err(wrong(id, reason));
+                }
+                let unknown = self[id].uses.iter().find(|(name, _)| !self.shared.contains_key(name));
+                if let Some((name, _)) = unknown {
+                    let known: Vec<&str> = self.shared.keys().map(|name| &**name).collect();
+                    let reason = format!(
+                        "`{}` uses the shared subtree `{name}`, which no module has; there are: {}",
+                        self[id].path,
+                        known.join(", ")
+                    );
+                    return Err(wrong(id, reason));
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Gives the defaults the form that written values have.
     pub fn settle_defaults(&mut self, yang: &Yang) {
         for (id, def) in self.defs.iter_mut().enumerate() {
@@ -181,8 +218,10 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
         handles,
         defs: Vec::new(),
         classes: BTreeMap::new(),
+        shared: BTreeMap::new(),
         watched: BTreeSet::new(),
         is_opaque: false,
+        lists: 0,
     };
     // The root has no node of its own; any handle keeps its place, and it is never asked for a value.
     if let Some(first) = top.first() {
@@ -193,7 +232,7 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
     let (body, conditional) = walk.inside(ROOT, top, &mut nodes)?;
     walk.defs[ROOT].body = body;
     walk.defs[ROOT].conditional_inside = conditional;
-    let Walk { mut defs, classes, watched, is_opaque, handles, .. } = walk;
+    let Walk { mut defs, classes, shared, watched, is_opaque, handles, .. } = walk;
     let numbers: BTreeMap<usize, Id> =
         handles.iter().enumerate().skip(1).map(|(id, h)| (h.number(), id)).collect();
     for id in watched.iter().filter_map(|number| numbers.get(number)) {
@@ -203,16 +242,21 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
         let inside = |c: &Id| defs[*c].is_watched || defs[*c].watched_inside;
         defs[id].watched_inside = defs[id].children.iter().any(inside);
     }
-    Ok((Index { defs, classes, is_opaque }, nodes))
+    let index = Index { defs, classes, shared, is_opaque };
+    index.check_components(&nodes)?;
+    Ok((index, nodes))
 }
 
 struct Walk<'a, 'h> {
     context: &'a Context,
     handles: &'h mut Vec<Handle>,
     defs: Vec<Def>,
-    classes: BTreeMap<Arc<str>, Id>,
+    classes: BTreeMap<Arc<str>, Places>,
+    shared: BTreeMap<Arc<str>, Id>,
     watched: BTreeSet<usize>,
     is_opaque: bool,
+    /// How many lists are around the node that is being taken.
+    lists: usize,
 }
 
 impl<'a> Walk<'a, '_> {
@@ -226,6 +270,8 @@ impl<'a> Walk<'a, '_> {
             names: BTreeMap::new(),
             body: Case::default(),
             class: None,
+            uses: Vec::new(),
+            is_table: false,
             impact: Impact::Soft,
             is_secret: false,
             flag: None,
@@ -341,7 +387,10 @@ impl<'a> Walk<'a, '_> {
         }
         self.defs[parent].children.push(id);
         let mut children = Vec::new();
+        let is_list = matches!(self.defs[id].kind, Kind::List { .. });
+        self.lists += usize::from(is_list);
         let (body, inner) = self.inside(id, node.children(), &mut children)?;
+        self.lists -= usize::from(is_list);
         self.defs[id].body = body;
         self.defs[id].conditional_inside = inner || yang::is_conditional(node);
         let description = words(node.description().unwrap_or_default());
@@ -363,14 +412,29 @@ impl<'a> Walk<'a, '_> {
                             def.path
                         ));
                     }
-                    if let Some(other) = self.classes.insert(class.clone(), id) {
-                        return wrong(format!(
-                            "the component `{class}` has `{}` already",
-                            self.defs[other].path
-                        ));
+                    let places = self.classes.entry(class.clone()).or_default();
+                    let place = match self.lists > 0 {
+                        true => &mut places.listed,
+                        false => &mut places.single,
+                    };
+                    if let Some(other) = place.replace(id) {
+                        let other = &self.defs[other].path;
+                        return wrong(format!("the component `{class}` has `{other}` already"));
                     }
                     def.class = Some(class);
                 }
+                "uses" => {
+                    let (name, impact) = argument.split_once(' ').unwrap_or((&argument, "soft"));
+                    let impact = impact.parse().map_err(|()| SchemaError::Module {
+                        name: def.module.to_string(),
+                        reason: format!(
+                            "`sluice:uses \"{argument}\"` names no impact; expected `NAME IMPACT`"
+                        ),
+                    })?;
+                    def.uses.push((name.into(), impact));
+                }
+                "shared" => drop(self.shared.insert(argument.as_str().into(), id)),
+                "table" => def.is_table = true,
                 _ => {}
             }
         }

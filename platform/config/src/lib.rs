@@ -40,6 +40,7 @@ mod node;
 mod order;
 pub mod package;
 mod pending_marks;
+mod places;
 #[cfg(test)]
 mod properties;
 mod schema;

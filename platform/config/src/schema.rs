@@ -78,7 +78,7 @@ impl Schema {
             let Some((class, (name, _))) = package.class.as_ref().zip(package.modules.first()) else {
                 continue;
             };
-            if !schema.paths.contains_key(class) {
+            if !schema.index.classes.contains_key(class.as_str()) {
                 let reason = format!("no container is marked `sluice:component \"{class}\"`");
                 return Err(SchemaError::Module { name: name.clone(), reason });
             }
@@ -113,8 +113,8 @@ impl Schema {
         let (mut index, nodes) = built?;
         index.settle_defaults(&yang);
         let words = |path: &str| path.split('/').map(Into::into).collect();
-        let paths =
-            index.classes.iter().map(|(class, id)| (class.to_string(), words(&index[*id].path))).collect();
+        let single = index.classes.iter().filter_map(|(class, places)| Some((class, places.single?)));
+        let paths = single.map(|(class, id)| (class.to_string(), words(&index[id].path))).collect();
         Ok(Schema { yang, index: Arc::new(index), nodes, paths })
     }
 
@@ -123,7 +123,7 @@ impl Schema {
         &self.nodes
     }
 
-    /// The component classes that have configuration, with the path of their container.
+    /// The component classes that have configuration without naming an instance, with the path of their container.
     pub fn components(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.paths.iter().map(|(class, path)| (class.as_str(), path.as_slice()))
     }

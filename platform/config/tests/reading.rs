@@ -24,8 +24,8 @@ fn braces_and_lines_read_the_same() {
                  protocols example group b;\nprotocols example neighbor 10.0.0.9 discard;\nprotocols example neighbor 10.0.0.10 via x;";
     let (a, b) = (schema.read("a", braces).unwrap(), schema.read("b", lines).unwrap());
     assert_eq!(a, b);
-    assert_eq!(schema.classes(&a).collect::<Vec<_>>(), ["example"]);
-    assert_eq!(schema.classes(&Tree::empty()).count(), 0);
+    assert_eq!(schema.configured(&a), ["example"]);
+    assert_eq!(schema.configured(&Tree::empty()).len(), 0);
     let part = schema.part("example", &a).unwrap();
     assert_eq!(part["neighbor"][0], json!({"address": "10.0.0.10", "via": "x", "timers": {"hold": 90}}));
     let text = schema.text(&a, &[], Secrets::Shown).unwrap();
@@ -80,7 +80,7 @@ fn refusals_say_where_and_what() {
     };
     check(
         "protocls { }",
-        "r.conf:1:1: unknown statement `protocls`; expected one of protocols, system; did you mean `protocols`?",
+        "r.conf:1:1: unknown statement `protocls`; expected one of instance, protocols, system; did you mean `protocols`?",
     );
     check(
         "protocols {\n  example {\n    local-as 65001;\n    pasive;\n  }\n}",

@@ -45,10 +45,13 @@ impl Change {
     }
 }
 
-/// A change of one thing that stands directly in a part: a leaf, a container with all in it, or an entry of a list.
+/// A change of one thing that stands directly in a part or in a shared subtree: a leaf, a container with all in it, or an entry of a list.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
+    /// The shared subtree that it stands in; absent: the component's own part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subtree: Option<String>,
     /// Its name, or that of its list.
     pub name: String,
     /// The values of the keys, for an entry of a list.
@@ -62,8 +65,61 @@ pub struct Edit {
 /// A component's part as it is.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Part {
+    own: Subtree,
+    /// The shared subtrees that the component uses, by name.
+    shared: BTreeMap<String, Subtree>,
+}
+
+/// What stands below one container.
+#[derive(Clone, PartialEq, Debug, Default)]
+struct Subtree {
     members: Map<String, Value>,
     lists: BTreeMap<String, BTreeMap<Vec<String>, Value>>,
+}
+
+impl Subtree {
+    fn apply(&mut self, Edit { name, key, value, .. }: Edit) {
+        match (key, value) {
+            (Some(key), Some(value)) => {
+                self.lists.entry(name).or_default().insert(key, value);
+            }
+            (Some(key), None) => {
+                if let Some(list) = self.lists.get_mut(&name) {
+                    list.remove(&key);
+                }
+            }
+            (None, Some(value)) => {
+                self.members.insert(name, value);
+            }
+            (None, None) => {
+                self.members.remove(&name);
+            }
+        }
+    }
+
+    /// Returns the edits that make this of nothing.
+    fn edits<'a>(&'a self, subtree: Option<&'a str>) -> impl Iterator<Item = Edit> {
+        let subtree = subtree.map(String::from);
+        let edit = move |name: &String, key: Option<&Vec<String>>, value: &Value| Edit {
+            subtree: subtree.clone(),
+            name: name.clone(),
+            key: key.cloned(),
+            value: Some(value.clone()),
+        };
+        let leaves = self.members.iter().map(|(name, value)| (name, None, value));
+        let lists = self.lists.iter();
+        let entries =
+            lists.flat_map(|(name, all)| all.iter().map(move |(key, value)| (name, Some(key), value)));
+        leaves.chain(entries).map(move |(name, key, value)| edit(name, key, value))
+    }
+
+    fn whole(&self) -> Map<String, Value> {
+        let mut whole = self.members.clone();
+        for (name, entries) in self.lists.iter().filter(|(_, entries)| !entries.is_empty()) {
+            whole.insert(name.clone(), entries.values().cloned().collect());
+        }
+        whole
+    }
 }
 
 impl Part {
@@ -72,49 +128,28 @@ impl Part {
         if change.clear {
             *self = Part::default();
         }
-        for Edit { name, key, value } in change.edits {
-            match (key, value) {
-                (Some(key), Some(value)) => {
-                    self.lists.entry(name).or_default().insert(key, value);
-                }
-                (Some(key), None) => {
-                    if let Some(list) = self.lists.get_mut(&name) {
-                        list.remove(&key);
-                    }
-                }
-                (None, Some(value)) => {
-                    self.members.insert(name, value);
-                }
-                (None, None) => {
-                    self.members.remove(&name);
-                }
+        for edit in change.edits {
+            match edit.subtree.clone() {
+                None => self.own.apply(edit),
+                Some(name) => self.shared.entry(name).or_default().apply(edit),
             }
         }
     }
 
     /// The change that makes this of nothing.
     pub fn as_change(&self) -> Change {
-        let leaf = |(name, value): (&String, &Value)| Edit {
-            name: name.clone(),
-            key: None,
-            value: Some(value.clone()),
-        };
-        let mut edits: Vec<Edit> = self.members.iter().map(leaf).collect();
-        for (name, entries) in &self.lists {
-            edits.extend(entries.iter().map(|(key, value)| Edit {
-                name: name.clone(),
-                key: Some(key.clone()),
-                value: Some(value.clone()),
-            }));
-        }
-        Change { clear: true, edits }
+        let shared = self.shared.iter().flat_map(|(name, subtree)| subtree.edits(Some(name)));
+        Change { clear: true, edits: self.own.edits(None).chain(shared).collect() }
     }
 
-    /// Returns the part as a JSON object, lists ordered by their keys.
+    /// Returns the part as a JSON object, lists ordered by their keys; a shared subtree is a member of its name.
     pub fn whole(&self) -> Value {
-        let mut whole = self.members.clone();
-        for (name, entries) in self.lists.iter().filter(|(_, entries)| !entries.is_empty()) {
-            whole.insert(name.clone(), entries.values().cloned().collect());
+        let mut whole = self.own.whole();
+        for (name, subtree) in &self.shared {
+            let subtree = subtree.whole();
+            if !subtree.is_empty() {
+                whole.insert(name.clone(), Value::Object(subtree));
+            }
         }
         Value::Object(whole)
     }
@@ -150,18 +185,23 @@ mod tests {
             {"name": "local-as", "value": 1},
             {"name": "neighbor", "key": ["10.0.0.2"], "value": {"address": "10.0.0.2", "peer-as": 2}},
             {"name": "neighbor", "key": ["10.0.0.1"], "value": {"address": "10.0.0.1", "peer-as": 1}},
+            {"subtree": "policy", "name": "list", "key": ["a"], "value": {"name": "a"}},
+            {"subtree": "policy", "name": "local-as", "value": 3},
         ]})));
         let less = change(
-            json!({"edits": [{"name": "neighbor", "key": ["10.0.0.2"]}, {"name": "local-as", "value": 7}]}),
+            json!({"edits": [{"name": "neighbor", "key": ["10.0.0.2"]}, {"name": "local-as", "value": 7},
+                {"subtree": "policy", "name": "local-as"}]}),
         );
-        let expected = json!({"local-as": 7, "neighbor": [{"address": "10.0.0.1", "peer-as": 1}]});
+        let expected = json!({"local-as": 7, "neighbor": [{"address": "10.0.0.1", "peer-as": 1}],
+            "policy": {"list": [{"name": "a"}]}});
         assert_eq!(Planned { part: &part, change: &less }.whole(), expected);
         part.apply(less);
         assert_eq!(part.whole(), expected);
         let mut copy = Part::default();
         copy.apply(part.as_change());
         assert_eq!(copy, part);
-        part.apply(change(json!({"edits": [{"name": "neighbor", "key": ["10.0.0.1"]}]})));
+        part.apply(change(json!({"edits": [{"name": "neighbor", "key": ["10.0.0.1"]},
+            {"subtree": "policy", "name": "list", "key": ["a"]}]})));
         assert_eq!(part.whole(), json!({"local-as": 7}));
         assert!(serde_json::from_value::<Change>(json!({"edits": [{"nam": "x"}]})).is_err());
     }
@@ -169,6 +209,7 @@ mod tests {
     #[test]
     fn pieces_make_the_whole() {
         let edit = |n: usize| Edit {
+            subtree: None,
             name: "list".into(),
             key: Some(vec![n.to_string()]),
             value: Some(json!({"n": n})),

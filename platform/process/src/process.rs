@@ -6,7 +6,7 @@ use crate::handover::{HandOverError, Sink, Source};
 use crate::part::{Change, Part, Planned};
 use crate::profile::Profile;
 use crate::succession::{PREDECESSOR, Succession};
-use sluice_base::{Instant, Provenance};
+use sluice_base::{Instant, Provenance, TableId, component_name};
 use sluice_xrl::idl::common::v1::{self as pb, Effect, EffectKind};
 use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
@@ -29,6 +29,10 @@ const DEGRADED: usize = 16;
 pub struct RunOptions {
     /// The router's run-time folder, with the Finder's socket in it.
     pub run_dir: PathBuf,
+    /// The component's instance; `None` for the component that runs without one.
+    pub instance: Option<String>,
+    /// The routing table of the instance.
+    pub table: TableId,
 }
 
 /// The services of the frame for a component.
@@ -40,6 +44,10 @@ pub struct Frame {
     pub profile: Profile,
     /// The router's run-time folder.
     pub run_dir: PathBuf,
+    /// The component's name: its class, or its instance of that class (`bgp@red`).
+    pub name: String,
+    /// The routing table of the instance.
+    pub table: TableId,
     /// The first provenance id of this life; ids go on from here.
     pub provenance: Provenance,
 }
@@ -47,7 +55,7 @@ pub struct Frame {
 /// A component's shell.
 #[allow(async_fn_in_trait)] // everything here is one thread
 pub trait Component: 'static {
-    /// The class that it registers as.
+    /// The class that it registers as; an instance registers by its own name too.
     const CLASS: &'static str;
 
     /// A change of its configuration, ready to be applied.
@@ -154,11 +162,13 @@ where
             router: router.clone(),
             profile: Profile::default(),
             run_dir: options.run_dir,
+            name: component_name(C::CLASS, options.instance.as_deref()),
+            table: options.table,
             provenance: first_provenance(),
         };
-        let (profile, run_dir) = (frame.profile.clone(), frame.run_dir.clone());
+        let place = frame.clone();
         let component = make(frame).await?;
-        let life = Life::new(component, profile, router.clone(), run_dir);
+        let life = Life::new(component, place);
         match predecessor() {
             None => life.begin().await?,
             Some(predecessor) => life.succeed(predecessor).await?,
@@ -171,7 +181,7 @@ where
             }
         }
         Rc::clone(&life.component).shutdown(life.for_good.get()).await;
-        life.name.take();
+        life.registered.take();
         // The reply to the call that ended the process goes out first.
         for _ in 0..8 {
             tokio::task::yield_now().await;
@@ -243,6 +253,8 @@ async fn wait_for_end<C: Component>(life: &Life<C>) {
 pub(crate) struct Life<C: Component> {
     pub(crate) me: Weak<Life<C>>,
     pub(crate) component: Rc<C>,
+    /// The component's name.
+    pub(crate) name: String,
     profile: Rc<Profile>,
     pub(crate) router: Router,
     pub(crate) run_dir: PathBuf,
@@ -257,18 +269,19 @@ pub(crate) struct Life<C: Component> {
     /// The pieces received so far of a change.
     pieces: RefCell<Option<(u64, Change)>>,
     /// Its name with the Finder, as long as it has one.
-    pub(crate) name: Cell<Option<TargetHandle>>,
+    pub(crate) registered: Cell<Option<TargetHandle>>,
     pub(crate) succession: Succession,
 }
 
 impl<C: Component> Life<C> {
-    fn new(component: Rc<C>, profile: Profile, router: Router, run_dir: PathBuf) -> Rc<Self> {
+    fn new(component: Rc<C>, frame: Frame) -> Rc<Self> {
         Rc::new_cyclic(|me| Life {
             me: me.clone(),
             component,
-            profile: Rc::new(profile),
-            router,
-            run_dir,
+            name: frame.name,
+            profile: Rc::new(frame.profile),
+            router: frame.router,
+            run_dir: frame.run_dir,
             started: clock::now(),
             readiness: Cell::new(pb::Readiness::Starting),
             reason: RefCell::new(String::new()),
@@ -277,7 +290,7 @@ impl<C: Component> Life<C> {
             part: RefCell::default(),
             prepared: RefCell::new(None),
             pieces: RefCell::new(None),
-            name: Cell::default(),
+            registered: Cell::default(),
             succession: Succession::default(),
         })
     }
@@ -286,10 +299,11 @@ impl<C: Component> Life<C> {
     pub(crate) async fn register(self: &Rc<Self>) -> Result<String, XrlError> {
         let mut services = self.component.services();
         services.extend(self.common_services());
-        let handle = self.router.register(Target::new(C::CLASS, services).singleton()).await?;
+        let target = Target::new(C::CLASS, services).named(&self.name).singleton();
+        let handle = self.router.register(target).await?;
         let instance = handle.instance().to_string();
-        self.name.set(Some(handle));
-        info!(event = "process.registered", class = C::CLASS, "registered");
+        self.registered.set(Some(handle));
+        info!(event = "process.registered", name = self.name, "registered");
         Ok(instance)
     }
 

@@ -30,9 +30,9 @@ const NAME: Duration = Duration::from_secs(3);
 /// Between two looks whether it is.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// The class that a successor is known by until it takes over.
-pub fn successor_class(class: &str) -> String {
-    format!("{class}:next")
+/// Returns the class that the successor of the component `name` is known by until it takes over.
+pub fn successor_class(name: &str) -> String {
+    format!("{name}:next")
 }
 
 /// The stage of a hand-over.
@@ -97,7 +97,7 @@ impl<C: Component> Life<C> {
     }
 
     async fn give(&self, successor: u32) -> Result<Sink, HandOverError> {
-        let mut sink = Sink::connect(&self.run_dir, successor, C::CLASS, C::STATE).await?;
+        let mut sink = Sink::connect(&self.run_dir, successor, &self.name, C::STATE).await?;
         match self.give_all(&mut sink).await {
             Ok(()) => Ok(sink),
             Err(error) => Err(sink.explain(error).await),
@@ -167,7 +167,7 @@ impl<C: Component> Life<C> {
         }
         self.succession.stage.set(Stage::Released);
         self.readiness.set(Readiness::Draining);
-        drop(self.name.take());
+        drop(self.registered.take());
         Ok(())
     }
 
@@ -175,7 +175,7 @@ impl<C: Component> Life<C> {
     /// the process if it is not to be: what it has is the other one's still, and must not be closed in order.
     pub(crate) async fn succeed(self: &Rc<Self>, predecessor: u32) -> anyhow::Result<()> {
         let waiting = Waiting::new(&self.run_dir, predecessor)?;
-        let target = Target::new(&successor_class(C::CLASS), self.common_services().into()).singleton();
+        let target = Target::new(&successor_class(&self.name), self.common_services().into()).singleton();
         self.succession.name.set(Some(self.router.register(target).await?));
         match timeout(HAND_OVER + NEXT_STEP, self.take_in(waiting)).await {
             Ok(Ok(source)) => {
@@ -203,7 +203,7 @@ impl<C: Component> Life<C> {
     }
 
     async fn take_in(&self, waiting: Waiting) -> Result<Source, HandOverError> {
-        let mut source = waiting.accept(C::CLASS, C::STATE).await?;
+        let mut source = waiting.accept(&self.name, C::STATE).await?;
         let outcome = self.take_state(&mut source).await;
         match &outcome {
             Ok(()) => source.answer(Ok(())).await?,
@@ -250,7 +250,7 @@ impl<C: Component> Life<C> {
         {
             info!(event = "handover.alone", %error, "the process before this one is gone already");
         }
-        info!(event = "handover.taken", class = C::CLASS, "taken over");
+        info!(event = "handover.taken", name = self.name, "taken over");
         Ok(())
     }
 }

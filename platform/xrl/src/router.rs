@@ -77,7 +77,7 @@ pub struct Target {
     pub class: String,
     /// Its own name; `None`: the Finder chooses one.
     pub instance: Option<String>,
-    /// True if the target must be alone in its class.
+    /// True if the target must be alone in its class; named instances (`bgp@red`) of the class do not count.
     pub singleton: bool,
     /// Its interfaces.
     pub services: Vec<Service>,

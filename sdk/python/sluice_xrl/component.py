@@ -8,7 +8,7 @@
 
     run(Hello(), schema, {"hello.v1.Hello/Greet": ...})
 
-The executable is called as `PROGRAM run CLASS --run-dir FOLDER` and finds its secret on standard input.
+The executable is called as `PROGRAM run NAME --run-dir FOLDER` and finds its secret on standard input.
 """
 
 from __future__ import annotations
@@ -35,6 +35,11 @@ class Component:
     """What a component does with its configuration; override what matters.
 
     Work that goes on beside calls is given to `task`: a component whose work failed must not look as if it ran."""
+
+    name: str = ""
+    """Its class, or CLASS@INSTANCE where a class runs several times."""
+    table: int = 0
+    """The routing table of the instance, as the RIB takes it; 0: the main table."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
@@ -178,16 +183,18 @@ def run(
     """Runs a component until the manager ends it. `methods` of `schema` are what it serves beside what every component does."""
     parser = argparse.ArgumentParser(description="A component of the router; the router manager starts it.")
     parser.add_argument("run", choices=["run"])
-    parser.add_argument("target_class", metavar="CLASS")
+    parser.add_argument("name", metavar="NAME", help="its class, or CLASS@INSTANCE where a class runs several times")
     parser.add_argument("--run-dir", type=Path, required=True)
+    parser.add_argument("--table", type=int, default=0, help="the routing table of the instance; 0: the main table")
     arguments = parser.parse_args()
     secret = bytes.fromhex(sys.stdin.read(32))
-    asyncio.run(_live(component, arguments.target_class, arguments.run_dir, secret, schema, methods or {}, version))
+    component.name, component.table = arguments.name, arguments.table
+    asyncio.run(_live(component, arguments.name, arguments.run_dir, secret, schema, methods or {}, version))
 
 
 async def _live(
     component: Component,
-    target_class: str,
+    name: str,
     run_dir: Path,
     secret: bytes,
     schema: Schema | None,
@@ -195,6 +202,7 @@ async def _live(
     version: str,
 ) -> None:
     router = await Router.connect(str(run_dir / "finder.sock"), secret, str(run_dir / "xrl"))
+    target_class = name.split("@")[0]
     life = _Life(component, target_class, version)
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, life.end.set)
@@ -208,7 +216,7 @@ async def _live(
     together = router.platform_schema().with_files_of(schema) if schema else router.platform_schema()
     component._own()
     component._failure = asyncio.get_running_loop().create_future()
-    await router.register(target_class, together, {**served, **methods}, singleton=True)
+    await router.register(target_class, together, {**served, **methods}, instance=name, singleton=True)
     await component.started(router)
     lost = asyncio.create_task(router.lost())
     end = asyncio.create_task(life.end.wait())

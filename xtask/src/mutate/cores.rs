@@ -104,11 +104,11 @@ mutations! {
     MANAGER_MUTATIONS in "manager";
     "machine.rs" {
         "manager-starts-before-needs": "c.spec.needs.iter().all(|n| self.phase(n) == Some(Phase::Ready))" => "c.spec.needs.iter().all(|n| self.phase(n).is_some())";
-        "manager-ends-what-is-needed": ".filter(|c| !self.is_needed(&c.spec.class))" => "";
+        "manager-ends-what-is-needed": ".filter(|c| !self.is_needed(&c.spec.name))" => "";
         "manager-restart-counts-as-death": "if restarting {\n            return self.set_phase" => "if false {\n            return self.set_phase";
-        "manager-unwanted-starts-again": "if !component.wanted {\n            return self.set_phase(now, class, Phase::Stopped, None);" => "if false {\n            return self.set_phase(now, class, Phase::Stopped, None);";
+        "manager-unwanted-starts-again": "if !component.wanted {\n            return self.set_phase(now, name, Phase::Stopped, None);" => "if false {\n            return self.set_phase(now, name, Phase::Stopped, None);";
         "manager-pardon-waits": "if matches!(component.phase, Phase::BackingOff | Phase::Failing) {\n            self.set_phase" => "if false {\n            self.set_phase";
-        "manager-failed-configuration-lives": "out.push(Output::Kill(class));\n                }\n            }\n            Input::Restart" => "}\n            }\n            Input::Restart";
+        "manager-failed-configuration-lives": "out.push(Output::Kill(name));\n                }\n            }\n            Input::Restart" => "}\n            }\n            Input::Restart";
         "manager-import-starts-anew": "self.handle(now, Input::Adopt(spec), out);" => "let _ = spec;";
         "manager-stop-never-ends": "out.push(Output::AllStopped);" => "";
     }

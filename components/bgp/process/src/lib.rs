@@ -31,7 +31,7 @@ use listening::Listening;
 use pool::{Plan, Pool};
 use reading::{ConnectionKey, ControlMessage, Mailboxes};
 use rib::RibSide;
-use sluice_base::{Distance, Duration, TableId};
+use sluice_base::{Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{ConnectError, Event, Hex, PeerEvent};
 use sluice_bgp::session::ConnectionId;
@@ -112,7 +112,7 @@ impl BgpProcess {
     pub fn new(frame: Frame) -> Rc<Self> {
         let settings = RibOriginSettings {
             name: BgpProcess::CLASS.into(),
-            table: TableId::MAIN,
+            table: frame.table,
             distance: Distance::EBGP,
             external: true,
             grace: GRACE,
@@ -532,7 +532,7 @@ impl Component for BgpProcess {
         let settings = config::settings(planned.whole())?;
         let mut effects = Vec::new();
         if self.is_other(&settings) {
-            effects.push((EffectKind::ProcessRestart, vec![BgpProcess::CLASS.to_string()]));
+            effects.push((EffectKind::ProcessRestart, vec![self.frame.name.clone()]));
         } else {
             let now = self.read(|control| control.config()).unwrap_or_default();
             let touched = now.touched(&settings.config(), settings.local_as);

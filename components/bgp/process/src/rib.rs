@@ -4,7 +4,7 @@ use crate::BgpProcess;
 use crate::reading::ControlMessage;
 use crate::table::{RIB_BATCH, Routes};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
-use sluice_base::{Distance, Family, IpKey, IpPrefix, Metric, Prefix, RouteAction, RouteBatch, TableId};
+use sluice_base::{Distance, Family, IpKey, IpPrefix, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::speaker::control::Input;
 use sluice_clients::{Question, Questions};
 use sluice_process::{Frame, Point};
@@ -174,7 +174,7 @@ pub async fn ask(process: Rc<BgpProcess>, instance: String) {
             if !request.deregister.is_empty() {
                 let request = rib::DeregisterInterestRequest {
                     target: instance.clone(),
-                    table: TableId::MAIN.0,
+                    table: process.frame.table.0,
                     valid: request.deregister.into_iter().map(Into::into).collect(),
                 };
                 let _ = side.client.deregister_interest(request).await;
@@ -189,7 +189,7 @@ pub async fn ask(process: Rc<BgpProcess>, instance: String) {
 async fn register(process: &Rc<BgpProcess>, instance: &str, addresses: &[IpAddr]) {
     let request = rib::RegisterInterestRequest {
         target: instance.into(),
-        table: TableId::MAIN.0,
+        table: process.frame.table.0,
         addrs: addresses.iter().copied().map(Into::into).collect(),
         all_origins: false,
     };

@@ -81,16 +81,16 @@ impl fmt::Display for Denied {
 
 impl core::error::Error for Denied {}
 
-/// The rights of all components, by component class.
+/// The rights of all components, by name: a class, or an instance of it (`bgp@red`).
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct SocketPolicy {
-    /// The rights by class.
+    /// The rights by name.
     pub components: BTreeMap<String, SocketRights>,
 }
 
 impl SocketPolicy {
-    /// Checks that the component class `who` may have a socket of `kind` that receives `reception`.
+    /// Checks that the component `who` may have a socket of `kind` that receives `reception`.
     pub fn check(&self, who: &str, kind: SocketKind, reception: &Reception) -> Result<(), Denied> {
         let rights = self.components.get(who).ok_or_else(|| Denied::Unknown(who.into()))?;
         let covers = |list: &[PortRight], first, last| list.iter().any(|right| right.covers(first, last));

@@ -10,9 +10,9 @@ use sluice_base::{Duration, Instant};
 /// The properties of a component that the manager needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its class.
-    pub class: String,
-    /// Classes that must be ready before it is started.
+    /// Its name: its class, or an instance of that class (`bgp@red`).
+    pub name: String,
+    /// The names of components that must be ready before it is started.
     pub needs: Vec<String>,
 }
 

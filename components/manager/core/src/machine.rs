@@ -25,8 +25,9 @@ pub enum Input {
     Configured(String),
     /// A component refused its configuration or could not be asked; it is ended and tried again.
     ConfigureFailed(String, String),
-    /// A component is to be started anew: its configuration changed in a way that holds for the life of a process.
-    Restart(String),
+    /// A component is to be started anew: its configuration changed in a way that holds for the life of a process. Of this end depends
+    /// whether what it announced stays.
+    Restart(String, End),
     /// A component is to be started anew because somebody wants it.
     Renew(String),
     /// A component's process is of another executable than before: if it dies again and again, that one is gone back to.
@@ -85,7 +86,7 @@ const FELL_BACK: &str = "; its upgrade is undone: the executable from before run
 pub struct Manager {
     components: BTreeMap<String, Component>,
     timers: Timers<u32>,
-    /// Timers are keyed by number: a class's place in this list.
+    /// Timers are keyed by number: a component's place in this list.
     names: Vec<String>,
     stopping: bool,
 }
@@ -102,8 +103,8 @@ impl Manager {
     }
 
     /// A component.
-    pub fn component(&self, class: &str) -> Option<&Component> {
-        self.components.get(class)
+    pub fn component(&self, name: &str) -> Option<&Component> {
+        self.components.get(name)
     }
 
     /// Returns true if every wanted component is ready.
@@ -111,28 +112,28 @@ impl Manager {
         self.components.values().all(|c| c.phase == Phase::Ready || !c.wanted)
     }
 
-    fn timer(&mut self, class: &str) -> u32 {
-        let known = self.names.iter().position(|n| n == class);
+    fn timer(&mut self, name: &str) -> u32 {
+        let known = self.names.iter().position(|n| n == name);
         let index = known.unwrap_or_else(|| {
-            self.names.push(class.into());
+            self.names.push(name.into());
             self.names.len() - 1
         });
         u32::try_from(index).expect("fewer components than numbers")
     }
 
-    fn set_phase(&mut self, now: Instant, class: &str, phase: Phase, timeout: Option<Duration>) {
-        let timer = self.timer(class);
+    fn set_phase(&mut self, now: Instant, name: &str, phase: Phase, timeout: Option<Duration>) {
+        let timer = self.timer(name);
         match timeout {
             Some(after) => self.timers.start(now, timer, after),
             None => self.timers.stop(timer),
         }
-        if let Some(component) = self.components.get_mut(class) {
+        if let Some(component) = self.components.get_mut(name) {
             component.phase = phase;
         }
     }
 
-    fn phase(&self, class: &str) -> Option<Phase> {
-        self.components.get(class).map(|c| c.phase)
+    fn phase(&self, name: &str) -> Option<Phase> {
+        self.components.get(name).map(|c| c.phase)
     }
 
     /// Starts what can be started, ends what can be ended.
@@ -142,30 +143,30 @@ impl Manager {
             .values()
             .filter(|c| c.wanted && c.phase == Phase::Waiting)
             .filter(|c| c.spec.needs.iter().all(|n| self.phase(n) == Some(Phase::Ready)))
-            .map(|c| c.spec.class.clone())
+            .map(|c| c.spec.name.clone())
             .collect();
-        for class in startable {
-            self.set_phase(now, &class, Phase::Starting, Some(START_TIMEOUT));
-            out.push(Output::Spawn(class));
+        for name in startable {
+            self.set_phase(now, &name, Phase::Starting, Some(START_TIMEOUT));
+            out.push(Output::Spawn(name));
         }
         let endable: Vec<String> = self
             .components
             .values()
             .filter(|c| !c.wanted && c.phase != Phase::Stopped && c.phase != Phase::Stopping)
-            .filter(|c| !self.is_needed(&c.spec.class))
-            .map(|c| c.spec.class.clone())
+            .filter(|c| !self.is_needed(&c.spec.name))
+            .map(|c| c.spec.name.clone())
             .collect();
-        for class in endable {
-            if self.phase(&class).is_some_and(Phase::has_process) {
-                self.set_phase(now, &class, Phase::Stopping, Some(STOP_TIMEOUT));
+        for name in endable {
+            if self.phase(&name).is_some_and(Phase::has_process) {
+                self.set_phase(now, &name, Phase::Stopping, Some(STOP_TIMEOUT));
                 let (end, why) = match self.stopping {
                     true => (End::ForNow, Why::RouterStops),
                     false => (End::ForGood, Why::NotConfigured),
                 };
-                out.push(Output::Event(Event::Stopping { class: class.clone(), why }));
-                out.push(Output::Terminate(class, end));
+                out.push(Output::Event(Event::Stopping { class: name.clone(), why }));
+                out.push(Output::Terminate(name, end));
             } else {
-                self.set_phase(now, &class, Phase::Stopped, None);
+                self.set_phase(now, &name, Phase::Stopped, None);
             }
         }
         if self.stopping && self.components.values().all(|c| c.phase == Phase::Stopped) {
@@ -175,10 +176,10 @@ impl Manager {
     }
 
     /// Returns true if a component that has a process needs this one.
-    fn is_needed(&self, class: &str) -> bool {
-        self.components.values().any(|c| {
-            c.phase.has_process() && c.spec.class != class && c.spec.needs.iter().any(|n| n == class)
-        })
+    fn is_needed(&self, name: &str) -> bool {
+        self.components
+            .values()
+            .any(|c| c.phase.has_process() && c.spec.name != name && c.spec.needs.iter().any(|n| n == name))
     }
 
     fn want(&mut self, specs: Vec<Spec>, out: &mut Outbox<Output>) {
@@ -186,12 +187,12 @@ impl Manager {
             component.wanted = false;
         }
         for spec in &specs {
-            for need in spec.needs.iter().filter(|n| !specs.iter().any(|s| s.class == **n)) {
-                out.push(Output::Event(Event::MissingNeed { class: spec.class.clone(), need: need.clone() }));
+            for need in spec.needs.iter().filter(|n| !specs.iter().any(|s| s.name == **n)) {
+                out.push(Output::Event(Event::MissingNeed { class: spec.name.clone(), need: need.clone() }));
             }
         }
         for spec in specs {
-            match self.components.get_mut(&spec.class) {
+            match self.components.get_mut(&spec.name) {
                 Some(component) => {
                     component.wanted = true;
                     component.restarting = component.phase == Phase::Stopping;
@@ -201,50 +202,50 @@ impl Manager {
                     }
                 }
                 None => {
-                    self.components.insert(spec.class.clone(), Component::new(spec));
+                    self.components.insert(spec.name.clone(), Component::new(spec));
                 }
             }
         }
     }
 
     /// Ends a component that runs; it is started again when it has ended.
-    fn restart(&mut self, now: Instant, class: &str, why: Why, out: &mut Outbox<Output>) {
-        let Some(component) = self.components.get_mut(class) else { return };
+    fn restart(&mut self, now: Instant, name: &str, end: End, why: Why, out: &mut Outbox<Output>) {
+        let Some(component) = self.components.get_mut(name) else { return };
         if component.wanted && matches!(component.phase, Phase::Configuring | Phase::Ready) {
             component.restarting = true;
-            self.set_phase(now, class, Phase::Stopping, Some(STOP_TIMEOUT));
-            out.push(Output::Event(Event::Stopping { class: class.into(), why }));
-            out.push(Output::Terminate(class.into(), End::ForNow));
+            self.set_phase(now, name, Phase::Stopping, Some(STOP_TIMEOUT));
+            out.push(Output::Event(Event::Stopping { class: name.into(), why }));
+            out.push(Output::Terminate(name.into(), end));
         }
     }
 
-    fn pardon(&mut self, now: Instant, class: &str) {
-        let Some(component) = self.components.get_mut(class) else { return };
+    fn pardon(&mut self, now: Instant, name: &str) {
+        let Some(component) = self.components.get_mut(name) else { return };
         component.pardon();
         if matches!(component.phase, Phase::BackingOff | Phase::Failing) {
-            self.set_phase(now, class, Phase::Waiting, None);
+            self.set_phase(now, name, Phase::Waiting, None);
         }
     }
 
     /// Its process is being ended, if it has one, and that is why.
-    fn condemn(&mut self, class: &str, reason: String) {
-        if let Some(component) = self.components.get_mut(class)
+    fn condemn(&mut self, name: &str, reason: String) {
+        if let Some(component) = self.components.get_mut(name)
             && component.phase.has_process()
         {
             component.condemned = reason;
         }
     }
 
-    fn exited(&mut self, now: Instant, class: &str, how: String, out: &mut Outbox<Output>) {
-        let Some(component) = self.components.get_mut(class) else { return };
+    fn exited(&mut self, now: Instant, name: &str, how: String, out: &mut Outbox<Output>) {
+        let Some(component) = self.components.get_mut(name) else { return };
         let how = component.end_in_words(&how);
         component.last_exit = how.clone();
         let restarting = core::mem::take(&mut component.restarting);
         if !component.wanted {
-            return self.set_phase(now, class, Phase::Stopped, None);
+            return self.set_phase(now, name, Phase::Stopped, None);
         }
         if restarting {
-            return self.set_phase(now, class, Phase::Waiting, None);
+            return self.set_phase(now, name, Phase::Waiting, None);
         }
         component.restarts += 1;
         let was_on_trial = component.on_trial;
@@ -257,16 +258,16 @@ impl Manager {
             AfterDeath::Again(wait) | AfterDeath::FallBack(wait) => (Phase::BackingOff, wait),
             AfterDeath::GiveUp(wait) | AfterDeath::Seldom(wait) => (Phase::Failing, wait),
         };
-        self.set_phase(now, class, phase, Some(wait));
-        out.push(Output::Event(Event::Died { class: class.into(), how: how.clone(), again_in: wait }));
+        self.set_phase(now, name, phase, Some(wait));
+        out.push(Output::Event(Event::Died { class: name.into(), how: how.clone(), again_in: wait }));
         match after {
-            AfterDeath::GiveUp(_) => out.push(Output::Event(Event::Failing { class: class.into(), how })),
+            AfterDeath::GiveUp(_) => out.push(Output::Event(Event::Failing { class: name.into(), how })),
             AfterDeath::FallBack(_) => {
-                out.push(Output::FallBack(class.into()));
-                out.push(Output::Event(Event::FellBack { class: class.into(), how }));
+                out.push(Output::FallBack(name.into()));
+                out.push(Output::Event(Event::FellBack { class: name.into(), how }));
             }
             AfterDeath::Again(_) | AfterDeath::Seldom(_) if is_proven => {
-                out.push(Output::UpgradeConfirmed(class.into()))
+                out.push(Output::UpgradeConfirmed(name.into()))
             }
             AfterDeath::Again(_) | AfterDeath::Seldom(_) => {}
         }
@@ -282,40 +283,40 @@ impl Machine for Manager {
         match input {
             Input::Want(specs) => self.want(specs, out),
             Input::Adopt(spec) => {
-                let class = spec.class.clone();
-                self.components.entry(class.clone()).or_insert_with(|| Component::new(spec));
-                self.set_phase(now, &class, Phase::Starting, Some(START_TIMEOUT));
+                let name = spec.name.clone();
+                self.components.entry(name.clone()).or_insert_with(|| Component::new(spec));
+                self.set_phase(now, &name, Phase::Starting, Some(START_TIMEOUT));
             }
             Input::Spawned(_) => {}
-            Input::Registered(class) if self.phase(&class) == Some(Phase::Starting) => {
-                self.set_phase(now, &class, Phase::Configuring, Some(START_TIMEOUT));
-                out.push(Output::Configure(class));
+            Input::Registered(name) if self.phase(&name) == Some(Phase::Starting) => {
+                self.set_phase(now, &name, Phase::Configuring, Some(START_TIMEOUT));
+                out.push(Output::Configure(name));
             }
             Input::Registered(_) => {}
-            Input::Configured(class) if self.phase(&class) == Some(Phase::Configuring) => {
-                self.set_phase(now, &class, Phase::Ready, None);
-                if let Some(component) = self.components.get_mut(&class) {
+            Input::Configured(name) if self.phase(&name) == Some(Phase::Configuring) => {
+                self.set_phase(now, &name, Phase::Ready, None);
+                if let Some(component) = self.components.get_mut(&name) {
                     component.ready_since = Some(now);
                 }
-                out.push(Output::Event(Event::Ready(class)));
+                out.push(Output::Event(Event::Ready(name)));
             }
             Input::Configured(_) => {}
-            Input::ConfigureFailed(class, reason) => {
-                self.condemn(&class, reason);
-                if self.phase(&class).is_some_and(Phase::has_process) {
-                    out.push(Output::Kill(class));
+            Input::ConfigureFailed(name, reason) => {
+                self.condemn(&name, reason);
+                if self.phase(&name).is_some_and(Phase::has_process) {
+                    out.push(Output::Kill(name));
                 }
             }
-            Input::Restart(class) => self.restart(now, &class, Why::ConfigurationChanged, out),
-            Input::Renew(class) => self.restart(now, &class, Why::Asked, out),
-            Input::Upgraded(class) => {
-                if let Some(component) = self.components.get_mut(&class) {
+            Input::Restart(name, end) => self.restart(now, &name, end, Why::ConfigurationChanged, out),
+            Input::Renew(name) => self.restart(now, &name, End::ForNow, Why::Asked, out),
+            Input::Upgraded(name) => {
+                if let Some(component) = self.components.get_mut(&name) {
                     component.upgraded(now);
                 }
             }
-            Input::ResetBackoff(class) => self.pardon(now, &class),
-            Input::Killed(class, reason) => self.condemn(&class, reason),
-            Input::Exited(class, how) => self.exited(now, &class, how, out),
+            Input::ResetBackoff(name) => self.pardon(now, &name),
+            Input::Killed(name, reason) => self.condemn(&name, reason),
+            Input::Exited(name, how) => self.exited(now, &name, how, out),
             Input::StopAll => {
                 self.stopping = true;
                 for component in self.components.values_mut() {
@@ -332,18 +333,18 @@ impl Machine for Manager {
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         while let Some(timer) = self.timers.pop_due(now) {
-            let Some(class) = self.names.get(timer as usize).cloned() else { continue };
-            match self.phase(&class) {
-                Some(Phase::BackingOff | Phase::Failing) => self.set_phase(now, &class, Phase::Waiting, None),
+            let Some(name) = self.names.get(timer as usize).cloned() else { continue };
+            match self.phase(&name) {
+                Some(Phase::BackingOff | Phase::Failing) => self.set_phase(now, &name, Phase::Waiting, None),
                 Some(Phase::Starting | Phase::Configuring) => {
-                    out.push(Output::Event(Event::StartTimedOut(class.clone())));
-                    self.condemn(&class, format!("it did not come up within {} s", START_TIMEOUT.as_secs()));
-                    out.push(Output::Kill(class));
+                    out.push(Output::Event(Event::StartTimedOut(name.clone())));
+                    self.condemn(&name, format!("it did not come up within {} s", START_TIMEOUT.as_secs()));
+                    out.push(Output::Kill(name));
                 }
                 Some(Phase::Stopping) => {
-                    out.push(Output::Event(Event::StopTimedOut(class.clone())));
-                    self.condemn(&class, format!("it did not end within {} s", STOP_TIMEOUT.as_secs()));
-                    out.push(Output::Kill(class));
+                    out.push(Output::Event(Event::StopTimedOut(name.clone())));
+                    self.condemn(&name, format!("it did not end within {} s", STOP_TIMEOUT.as_secs()));
+                    out.push(Output::Kill(name));
                 }
                 _ => {}
             }
@@ -359,7 +360,7 @@ impl Machine for Manager {
         for component in state {
             let running = component.phase.has_process();
             let spec = component.spec.clone();
-            self.components.insert(spec.class.clone(), Component { phase: Phase::Waiting, ..component });
+            self.components.insert(spec.name.clone(), Component { phase: Phase::Waiting, ..component });
             if running {
                 self.handle(now, Input::Adopt(spec), out);
             }

@@ -4,8 +4,8 @@ use alloc::format;
 use alloc::vec;
 use proptest::prelude::*;
 
-fn spec(class: &str, needs: &[&str]) -> Spec {
-    Spec { class: class.into(), needs: needs.iter().map(|n| (*n).into()).collect() }
+fn spec(name: &str, needs: &[&str]) -> Spec {
+    Spec { name: name.into(), needs: needs.iter().map(|n| (*n).into()).collect() }
 }
 
 fn router() -> Vec<Spec> {
@@ -216,7 +216,7 @@ fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
     assert_eq!(w.said(), ["bgp did not end in time and is killed", "kill bgp"]);
     w.input(Input::Exited("bgp".into(), "signal 9".into()));
     assert!(w.manager.is_ready());
-    for restart in [Input::Restart("rib".into()), Input::Renew("rib".into())] {
+    for restart in [Input::Restart("rib".into(), End::ForNow), Input::Renew("rib".into())] {
         w.input(restart).input(Input::Exited("rib".into(), "exit 0".into())).up("rib");
     }
     w.input(Input::StopAll);
@@ -233,15 +233,17 @@ fn a_component_that_is_no_longer_wanted_ends_and_the_others_go_on() {
 fn a_restart_is_no_death() {
     let mut w = World::new();
     w.input(Input::Want(router())).up("fea").up("rib").up("bgp").said();
-    w.input(Input::Restart("bgp".into()));
+    w.input(Input::Restart("bgp".into(), End::ForNow));
     assert_eq!(w.said(), ["terminate bgp"]);
-    w.input(Input::Restart("bgp".into())).input(Input::Exited("bgp".into(), "exit 0".into())).up("bgp");
+    w.input(Input::Restart("bgp".into(), End::ForNow))
+        .input(Input::Exited("bgp".into(), "exit 0".into()))
+        .up("bgp");
     assert_eq!(w.said(), ["spawn bgp", "configure bgp", "ready bgp"]);
     assert_eq!(w.manager.component("bgp").unwrap().restarts, 0);
     w.input(Input::Exited("bgp".into(), "signal 9".into()));
     assert_eq!(w.said(), ["bgp ended (signal 9); it is started again in 100 ms"]);
     // One that has no process takes the new configuration when it starts.
-    w.input(Input::Restart("bgp".into()));
+    w.input(Input::Restart("bgp".into(), End::ForNow));
     assert!(w.said().is_empty());
 }
 
@@ -366,7 +368,7 @@ proptest! {
                     w.input(Input::Exited(class, "signal 11".into()));
                 }
                 3 => { w.wait(Duration::from_millis(70)); }
-                5 => { w.input(Input::Restart(class)); }
+                5 => { w.input(Input::Restart(class, End::ForNow)); }
                 6 => { w.input(Input::ResetBackoff(class)); }
                 7 => { w.input(Input::Upgraded(class)); }
                 8 => { w.input(Input::Renew(class)); }

@@ -6,6 +6,7 @@ use crate::lockout;
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
 use crate::storing::ToStore;
 use sluice_config::{Comparison, ConfigError, Impact, Tree};
+use sluice_manager::End;
 use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
 use sluice_process::part::Change;
@@ -275,14 +276,15 @@ impl ManagerProcess {
         let (ran, runs) = (self.model.classes(&before), self.model.classes(after));
         let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
+        let is_moved = |name: &str| schema.table(name, &before) != schema.table(name, after);
         for class in runs {
             if !ran.contains(&class) {
                 shares.plan.started.push(class);
-            } else if self.model.change(&class, Some(&before), after).is_none() {
+            } else if !is_moved(&class) && self.model.change(&class, Some(&before), after).is_none() {
                 // It has no share.
             } else if self.phase(&class) != Some(Phase::Ready) {
                 shares.absent.push(class);
-            } else if schema.cost(&class, &before, after) == Some(Impact::Restart) {
+            } else if is_moved(&class) || schema.cost(&class, &before, after) == Some(Impact::Restart) {
                 shares.plan.restarted.push(class);
             } else {
                 shares.plan.changed.push(class);
@@ -401,7 +403,13 @@ impl ManagerProcess {
                 });
             }
             Output::Restart(class) => {
-                self.driver_later(sluice_manager::Input::Restart(class.clone()));
+                // Into another table: what it announced into the old one goes with it.
+                let schema = &self.model.schema;
+                let end = match schema.table(&class, before) == schema.table(&class, after) {
+                    true => End::ForNow,
+                    false => End::ForGood,
+                };
+                self.driver_later(sluice_manager::Input::Restart(class.clone(), end));
                 self.guard(inputs, class);
             }
             Output::Start(class) => {

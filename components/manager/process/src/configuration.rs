@@ -2,6 +2,7 @@
 
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::json;
+use sluice_base::{class_of, instance_of};
 use sluice_config::package::{self, Package, Refused};
 use sluice_config::{ConfigErrors, Schema, SchemaError, Tree};
 use sluice_manager::Spec;
@@ -188,14 +189,15 @@ impl Model {
         }
     }
 
-    /// The classes that run with a configuration: those that are configured, and what they need. Who is needed comes first.
+    /// The names of the components that run with a configuration: those that are configured, and what they need. Who is needed comes first.
     pub fn classes(&self, tree: &Tree) -> Vec<String> {
+        let configured = self.schema.configured(tree);
         let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
-        all.extend(self.schema.classes(tree));
+        all.extend(configured.iter().map(String::as_str));
         loop {
             let needs: Vec<&str> = all
                 .iter()
-                .filter_map(|c| self.rights.get(*c))
+                .filter_map(|c| self.rights.get(class_of(c)))
                 .flat_map(|r| r.needs.iter().map(String::as_str))
                 .filter(|n| !all.contains(n))
                 .collect();
@@ -220,12 +222,13 @@ impl Model {
     }
 
     /// The same as the core wants it.
-    pub fn specs(&self, classes: &[String]) -> Vec<Spec> {
-        classes.iter().map(|class| Spec { class: class.clone(), needs: self.rights(class).needs }).collect()
+    pub fn specs(&self, names: &[String]) -> Vec<Spec> {
+        names.iter().map(|name| Spec { name: name.clone(), needs: self.rights(name).needs }).collect()
     }
 
-    /// A component's rights; none for one that ships no rights file.
-    pub fn rights(&self, class: &str) -> Rights {
+    /// The rights of a component's class; none for one that ships no rights file.
+    pub fn rights(&self, name: &str) -> Rights {
+        let class = class_of(name);
         self.rights.get(class).cloned().unwrap_or_else(|| Rights {
             class: class.into(),
             needs: Vec::new(),
@@ -248,19 +251,20 @@ impl Model {
 
     /// Returns a component's change from one configuration to another, or from nothing; `None` if nothing changes for the component. The
     /// FEA also hears which sockets it may open for whom.
-    pub fn change(&self, class: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
-        let mut change = self.schema.change(class, before, after);
+    pub fn change(&self, name: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
+        let mut change = self.schema.change(name, before, after);
         if before.is_none() {
             change.get_or_insert(Change { clear: true, edits: Vec::new() });
         }
         // Also where `interfaces` comes or goes as a whole: what was there before goes first, and the rights with it.
-        if class == "fea" {
+        if name == "fea" {
             let sockets = self.socket_rights(after);
             let is_new = change.as_ref().is_some_and(|change| change.clear)
                 || before.is_some_and(|before| self.socket_rights(before) != sockets);
             if is_new {
                 let change = change.get_or_insert(Change { clear: false, edits: Vec::new() });
                 change.edits.push(Edit {
+                    subtree: None,
                     name: "socket-rights".into(),
                     key: None,
                     value: Some(json!(sockets)),
@@ -270,15 +274,18 @@ impl Model {
         change
     }
 
-    /// Returns the sockets that the FEA may open, by class. Ports that an operator configures are those of `tree`.
-    fn socket_rights(&self, tree: &Tree) -> BTreeMap<&str, Cow<'_, SocketRights>> {
-        let all = self.rights.iter().map(|(class, rights)| {
-            if !rights.sockets.follow_configuration() {
-                return (class.as_str(), Cow::Borrowed(&rights.sockets));
+    /// Returns the sockets that the FEA may open, by the name of the component. Ports that an operator configures are those of `tree`.
+    fn socket_rights(&self, tree: &Tree) -> BTreeMap<String, Cow<'_, SocketRights>> {
+        let instances = self.schema.configured(tree).into_iter().filter(|name| instance_of(name).is_some());
+        let names = self.rights.keys().cloned().chain(instances);
+        let all = names.filter_map(|name| {
+            let sockets = &self.rights.get(class_of(&name))?.sockets;
+            if !sockets.follow_configuration() {
+                return Some((name, Cow::Borrowed(sockets)));
             }
-            let part = self.schema.part(class, tree).unwrap_or_default();
-            let resolved = rights.sockets.with_configuration(|path| ports_at(&part, path));
-            (class.as_str(), Cow::Owned(resolved))
+            let part = self.schema.part(&name, tree).unwrap_or_default();
+            let resolved = sockets.with_configuration(|path| ports_at(&part, path));
+            Some((name, Cow::Owned(resolved)))
         });
         all.collect()
     }

@@ -22,7 +22,7 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// The manager, which is no component but is named like one.
 const MANAGER: &str = "manager";
 
-/// The hand-overs under way, by class.
+/// The hand-overs under way, by the component's name.
 #[derive(Default)]
 pub struct HandOvers(RefCell<BTreeMap<String, Rc<UnderWay>>>);
 
@@ -188,11 +188,12 @@ impl UnderWay {
         let mut lives = process.router.watch_class(&next).await.map_err(|e| e.to_string())?;
         let rights = process.model.rights(&self.class);
         let secret = random_secret().map_err(|e| e.to_string())?;
-        let mut principal = principal(&rights);
+        let mut principal = principal(&self.class, &rights);
         principal.may_register.push(next.clone());
         process.finder.set_principal(secret, principal);
+        let table = process.model.schema.table(&self.class, &process.tree_for(&self.class));
         let child = process.processes.spawn_successor(
-            &self.class,
+            (&self.class, table),
             &rights,
             &secret,
             self.binary.as_deref(),

@@ -42,6 +42,7 @@ use committing::{CommitRequest, Source, UnderWay};
 use editing::Editing;
 use processes::Processes;
 use revisions::Revisions;
+use sluice_base::{class_of, instance_of};
 use sluice_config::Tree;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
@@ -147,7 +148,7 @@ async fn serve(
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
     for (class, secret) in &adopted {
-        acl.insert(*secret, principal(&model.rights(class)));
+        acl.insert(*secret, principal(class, &model.rights(class)));
     }
     state::remove_orphaned_sockets(&options.run_dir);
     let socket = options.run_dir.join("finder.sock");
@@ -260,7 +261,7 @@ impl ManagerProcess {
     fn want_these(self: &Rc<Self>, classes: &[String]) {
         let specs = self.model.specs(classes);
         for spec in &specs {
-            self.watch(&spec.class);
+            self.watch(&spec.name);
         }
         self.driver.input(Input::Want(specs));
     }
@@ -276,16 +277,19 @@ impl ManagerProcess {
         self.driver.read(|manager| manager.component(class).map(|c| c.phase))
     }
 
-    /// Follows a component's registrations, once for each class.
+    /// Follows a component's registrations, once for each name.
     fn watch(self: &Rc<Self>, class: &str) {
         if !self.processes.first_watch(class) {
             return;
         }
         let (me, class) = (Rc::clone(self), class.to_string());
         tokio::task::spawn_local(async move {
-            let Ok(mut lives) = me.router.watch_class(&class).await else { return };
+            let instance = instance_of(&class);
+            let Ok(mut lives) = me.router.watch_class(class_of(&class)).await else { return };
             while let Some(event) = lives.next().await {
-                if matches!(event, LifeEvent::Birth(_)) {
+                if let LifeEvent::Birth(life) = event
+                    && instance_of(&life.instance) == instance
+                {
                     me.driver.input(Input::Registered(class.clone()));
                 }
             }
@@ -298,8 +302,9 @@ impl ManagerProcess {
             Ok(secret) => secret,
             Err(error) => return self.later_exit(class, error.to_string()),
         };
-        self.finder.set_principal(secret, principal(&rights));
-        match self.processes.spawn(class, &rights, &secret) {
+        self.finder.set_principal(secret, principal(class, &rights));
+        let table = self.model.schema.table(class, &self.tree_for(class));
+        match self.processes.spawn(class, table, &rights, &secret) {
             Ok(child) => {
                 self.driver_later(Input::Spawned(class.into()));
                 self.follow(secret, child);
@@ -357,7 +362,7 @@ impl ManagerProcess {
             let rights = self.model.rights(&class);
             info!(event = "process.taken-over", class, "taken over from an earlier life of the manager");
             let me = Rc::clone(self);
-            let spec = Spec { class: class.clone(), needs: rights.needs };
+            let spec = Spec { name: class.clone(), needs: rights.needs };
             self.driver.input(Input::Adopt(spec));
             if self.processes.is_on_trial(&class) {
                 self.driver.input(Input::Upgraded(class.clone()));
@@ -467,12 +472,9 @@ fn report(event: &sluice_manager::Event) {
     }
 }
 
-fn principal(rights: &sluice_process::rights::Rights) -> Principal {
-    Principal {
-        name: rights.class.clone(),
-        may_register: vec![rights.class.clone()],
-        may_call: rights.call_patterns(),
-    }
+/// What a component may do at the Finder: an instance has the rights of its class, under a name of its own.
+fn principal(name: &str, rights: &sluice_process::rights::Rights) -> Principal {
+    Principal { name: name.into(), may_register: vec![name.into()], may_call: rights.call_patterns() }
 }
 
 fn random_secret() -> anyhow::Result<[u8; 16]> {

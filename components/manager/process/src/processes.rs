@@ -5,6 +5,7 @@ use crate::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;
+use sluice_base::{TableId, class_of, instance_of};
 use sluice_manager::CrashBudget;
 use sluice_process::rights::Rights;
 use sluice_process::{PREDECESSOR, successor_class};
@@ -31,7 +32,9 @@ pub struct Processes {
     /// Notifies that the state could not be written.
     unwritten: Notify,
     watched: RefCell<BTreeSet<String>>,
-    /// By class, unless it is this one.
+    /// The executables of third parties' components, by class.
+    packaged: BTreeMap<String, PathBuf>,
+    /// The executables of components that were upgraded, by name.
     executables: RefCell<BTreeMap<String, Executable>>,
     /// The executable that the latest promotion replaced.
     replaced: RefCell<Option<Executable>>,
@@ -76,22 +79,28 @@ impl Processes {
             running: RefCell::default(),
             unwritten: Notify::new(),
             watched: RefCell::default(),
-            executables: RefCell::new(
-                binaries.into_iter().map(|(c, path)| (c, Executable { path, before: None })).collect(),
-            ),
+            packaged: binaries,
+            executables: RefCell::default(),
             replaced: RefCell::default(),
         }
     }
 
-    /// Returns true if a class is watched for the first time.
+    /// Returns true if a component is watched for the first time.
     pub fn first_watch(&self, class: &str) -> bool {
         self.watched.borrow_mut().insert(class.into())
     }
 
     /// Starts a component's process: unprivileged where that is possible.
-    pub fn spawn(&self, class: &str, rights: &Rights, secret: &[u8; 16]) -> io::Result<Child> {
-        let executable = self.executables.borrow().get(class).cloned();
-        let mut command = self.command(class, rights, executable.as_ref().map(|e| e.path.as_path()))?;
+    pub fn spawn(
+        &self,
+        class: &str,
+        table: TableId,
+        rights: &Rights,
+        secret: &[u8; 16],
+    ) -> io::Result<Child> {
+        let executable = self.executable(class);
+        let mut command =
+            self.command((class, table), rights, executable.as_ref().map(|e| e.path.as_path()))?;
         self.start(class, &mut command, secret, executable)
     }
 
@@ -99,7 +108,7 @@ impl Processes {
     /// `binary`.
     pub fn spawn_successor(
         &self,
-        class: &str,
+        (class, table): (&str, TableId),
         rights: &Rights,
         secret: &[u8; 16],
         binary: Option<&Path>,
@@ -107,9 +116,10 @@ impl Processes {
     ) -> io::Result<Child> {
         let executable = match binary {
             Some(binary) => Some(Executable { path: binary.into(), before: Some(self.path(class)?) }),
-            None => self.executables.borrow().get(class).cloned(),
+            None => self.executable(class),
         };
-        let mut command = self.command(class, rights, executable.as_ref().map(|e| e.path.as_path()))?;
+        let mut command =
+            self.command((class, table), rights, executable.as_ref().map(|e| e.path.as_path()))?;
         command.env(PREDECESSOR, old.to_string());
         self.start(&next(class), &mut command, secret, executable)
     }
@@ -161,10 +171,17 @@ impl Processes {
         upgraded && u128::from(self.usage(class).uptime_ms) < CrashBudget::SOUND_LIFE.as_millis()
     }
 
-    /// The executable of a component.
+    /// The executable of a component: its own since an upgrade, or that of its class; `None` if that is this one.
+    fn executable(&self, name: &str) -> Option<Executable> {
+        let upgraded = self.executables.borrow().get(name).cloned();
+        let packaged = || self.packaged.get(class_of(name)).cloned();
+        upgraded.or_else(|| packaged().map(|path| Executable { path, before: None }))
+    }
+
+    /// The path of a component's executable.
     fn path(&self, class: &str) -> io::Result<PathBuf> {
-        match self.executables.borrow().get(class) {
-            Some(executable) => Ok(executable.path.clone()),
+        match self.executable(class) {
+            Some(executable) => Ok(executable.path),
             None => std::env::current_exe(),
         }
     }
@@ -179,12 +196,20 @@ impl Processes {
         self.save();
     }
 
-    fn command(&self, class: &str, rights: &Rights, binary: Option<&Path>) -> io::Result<Command> {
+    fn command(
+        &self,
+        (name, table): (&str, TableId),
+        rights: &Rights,
+        binary: Option<&Path>,
+    ) -> io::Result<Command> {
         let mut command = match binary {
             Some(binary) => Command::new(binary),
             None => Command::new(std::env::current_exe()?),
         };
-        command.arg("run").arg(class).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
+        command.arg("run").arg(name).arg("--run-dir").arg(&self.run_dir).stdin(Stdio::piped());
+        if instance_of(name).is_some() {
+            command.arg("--table").arg(table.0.to_string());
+        }
         // Ctrl-C at the terminal of `sluice start` is for the manager, which ends components in their order.
         command.process_group(0);
         command.env_clear();

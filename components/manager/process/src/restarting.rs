@@ -3,8 +3,10 @@
 
 use crate::ManagerProcess;
 use crate::starting_again::comes_up;
+use sluice_base::{component_name, instance_of};
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::common::v1 as common;
+use sluice_xrl::idl::finder::v1::TargetInfo;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::rc::Rc;
 use std::time::Instant;
@@ -16,7 +18,8 @@ const HAND_OVER: (&str, &str) = ("common.v1.Component", "HandOver");
 pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
     let Ok(targets) = process.router.targets().await else { return true };
     let (interface, method) = HAND_OVER;
-    let mut interfaces = targets.iter().filter(|t| t.class == class).flat_map(|t| &t.interfaces);
+    let is_it = |t: &&TargetInfo| component_name(&t.class, instance_of(&t.instance)) == class;
+    let mut interfaces = targets.iter().filter(is_it).flat_map(|t| &t.interfaces);
     interfaces.any(|i| i.name == interface && i.methods.iter().any(|m| m == method))
 }
 

@@ -48,9 +48,9 @@ impl pb::Manager for Served {
         self.driver.read(|manager| {
             // Who has ended and is not wanted any more is none of the router's processes.
             for c in manager.components().filter(|c| c.phase != Phase::Stopped) {
-                let usage = self.processes.usage(&c.spec.class);
+                let usage = self.processes.usage(&c.spec.name);
                 processes.push(pb::Process {
-                    component: c.spec.class.clone(),
+                    component: c.spec.name.clone(),
                     pid: usage.pid,
                     state: c.phase.name().into(),
                     restarts: c.restarts,
@@ -60,7 +60,7 @@ impl pb::Manager for Served {
                     cpu_ms: usage.cpu_ms,
                     uid: usage.uid,
                     last_exit: c.last_exit.clone(),
-                    degraded: self.degraded.of_component(&c.spec.class),
+                    degraded: self.degraded.of_component(&c.spec.name),
                     user: user_name(usage.uid),
                 });
             }

@@ -64,9 +64,9 @@ fn summary(manager: &Manager) -> String {
         those.map(name).collect::<Vec<_>>().join(", ")
     };
     match manager.is_ready() {
-        true => format!("ready: {}", names(&|_| true, &|c| c.spec.class.clone())),
+        true => format!("ready: {}", names(&|_| true, &|c| c.spec.name.clone())),
         false => {
-            let name = |c: &Component| format!("{} is {}", c.spec.class, c.phase.name());
+            let name = |c: &Component| format!("{} is {}", c.spec.name, c.phase.name());
             format!("not ready: {}", names(&|c| c.phase != Phase::Ready, &name))
         }
     }

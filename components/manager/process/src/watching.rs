@@ -42,7 +42,7 @@ pub async fn watch(me: Rc<ManagerProcess>) {
         me.degraded.forget_all_but(|class| me.phase(class) == Some(Phase::Ready));
         let classes = me.driver.read(|manager| {
             let ready = manager.components().filter(|c| c.phase == Phase::Ready);
-            ready.map(|c| c.spec.class.clone()).collect::<Vec<_>>()
+            ready.map(|c| c.spec.name.clone()).collect::<Vec<_>>()
         });
         for class in classes {
             // A component has at most one question to answer.

@@ -97,6 +97,7 @@ mod tests {
     #[test]
     fn reads_every_kind() {
         let entry = |key: &str, value: serde_json::Value| Edit {
+            subtree: None,
             name: "route".into(),
             key: Some(vec![key.into()]),
             value: Some(value),
@@ -119,7 +120,12 @@ mod tests {
         assert_eq!((routes[0].distance, routes[1].tags.as_slice()), (Some(Distance(200)), &[Tag(7)][..]));
         assert_eq!(routes[2].kind, RouteKind::Discard);
         let mut edits = vec![edits[2].clone()];
-        edits.push(Edit { name: "route".into(), key: Some(vec!["10.0.0.0/8".into()]), value: None });
+        edits.push(Edit {
+            subtree: None,
+            name: "route".into(),
+            key: Some(vec!["10.0.0.0/8".into()]),
+            value: None,
+        });
         let gone = "10.0.0.0/8".parse().expect("a prefix");
         let expected = vec![(routes[2].prefix, Some(routes[2].clone())), (gone, None)];
         assert_eq!(input(&Change { clear: false, edits }), Ok(Input::Change(expected)));

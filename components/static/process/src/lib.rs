@@ -2,7 +2,7 @@
 
 pub mod config;
 
-use sluice_base::{Distance, TableId};
+use sluice_base::Distance;
 use sluice_process::part::Planned;
 use sluice_process::{
     Component, Driver, Frame, Prepared, RibChange, RibOrigin, RibOriginSettings, RunOptions, Tasks,
@@ -34,7 +34,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let settings = RibOriginSettings {
             name: StaticProcess::CLASS.into(),
-            table: TableId::MAIN,
+            table: frame.table,
             distance: Distance::STATIC,
             external: false,
             grace: GRACE,

@@ -10,7 +10,7 @@ pub type Secret = [u8; 16];
 pub struct Principal {
     /// The name for lists and logs.
     pub name: String,
-    /// Patterns of classes that it may register.
+    /// Patterns of what it may register: classes, and names of instances (`bgp@red`).
     pub may_register: Vec<String>,
     /// Patterns `TARGET/INTERFACE/METHOD` of what it may resolve; TARGET is a class or an instance.
     pub may_call: Vec<String>,
@@ -26,8 +26,8 @@ impl Principal {
         }
     }
 
-    pub(crate) fn can_register(&self, class: &str) -> bool {
-        self.may_register.iter().any(|p| matches(p, class))
+    pub(crate) fn can_register(&self, name: &str) -> bool {
+        self.may_register.iter().any(|p| matches(p, name))
     }
 
     pub(crate) fn can_call(&self, class: &str, instance: &str, interface: &str, method: &str) -> bool {

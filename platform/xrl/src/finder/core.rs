@@ -11,6 +11,7 @@ use crate::idl::finder::v1::{
     TargetInfo, TransportFamily, event,
 };
 use crate::{XrlError, kill};
+use sluice_base::{class_of, instance_of};
 
 /// Targets of one connection.
 const MAX_TARGETS: usize = 256;
@@ -160,11 +161,13 @@ impl Core {
         let (client, principal) = self.client(id)?;
         let pid = client.pid;
         check_name("class", &request.class)?;
-        if !principal.can_register(&request.class) {
-            return Err(XrlError::AccessDenied(format!(
-                "{} may not register {}",
-                principal.name, request.class
-            )));
+        // The name of an instance (`bgp@red`) is a right of its own: one instance is not another.
+        let name = match instance_of(&request.instance) {
+            Some(_) => &request.instance,
+            None => &request.class,
+        };
+        if class_of(name) != class_of(&request.class) || !principal.can_register(name) {
+            return Err(XrlError::AccessDenied(format!("{} may not register {name}", principal.name)));
         }
         if self.targets.values().filter(|t| t.owner == id).count() >= MAX_TARGETS {
             return Err(XrlError::Busy(format!("more than {MAX_TARGETS} targets")));
@@ -237,8 +240,12 @@ impl Core {
     }
 
     fn check_singleton(&self, request: &RegisterRequest, instance: &str) -> Result<(), XrlError> {
-        let mut others =
-            self.targets.values().filter(|t| t.life.class == request.class && t.life.instance != instance);
+        let is_rival = |t: &&TargetRecord| {
+            t.life.class == request.class
+                && t.life.instance != instance
+                && instance_of(&t.life.instance) == instance_of(instance)
+        };
+        let mut others = self.targets.values().filter(is_rival);
         match others.find(|t| t.singleton || request.singleton) {
             Some(other) => {
                 Err(XrlError::NameTaken(format!("{} is there as {}", request.class, other.life.instance)))
@@ -313,10 +320,10 @@ impl Core {
 
     fn find(&self, name: &str) -> Result<&TargetRecord, XrlError> {
         let exact = self.targets.get(name).filter(|t| t.enabled);
-        let first = || {
-            let of_class = self.targets.values().filter(|t| t.enabled && t.life.class == name);
-            of_class.min_by_key(|t| t.order)
-        };
+        // An instance (`bgp@red`) answers for itself only: what is meant for `bgp` must not reach it.
+        let answers =
+            |t: &&TargetRecord| t.enabled && t.life.class == name && instance_of(&t.life.instance).is_none();
+        let first = || self.targets.values().filter(answers).min_by_key(|t| t.order);
         exact.or_else(first).ok_or_else(|| XrlError::UnknownTarget(name.to_owned()))
     }
 
@@ -457,7 +464,7 @@ impl From<WireLife> for Life {
 }
 
 fn check_name(what: &str, name: &str) -> Result<(), XrlError> {
-    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
+    let fine = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':' | '@');
     if name.is_empty() || name.len() > MAX_NAME || !name.chars().all(fine) || name == "finder" {
         let shown: String = name.chars().take(MAX_NAME).collect();
         return Err(XrlError::BadArguments(format!("{what}: `{shown}` cannot be a name")));

@@ -3,7 +3,7 @@
 
 use nix::sys::socket::{ControlMessage, MsgFlags, sendmsg};
 use sluice_base::{
-    Asn, InterfaceEvent, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteAction,
+    Asn, InterfaceEvent, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteAction, TableId,
 };
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
@@ -495,7 +495,12 @@ async fn register_rib(router: &Router, fake: &Rc<FakeRib>) -> TargetHandle {
 /// Hands the router its whole configuration, as the frame of a process does.
 pub async fn configure(process: &Rc<BgpProcess>, config: serde_json::Value) -> Result<(), String> {
     let edits = config.as_object().into_iter().flatten();
-    let edits = edits.map(|(name, value)| Edit { name: name.clone(), key: None, value: Some(value.clone()) });
+    let edits = edits.map(|(name, value)| Edit {
+        subtree: None,
+        name: name.clone(),
+        key: None,
+        value: Some(value.clone()),
+    });
     let change = Change { clear: true, edits: edits.collect() };
     let prepared = process.prepare(&Planned { part: &Part::default(), change: &change })?;
     Rc::clone(process).apply(prepared.settings).await
@@ -523,6 +528,8 @@ pub async fn surround_with(dir: &Path, fake_rib: FakeRib) -> Surroundings {
         router: router(dir).await,
         profile: Profile::default(),
         run_dir: dir.to_path_buf(),
+        name: "bgp".into(),
+        table: TableId::MAIN,
         provenance: Provenance::new(9, 0),
     };
     let process = BgpProcess::new(frame.clone());

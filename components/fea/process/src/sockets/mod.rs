@@ -12,12 +12,14 @@ pub mod relay;
 use crate::ffi;
 use broker::{Kind, SocketRequest};
 use descriptors::Descriptors;
+use sluice_base::{component_name, instance_of};
 use sluice_clients::{LinkGroup, LinkProtocol};
 use sluice_fea::socket::{Reception, SocketKind, SocketPolicy};
 use sluice_process::successor_class;
 use sluice_xrl::convert;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1::{self as pb, open_packet_request::Protocol};
+use sluice_xrl::idl::finder::v1::TargetInfo;
 use sluice_xrl::{CallContext, Router, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -45,8 +47,8 @@ pub struct Sockets {
     configured: Notify,
     descriptors: Rc<Descriptors>,
     open: RefCell<BTreeMap<u64, Open>>,
-    /// The classes of the process behind a connection; a connection never changes hands.
-    classes: RefCell<BTreeMap<u64, Vec<String>>>,
+    /// The components that the process behind a connection is; a connection never changes hands.
+    components: RefCell<BTreeMap<u64, Vec<String>>>,
     watched: RefCell<BTreeMap<u32, JoinHandle<()>>>,
     next: Cell<u64>,
 }
@@ -107,7 +109,7 @@ impl Sockets {
             configured: Notify::new(),
             descriptors: Rc::default(),
             open: RefCell::default(),
-            classes: RefCell::default(),
+            components: RefCell::default(),
             watched: RefCell::default(),
             next: Cell::new(1),
         })
@@ -146,7 +148,7 @@ impl Sockets {
         request: SocketRequest,
     ) -> Result<pb::OpenReply, XrlError> {
         let pid = caller(ctx)?;
-        let class = self.permitted(ctx, pid, &request).await?;
+        let component = self.permitted(ctx, pid, &request).await?;
         if let Kind::Udp { local, last: Some(last) } = request.kind
             && (local.port() == 0 || last < local.port())
         {
@@ -161,7 +163,7 @@ impl Sockets {
             Kind::TcpListener { .. } => Held::Kept(descriptor),
             _ => Held::Offered(Rc::downgrade(&descriptor)),
         };
-        info!(class, pid, socket = number, "may {}", request.right());
+        info!(component, pid, socket = number, "may {}", request.right());
         let owners = BTreeSet::from([pid]);
         let open = Open { owners, descriptor: held, kind: request.kind, relay: None };
         self.open.borrow_mut().insert(number, open);
@@ -178,7 +180,7 @@ impl Sockets {
     /// cannot have more adopted than it may open.
     async fn adopt(self: &Rc<Self>, ctx: &CallContext) -> Result<pb::OpenReply, XrlError> {
         let pid = caller(ctx)?;
-        let (policy, classes) = (self.policy().await, self.classes_of(ctx, pid).await?);
+        let (policy, components) = (self.policy().await, self.components_of(ctx, pid).await?);
         self.room_for_one(pid)?;
         let number = self.number();
         let me = Rc::downgrade(self);
@@ -187,11 +189,11 @@ impl Sockets {
             let Ok(kind) = broker::listener(&descriptor) else { return false };
             let Kind::TcpListener { local, .. } = kind else { return false };
             let right = SocketKind::TcpListen(local.port());
-            let Some(class) = classes.iter().find(|c| policy.check(c, right, &Reception::default()).is_ok())
-            else {
+            let is_allowed = |name: &&String| policy.check(name, right, &Reception::default()).is_ok();
+            let Some(component) = components.iter().find(is_allowed) else {
                 return false;
             };
-            info!(class, pid, socket = number, "may go on to {right}");
+            info!(component, pid, socket = number, "may go on to {right}");
             let descriptor = Held::Kept(Rc::new(descriptor));
             let open = Open { owners: BTreeSet::from([pid]), descriptor, kind, relay: None };
             me.replace(pid, number, open);
@@ -228,8 +230,8 @@ impl Sockets {
         let pid = caller(ctx)?;
         let targets = self.router.targets().await?;
         let of = |pid: u32| targets.iter().filter(move |t| t.pid == pid);
-        let succeeds = |class: &str| of(request.successor).any(|t| t.class == successor_class(class));
-        if !of(pid).any(|t| succeeds(&t.class)) {
+        let succeeds = |name: &str| of(request.successor).any(|t| t.class == successor_class(name));
+        if !of(pid).any(|t| succeeds(&component(t))) {
             let denied = format!("process {} does not take over from process {pid}", request.successor);
             return Err(XrlError::AccessDenied(denied));
         }
@@ -242,22 +244,21 @@ impl Sockets {
         Ok(())
     }
 
-    /// Returns the classes of the process behind a connection.
-    async fn classes_of(&self, ctx: &CallContext, pid: u32) -> Result<Vec<String>, XrlError> {
-        let known = self.classes.borrow().get(&ctx.connection).cloned();
-        if let Some(classes) = known {
-            return Ok(classes);
+    /// Returns the components that the process behind a connection is: classes, or instances of classes.
+    async fn components_of(&self, ctx: &CallContext, pid: u32) -> Result<Vec<String>, XrlError> {
+        let known = self.components.borrow().get(&ctx.connection).cloned();
+        if let Some(components) = known {
+            return Ok(components);
         }
         let targets = self.router.targets().await?;
-        let mine = targets.into_iter().filter(|t| t.pid == pid).map(|t| t.class);
-        let classes: Vec<String> = mine.collect();
-        if !classes.is_empty() {
-            self.classes.borrow_mut().insert(ctx.connection, classes.clone());
+        let components: Vec<String> = targets.iter().filter(|t| t.pid == pid).map(component).collect();
+        if !components.is_empty() {
+            self.components.borrow_mut().insert(ctx.connection, components.clone());
         }
-        Ok(classes)
+        Ok(components)
     }
 
-    /// The caller's class that allows the request, or why none does.
+    /// Returns which of the components that the caller is allows the request, or why none does.
     async fn permitted(
         &self,
         ctx: &CallContext,
@@ -266,9 +267,9 @@ impl Sockets {
     ) -> Result<String, XrlError> {
         let mut reasons = Vec::new();
         let policy = self.policy().await;
-        for class in self.classes_of(ctx, pid).await? {
-            match policy.check(&class, request.right(), &request.reception) {
-                Ok(()) => return Ok(class),
+        for name in self.components_of(ctx, pid).await? {
+            match policy.check(&name, request.right(), &request.reception) {
+                Ok(()) => return Ok(name),
                 Err(why) => reasons.push(why.to_string()),
             }
         }
@@ -302,7 +303,7 @@ impl Sockets {
         self.open.borrow_mut().retain(|_, o| !o.leave(pid));
         self.watched.borrow_mut().remove(&pid);
         // Connections of processes that have ended are not told here; the list is only a cache.
-        self.classes.borrow_mut().clear();
+        self.components.borrow_mut().clear();
     }
 
     /// Does something with an open socket of the caller's.
@@ -385,6 +386,11 @@ fn process_descriptor(pid: u32) -> io::Result<AsyncFd<OwnedFd>> {
 /// The caller's process. A socket can only be handed over on the same host, and only to somebody known.
 fn caller(ctx: &CallContext) -> Result<u32, XrlError> {
     ctx.pid.ok_or_else(|| XrlError::AccessDenied("only processes of this host, by Unix socket".into()))
+}
+
+/// Returns the name by which a target has rights: its class, or its instance of that class.
+fn component(target: &TargetInfo) -> String {
+    component_name(&target.class, instance_of(&target.instance))
 }
 
 fn refused(request: &SocketRequest, error: &io::Error) -> XrlError {

@@ -1,0 +1,140 @@
+//! Where components have their configuration: a class has a container at the top of the tree, or one in the entries of a list whose key names
+//! the instance, or both.
+
+use crate::index::{Id, Index, Kind, ROOT};
+use crate::node::{Node, NodeKind};
+use crate::schema::Schema;
+use crate::tree::{Block, Item, Tree};
+use sluice_base::{TableId, class_of, component_name, instance_of};
+use std::sync::Arc;
+
+/// The type that the key of a list with components must have, so that every instance can be named.
+const KEY_TYPE: &str = "instance-name";
+
+/// The containers of a class.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Places {
+    /// The container of the component that runs without an instance.
+    pub single: Option<Id>,
+    /// The container below a list: an instance for each entry.
+    pub listed: Option<Id>,
+}
+
+impl Places {
+    /// The container of a component, by its instance.
+    fn of(self, instance: Option<&str>) -> Option<Id> {
+        if instance.is_none() { self.single } else { self.listed }
+    }
+
+    /// The containers that there are.
+    pub fn both(self) -> impl Iterator<Item = Id> {
+        self.single.into_iter().chain(self.listed)
+    }
+}
+
+/// The lists above a container, outermost first.
+pub(crate) fn lists_above(index: &Index, path: &str) -> Vec<Id> {
+    let mut at = ROOT;
+    let mut found = Vec::new();
+    for name in path.split('/') {
+        let Some(child) = index[at].child(name) else { break };
+        at = child;
+        if matches!(index[at].kind, Kind::List { .. }) {
+            found.push(at);
+        }
+    }
+    found
+}
+
+/// Checks that the list above a component's container can name its instances. The error says what is missing.
+pub(crate) fn check_lists(index: &Index, nodes: &[Node], path: &str) -> Result<(), String> {
+    let lists = lists_above(index, path);
+    let [list] = *lists else {
+        return Err(format!(
+            "`{path}` is a component's and below {} lists; it can have one name only",
+            lists.len()
+        ));
+    };
+    let mut node: Option<&Node> = None;
+    for name in index[list].path.split('/') {
+        let children = node.map_or(nodes, |node| node.children.as_slice());
+        node = children.iter().find(|child| child.name == name);
+    }
+    let is_name = |key: &Arc<str>| match node.and_then(|node| node.child(key)).map(|leaf| &leaf.kind) {
+        Some(NodeKind::Leaf(value)) => value.type_name == KEY_TYPE,
+        _ => false,
+    };
+    match index[list].keys() {
+        [key] if is_name(key) => Ok(()),
+        _ => Err(format!(
+            "`{}` holds the component of `{path}`, so its only key has to be of type sluice:{KEY_TYPE}",
+            index[list].path
+        )),
+    }
+}
+
+impl Schema {
+    /// The names of the components that have configuration in a tree: classes, and instances of classes (`bgp@red`).
+    pub fn configured(&self, tree: &Tree) -> Vec<String> {
+        let mut found = Vec::new();
+        for (class, places) in &self.index.classes {
+            if places.single.is_some_and(|id| self.block(tree, id, None).is_some()) {
+                found.push(class.to_string());
+            }
+            let Some(id) = places.listed else { continue };
+            for instance in self.instances(tree, id) {
+                if self.block(tree, id, Some(&instance)).is_some() {
+                    found.push(component_name(class, Some(&instance)));
+                }
+            }
+        }
+        found
+    }
+
+    /// The routing table of an instance: what the leaf marked `sluice:table` beside its container says; the main table if there is none.
+    pub fn table(&self, component: &str, tree: &Tree) -> TableId {
+        let found = || {
+            let (_, id) = self.place(component)?;
+            let list = *lists_above(&self.index, &self.index[id].path).first()?;
+            let leaf = self.index[list].children.iter().find(|child| self.index[**child].is_table)?;
+            match self.block(tree, list, instance_of(component))?.get(&self.index[*leaf].name)? {
+                Item::Leaf(leaf) => leaf.text.parse().ok().map(TableId),
+                _ => None,
+            }
+        };
+        found().unwrap_or(TableId::MAIN)
+    }
+
+    /// Returns a component's instance and the definition of its container; `None` if the schema has no such component.
+    pub(crate) fn place<'n>(&self, component: &'n str) -> Option<(Option<&'n str>, Id)> {
+        let instance = instance_of(component);
+        let id = self.index.classes.get(class_of(component))?.of(instance)?;
+        Some((instance, id))
+    }
+
+    /// The block of a container or of a list's entry; at or below a list, that of one instance.
+    pub(crate) fn block<'t>(&self, tree: &'t Tree, id: Id, instance: Option<&str>) -> Option<&'t Arc<Block>> {
+        let mut block = &tree.root;
+        for name in self.index[id].path.split('/') {
+            block = match block.get(name)? {
+                Item::Container(inner) => inner,
+                Item::List(entries) => entries.get(instance?)?,
+                _ => return None,
+            };
+        }
+        Some(block)
+    }
+
+    /// The keys of the list above a container.
+    fn instances(&self, tree: &Tree, id: Id) -> Vec<String> {
+        let mut block = &tree.root;
+        for name in self.index[id].path.split('/') {
+            match block.get(name) {
+                Some(Item::Container(inner)) => block = inner,
+                Some(Item::List(entries)) => return entries.iter().map(|(key, _)| key.to_string()).collect(),
+                _ => return Vec::new(),
+            }
+        }
+        Vec::new()
+    }
+}
