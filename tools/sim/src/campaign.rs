@@ -409,8 +409,8 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
     let node = rng.below(network.nodes.len() as u64) as u32;
     let link = rng.below(network.links.len() as u64) as u32;
     let side = rng.below(2) as u8;
-    let process = rng.below(ProcessId::COUNT as u64) as usize;
-    let process = ProcessId::all().nth(process).unwrap_or(ProcessId::FEA);
+    let process = rng.below(ProcessId::CLASSES as u64) as usize;
+    let process = ProcessId::single().nth(process).unwrap_or(ProcessId::FEA);
     let ranked = network.links.iter().any(|l| l.relationship.is_some());
     let number = a_prefix(rng, ranked, network.nodes[node as usize].asn, ipv6);
     let (what, end) = match rng.below(13) {

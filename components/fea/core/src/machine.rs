@@ -175,6 +175,11 @@ impl Fea {
         self.interfaces.interrupted_by(new)
     }
 
+    /// The tables in which the engine has routes of ours, or had some in an earlier life.
+    pub fn tables(&self) -> impl Iterator<Item = TableId> {
+        self.tables.keys().copied()
+    }
+
     /// Figures.
     pub fn totals(&mut self) -> Totals {
         let mut totals = Totals { repaired: self.repaired, refused: self.refusals, ..Totals::default() };

@@ -137,7 +137,9 @@ impl pb::Fib for Served {
     ) -> Result<pb::SetOwnerReply, XrlError> {
         let client = pb::FibOwnerClient::new(&self.0.frame.router, &request.target);
         self.0.owner.replace(Some(client));
-        Ok(pb::SetOwnerReply { declines_routes: !self.0.installs_routes().await })
+        let declines_routes = !self.0.installs_routes().await;
+        let tables = self.0.with_drive(|drive, _, _| drive.core().tables().map(|table| table.0).collect());
+        Ok(pb::SetOwnerReply { declines_routes, tables })
     }
 
     async fn get_kernel_routes(

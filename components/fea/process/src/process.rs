@@ -137,7 +137,7 @@ impl FeaProcess {
         self.wake.notify_one();
     }
 
-    fn with_drive<R>(
+    pub(crate) fn with_drive<R>(
         self: &Rc<Self>,
         act: impl FnOnce(&mut Drive<EngineSet>, Instant, &mut Vec<Effect>) -> R,
     ) -> R {

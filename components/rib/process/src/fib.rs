@@ -10,6 +10,7 @@ use sluice_rib::request::FillFib;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::{LifeEvent, XrlError};
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -23,6 +24,8 @@ pub struct FibPump {
     client: fea::FibClient,
     interfaces: fea::InterfacesClient,
     owner: RefCell<FibOwner>,
+    /// The tables whose resync has begun: those of the RIB then, and those of the engine.
+    resyncing: RefCell<BTreeSet<TableId>>,
     under_way: UnderWay<fea::UpdateFibReply>,
     ipv4: RefCell<FibBatch<Ipv4Prefix, Address>>,
     ipv6: RefCell<FibBatch<Ipv6Prefix, Address>>,
@@ -37,6 +40,7 @@ impl FibPump {
             client: fea::FibClient::new(&frame.router, "fea"),
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             owner: RefCell::new(FibOwner::new(clock::now())),
+            resyncing: RefCell::default(),
             // The FEA's death is told by the Finder; its next life is told everything.
             under_way: UnderWay::new(FibOwner::WINDOW as usize, "routes did not reach the FEA"),
             ipv4: RefCell::default(),
@@ -81,10 +85,12 @@ async fn begin(process: &Rc<RibProcess>) -> Result<(), XrlError> {
     let fib = &process.fib;
     let target = process.instance.borrow().clone();
     let owned = fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
-    let tables: Vec<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
-    for table in tables {
+    let own: BTreeSet<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
+    let tables: BTreeSet<TableId> = own.into_iter().chain(owned.tables.into_iter().map(TableId)).collect();
+    for table in &tables {
         fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
     }
+    fib.resyncing.replace(tables);
     fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
     process.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
     fib.owner.borrow_mut().accepted(owned.declines_routes);
@@ -171,8 +177,7 @@ async fn end_resync(process: &Rc<RibProcess>) {
     let fib = &process.fib;
     fib.owner.borrow_mut().end_resync();
     fib.under_way.drain().await;
-    let tables: Vec<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
-    for table in tables {
+    for table in fib.resyncing.take() {
         match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
             Ok(reply) => {
                 info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")

@@ -479,6 +479,10 @@ impl Process for BgpProcess {
         }
     }
 
+    fn serves(&self, neighbor: IpAddr) -> bool {
+        self.speaker.neighbors().any(|known| known == neighbor)
+    }
+
     fn tcp(&mut self, base: &mut Base, fabric: &mut Fabric, event: TcpEvent) {
         match event {
             TcpEvent::Asked(end) => self.wait_for_interfaces(base, fabric, Waiting::Accept(end)),

@@ -13,7 +13,7 @@ use sluice_fea::engine::Link;
 use sluice_fea::sim::SimEngine;
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Progress};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Routes that the kernel refused, by table, as they are told.
 type Rejected = BTreeMap<TableId, Vec<(IpPrefix, Provenance, String)>>;
@@ -32,8 +32,10 @@ pub struct FeaProcess {
     effects: Vec<Effect>,
     owner: Option<Instance>,
     subscribers: Vec<Instance>,
-    /// Families whose resync is over.
-    resynced: u8,
+    /// The tables whose resync has begun.
+    resyncing: BTreeSet<TableId>,
+    /// Families of tables whose resync is over.
+    resynced: usize,
 }
 
 /// Returns the interfaces of a router, one for each of its links, with their addresses.
@@ -107,6 +109,7 @@ impl FeaProcess {
             effects: Vec::new(),
             owner: None,
             subscribers: Vec::new(),
+            resyncing: BTreeSet::new(),
             resynced: 0,
         };
         while fea.drive.poll(base.now(fabric), &mut fea.effects) == Progress::More {}
@@ -139,7 +142,7 @@ impl FeaProcess {
                 }
                 Effect::Resynced { .. } => {
                     self.resynced += 1;
-                    if self.resynced == Family::ALL.len() as u8 {
+                    if self.resynced == Family::ALL.len() * self.resyncing.len() {
                         self.resynced = 0;
                         self.tell_owner(base, fabric, FromFea::Resynced);
                     }
@@ -178,23 +181,28 @@ impl Process for FeaProcess {
     fn message(&mut self, base: &mut Base, fabric: &mut Fabric, from: Instance, message: Box<dyn Message>) {
         let Ok(call) = word(message) else { return };
         match call {
-            ToFea::SetOwner => {
+            ToFea::SetOwner(tables) => {
                 self.owner = Some(from);
-                self.input(base, fabric, Input::BeginResync(TableId::MAIN));
+                self.resyncing = tables.into_iter().chain(self.drive.core().tables()).collect();
+                for table in self.resyncing.clone() {
+                    self.input(base, fabric, Input::BeginResync(table));
+                }
                 base.tell_instance(fabric, from, FromFea::Owned);
             }
             ToFea::Subscribe => self.subscribe(base, fabric, from),
-            ToFea::UpdateIpv4(batch) => {
-                self.input(base, fabric, Input::UpdateIpv4(TableId::MAIN, batch));
+            ToFea::UpdateIpv4(table, batch) => {
+                self.input(base, fabric, Input::UpdateIpv4(table, batch));
                 self.tell_owner(base, fabric, FromFea::FibTaken);
             }
-            ToFea::UpdateIpv6(batch) => {
-                self.input(base, fabric, Input::UpdateIpv6(TableId::MAIN, batch));
+            ToFea::UpdateIpv6(table, batch) => {
+                self.input(base, fabric, Input::UpdateIpv6(table, batch));
                 self.tell_owner(base, fabric, FromFea::FibTaken);
             }
             ToFea::EndResync => {
                 self.resynced = 0;
-                self.input(base, fabric, Input::EndResync(TableId::MAIN));
+                for table in self.resyncing.clone() {
+                    self.input(base, fabric, Input::EndResync(table));
+                }
             }
         }
     }

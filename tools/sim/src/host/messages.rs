@@ -47,15 +47,15 @@ pub enum Answer {
 /// Calls of `fea.v1.Fib` and `fea.v1.Interfaces`.
 #[derive(Debug)]
 pub enum ToFea {
-    /// Makes the caller the owner of the forwarding table and begins a resync.
-    SetOwner,
+    /// Makes the caller the owner of the forwarding tables, and begins a resync of these and of all that the engine has.
+    SetOwner(Vec<TableId>),
     /// Subscribes the caller to interfaces.
     Subscribe,
-    /// Installs and removes IPv4 routes.
-    UpdateIpv4(FibBatch<Ipv4Prefix>),
-    /// Installs and removes IPv6 routes.
-    UpdateIpv6(FibBatch<Ipv6Prefix>),
-    /// Ends the resync.
+    /// Installs and removes IPv4 routes of a table.
+    UpdateIpv4(TableId, FibBatch<Ipv4Prefix>),
+    /// Installs and removes IPv6 routes of a table.
+    UpdateIpv6(TableId, FibBatch<Ipv6Prefix>),
+    /// Ends the resync of all tables.
     EndResync,
 }
 

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::tcp::EndRef;
 use crate::world::Fabric;
 use base::IpcWhat;
-use sluice_base::{Asn, IpPrefix};
+use sluice_base::{Asn, IpPrefix, component_name};
 use sluice_bgp::speaker::Config;
 use sluice_fea::sim::SimEngine;
 use std::any::Any;
@@ -38,6 +38,10 @@ pub struct Host {
     pub base: Base,
     /// What its protocols are configured with, whether or not they run.
     pub configuration: Configuration,
+    /// The same for each named instance.
+    instances: Vec<Configuration>,
+    /// The processes that it has, in the order in which the manager starts them.
+    ids: Vec<ProcessId>,
     processes: [Option<Box<dyn Process>>; ProcessId::COUNT],
 }
 
@@ -47,8 +51,26 @@ impl Host {
         Host {
             base: Base::new(id, asn, clock, links),
             configuration: Configuration::default(),
+            instances: Vec::new(),
+            ids: ProcessId::single().collect(),
             processes: [const { None }; ProcessId::COUNT],
         }
+    }
+
+    /// Adds a named instance: these classes run once more, with this configuration and a table of their own. Returns their processes;
+    /// `None` if there is no such class, or the router has as many instances as it can have.
+    pub fn add_instance(&mut self, classes: &[&str], configuration: Configuration) -> Option<Vec<ProcessId>> {
+        let number = (self.instances.len() + 1).to_string();
+        let ids = classes.iter().map(|class| ProcessId::named(&component_name(class, Some(&number))));
+        let ids: Vec<ProcessId> = ids.collect::<Option<_>>()?;
+        self.instances.push(configuration);
+        self.ids.extend(&ids);
+        Some(ids)
+    }
+
+    /// Returns true if a process runs.
+    pub fn runs(&self, id: ProcessId) -> bool {
+        self.processes[id.place()].is_some()
     }
 
     /// Returns the running process of a type.
@@ -73,7 +95,8 @@ impl Host {
 
     /// Returns true if every process runs and waits for nothing but events from outside.
     pub fn is_settled(&mut self) -> bool {
-        self.processes.iter_mut().all(|p| p.as_mut().is_some_and(|p| p.is_settled()))
+        let Host { ids, processes, .. } = self;
+        ids.iter().all(|id| processes[id.place()].as_mut().is_some_and(|p| p.is_settled()))
     }
 
     /// Drives a process if it runs.
@@ -106,7 +129,7 @@ impl Host {
             self.base.kernel = Some(new_kernel(&self.base, fabric));
         }
         let is_light = fabric.settings.light;
-        for id in ProcessId::all().filter(|id| !is_light || id.class().is_in_light_worlds) {
+        for id in self.ids.clone().into_iter().filter(|id| !is_light || id.class().is_in_light_worlds) {
             self.start(fabric, id);
         }
     }
@@ -127,13 +150,17 @@ impl Host {
         self.base.switch_off(fabric);
     }
 
-    /// Starts a process, if the router is on and the process is not running.
+    /// Starts a process that the router has, if the router is on and the process is not running.
     pub fn start(&mut self, fabric: &mut Fabric, id: ProcessId) {
-        if !fabric.up[self.base.id as usize] || self.base.is_alive(id) {
+        if !fabric.up[self.base.id as usize] || self.base.is_alive(id) || !self.ids.contains(&id) {
             return;
         }
         self.base.born(id);
-        let process = (id.class().start)(&mut self.base, fabric, &self.configuration);
+        let configuration = match id.instance() {
+            0 => &self.configuration,
+            instance => &self.instances[instance - 1],
+        };
+        let process = (id.class().start)(&mut self.base, fabric, configuration);
         self.processes[id.place()] = Some(process);
         self.base.introduce(fabric, id);
         self.base.wake(fabric, true);
@@ -151,7 +178,7 @@ impl Host {
     /// Changes the configuration of a protocol; running processes are notified.
     pub fn configure<T: Any + Default + Send>(&mut self, fabric: &mut Fabric, change: impl FnOnce(&mut T)) {
         self.configuration.change(change);
-        for id in ProcessId::all() {
+        for id in ProcessId::single() {
             if let Some(process) = &mut self.processes[id.place()] {
                 self.base.drive(id);
                 process.configure(&mut self.base, fabric, &self.configuration);
@@ -230,7 +257,15 @@ impl Host {
     }
 
     fn tcp(&mut self, fabric: &mut Fabric, event: TcpEvent) -> bool {
-        let owner = ProcessId::all().find(|id| id.class().has_connections && self.base.is_alive(*id));
+        let mut alive = ProcessId::all().filter(|id| id.class().has_connections && self.base.is_alive(*id));
+        let mut owner = alive.next();
+        if let Some(end) = alive.next().map(|_| event.end()) {
+            let neighbor = fabric.connections.end_mut(end).map(|e| e.neighbor);
+            let serves = |id: &ProcessId| {
+                neighbor.zip(self.processes[id.place()].as_ref()).is_some_and(|(n, p)| p.serves(n))
+            };
+            owner = ProcessId::all().find(serves);
+        }
         if let Some(id) = owner {
             self.drive(id, |process, base| process.tcp(base, fabric, event));
         }

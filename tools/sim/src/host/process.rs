@@ -4,9 +4,10 @@ use super::{Base, Configuration, bgp, fea, rib, statics};
 use crate::tcp::EndRef;
 use crate::world::Fabric;
 use serde::{Deserialize, Serialize};
-use sluice_base::Instant;
+use sluice_base::{Instant, TableId, class_of, component_name, instance_of};
 use std::any::Any;
 use std::fmt::Debug;
+use std::net::IpAddr;
 
 /// A class of processes, as the manager knows them.
 pub struct Class {
@@ -16,49 +17,78 @@ pub struct Class {
     pub start: fn(&mut Base, &mut Fabric, &Configuration) -> Box<dyn Process>,
     /// True if the process runs in worlds that simulate one protocol alone.
     pub is_in_light_worlds: bool,
-    /// True if the router's TCP connections are this process's.
+    /// True if it has TCP connections.
     pub has_connections: bool,
 }
 
 /// All classes, in the order in which the manager starts them. A protocol is added by its file and one entry here.
 static CLASSES: [&Class; 4] = [&fea::CLASS, &rib::CLASS, &statics::CLASS, &bgp::CLASS];
 
-/// A class, by its place in the registry.
+/// The processes of one class that a router may have: one without an instance, and so many named ones less one.
+const INSTANCES: usize = 3;
+
+/// A process of a router: a class of the registry, and the number of the instance; 0 for the process that runs without one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "&'static str")]
-pub struct ProcessId(u8);
+#[serde(try_from = "String", into = "String")]
+pub struct ProcessId {
+    instance: u8,
+    class: u8,
+}
 
 impl ProcessId {
     /// The number of classes.
-    pub const COUNT: usize = CLASSES.len();
+    pub const CLASSES: usize = CLASSES.len();
+    /// The number of processes that a router may have.
+    pub const COUNT: usize = CLASSES.len() * INSTANCES;
     /// The forwarding engine abstraction.
-    pub const FEA: ProcessId = ProcessId(0);
+    pub const FEA: ProcessId = ProcessId { instance: 0, class: 0 };
     /// The routing information base.
-    pub const RIB: ProcessId = ProcessId(1);
+    pub const RIB: ProcessId = ProcessId { instance: 0, class: 1 };
 
-    /// Iterates over all classes, in the order in which the manager starts them.
+    /// Iterates over the processes without an instance, one of each class, in the order in which the manager starts them.
+    pub fn single() -> impl Iterator<Item = ProcessId> {
+        (0..Self::CLASSES as u8).map(|class| ProcessId { instance: 0, class })
+    }
+
+    /// Iterates over all processes that a router may have.
     pub fn all() -> impl Iterator<Item = ProcessId> {
-        (0..Self::COUNT as u8).map(ProcessId)
+        (0..INSTANCES as u8).flat_map(|instance| Self::single().map(move |id| ProcessId { instance, ..id }))
     }
 
-    /// Returns the class with a name.
+    /// Returns the process of a class's name, or of that of an instance (`static@1`).
     pub fn named(name: &str) -> Option<ProcessId> {
-        Self::all().find(|id| id.class().name == name)
+        let class = Self::single().find(|id| id.class().name == class_of(name))?;
+        let instance = instance_of(name).map_or(Ok(0), str::parse).ok()?;
+        (usize::from(instance) < INSTANCES).then_some(ProcessId { instance, ..class })
     }
 
-    /// The class's description.
+    /// The description of the class.
     pub fn class(self) -> &'static Class {
-        CLASSES[usize::from(self.0)]
+        CLASSES[usize::from(self.class)]
     }
 
-    /// The class's name.
-    pub fn name(self) -> &'static str {
-        self.class().name
+    /// The number of the instance.
+    pub fn instance(self) -> usize {
+        self.instance.into()
     }
 
-    /// The place in tables that have an entry for each class.
+    /// The process's name.
+    pub fn name(self) -> String {
+        let instance = (self.instance > 0).then(|| self.instance.to_string());
+        component_name(self.class().name, instance.as_deref())
+    }
+
+    /// The routing table of the process.
+    pub fn table(self) -> TableId {
+        match self.instance {
+            0 => TableId::MAIN,
+            instance => TableId(100 + u32::from(instance)),
+        }
+    }
+
+    /// The place in tables that have an entry for each process.
     pub const fn place(self) -> usize {
-        self.0 as usize
+        self.instance as usize * CLASSES.len() + self.class as usize
     }
 }
 
@@ -66,13 +96,13 @@ impl TryFrom<String> for ProcessId {
     type Error = String;
 
     fn try_from(name: String) -> Result<Self, String> {
-        let names: Vec<&str> = Self::all().map(ProcessId::name).collect();
+        let names: Vec<String> = Self::single().map(ProcessId::name).collect();
         Self::named(&name)
             .ok_or_else(|| format!("`{name}` is no process; expected one of {}", names.join(", ")))
     }
 }
 
-impl From<ProcessId> for &'static str {
+impl From<ProcessId> for String {
     fn from(id: ProcessId) -> Self {
         id.name()
     }
@@ -81,7 +111,7 @@ impl From<ProcessId> for &'static str {
 /// One life of a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Instance {
-    /// The class.
+    /// The process.
     pub process: ProcessId,
     /// The number of the life; each start counts one up.
     pub life: u32,
@@ -115,6 +145,18 @@ pub enum TcpEvent {
     Writable(EndRef),
 }
 
+impl TcpEvent {
+    /// The connection.
+    pub const fn end(self) -> EndRef {
+        match self {
+            TcpEvent::Asked(end)
+            | TcpEvent::Connected(end)
+            | TcpEvent::Readable(end)
+            | TcpEvent::Writable(end) => end,
+        }
+    }
+}
+
 /// A process of a router: a core, driven as its real process drives it.
 pub trait Process: Any + Send {
     /// Receives an event from the Finder.
@@ -125,6 +167,11 @@ pub trait Process: Any + Send {
 
     /// Receives an event of a connection.
     fn tcp(&mut self, _base: &mut Base, _fabric: &mut Fabric, _event: TcpEvent) {}
+
+    /// Returns true if connections with this neighbor are the process's. Asked only where several processes have connections.
+    fn serves(&self, _neighbor: IpAddr) -> bool {
+        false
+    }
 
     /// Takes a changed configuration.
     fn configure(&mut self, _base: &mut Base, _fabric: &mut Fabric, _configuration: &Configuration) {}

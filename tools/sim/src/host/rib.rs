@@ -65,10 +65,10 @@ impl RibProcess {
         &mut self,
         base: &mut Base,
         fabric: &mut Fabric,
-        origin: &str,
+        from: ProcessId,
         batch: RouteBatch<P>,
     ) {
-        let update = UpdateRoutes { table: TableId::MAIN, origin: origin.into(), batch };
+        let update = UpdateRoutes { table: from.table(), origin: from.class().name.into(), batch };
         update.make(&mut self.rib, base.now(fabric), &mut self.out);
         self.pass_on(base, fabric);
     }
@@ -108,8 +108,8 @@ impl RibProcess {
     }
 
     fn called(&mut self, base: &mut Base, fabric: &mut Fabric, from: Instance, call: ToRib) {
-        let table = TableId::MAIN;
-        let origin = from.process.name();
+        let table = from.process.table();
+        let origin = from.process.class().name;
         match call {
             ToRib::RegisterOrigin(settings) => {
                 self.registrations.register((table, settings.name.clone()), Some(from));
@@ -117,11 +117,11 @@ impl RibProcess {
                 base.tell_instance(fabric, from, FromRib::Registered);
             }
             ToRib::UpdateIpv4(batch) => {
-                self.update(base, fabric, origin, batch);
+                self.update(base, fabric, from.process, batch);
                 base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::UpdateIpv6(batch) => {
-                self.update(base, fabric, origin, batch);
+                self.update(base, fabric, from.process, batch);
                 base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
             ToRib::EndOfRefresh => {
@@ -182,14 +182,10 @@ impl RibProcess {
             return;
         }
         for (client, addrs) in std::mem::take(&mut self.asked) {
-            let watcher = self.watcher(client);
+            let (watcher, table) = (self.watcher(client), client.process.table());
             let answer = |addr| match addr {
-                IpAddr::V4(a) => {
-                    Answer::Ipv4(self.rib.interest(TableId::MAIN, watcher, V4Addr(a), Scope::Internal))
-                }
-                IpAddr::V6(a) => {
-                    Answer::Ipv6(self.rib.interest(TableId::MAIN, watcher, V6Addr(a), Scope::Internal))
-                }
+                IpAddr::V4(a) => Answer::Ipv4(self.rib.interest(table, watcher, V4Addr(a), Scope::Internal)),
+                IpAddr::V6(a) => Answer::Ipv6(self.rib.interest(table, watcher, V6Addr(a), Scope::Internal)),
             };
             let answers = addrs.into_iter().map(answer).collect();
             base.tell_instance(fabric, client, FromRib::Answers(answers));
@@ -214,13 +210,13 @@ impl RibProcess {
         base: &Base,
         fabric: &mut Fabric,
         table: TableId,
-        call: impl FnOnce(FibBatch<P>) -> ToFea,
+        call: impl FnOnce(TableId, FibBatch<P>) -> ToFea,
     ) {
         let mut batch = FibBatch::<P, Address>::default();
         self.rib.fill_fib(table, fabric.settings.batch, &mut batch);
         if let Some(batch) = batch.convert(Address::ip).filter(|batch| !batch.is_empty()) {
             self.window.sent();
-            base.tell(fabric, ProcessId::FEA, call(batch));
+            base.tell(fabric, ProcessId::FEA, call(table, batch));
         }
     }
 
@@ -237,7 +233,8 @@ impl Process for RibProcess {
     fn life(&mut self, base: &mut Base, fabric: &mut Fabric, life: Life) {
         match life {
             Life::Born(fea) if fea.process == ProcessId::FEA => {
-                base.tell(fabric, ProcessId::FEA, ToFea::SetOwner);
+                let tables = self.rib.tables().map(|table| table.id).collect();
+                base.tell(fabric, ProcessId::FEA, ToFea::SetOwner(tables));
             }
             Life::Born(_) => {}
             Life::Died(fea) if fea.process == ProcessId::FEA => {
