@@ -141,6 +141,18 @@ fn instances_live_beside_each_other() {
     assert!(lab.pid("bgp@red").is_none() && lab.pid("static@red").is_none());
     assert_eq!(pids_of_main(&lab), [first[0], first[1]]);
     assert_eq!(prefixes(&lab, "main"), expected(&MAIN));
+
+    // What an earlier life left in a table that no instance has any more is swept.
+    let fea = lab.pid("fea").unwrap();
+    lab.kill(lab.pid("manager").unwrap());
+    lab.kill(fea);
+    let left = ["route", "add", "blackhole", "192.0.2.0/24", "table", "300", "proto", "83", "metric", "20"];
+    assert!(lab.lab.output("sluice", "ip", left).unwrap().status.success());
+    assert_eq!(prefixes(&lab, "300").len(), 1);
+    lab.lab.start("sluice").unwrap();
+    lab.until("the table is empty", |l| prefixes(l, "300").is_empty());
+    lab.until("the router is back", RouterLab::ready);
+    assert_eq!(prefixes(&lab, "main"), expected(&MAIN));
 }
 
 fn pids_of_main(lab: &RouterLab) -> [u64; 2] {

@@ -88,33 +88,44 @@ class Component:
 
 
 class _Part:
-    """A part of the configuration, by what stands directly in it."""
+    """A part of the configuration, by what stands directly in it, with the shared subtrees that the component takes too."""
 
     def __init__(self) -> None:
         self.members: dict[str, Any] = {}
         self.lists: dict[str, dict[tuple[str, ...], Any]] = {}
+        self.shared: dict[str, _Part] = {}
 
     def after(self, change: Mapping[str, Any]) -> "_Part":
         """This with a change carried out."""
-        part = _Part()
-        if not change.get("clear"):
-            part.members = dict(self.members)
-            part.lists = {name: dict(entries) for name, entries in self.lists.items()}
+        part = _Part() if change.get("clear") else self._copy()
         for edit in change["edits"]:
-            name, value = edit["name"], edit.get("value")
-            place, key = part.members, name
-            if "key" in edit:
-                place, key = part.lists.setdefault(name, {}), tuple(edit["key"])
-            if value is None:
-                place.pop(key, None)
-            else:
-                place[key] = value
+            subtree = edit.get("subtree")
+            target = part if subtree is None else part.shared.setdefault(subtree, _Part())
+            target._edit(edit)
         return part
 
+    def _copy(self) -> "_Part":
+        part = _Part()
+        part.members = dict(self.members)
+        part.lists = {name: dict(entries) for name, entries in self.lists.items()}
+        part.shared = {name: subtree._copy() for name, subtree in self.shared.items()}
+        return part
+
+    def _edit(self, edit: Mapping[str, Any]) -> None:
+        name, value = edit["name"], edit.get("value")
+        place, key = self.members, name
+        if "key" in edit:
+            place, key = self.lists.setdefault(name, {}), tuple(edit["key"])
+        if value is None:
+            place.pop(key, None)
+        else:
+            place[key] = value
+
     def whole(self) -> dict[str, Any]:
-        """All of it as the schema has it."""
+        """All of it as the schema has it; a shared subtree is a member of its name."""
         lists = {name: list(entries.values()) for name, entries in self.lists.items() if entries}
-        return {**self.members, **lists}
+        shared = {name: subtree.whole() for name, subtree in self.shared.items()}
+        return {**self.members, **lists, **{name: subtree for name, subtree in shared.items() if subtree}}
 
 
 class _Life:
@@ -146,7 +157,7 @@ class _Life:
             part, names = begun[1:]
         change = json.loads(request["change"])
         part = part.after(change)
-        names = names | {edit["name"] for edit in change["edits"]}
+        names = names | {edit.get("subtree", edit["name"]) for edit in change["edits"]}
         self.prepared = None
         if request["more"]:
             self.begun = (request["transaction"], part, names)

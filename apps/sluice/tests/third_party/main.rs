@@ -6,3 +6,4 @@ mod origins;
 mod outside;
 mod relay;
 mod router;
+mod shared;
