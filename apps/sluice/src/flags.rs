@@ -31,6 +31,8 @@ pub struct Flags {
     pub timeout: Duration,
     /// The router's run-time folder.
     pub run_dir: PathBuf,
+    /// The routing instance whose components are asked; absent: those that run without an instance.
+    pub instance: Option<String>,
     /// Print anew every so often.
     pub watch: Option<Duration>,
     /// Help is wanted, and nothing else.
@@ -46,6 +48,7 @@ impl Default for Flags {
             wanted: Wanted::default(),
             timeout: crate::connect::DEADLINE,
             run_dir,
+            instance: None,
             watch: None,
             help: false,
             version: false,
@@ -85,6 +88,7 @@ pub fn take(args: &[String]) -> Result<(Flags, Vec<String>), Failure> {
             "--timeout" => flags.timeout = seconds(name, &value()?)?,
             "--watch" => flags.watch = Some(seconds(name, &value()?)?),
             "--run-dir" => flags.run_dir = value()?.into(),
+            "--instance" => flags.instance = Some(value()?),
             "--json" => flags.wanted.json = true,
             "--no-pager" => flags.wanted.no_pager = true,
             "--no-color" => flags.wanted.no_color = true,
@@ -120,10 +124,12 @@ mod tests {
 
     #[test]
     fn flags_may_stand_anywhere() {
-        let (flags, words) = taken("show --timeout 2.5 bgp -jq summary --run-dir=/x").expect("right");
+        let (flags, words) =
+            taken("show --timeout 2.5 bgp -jq summary --run-dir=/x --instance red").expect("right");
         assert_eq!(words, ["show", "bgp", "summary"]);
         assert!(flags.wanted.json && flags.wanted.quiet && !flags.help);
         assert_eq!((flags.timeout, flags.run_dir), (Duration::from_millis(2500), "/x".into()));
+        assert_eq!(flags.instance.as_deref(), Some("red"));
         let (_, words) = taken("configure set x -4 --longer -- --json").expect("right");
         assert_eq!(words, ["configure", "set", "x", "-4", "--longer", "--json"]);
         for line in ["x --timeout never", "x --timeout", "x --watch 0"] {

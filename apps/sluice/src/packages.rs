@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sluice_cli::Values;
 use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
-use sluice_xrl::{Router, text};
+use sluice_xrl::text;
 
 /// Returns the names of the components of this executable.
 fn shipped() -> impl Iterator<Item = &'static str> {
@@ -37,9 +37,10 @@ pub async fn run(
         }
     }
     let router = session.router().await?;
-    let call = (command.target.as_str(), command.interface.as_str(), command.method.as_str());
+    let target = session.component(&command.target);
+    let call = (target.as_str(), command.interface.as_str(), command.method.as_str());
     if out.is_json() && !out.is_described() {
-        out.describe_by(printed_schema(&router, command).await?);
+        out.describe_by(printed_schema(session, command).await?);
     }
     let mut table = Columns::of(command);
     let mut page: Option<String> = None;
@@ -73,9 +74,11 @@ pub async fn run(
 }
 
 /// Returns the schema of what a command prints, made from the description of the method that it calls.
-pub async fn printed_schema(router: &Router, command: &PackageCommand) -> Result<Value, Failure> {
-    let call = (command.target.as_str(), command.interface.as_str(), command.method.as_str());
-    let schema = text::reply_schema(router, call).await?;
+pub async fn printed_schema(session: &Session, command: &PackageCommand) -> Result<Value, Failure> {
+    let router = session.router().await?;
+    let target = session.component(&command.target);
+    let call = (target.as_str(), command.interface.as_str(), command.method.as_str());
+    let schema = text::reply_schema(&router, call).await?;
     if command.page.is_none() {
         return Ok(schema);
     }

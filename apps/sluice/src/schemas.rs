@@ -65,7 +65,7 @@ async fn of_package(command: &[String]) -> Result<Option<Value>, Failure> {
     let Some(found) = packages.commands.iter().find(|c| c.command.id == read.command.id) else {
         return Ok(None);
     };
-    let mut schema = printed_schema(&session.router().await?, found).await?;
+    let mut schema = printed_schema(&session, found).await?;
     schema["$schema"] = DIALECT.into();
     schema["title"] = format!("sluice {}", found.command.id).into();
     Ok(Some(schema))

@@ -5,6 +5,7 @@ use crate::flags::Flags;
 use crate::output::Failure;
 use crate::show::configuration;
 use crate::unmanaged::Unmanaged;
+use sluice_base::component_name;
 use sluice_cli::package::PackageCommand;
 use sluice_cli::render::at;
 use sluice_cli::{Grammar, Live, builtin};
@@ -58,6 +59,13 @@ impl Session {
             silent: Cell::new(None),
             unmanaged: RefCell::default(),
         }
+    }
+
+    /// Returns the name of the component of a class that is asked: of the instance that the flags name, if the class is not the
+    /// manager's, of which there is one.
+    pub fn component(&self, class: &str) -> String {
+        let instance = self.flags.instance.as_deref().filter(|_| class != "manager");
+        component_name(class, instance)
     }
 
     /// The way to the components.
@@ -191,7 +199,8 @@ impl Session {
             return Vec::new();
         };
         let Some(router) = self.quick_router().await else { return Vec::new() };
-        let asking = text::call_plain(&router, (target, interface, method), &[], COMPLETION_DEADLINE);
+        let target = self.component(target);
+        let asking = text::call_plain(&router, (&target, interface, method), &[], COMPLETION_DEADLINE);
         let reply = tokio::time::timeout(COMPLETION_DEADLINE, asking).await;
         let Ok(Ok(reply)) = reply else { return Vec::new() };
         let mut values: Vec<String> = at(&reply, &live.path)

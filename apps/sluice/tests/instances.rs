@@ -95,6 +95,15 @@ fn instances_live_beside_each_other() {
         |lab: &RouterLab| ["bgp", "static", "bgp@red", "static@red"].map(|name| lab.pid(name).unwrap());
     let first = pids(&lab);
 
+    // Each answers for itself.
+    let address = |words: &[&str]| lab.ask(words)["neighbors"][0]["address"].clone();
+    assert_eq!(address(&["show", "bgp", "neighbor"]), "10.1.0.2");
+    assert_eq!(address(&["show", "bgp", "neighbor", "--instance", "red"]), "10.2.0.2");
+    let unknown = lab.cli(&["show", "bgp", "summary", "--instance", "blue"]);
+    assert!(String::from_utf8_lossy(&unknown.stdout).contains("no component `bgp@blue` runs"), "{unknown:?}");
+    let groups = lab.ask(&["show", "bgp", "groups", "--instance", "red"]);
+    assert_eq!(groups["tables"][0]["next_hops"][0]["address"], "10.2.0.2");
+
     // A change of one instance concerns that one.
     configure(&lab, "set instance red protocols static route 203.0.113.0/24 discard");
     lab.until("the table has it", |l| prefixes(l, "100").contains("203.0.113.0/24"));

@@ -1,6 +1,7 @@
 //! Why a command did not do its work: what is said, and with which exit status.
 
 use serde_json::{Map, Value, json};
+use sluice_base::instance_of;
 use sluice_manager_process::StartError;
 use sluice_xrl::XrlError;
 
@@ -122,6 +123,12 @@ impl From<XrlError> for Failure {
             XrlError::AccessDenied(_) => Self::PERMISSION,
             _ => Self::FAILED,
         };
-        Self::new(status, error.name(), error.to_string())
+        let message = match &error {
+            XrlError::UnknownTarget(name) if instance_of(name).is_some() => {
+                format!("no component `{name}` runs; `sluice show processes` says which do")
+            }
+            _ => error.to_string(),
+        };
+        Self::new(status, error.name(), message)
     }
 }

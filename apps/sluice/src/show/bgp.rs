@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use sluice_xrl::idl::common::v1 as common;
 
 pub(super) async fn client(session: &Session) -> Result<pb::BgpClient, Failure> {
-    Ok(pb::BgpClient::new(&session.router().await?, "bgp").with_deadline(session.flags.timeout))
+    let router = session.router().await?;
+    Ok(pb::BgpClient::new(&router, &session.component("bgp")).with_deadline(session.flags.timeout))
 }
 
 fn family(number: i32) -> &'static str {
