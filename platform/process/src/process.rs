@@ -44,7 +44,7 @@ pub struct Frame {
     pub profile: Profile,
     /// The router's run-time folder.
     pub run_dir: PathBuf,
-    /// The component's name: its class, or its instance of that class (`bgp@red`).
+    /// The component's name: the class, or an instance of the class (`bgp@red`).
     pub name: String,
     /// The routing table of the instance.
     pub table: TableId,
@@ -55,7 +55,7 @@ pub struct Frame {
 /// A component's shell.
 #[allow(async_fn_in_trait)] // everything here is one thread
 pub trait Component: 'static {
-    /// The class that it registers as; an instance registers by its own name too.
+    /// The class of the component's target.
     const CLASS: &'static str;
 
     /// A change of its configuration, ready to be applied.
@@ -268,7 +268,7 @@ pub(crate) struct Life<C: Component> {
     prepared: RefCell<Option<(u64, Change, C::Settings)>>,
     /// The pieces received so far of a change.
     pieces: RefCell<Option<(u64, Change)>>,
-    /// Its name with the Finder, as long as it has one.
+    /// The registration with the Finder, if there is one.
     pub(crate) registered: Cell<Option<TargetHandle>>,
     pub(crate) succession: Succession,
 }

@@ -10,7 +10,7 @@ use sluice_base::{Duration, Instant};
 /// The properties of a component that the manager needs.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Spec {
-    /// Its name: its class, or an instance of that class (`bgp@red`).
+    /// The component's name: a class, or an instance of a class (`bgp@red`).
     pub name: String,
     /// The names of components that must be ready before it is started.
     pub needs: Vec<String>,

@@ -25,8 +25,8 @@ pub enum Input {
     Configured(String),
     /// A component refused its configuration or could not be asked; it is ended and tried again.
     ConfigureFailed(String, String),
-    /// A component is to be started anew: its configuration changed in a way that holds for the life of a process. Of this end depends
-    /// whether what it announced stays.
+    /// A component must start anew: its configuration changed in a way that holds for the life of a process. The end says whether
+    /// announced routes stay.
     Restart(String, End),
     /// A component is to be started anew because somebody wants it.
     Renew(String),

@@ -47,7 +47,7 @@ pub struct Sockets {
     configured: Notify,
     descriptors: Rc<Descriptors>,
     open: RefCell<BTreeMap<u64, Open>>,
-    /// The components that the process behind a connection is; a connection never changes hands.
+    /// The components behind a connection, by name; a connection never changes hands.
     components: RefCell<BTreeMap<u64, Vec<String>>>,
     watched: RefCell<BTreeMap<u32, JoinHandle<()>>>,
     next: Cell<u64>,
@@ -244,7 +244,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Returns the components that the process behind a connection is: classes, or instances of classes.
+    /// Returns the names of the components behind a connection: classes, or instances of classes.
     async fn components_of(&self, ctx: &CallContext, pid: u32) -> Result<Vec<String>, XrlError> {
         let known = self.components.borrow().get(&ctx.connection).cloned();
         if let Some(components) = known {
@@ -258,7 +258,7 @@ impl Sockets {
         Ok(components)
     }
 
-    /// Returns which of the components that the caller is allows the request, or why none does.
+    /// Returns the caller's component that allows the request, or the reasons of all.
     async fn permitted(
         &self,
         ctx: &CallContext,
@@ -388,7 +388,7 @@ fn caller(ctx: &CallContext) -> Result<u32, XrlError> {
     ctx.pid.ok_or_else(|| XrlError::AccessDenied("only processes of this host, by Unix socket".into()))
 }
 
-/// Returns the name by which a target has rights: its class, or its instance of that class.
+/// Returns the name of a target for rights: the class, or the instance of that class.
 fn component(target: &TargetInfo) -> String {
     component_name(&target.class, instance_of(&target.instance))
 }
