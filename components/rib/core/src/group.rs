@@ -1,5 +1,6 @@
 //! Next-hop groups: the next hops of a route, resolved down to interfaces, once for all routes that share them.
 
+use crate::origin::OriginId;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{Address, FamilyId, Forwarding, GroupId};
@@ -9,6 +10,8 @@ use sluice_base::{Address, FamilyId, Forwarding, GroupId};
 pub struct Group {
     /// The family of its routes: a group is told to the engine with the routes of one family.
     pub family: FamilyId,
+    /// The origin whose routes alone use it: one that can declare gateways unusable.
+    pub owner: Option<OriginId>,
     /// The next hops as announced.
     pub announced: Forwarding<Address>,
     /// The next hops resolved to interfaces; `None` while the group is unresolved.
@@ -25,12 +28,15 @@ pub struct Group {
     known: bool,
 }
 
+/// The routes that share a group: their family, the origin if they are of one alone, and their next hops as announced.
+type Key = (FamilyId, Option<OriginId>, Forwarding<Address>);
+
 /// The groups of a table, by number.
 #[derive(Default)]
 pub struct Groups {
     slots: Vec<Option<Group>>,
     free: Vec<u32>,
-    index: BTreeMap<(FamilyId, Forwarding<Address>), GroupId>,
+    index: BTreeMap<Key, GroupId>,
     /// Groups that the engine knows in an older form, or must forget.
     changed: BTreeMap<FamilyId, Vec<GroupId>>,
 }
@@ -51,14 +57,21 @@ impl Groups {
     }
 
     /// The group for announced next hops, with one more set that uses it. `true` if it is new and must be resolved.
-    pub fn acquire(&mut self, family: FamilyId, announced: &Forwarding<Address>) -> (GroupId, bool) {
-        if let Some(id) = self.index.get(&(family, announced.clone())) {
+    pub fn acquire(
+        &mut self,
+        family: FamilyId,
+        owner: Option<OriginId>,
+        announced: &Forwarding<Address>,
+    ) -> (GroupId, bool) {
+        let key = (family, owner, announced.clone());
+        if let Some(id) = self.index.get(&key) {
             let id = *id;
             self.group_mut(id).sets += 1;
             return (id, false);
         }
         let group = Group {
             family,
+            owner,
             announced: announced.clone(),
             resolved: None,
             depends: Vec::new(),
@@ -77,7 +90,7 @@ impl Groups {
                 GroupId(u32::try_from(self.slots.len() - 1).expect("fewer groups than routes"))
             }
         };
-        self.index.insert((family, announced.clone()), id);
+        self.index.insert(key, id);
         (id, true)
     }
 
@@ -183,7 +196,7 @@ impl Groups {
             // given to another meanwhile.
             Some(group) if group.sets == 0 && group.fib_routes == 0 && !group.known => {
                 let group = slot.take()?;
-                self.index.remove(&(group.family, group.announced));
+                self.index.remove(&(group.family, group.owner, group.announced));
                 self.free.push(id.0);
                 Some(group.depends)
             }

@@ -52,6 +52,9 @@ pub enum Input {
     UnregisterOrigin(TableId, String),
     /// An origin has announced everything that it has.
     EndOfRefresh(TableId, String),
+    /// An origin says whether packets can be sent through a gateway of its routes. Routes with other next hops, backups too, use those
+    /// while it says no.
+    GatewayUsable(TableId, String, Address, bool),
     /// An interface changed.
     Interface(InterfaceEvent),
     /// The forwarding engine was restarted and must be told everything.
@@ -288,6 +291,22 @@ impl Rib {
         self.collect(out);
     }
 
+    fn set_usable(&mut self, table: TableId, gateway: (OriginId, Address), is_usable: bool) {
+        let provenance = self.next_provenance();
+        if let Some(t) = self.tables.get_mut(&table) {
+            t.set_usable(&self.interfaces, gateway, is_usable, provenance, &mut self.events);
+        }
+    }
+
+    /// A new life of an origin has declared nothing unusable yet.
+    fn forget_unusable(&mut self, table: TableId, origin: OriginId) {
+        let declared = self.tables.get(&table).into_iter().flat_map(|t| &t.unusable);
+        let declared: Vec<_> = declared.filter(|(of, _)| *of == origin).copied().collect();
+        for gateway in declared {
+            self.set_usable(table, gateway, true);
+        }
+    }
+
     fn origin_died(&mut self, now: Instant, table: TableId, name: &str) {
         let Some(t) = self.tables.get_mut(&table) else { return };
         let Some(id) = t.origin_id(name) else { return };
@@ -374,6 +393,13 @@ impl Machine for Rib {
             Input::RegisterOrigin(table, settings) => {
                 if let Some(id) = self.table_mut(table).register(&settings) {
                     self.timers.stop((table, id));
+                    self.forget_unusable(table, id);
+                }
+            }
+            Input::GatewayUsable(table, name, gateway, is_usable) => {
+                let origin = self.table(table).and_then(|t| t.origin_id(&name));
+                if let Some(origin) = origin {
+                    self.set_usable(table, (origin, gateway), is_usable);
                 }
             }
             Input::OriginDied(table, name) => self.origin_died(now, table, &name),

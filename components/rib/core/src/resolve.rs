@@ -1,11 +1,13 @@
 //! Next-hop resolution: from an announced gateway down to an interface, through internal routes (the ext-int stage's other
 //! half). Event driven: a change of an internal route re-resolves exactly the groups that looked at a gateway inside it.
 
+use crate::group::Group;
 use crate::interfaces::Interfaces;
 use crate::origin::OriginId;
 use crate::set::SetId;
 use crate::share::{self, Share};
 use crate::table::Table;
+use alloc::borrow::Cow;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
 use sluice_base::{Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, NextHop, Provenance};
@@ -200,24 +202,35 @@ impl Table {
         self.any_family(addr.family()).map(|family| family.internal_routes_to(addr)).unwrap_or_default()
     }
 
-    fn resolve(
+    /// The next hops of a group but those whose gateways its origin declared unusable. All of them if nothing else is left: its routes
+    /// change when the origin changes them.
+    fn usable<'h>(
         &self,
-        interfaces: &Interfaces,
-        family: FamilyId,
-        announced: &Forwarding<Address>,
-    ) -> (Option<Forwarding<Address>>, Vec<Address>) {
+        owner: Option<OriginId>,
+        hops: &'h [NextHop<Address>],
+    ) -> Cow<'h, [NextHop<Address>]> {
+        let Some(owner) = owner.filter(|_| !self.unusable.is_empty()) else { return Cow::Borrowed(hops) };
+        let is_usable = |hop: &&NextHop<Address>| {
+            hop.gateway.is_none_or(|gateway| !self.unusable.contains(&(owner, gateway)))
+        };
+        let usable: Vec<NextHop<Address>> = hops.iter().filter(is_usable).copied().collect();
+        if usable.is_empty() { Cow::Borrowed(hops) } else { Cow::Owned(usable) }
+    }
+
+    fn resolve(&self, interfaces: &Interfaces, group: &Group) -> (Option<Forwarding<Address>>, Vec<Address>) {
         let mut walk = Walk {
             table: self,
             interfaces,
-            family,
+            family: group.family,
             found: SmallVec::new(),
             path: SmallVec::new(),
             depends: Vec::new(),
         };
-        match announced {
+        match &group.announced {
             Forwarding::NextHops(hops) => {
+                let hops = self.usable(group.owner, hops);
                 // Weights stay as they were announced where each next hop leads to one.
-                let is_divided = walk.route(hops, None);
+                let is_divided = walk.route(&hops, None);
                 if walk.merge() || is_divided {
                     walk.weigh();
                 }
@@ -231,7 +244,7 @@ impl Table {
     /// leads elsewhere; `None`: as before.
     pub(crate) fn resolve_group(&mut self, interfaces: &Interfaces, id: GroupId) -> Option<bool> {
         let group = self.shared.groups.group(id);
-        let (resolved, depends) = self.resolve(interfaces, group.family, &group.announced);
+        let (resolved, depends) = self.resolve(interfaces, group);
         let before_depends = self.shared.groups.group(id).depends.clone();
         self.gateways.forget(id, &before_depends);
         self.gateways.note(id, &depends);

@@ -1,6 +1,7 @@
 //! Interned sets: what routes of one announcement share.
 
 use crate::group::Groups;
+use crate::origin::OriginId;
 use alloc::vec::Vec;
 use foldhash::fast::FixedState;
 use hashbrown::HashMap;
@@ -18,6 +19,7 @@ pub struct Slot {
     /// Its next hops, resolved.
     pub group: GroupId,
     family: FamilyId,
+    owner: Option<OriginId>,
     users: u32,
 }
 
@@ -25,7 +27,7 @@ pub struct Slot {
 pub struct Sets {
     slots: Vec<Option<Slot>>,
     free: Vec<u32>,
-    index: HashMap<(FamilyId, RouteSet), SetId, FixedState>,
+    index: HashMap<(FamilyId, Option<OriginId>, RouteSet), SetId, FixedState>,
 }
 
 impl Sets {
@@ -39,21 +41,23 @@ impl Sets {
         self.slots[id.0 as usize].as_ref().expect("a set lives as long as a route uses it")
     }
 
-    /// The number of a set, with one more user. The second value names its group if that is new.
+    /// The number of a set, with one more user. The second value names its group if that is new. Sets with an `owner` are shared by routes of
+    /// that origin only.
     pub fn acquire(
         &mut self,
         groups: &mut Groups,
         family: FamilyId,
+        owner: Option<OriginId>,
         set: RouteSet,
     ) -> (SetId, Option<GroupId>) {
-        let key = (family, set);
+        let key = (family, owner, set);
         if let Some(id) = self.index.get(&key) {
             let id = *id;
             self.retain(id);
             return (id, None);
         }
-        let (group, new) = groups.acquire(family, &key.1.forwarding);
-        let slot = Slot { set: key.1.clone(), group, family, users: 1 };
+        let (group, new) = groups.acquire(family, owner, &key.2.forwarding);
+        let slot = Slot { set: key.2.clone(), group, family, owner, users: 1 };
         let id = match self.free.pop() {
             Some(free) => {
                 self.slots[free as usize] = Some(slot);
@@ -82,7 +86,7 @@ impl Sets {
             return None;
         }
         let slot = entry.take()?;
-        self.index.remove(&(slot.family, slot.set));
+        self.index.remove(&(slot.family, slot.owner, slot.set));
         self.free.push(id.0);
         groups.release(slot.group).map(|depends| (slot.group, depends))
     }

@@ -39,6 +39,8 @@ pub struct Table {
     /// Addresses on links that cannot be gateways ([`Interfaces::no_gateways`]): neither does a route resolve through one, nor is
     /// there an answer that calls one reachable.
     no_gateways: BTreeSet<Address>,
+    /// Gateways that an origin declared unusable: routes of that origin that have other next hops use those.
+    pub(crate) unusable: BTreeSet<(OriginId, Address)>,
 }
 
 impl Table {
@@ -59,6 +61,7 @@ impl Table {
             gateways: Gateways::default(),
             connected: BTreeMap::new(),
             no_gateways: BTreeSet::new(),
+            unusable: BTreeSet::new(),
         };
         table.split::<Ipv4Prefix>();
         table.split::<Ipv6Prefix>();
@@ -151,8 +154,9 @@ impl Table {
         let mut sets: SmallVec<[SetId; 16]> = SmallVec::new();
         let mut new_groups = SmallVec::<[_; 4]>::new();
         let (_, shared) = self.split::<P>();
+        let owner = shared.origin(origin).external.then_some(origin);
         for set in batch.sets {
-            let (id, group) = shared.sets.acquire(&mut shared.groups, P::ID, set);
+            let (id, group) = shared.sets.acquire(&mut shared.groups, P::ID, owner, set);
             sets.push(id);
             new_groups.extend(group);
         }
@@ -240,6 +244,29 @@ impl Table {
         self.update(interfaces, origin, v6, events);
         let all: Vec<_> = self.shared.groups.iter().map(|(id, _)| id).collect();
         self.resolve_groups(interfaces, all, provenance);
+        self.settle_or_report(interfaces, provenance, events);
+    }
+
+    /// An origin declares a gateway unusable, or usable again: every group of the origin with the gateway goes over to its other next hops, or
+    /// comes back. The cost depends on the number of groups, not of routes.
+    pub(crate) fn set_usable(
+        &mut self,
+        interfaces: &Interfaces,
+        (origin, gateway): (OriginId, Address),
+        is_usable: bool,
+        provenance: Provenance,
+        events: &mut Vec<Event>,
+    ) {
+        let key = (origin, gateway);
+        let is_changed = if is_usable { self.unusable.remove(&key) } else { self.unusable.insert(key) };
+        if !is_changed {
+            return;
+        }
+        let leads_there = |hops: &[NextHop<Address>]| hops.iter().any(|hop| hop.gateway == Some(gateway));
+        let groups = self.shared.groups.iter().filter(|(_, group)| group.owner == Some(origin));
+        let groups = groups.filter(|(_, group)| leads_there(group.announced.next_hops()));
+        let groups: Vec<_> = groups.map(|(id, _)| id).collect();
+        self.resolve_groups(interfaces, groups, provenance);
         self.settle_or_report(interfaces, provenance, events);
     }
 

@@ -148,3 +148,40 @@ fn a_next_hop_with_an_interface_is_used_while_the_interface_runs() {
     b.interface(2, true);
     assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
 }
+
+/// An origin's word that a gateway is unusable moves all groups of that origin, and of no other, in one message each.
+#[test]
+fn routes_leave_a_gateway_that_their_origin_calls_unusable() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("bgp", 20, true);
+    let announce = |b: &mut Bench, origin: &str, prefix: &str, hops: &[NextHop<Address>]| {
+        let mut routes = bench::batch::<Ipv4Prefix>(prefix.parse().unwrap(), Some("10.0.0.2"));
+        routes.sets[0].forwarding = Forwarding::many(hops.iter().copied()).unwrap();
+        b.update(origin, routes);
+    };
+    let via = |gateway: &str| NextHop::via(Address::Ip(gateway.parse().unwrap()));
+    let pair = [via("10.0.0.2"), via("10.0.1.2").as_backup()];
+    for number in 0..100 {
+        announce(&mut b, "bgp", &format!("192.0.{number}.0/24"), &pair);
+    }
+    announce(&mut b, "bgp", "198.51.100.0/24", &[via("10.0.0.2")]);
+    announce(&mut b, "static", "203.0.113.0/24", &[via("10.0.0.2")]);
+    assert_eq!(b.engine("192.0.7.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
+    b.routes_told = 0;
+    b.usable("bgp", "10.0.0.2", false);
+    assert_eq!(b.engine("192.0.7.0/24"), "10.0.1.2@2");
+    // What has nothing else stays: its origin will withdraw it.
+    assert_eq!(b.engine("198.51.100.0/24"), "10.0.0.2@1");
+    assert_eq!(b.engine("203.0.113.0/24"), "10.0.0.2@1");
+    assert_eq!(b.routes_told, 0, "groups are told, not routes");
+    // A route that comes meanwhile does not use it either.
+    announce(&mut b, "bgp", "192.0.200.0/24", &[via("10.0.0.2"), via("10.0.1.7").as_backup()]);
+    assert_eq!(b.engine("192.0.200.0/24"), "10.0.1.7@2");
+    b.usable("bgp", "10.0.0.2", true);
+    assert_eq!(b.engine("192.0.7.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
+    // The next life of the origin has not said anything yet.
+    b.usable("bgp", "10.0.0.2", false);
+    b.origin("bgp", 20, true);
+    assert_eq!(b.engine("192.0.7.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
+}

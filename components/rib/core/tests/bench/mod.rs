@@ -128,6 +128,11 @@ impl Bench {
         self.input(Input::Interface(InterfaceEvent::Changed(interface(index, running))));
     }
 
+    pub fn usable(&mut self, origin: &str, gateway: &str, is_usable: bool) {
+        let gateway = Address::Ip(gateway.parse().unwrap());
+        self.input(Input::GatewayUsable(TableId::MAIN, origin.into(), gateway, is_usable));
+    }
+
     pub fn origin(&mut self, name: &str, distance: u8, external: bool) {
         let settings = OriginSettings {
             name: name.into(),
