@@ -7,6 +7,7 @@ use sluice_clients::Origin;
 use sluice_xrl::idl::rib::v1 as rib;
 use sluice_xrl::{LifeEvent, Router, XrlError};
 use std::cell::RefCell;
+use std::net::IpAddr;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -165,6 +166,27 @@ impl RibOrigin {
             routes: Vec::new(),
         };
         self.under_way.push(self.client.update_routes(request));
+    }
+
+    /// Tells the RIB whether packets can be sent through gateways of the origin's routes. Goes out at once, after the batches that were sent
+    /// before.
+    pub fn set_usable(&self, gateways: &[IpAddr], usable: bool) {
+        if !self.is_registered() {
+            return; // the next life of the origin begins with all of them usable
+        }
+        let request = rib::SetGatewaysUsableRequest {
+            origin: self.settings.name.clone(),
+            table: self.settings.table.0,
+            gateways: gateways.iter().copied().map(Into::into).collect(),
+            usable,
+        };
+        let call = self.client.set_gateways_usable(request);
+        self.client.flush();
+        tokio::task::spawn_local(async move {
+            if let Err(error) = call.await {
+                warn!(%error, "the RIB does not know which gateways are lost; routes change one by one");
+            }
+        });
     }
 
     /// Waits until a batch would go out at once.

@@ -1,6 +1,8 @@
 //! Whole routers talking to each other in virtual time.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
+#[path = "scenarios/backups.rs"]
+mod backups;
 #[path = "scenarios/relationships.rs"]
 mod relationships;
 #[allow(dead_code)] // each test uses a part of it

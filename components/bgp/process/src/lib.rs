@@ -249,6 +249,7 @@ impl BgpProcess {
             Output::InterestIpv6(Interest::Register(addr)) => self.rib.ask(Question::Register(addr.into())),
             Output::InterestIpv4(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
             Output::InterestIpv6(Interest::Deregister(p)) => self.rib.ask(Question::Deregister(p.into())),
+            Output::GatewayUsable(address, usable) => self.origin.set_usable(&[address], usable),
             Output::AllAnnounced => self.rib.announced(),
             Output::Event(event) => self.report(&event),
         }

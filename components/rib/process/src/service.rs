@@ -136,6 +136,19 @@ impl pb::Rib for Served {
         Ok(pb::EndOfRefreshReply {})
     }
 
+    async fn set_gateways_usable(
+        &self,
+        _ctx: &CallContext,
+        request: pb::SetGatewaysUsableRequest,
+    ) -> Result<pb::SetGatewaysUsableReply, XrlError> {
+        for gateway in &request.gateways {
+            let gateway = Address::try_from(gateway).map_err(wrong("gateways"))?;
+            let table = table(request.table);
+            self.input(Input::GatewayUsable(table, request.origin.clone(), gateway, request.usable));
+        }
+        Ok(pb::SetGatewaysUsableReply {})
+    }
+
     async fn register_interest(
         &self,
         _ctx: &CallContext,

@@ -170,6 +170,11 @@ impl BgpProcess {
             Output::InterestIpv4(Interest::Register(addr)) => {
                 self.ask(base, fabric, Question::Register(addr.into()));
             }
+            Output::GatewayUsable(address, is_usable) => {
+                if self.origin.state.is_registered() {
+                    base.tell(fabric, ProcessId::RIB, ToRib::GatewayUsable(address, is_usable));
+                }
+            }
             Output::InterestIpv6(Interest::Register(addr)) => {
                 self.ask(base, fabric, Question::Register(addr.into()));
             }

@@ -6,6 +6,7 @@ use sluice_base::{
 };
 use sluice_clients::Request;
 use sluice_rib::OriginSettings;
+use std::net::IpAddr;
 
 /// Calls of `rib.v1.Rib`.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub enum ToRib {
     UpdateIpv4(RouteBatch<Ipv4Prefix>),
     /// Announces and withdraws IPv6 routes of the caller's origin.
     UpdateIpv6(RouteBatch<Ipv6Prefix>),
+    /// Says whether packets can be sent through a gateway of the caller's routes.
+    GatewayUsable(IpAddr, bool),
     /// Ends the refresh of the caller's origin.
     EndOfRefresh,
     /// Deregisters and registers interest in next hops.

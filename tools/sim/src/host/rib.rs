@@ -124,6 +124,10 @@ impl RibProcess {
                 self.update(base, fabric, from.process, batch);
                 base.tell_instance(fabric, from, FromRib::RoutesTaken);
             }
+            ToRib::GatewayUsable(gateway, is_usable) => {
+                let input = Input::GatewayUsable(table, origin.into(), gateway.into(), is_usable);
+                self.input(base, fabric, input);
+            }
             ToRib::EndOfRefresh => {
                 self.registrations.refreshed(&(table, origin.into()));
                 self.input(base, fabric, Input::EndOfRefresh(table, origin.into()));

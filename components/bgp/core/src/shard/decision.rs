@@ -126,6 +126,14 @@ impl<P: IpKey> Tables<'_, P> {
         }
     }
 
+    /// The path that would be the best one if there were none through the next hop of `best`; `None` if there is no other.
+    pub fn backup(&self, paths: &[Path], best: &Path) -> Option<Path> {
+        let hop = self.sets[best.set].hop;
+        let is_other = |path: &&Path| path.peer != PeerIndex::LOCAL && self.sets[path.set].hop != hop;
+        let others: SmallVec<[Path; 12]> = paths.iter().filter(is_other).copied().collect();
+        self.decide(&others, |_, _| {}).map(|index| others[index])
+    }
+
     #[inline(never)]
     fn decide_among(&self, paths: &[Path], mut lost: impl FnMut(usize, Elimination)) -> Option<usize> {
         let mut field: SmallVec<[Candidate; 12]> = SmallVec::new();

@@ -29,23 +29,55 @@ pub(super) struct Entry<P> {
     pub prefix: P,
     /// The first paths, or where the list is that has all of them ([`Entry::list`]).
     few: [Path; FEW],
-    /// Low bits of the latest place in the change queue; means nothing unless `is_queued`.
+    /// Low bits of the latest place in the change queue; means nothing unless the entry is queued.
     pub queued: u32,
     /// The path that won; [`NO_BEST`] if none did.
     best: u16,
     /// The number of paths, [`MANY`] if they are in a list.
     count: u8,
-    pub is_queued: bool,
+    /// [`QUEUED`] and [`BACKUP_DUE`].
+    marks: u8,
 }
 
 /// Paths that an entry has room for.
 const FEW: usize = 2;
+/// The entry is in the change queue.
+const QUEUED: u8 = 1;
+/// The RIB is to hear anew which path is the entry's backup.
+const BACKUP_DUE: u8 = 2;
 const NO_BEST: u16 = u16::MAX;
 const MANY: u8 = u8::MAX;
 /// In places for paths that have none.
 pub(super) const NO_PATH: Path = Path { set: SetId(0), peer: PeerIndex::LOCAL, generation: 0 };
 
 impl<P> Entry<P> {
+    /// Returns true if the entry is in the change queue.
+    #[inline]
+    pub const fn is_queued(&self) -> bool {
+        self.marks & QUEUED != 0
+    }
+
+    /// Notes whether the entry is in the change queue.
+    #[inline]
+    pub const fn set_queued(&mut self, is_queued: bool) {
+        self.marks = if is_queued { self.marks | QUEUED } else { self.marks & !QUEUED };
+    }
+
+    /// Notes that the RIB is to hear anew of the backup. Returns true if that was not noted before.
+    #[inline]
+    pub const fn mark_backup_due(&mut self) -> bool {
+        let is_new = self.marks & BACKUP_DUE == 0;
+        self.marks |= BACKUP_DUE;
+        is_new
+    }
+
+    /// Returns true if the RIB is to hear anew of the backup; not any more after this.
+    pub const fn take_backup_due(&mut self) -> bool {
+        let is_due = self.marks & BACKUP_DUE != 0;
+        self.marks &= !BACKUP_DUE;
+        is_due
+    }
+
     /// The list of an entry with [`MANY`] paths: its fields are in the place of sets and a generation.
     #[inline]
     fn list(&self) -> List {
@@ -77,8 +109,7 @@ impl<P> Default for Entries<P> {
 impl<P> Entries<P> {
     /// Puts a prefix without paths in a free place and returns its number.
     pub fn insert(&mut self, prefix: P) -> u32 {
-        let entry =
-            Entry { prefix, few: [NO_PATH; FEW], queued: 0, best: NO_BEST, count: 0, is_queued: false };
+        let entry = Entry { prefix, few: [NO_PATH; FEW], queued: 0, best: NO_BEST, count: 0, marks: 0 };
         self.entries.insert(entry)
     }
 
@@ -170,7 +201,7 @@ impl<P> Entries<P> {
 
     /// Returns true if the place is free.
     pub fn is_vacant(&self, id: u32) -> bool {
-        self.entries[id].count == 0 && !self.entries[id].is_queued
+        self.entries[id].count == 0 && !self.entries[id].is_queued()
     }
 }
 

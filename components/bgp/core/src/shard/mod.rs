@@ -21,6 +21,7 @@
 //! and pages of code on its way. So a step that has one caller is part of it (`inline(always)`), and what one route does not need is not
 //! (`inline(never)`, `cold`).
 
+mod backup;
 mod branch;
 mod decision;
 mod entry;
@@ -54,6 +55,7 @@ use crate::index::{Index, half};
 use crate::wire::Unicast;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
+use backup::Backups;
 use core::net::IpAddr;
 use decision::Tables;
 use entry::{Entries, Path};
@@ -104,6 +106,7 @@ pub(crate) struct Core<P: Unicast> {
     resolver: Resolver<P>,
     peers: Vec<PeerIn>,
     queue: Queue,
+    backups: Backups,
 }
 
 impl<P: Unicast> Core<P> {
@@ -133,6 +136,9 @@ impl<P: Unicast> Core<P> {
         let new = self.entries.best(id).map(|p| (p.peer, p.set));
         if new != old {
             self.queue.push(&mut self.entries, id, provenance);
+            if self.entries.paths(id).len() > 1 {
+                self.mark_backup_due(id);
+            }
         }
         self.free_if_vacant(id);
     }
@@ -170,6 +176,10 @@ impl<P: Unicast> Core<P> {
         peer.paths -= 1;
         peer.stale -= u32::from(path.generation != peer.generation);
         self.resolver.remove_path(self.sets[path.set].hop);
+        // It may have been the backup.
+        if !self.entries.paths(id).is_empty() {
+            self.mark_backup_due(id);
+        }
         self.decide(id, old, provenance);
         self.release(path.set, out);
     }
@@ -238,7 +248,9 @@ impl<P: Unicast> Core<P> {
             }
         };
         // Among many paths most that come are not the best: two are compared then, not all.
-        if !self.best_unchanged(id, Path { set, peer, generation }, before) {
+        if self.best_unchanged(id, Path { set, peer, generation }, before) {
+            self.mark_backup_due(id);
+        } else {
             self.decide(id, old, provenance);
         }
         if let Some(before) = before {
@@ -296,6 +308,7 @@ impl<P: Unicast> Shard<P> {
             resolver: Resolver::default(),
             peers: Vec::new(),
             queue: Queue::default(),
+            backups: Backups::default(),
         };
         let mut shard = Shard {
             rib: RibBranch::new(0),
@@ -319,14 +332,20 @@ impl<P: Unicast> Shard<P> {
         self.core.peers[index].info = info;
     }
 
-    /// A session is down: its routes are stale, and the deletion stage will withdraw them. The peer is told nothing more.
-    pub fn peer_down(&mut self, peer: PeerIndex) {
+    /// A session is down: its routes are stale, and the deletion stage will withdraw them. The peer is told nothing more. Returns the peer's
+    /// address if that is a next hop that no other peer's routes have.
+    pub fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
         self.leave(peer);
+        let known = self.core.peers.get(usize::from(peer.0))?;
+        let (address, own) = (known.info.address, known.paths - known.stale);
+        let through = self.core.resolver.paths_through(&NextHop::new(address));
+        let is_lost = (1..=own).contains(&through);
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.generation = peer.generation.wrapping_add(1);
             peer.stale = peer.paths;
             self.deletion.is_on = true;
         }
+        is_lost.then_some(address)
     }
 
     /// Returns true if the shard has forgotten all routes of a peer, so that its number may be given to another.
@@ -413,6 +432,7 @@ impl<P: Unicast> Shard<P> {
     pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P>>) {
         self.core.resolver.ask_again(out);
         self.rib = RibBranch::new(self.core.queue.end());
+        self.core.backups.all_due();
     }
 
     /// Returns true if every path was decided by the RIB's word on its next hop: no answer is awaited, and none has yet to take effect.
@@ -547,12 +567,12 @@ impl<P: Unicast> Shard<P> {
 
     /// Returns true if [`Shard::rib_batch`] has anything.
     pub fn has_rib_changes(&self) -> bool {
-        !self.rib.branch.is_idle(self.core.queue.end())
+        !self.rib.is_idle(self.core.queue.end())
     }
 
     /// Adds about `limit` changes for the RIB to `batch`.
     pub fn rib_batch(&mut self, limit: usize, batch: &mut RouteBatch<P>) {
-        self.rib.fill(&self.core, limit, batch);
+        self.rib.fill(&mut self.core, limit, batch);
         self.trim();
     }
 

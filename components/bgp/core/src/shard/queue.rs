@@ -42,7 +42,7 @@ impl Queue {
     pub fn push<P>(&mut self, entries: &mut Entries<P>, id: u32, provenance: Provenance) {
         let entry = &mut entries[id];
         entry.queued = self.end() as u32;
-        entry.is_queued = true;
+        entry.set_queued(true);
         let bits = provenance.bits();
         self.changes.push_back(Change { entry: id, provenance: [bits as u32, (bits >> 32) as u32] });
     }
@@ -60,8 +60,8 @@ impl Queue {
         while self.start < place {
             let Some(change) = self.changes.pop_front() else { break };
             let entry = &mut entries[change.entry];
-            if entry.is_queued && entry.queued == self.start as u32 {
-                entry.is_queued = false;
+            if entry.is_queued() && entry.queued == self.start as u32 {
+                entry.set_queued(false);
                 free(change.entry);
             }
             self.start += 1;

@@ -120,6 +120,11 @@ impl<P: IpKey> Resolver<P> {
         self.hop(id).map_or(Resolution::Unreachable, |h| h.resolution)
     }
 
+    /// The number of paths through a next hop.
+    pub fn paths_through(&self, next_hop: &NextHop) -> u32 {
+        self.by_address.get(next_hop).and_then(|id| self.hop(*id)).map_or(0, |hop| hop.paths)
+    }
+
     pub fn next_hop(&self, id: u32) -> Option<&NextHop> {
         self.hop(id).map(|h| &h.next_hop)
     }

@@ -1,13 +1,13 @@
 //! The RIB's branch: best routes for the routing information base, in batches as large as it can take.
 
 use super::Core;
-use super::branch::{Branch, Item};
+use super::branch::{Branch, Item, Source};
 use super::entry::{Path, PeerIndex};
 use crate::wire::Unicast;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{
-    Address, Distance, Forwarding, Metric, NextHop, RouteAction, RouteBatch, RouteKind, RouteSet,
+    Address, Distance, Forwarding, Metric, NextHop, Provenance, RouteAction, RouteBatch, RouteKind, RouteSet,
     RouteUpdate, Tags,
 };
 
@@ -17,11 +17,18 @@ pub const RIB_KINDS: [&str; 2] = ["external", "internal"];
 const EXTERNAL: RouteKind = RouteKind(1);
 const INTERNAL: RouteKind = RouteKind(2);
 
+/// Entries that a walk over the backups looks at for one batch of so many routes, a multiple of them.
+const LOOKS: usize = 16;
+
 #[derive(Debug)]
 pub(super) struct RibBranch {
     pub branch: Branch,
     items: Vec<Item>,
-    sets: BTreeMap<(u32, u32, bool), u32>,
+    sets: BTreeMap<(u32, u32, bool, Option<u32>), u32>,
+    /// The walk over the entries whose backups are due: the next one.
+    walk: Option<u32>,
+    /// True if a walk has yet to tell the backups of all entries: the RIB knows none.
+    all_due: bool,
 }
 
 /// The RIB gets every best path but the router's own networks: those it has from who made them.
@@ -31,18 +38,37 @@ fn exports(path: &Path) -> bool {
 
 impl RibBranch {
     pub fn new(queue_end: u64) -> Self {
-        RibBranch { branch: Branch::new(queue_end), items: Vec::new(), sets: BTreeMap::new() }
+        RibBranch {
+            branch: Branch::new(queue_end),
+            items: Vec::new(),
+            sets: BTreeMap::new(),
+            walk: None,
+            all_due: true,
+        }
     }
 
-    /// Adds up to about `limit` changes to `batch`.
-    pub fn fill<P: Unicast>(&mut self, core: &Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+    /// Begins to tell the backups of the entries that are marked.
+    pub fn begin_backups(&mut self) {
+        self.walk = Some(0);
+    }
+
+    /// Returns true if all that happened was told; the queue ends at `end`.
+    pub const fn is_idle(&self, end: u64) -> bool {
+        self.branch.is_idle(end) && self.walk.is_none()
+    }
+
+    /// Adds up to about `limit` changes to `batch`: best paths, or, if there are none to tell, backups.
+    pub fn fill<P: Unicast>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let mut items = core::mem::take(&mut self.items);
         self.branch.gather(core, limit, exports, &mut items);
         self.sets.clear();
+        if items.is_empty() {
+            self.tell_backups(core, limit, batch);
+        }
         for item in items.drain(..) {
             let action = match core.entries.best(item.entry).filter(|_| item.set.is_some()) {
                 None => RouteAction::Delete,
-                Some(path) => RouteAction::Set(self.set(core, path, batch)),
+                Some(path) => RouteAction::Set(self.set(core, path, None, batch)),
             };
             batch.updates.push(RouteUpdate {
                 prefix: core.entries[item.entry].prefix,
@@ -53,16 +79,53 @@ impl RibBranch {
         self.items = items;
     }
 
-    fn set<P: Unicast>(&mut self, core: &Core<P>, path: &Path, batch: &mut RouteBatch<P>) -> u32 {
+    #[inline(never)]
+    fn tell_backups<P: Unicast>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+        let Some(next) = self.walk else { return };
+        let end = core.entries.end();
+        let to = end.min(next.saturating_add(u32::try_from(limit.saturating_mul(LOOKS)).unwrap_or(u32::MAX)));
+        let full = batch.updates.len() + limit;
+        let mut entry = next;
+        while entry < to && batch.updates.len() < full {
+            let is_due = core.entries[entry].take_backup_due();
+            let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
+            if is_due
+                && self.branch.told(entry) != Source::NONE
+                && let Some(best) = core.entries.best(entry).filter(|path| exports(path)).copied()
+            {
+                let backup = core.tables().backup(core.entries.paths(entry), &best);
+                let set = self.set(core, &best, backup.as_ref(), batch);
+                batch.updates.push(RouteUpdate {
+                    prefix: core.entries[entry].prefix,
+                    action: RouteAction::Set(set),
+                    provenance: Provenance::NONE,
+                });
+            }
+            entry += 1;
+        }
+        self.walk = (entry < end).then_some(entry);
+        self.all_due &= self.walk.is_some();
+    }
+
+    fn set<P: Unicast>(
+        &mut self,
+        core: &Core<P>,
+        path: &Path,
+        backup: Option<&Path>,
+        batch: &mut RouteBatch<P>,
+    ) -> u32 {
         let set = &core.sets[path.set];
         let internal = core.peers[usize::from(path.peer.0)].info.internal;
         let med = set.view.med.unwrap_or(0);
-        *self.sets.entry((set.hop, med, internal)).or_insert_with(|| {
-            let forwarding = match core.resolver.next_hop(set.hop) {
-                Some(hop) => {
-                    let gateway = Address::Ip(hop.address);
-                    Forwarding::one(NextHop { interface: hop.interface, ..NextHop::via(gateway) })
-                }
+        let spare = backup.map(|path| core.sets[path.set].hop);
+        *self.sets.entry((set.hop, med, internal, spare)).or_insert_with(|| {
+            let hop = |id: u32| {
+                let hop = core.resolver.next_hop(id)?;
+                Some(NextHop { interface: hop.interface, ..NextHop::via(Address::Ip(hop.address)) })
+            };
+            let spare = spare.and_then(hop).map(NextHop::as_backup);
+            let forwarding = match hop(set.hop) {
+                Some(hop) => Forwarding::many([hop].into_iter().chain(spare)).unwrap_or(Forwarding::Reject),
                 None => Forwarding::Reject,
             };
             let (distance, kind) =

@@ -35,6 +35,9 @@ pub const GRACE: Duration = Duration::from_secs(120);
 /// neighbors come up together.
 const LOOK_DELAY: Duration = Duration::from_millis(100);
 
+/// The time between a change and the moment when the RIB is told backups, if not much else changes meanwhile.
+const REST: Duration = Duration::from_secs(2);
+
 /// What can happen.
 #[derive(Clone, PartialEq, Debug)]
 pub enum Input {
@@ -95,6 +98,8 @@ pub enum Output {
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
     InterestIpv6(Interest<Ipv6Prefix>),
+    /// Tell the RIB whether packets can be sent through a neighbor's address.
+    GatewayUsable(IpAddr, bool),
     /// Every neighbor has announced all its routes, or the time for that is over: [`Control::have_all_announced`] is true from now on.
     AllAnnounced,
     /// For the log.
@@ -132,6 +137,12 @@ pub struct Control {
     pub(super) all_announced: bool,
     /// The next time to check whether all neighbors have announced all their routes; `None` when that was reported.
     pub(super) look_at: Option<Instant>,
+    /// True if there is a RIB, or was one.
+    has_rib: bool,
+    /// The time at which the RIB is told backups, if there are any and the tables are at rest by then.
+    backups_at: Option<Instant>,
+    /// Neighbors' addresses that the RIB was told not to use.
+    lost: BTreeSet<IpAddr>,
 }
 
 impl Control {
@@ -148,6 +159,9 @@ impl Control {
             started: now,
             all_announced: false,
             look_at: Some(now + GRACE),
+            has_rib: false,
+            backups_at: None,
+            lost: BTreeSet::new(),
         }
     }
 
@@ -178,7 +192,7 @@ impl Control {
         }
     }
 
-    fn told(&mut self, table: usize, told: TableEvent, out: &mut Outbox<Output>) {
+    fn told(&mut self, now: Instant, table: usize, told: TableEvent, out: &mut Outbox<Output>) {
         match told {
             TableEvent::InterestIpv4(interest, seen) => match self.questions4.interest(table, interest, seen)
             {
@@ -199,6 +213,17 @@ impl Control {
                 }
             },
             TableEvent::Drained(peer, life) => self.peers.clean(peer, life),
+            TableEvent::BackupsDue if self.has_rib => {
+                self.backups_at.get_or_insert(now + REST);
+            }
+            TableEvent::BackupsDue => {}
+            // Where its session is up again it is another life's.
+            TableEvent::GatewayLost(address) => {
+                let is_down = self.established(address).is_none();
+                if self.has_rib && is_down && self.lost.insert(address) {
+                    out.push(Output::GatewayUsable(address, false));
+                }
+            }
             // The RIB's business, not control's.
             TableEvent::RibReady(_) => {}
         }
@@ -294,13 +319,17 @@ impl Machine for Control {
                 peers.connection_input(now, input, out);
             }
             Input::Message(address, connection, message) => {
-                peers.message(now, address, connection, message, out)
+                peers.message(now, address, connection, message, out);
+                if !self.lost.is_empty() && self.established(address).is_some() && self.lost.remove(&address)
+                {
+                    out.push(Output::GatewayUsable(address, true));
+                }
             }
             Input::Heard(address, connection, read) => peers.heard(now, address, connection, read, out),
             Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent, out),
             Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),
-            Input::Table(table, told) => self.told(table, told, out),
+            Input::Table(table, told) => self.told(now, table, told, out),
             Input::AnswerIpv4(answer) => {
                 let answer = self.questions4.answer(answer, tables);
                 out.push(Output::Order(None, Order::AnswerIpv4(answer, peers.draw_provenance())));
@@ -319,6 +348,9 @@ impl Machine for Control {
             Input::RibRestarted => {
                 self.questions4.forget();
                 self.questions6.forget();
+                self.has_rib = true;
+                // The RIB has forgotten them with the origin's life.
+                self.lost.clear();
                 out.push(Output::Order(None, Order::RibRestarted));
             }
             Input::Reset(address, text) => {
@@ -337,13 +369,16 @@ impl Machine for Control {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        [self.peers.next_deadline(), self.look_at].into_iter().flatten().min()
+        [self.peers.next_deadline(), self.look_at, self.backups_at].into_iter().flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
         self.peers.on_deadline(now, out);
         if self.look_at.is_some_and(|at| at <= now) {
             self.look(now, out);
+        }
+        if self.backups_at.take_if(|at| *at <= now).is_some() {
+            out.push(Output::Order(None, Order::AnnounceBackups));
         }
     }
 

@@ -89,6 +89,8 @@ pub enum Output {
     Transmit(IpAddr, ConnectionId),
     /// There are routes: call [`Speaker::rib_batch`] until it says that there are no more.
     RibReady(FamilyIndex),
+    /// Tell the RIB whether packets can be sent through a neighbor's address.
+    GatewayUsable(IpAddr, bool),
     /// Ask the RIB.
     InterestIpv4(Interest<Ipv4Prefix>),
     /// Ask the RIB.
@@ -250,6 +252,9 @@ impl Speaker {
                 }
                 Do::InterestIpv4(interest) => out.push(Output::InterestIpv4(interest)),
                 Do::InterestIpv6(interest) => out.push(Output::InterestIpv6(interest)),
+                Do::GatewayUsable(address, is_usable) => {
+                    out.push(Output::GatewayUsable(address, is_usable));
+                }
                 // The driver asks for [`Speaker::is_converged`].
                 Do::AllAnnounced => {}
                 Do::Event(event) => out.push(Output::Event(event)),

@@ -23,6 +23,7 @@ use crate::wire::Unicast;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, RouterId};
@@ -61,6 +62,8 @@ pub enum Order {
     Invalid(IpPrefix),
     /// The RIB was restarted: it is asked about all next hops and told all routes again.
     RibRestarted,
+    /// The RIB is to be told backups where they changed, if the table is at rest.
+    AnnounceBackups,
     /// Checking stages go before every PeerOut, or are taken out.
     Check(bool),
 }
@@ -83,6 +86,10 @@ pub enum TableEvent {
     InterestIpv6(Interest<Ipv6Prefix>, u64),
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
     RibReady(FamilyIndex),
+    /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
+    BackupsDue,
+    /// A session is down, and this address of its peer was the next hop of its routes and of no others.
+    GatewayLost(IpAddr),
     /// The table has no routes left of a peer whose session of this epoch is over.
     Drained(PeerIndex, SessionEpoch),
 }
@@ -206,7 +213,11 @@ impl Table {
             }
             Order::Refresh(peer, family) => self.shards.all_mut()[family].refresh(peer, None),
             Order::PeerDown(peer, life) => {
-                self.each(|_, shard| shard.peer_down(peer));
+                self.each(|_, shard| {
+                    if let Some(address) = shard.peer_down(peer) {
+                        out.push(TableEvent::GatewayLost(address));
+                    }
+                });
                 if let Some(known) = self.peers.get_mut(usize::from(peer.0)) {
                     *known = None;
                 }
@@ -226,6 +237,7 @@ impl Table {
                 self.each(|_, shard| shard.rib_restarted());
                 self.rib_offered = ByFamily::default();
             }
+            Order::AnnounceBackups => self.each(|_, shard| shard.announce_backups()),
             Order::Check(on) => self.each(|_, shard| shard.check(on)),
         }
         self.tell(out);
@@ -366,6 +378,11 @@ impl Table {
         }
         if !self.leaving.is_empty() {
             self.take_leave(out);
+        }
+        let mut is_due = false;
+        self.each(|_, shard| is_due |= shard.take_backup_news());
+        if is_due {
+            out.push(TableEvent::BackupsDue);
         }
     }
 

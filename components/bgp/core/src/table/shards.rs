@@ -10,6 +10,7 @@ use crate::hash::HashSeed;
 use crate::shard::{Filled, Fingerprint, GroupKey, Interest, NextHopsFor, PeerIndex, PeerInfo, Sent};
 use crate::shard::{Shard, ShardView};
 use alloc::vec::Vec;
+use core::net::IpAddr;
 use sluice_base::{Asn, Ipv4Prefix, Ipv6Prefix, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 
@@ -34,12 +35,14 @@ pub(super) struct Filling<'a> {
 /// A family's shard, whatever its keys are. The methods are those of [`Shard`].
 pub(super) trait FamilyShard {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo);
-    fn peer_down(&mut self, peer: PeerIndex);
+    fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr>;
     fn join(&mut self, peer: PeerIndex, key: GroupKey);
     fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>);
     /// Takes the family's part of what was read.
     fn apply(&mut self, peer: PeerIndex, batches: &Batches);
     fn rib_restarted(&mut self);
+    fn take_backup_news(&mut self) -> bool;
+    fn announce_backups(&mut self);
     fn check(&mut self, on: bool);
     fn has_work(&self) -> bool;
     fn run_slice(&mut self, budget: Budget) -> Progress;
@@ -65,8 +68,8 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         self.shard.peer_up(peer, info);
     }
-    fn peer_down(&mut self, peer: PeerIndex) {
-        self.shard.peer_down(peer);
+    fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
+        self.shard.peer_down(peer)
     }
     fn join(&mut self, peer: PeerIndex, key: GroupKey) {
         self.shard.join(peer, key);
@@ -82,6 +85,13 @@ impl<P: Sharded> FamilyShard for Part<P> {
     }
     fn rib_restarted(&mut self) {
         self.shard.rib_restarted(&mut self.interests);
+    }
+    #[inline]
+    fn take_backup_news(&mut self) -> bool {
+        self.shard.take_backup_news()
+    }
+    fn announce_backups(&mut self) {
+        self.shard.announce_backups();
     }
     fn check(&mut self, on: bool) {
         self.shard.check(on);

@@ -3,8 +3,8 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::prefix::Prefix;
 use sluice_base::{
-    Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    Metric, NextHop, RouteAction, RouteBatch, RouterId,
+    Address, Asn, Distance, Duration, Forwarding, Instant, InterfaceIndex, IpKey, IpPrefix, Ipv4Prefix,
+    Ipv6Prefix, Metric, NextHop, RouteAction, RouteBatch, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
 use sluice_bgp::event::{Event, PeerEvent};
@@ -13,7 +13,7 @@ use sluice_bgp::session::{ConnectionId, Direction, State};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
 
 /// How long an octet travels.
@@ -28,6 +28,12 @@ pub struct Router {
     pub addresses: Vec<IpAddr>,
     pub config: Config,
     pub rib: BTreeMap<IpPrefix, IpAddr>,
+    /// The backups among what the RIB was told.
+    pub backups: BTreeMap<IpPrefix, IpAddr>,
+    /// Gateways that the RIB was told not to use.
+    pub lost: BTreeSet<IpAddr>,
+    /// The number of routes that the RIB was told of.
+    pub told: usize,
     pub events: Vec<Event>,
     rib_ready: ByFamily<bool>,
     transmit: Vec<IpAddr>,
@@ -80,6 +86,9 @@ impl World {
                 addresses: addresses.iter().map(|a| a.parse().unwrap()).collect(),
                 config: Config::default(),
                 rib: BTreeMap::new(),
+                backups: BTreeMap::new(),
+                lost: BTreeSet::new(),
+                told: 0,
                 events: vec![],
                 rib_ready: ByFamily::default(),
                 transmit: vec![],
@@ -166,6 +175,12 @@ impl World {
                 }
                 Output::InterestIpv4(Interest::Deregister(_))
                 | Output::InterestIpv6(Interest::Deregister(_)) => {}
+                Output::GatewayUsable(address, true) => {
+                    assert!(self.routers[router].lost.remove(&address), "{address} was not lost");
+                }
+                Output::GatewayUsable(address, false) => {
+                    assert!(self.routers[router].lost.insert(address), "{address} is lost already");
+                }
                 Output::Event(event) => self.routers[router].events.push(event),
             }
         }
@@ -271,17 +286,19 @@ impl World {
             }
             busy = true;
         }
-        let Router { speaker, rib, rib_ready, .. } = &mut self.routers[router];
+        let Router { speaker, rib, backups, told, rib_ready, .. } = &mut self.routers[router];
         if rib_ready[FamilyIndex::IPV4] {
             let mut batch = RouteBatch::default();
             rib_ready[FamilyIndex::IPV4] = speaker.rib_batch_ipv4(100, &mut batch);
-            take(batch, rib);
+            *told += batch.updates.len();
+            take(batch, rib, backups);
             busy = true;
         }
         if rib_ready[FamilyIndex::IPV6] {
             let mut batch = RouteBatch::default();
             rib_ready[FamilyIndex::IPV6] = speaker.rib_batch_ipv6(100, &mut batch);
-            take(batch, rib);
+            *told += batch.updates.len();
+            take(batch, rib, backups);
             busy = true;
         }
         busy
@@ -350,14 +367,24 @@ fn reachable<P: Prefix>(addr: P::Addr) -> InterestAnswer<P> {
     InterestAnswer { valid: prefix, route }
 }
 
-fn take<P: IpKey>(batch: RouteBatch<P>, rib: &mut BTreeMap<IpPrefix, IpAddr>) {
+fn take<P: IpKey>(
+    batch: RouteBatch<P>,
+    rib: &mut BTreeMap<IpPrefix, IpAddr>,
+    backups: &mut BTreeMap<IpPrefix, IpAddr>,
+) {
     for update in batch.updates {
+        let prefix = update.prefix.into();
+        backups.remove(&prefix);
         match update.action {
             RouteAction::Set(set) => {
-                let hop = batch.sets[set as usize].forwarding.next_hops()[0].gateway.unwrap().ip().unwrap();
-                rib.insert(update.prefix.into(), hop);
+                let hops = batch.sets[set as usize].forwarding.next_hops();
+                let gateway = |hop: &NextHop<Address>| hop.gateway.unwrap().ip().unwrap();
+                let (primary, backup): (Vec<_>, Vec<_>) = hops.iter().partition(|hop| !hop.is_backup);
+                assert!(primary.len() == 1 && backup.len() < 2);
+                rib.insert(prefix, gateway(primary[0]));
+                backups.extend(backup.first().map(|hop| (prefix, gateway(hop))));
             }
-            RouteAction::Delete => assert!(rib.remove(&update.prefix.into()).is_some()),
+            RouteAction::Delete => assert!(rib.remove(&prefix).is_some()),
         }
     }
 }

@@ -265,6 +265,14 @@ impl rib::Rib for Served<FakeRib> {
         Ok(rib::EndOfRefreshReply {})
     }
 
+    async fn set_gateways_usable(
+        &self,
+        _: &CallContext,
+        _: rib::SetGatewaysUsableRequest,
+    ) -> Result<rib::SetGatewaysUsableReply, XrlError> {
+        Ok(rib::SetGatewaysUsableReply {})
+    }
+
     async fn register_interest(
         &self,
         _: &CallContext,
