@@ -1,6 +1,7 @@
 //! The life of a component's process: it shows its secret to the Finder, registers, takes its configuration, ends in order; or
 //! takes over from a process before it, and hands over to one after it (`succession.rs`).
 
+use crate::RunOptions;
 use crate::clock;
 use crate::handover::{HandOverError, Sink, Source};
 use crate::part::{Change, Part, Planned};
@@ -23,17 +24,6 @@ pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
 
 /// Reasons of a degraded component that one reply carries.
 const DEGRADED: usize = 16;
-
-/// Options of a component's process.
-#[derive(Clone, Debug)]
-pub struct RunOptions {
-    /// The router's run-time folder, with the Finder's socket in it.
-    pub run_dir: PathBuf,
-    /// The component's instance; `None` for the component that runs without one.
-    pub instance: Option<String>,
-    /// The routing table of the instance.
-    pub table: TableId,
-}
 
 /// The services of the frame for a component.
 #[derive(Clone)]

@@ -66,7 +66,7 @@ mutations! {
         "queue-loses-changes": "entry.queued = self.end() as u32;" => "entry.queued = (self.end() as u32).wrapping_sub(1);";
         "queue-trims-one-too-many": "while self.start < place {" => "while self.start <= place {";
         "queue-compact-moves-readers-wrong": "u64::from(place < **cursor)" => "u64::from(place <= **cursor)";
-        "queue-entry-never-leaves": "entry.is_queued = false;" => "";
+        "queue-entry-never-leaves": "entry.set_queued(false);" => "";
     }
     "shard/branch.rs" {
         "branch-forgets-what-it-told": "self.told.replace(entry, source)" => "self.told(entry)";
@@ -157,7 +157,7 @@ mutations! {
         "export-large-routes-not-to-old-speakers": "most <= SURELY_FITS || self.fits_exactly(core, path)" => "most <= SURELY_FITS";
     }
     "shard/rib.rs" {
-        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(gateway) }" => "NextHop::via(gateway)";
+        "rib-next-hop-without-its-interface": "NextHop { interface: hop.interface, ..NextHop::via(Address::Ip(hop.address)) }" => "NextHop::via(Address::Ip(hop.address))";
     }
     "shard/view.rs" {
         "view-advertised-as-received": "exported.make(&self.core, best, &key);" => "exported.make(&self.core, best, &GroupKey { internal: true, ..key });";

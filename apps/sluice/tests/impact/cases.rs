@@ -35,7 +35,8 @@ pub struct Case {
 /// All cases there are. Panics with the name of a leaf that it does not know another value for.
 pub fn all(schema: &[Node]) -> Vec<Case> {
     let mut cases = Vec::new();
-    for node in schema {
+    // The protocols of a routing instance are those of `protocols`; `tests/instances.rs` changes an instance's own leaves.
+    for node in schema.iter().filter(|node| node.name != "instance") {
         collect(node, "", &mut cases);
     }
     for (name, _) in SPECIAL {

@@ -10,7 +10,7 @@ use sluice_base::{Address, FamilyId, Forwarding, GroupId};
 pub struct Group {
     /// The family of its routes: a group is told to the engine with the routes of one family.
     pub family: FamilyId,
-    /// The origin whose routes alone use it: one that can declare gateways unusable.
+    /// The only origin with routes of the group, if that origin can declare gateways unusable.
     pub owner: Option<OriginId>,
     /// The next hops as announced.
     pub announced: Forwarding<Address>,

@@ -52,8 +52,8 @@ pub enum Input {
     UnregisterOrigin(TableId, String),
     /// An origin has announced everything that it has.
     EndOfRefresh(TableId, String),
-    /// An origin says whether packets can be sent through a gateway of its routes. Routes with other next hops, backups too, use those
-    /// while it says no.
+    /// An origin says whether packets can be sent through a gateway. The origin's routes with other next hops, backups too, use those
+    /// while the answer is no.
     GatewayUsable(TableId, String, Address, bool),
     /// An interface changed.
     Interface(InterfaceEvent),

@@ -202,7 +202,7 @@ impl Table {
         self.any_family(addr.family()).map(|family| family.internal_routes_to(addr)).unwrap_or_default()
     }
 
-    /// The next hops of a group but those whose gateways its origin declared unusable. All of them if nothing else is left: its routes
+    /// The next hops of a group without those whose gateways the origin declared unusable. All next hops if nothing else is left: the routes
     /// change when the origin changes them.
     fn usable<'h>(
         &self,

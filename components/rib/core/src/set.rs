@@ -42,7 +42,7 @@ impl Sets {
     }
 
     /// The number of a set, with one more user. The second value names its group if that is new. Sets with an `owner` are shared by routes of
-    /// that origin only.
+    /// the origin only.
     pub fn acquire(
         &mut self,
         groups: &mut Groups,

@@ -247,7 +247,7 @@ impl Table {
         self.settle_or_report(interfaces, provenance, events);
     }
 
-    /// An origin declares a gateway unusable, or usable again: every group of the origin with the gateway goes over to its other next hops, or
+    /// An origin declares a gateway unusable, or usable again: every group of the origin with the gateway goes over to other next hops, or
     /// comes back. The cost depends on the number of groups, not of routes.
     pub(crate) fn set_usable(
         &mut self,

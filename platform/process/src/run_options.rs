@@ -1,0 +1,51 @@
+//! What the router manager tells a component's process on its command line.
+
+use sluice_base::{TableId, class_of, instance_of};
+use std::path::PathBuf;
+
+/// Options of a component's process.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RunOptions {
+    /// The router's run-time folder, with the Finder's socket in it.
+    pub run_dir: PathBuf,
+    /// The component's instance; `None` for the component that runs without one.
+    pub instance: Option<String>,
+    /// The routing table of the instance.
+    pub table: TableId,
+}
+
+impl RunOptions {
+    /// Reads the arguments of a program that is the component `class` and nothing else: `run NAME --run-dir FOLDER`, for an instance with
+    /// `--table NUMBER`. `None` if they are not what the router manager says.
+    pub fn of_program(class: &str, arguments: &[String]) -> Option<Self> {
+        let [run, name, option, run_dir, more @ ..] = arguments else { return None };
+        if run != "run" || class_of(name) != class || option != "--run-dir" {
+            return None;
+        }
+        let table = match more {
+            [] => TableId::MAIN,
+            [option, number] if option == "--table" => TableId(number.parse().ok()?),
+            _ => return None,
+        };
+        Some(RunOptions { run_dir: run_dir.into(), instance: instance_of(name).map(Into::into), table })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_those_of_the_manager() {
+        let read = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(Into::into).collect();
+            RunOptions::of_program("rip", &words).map(|o| (o.instance, o.table.0))
+        };
+        assert_eq!(read("run rip --run-dir /x"), Some((None, 254)));
+        assert_eq!(read("run rip@red --run-dir /x --table 7"), Some((Some("red".into()), 7)));
+        for wrong in ["run bgp --run-dir /x", "run rip", "rip --run-dir /x", "run rip --run-dir /x --table y"]
+        {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+    }
+}
