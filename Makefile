@@ -6,7 +6,7 @@ export SLUICE_SHARED ?= $(abspath ../shared)
 # The build profile that benchmarks measure; PROFILE=dist measures what packages contain.
 PROFILE ?= release
 
-.PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
+.PHONY: help setup build dist demo test test-long lint fuzz fuzz-guided bench bench-xrl bench-tables bench-fib bench-latency bench-failover bench-bgp bench-scaling bench-sim bench-config bench-cache figures install uninstall clean-lab
 
 help:
 	@echo "make demo       a router between real neighbours takes the Internet's table and forwards packets"
@@ -55,7 +55,7 @@ lint:
 	$(CARGO) xtask licences
 	$(CARGO) xtask advisories
 
-bench: bench-xrl bench-tables bench-fib bench-latency bench-sim bench-config
+bench: bench-xrl bench-tables bench-fib bench-latency bench-failover bench-sim bench-config
 
 bench-xrl: setup
 	$(CARGO) run --profile $(PROFILE) --locked -p bench-xrl
@@ -69,6 +69,11 @@ bench-fib: setup
 bench-latency: setup
 	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-latency
 	target/$(PROFILE)/bench-latency
+
+# Two feeds of the full table, and the better one fails, beside BIRD 2: for how long packets are lost.
+bench-failover: setup
+	$(CARGO) build --profile $(PROFILE) --locked -p sluice -p bench-failover
+	target/$(PROFILE)/bench-failover
 
 # Sluice beside BIRD, FRR, OpenBGPD and GoBGP (those that are installed) with the same feeds; options in BGP.
 bench-bgp: setup

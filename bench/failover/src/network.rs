@@ -70,7 +70,7 @@ pub fn topology(device: Device, table: &RoutingTable) -> Result<Topology> {
     Ok(topology)
 }
 
-/// Has feeds take in whatever the router forwards to them, and the host send everything to the router.
+/// Has feeds take in whatever the router forwards, and the host send everything to the router.
 pub fn open_to_traffic(lab: &Lab) -> Result<()> {
     for feed in FEEDS {
         lab.exec(feed, "ip", ["route", "add", "local", "default", "dev", "lo", "table", ALL_LOCAL])?;

@@ -2,6 +2,7 @@
 
 use crate::network::{FEEDS, HOST};
 use anyhow::Result;
+use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use sluice_base::Rng;
 use sluice_lab::Lab;
 use sluice_load::RoutingTable;
@@ -15,6 +16,8 @@ use std::time::{Duration, Instant};
 pub const RATE: u32 = 10_000;
 /// Different destinations.
 const DESTINATIONS: usize = 10_000;
+/// Octets of a sink's buffer: what was forwarded must not be lost where it arrives.
+const BUFFER: usize = 64 << 20;
 /// The UDP port of the packets.
 const PORT: u16 = 40_000;
 
@@ -40,6 +43,7 @@ impl Stream {
         let mut sinks = Vec::new();
         for feed in FEEDS {
             let socket = bench_lab::inside(lab, feed, || Ok(UdpSocket::bind(("0.0.0.0", PORT))?))?;
+            setsockopt(&socket, RcvBufForce, &BUFFER)?;
             socket.set_read_timeout(Some(Duration::from_millis(200)))?;
             let ends = Arc::clone(&ends);
             sinks.push(spawn(move || sink(&socket, &ends)));

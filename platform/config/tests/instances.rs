@@ -148,7 +148,7 @@ fn modules_that_cannot_work_are_refused() {
     check(&[("filter", FILTER.into()), ("soft", no_impact)], "names no impact");
     let own = protocol("soft", "sluice:uses \"filter\"; leaf filter { type string; sluice:impact soft; }");
     check(&[("filter", FILTER.into()), ("soft", own)], "has a `filter` of its own");
-    let twice = protocol("plain", "").replace("plain;", "plain;").replace(
+    let twice = protocol("plain", "").replace(
         "augment \"/router:protocols\" { uses all; }",
         "augment \"/router:protocols\" { container more { uses all; } uses all; }",
     );

@@ -6,7 +6,7 @@ use crate::reference::{Route, View, Way};
 use crate::rewrite::NO_EXPORT;
 use crate::wire::Told;
 use crate::world::World;
-use sluice_base::{Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
+use sluice_base::{Address, Distance, Family, IpPrefix, Ipv4Prefix, Ipv6Prefix, NextHop, TableId};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::State;
 use sluice_bgp::shard::{PeerIndex, RouteView};
@@ -483,7 +483,9 @@ fn in_rib(host: &Host, prefix: IpPrefix, best: Option<&Route>, wrong: &mut Vec<S
     let node = host.base.id;
     let inside = rib.rib.lookup(TableId::MAIN, prefix.addr().into());
     let is = inside.filter(|r| r.prefix == prefix.into() && r.origin == "bgp" && r.selected);
-    let is = is.map(|r| (r.announced.next_hops().first().and_then(|h| h.gateway?.ip()), r.distance));
+    let primary =
+        |hops: &[NextHop<Address>]| hops.iter().find(|hop| !hop.is_backup).and_then(|hop| hop.gateway?.ip());
+    let is = is.map(|r| (primary(r.announced.next_hops()), r.distance));
     let distance = |r: &Route| if r.internal { Distance::IBGP } else { Distance::EBGP };
     let should = best.map(|r| (r.next_hop, distance(r)));
     if is != should {

@@ -97,7 +97,8 @@ fn hops(forwarding: Option<&common::Forwarding>, names: &Names) -> String {
                 let via = h.gateway.as_ref().map(|g| format!("via {}", output::addr(Some(g))));
                 let on = (h.interface != 0).then(|| format!("on {}", names.of(h.interface)));
                 let weight = (h.weight > 1).then(|| format!("weight {}", h.weight));
-                [via, on, weight].into_iter().flatten().collect::<Vec<_>>().join(" ")
+                let backup = h.backup.then(|| "as backup".to_string());
+                [via, on, weight, backup].into_iter().flatten().collect::<Vec<_>>().join(" ")
             };
             f.next_hops.iter().map(hop).collect::<Vec<_>>().join(", ")
         }
@@ -117,6 +118,7 @@ fn hops_json(forwarding: Option<&common::Forwarding>, names: &Names) -> Value {
                     "gateway": h.gateway.as_ref().map(|g| output::addr(Some(g))),
                     "interface": (h.interface != 0).then(|| names.of(h.interface)),
                     "weight": h.weight.max(1),
+                    "backup": h.backup,
                 })
             })
             .collect(),
