@@ -32,9 +32,9 @@ impl Backups {
         self.is_due = true;
     }
 
-    /// All entries with several paths are to be told.
+    /// All entries with several paths are to be told, and that is news even where the last news was of no use: there was no RIB.
     pub fn all_due(&mut self) {
-        self.is_due = true;
+        (self.is_due, self.is_reported) = (true, false);
     }
 
     /// Returns true if there are marked entries and nobody knows yet.
@@ -96,6 +96,10 @@ mod tests {
         assert!(backups.begin(100));
         assert!(!backups.take_news());
         (0..RESTLESS + 10).for_each(|_| backups.marked());
+        assert!(backups.take_news());
+        // A RIB that comes later has not been told.
+        backups.all_due();
+        assert!(backups.take_news());
         assert!(backups.begin(1_000_000));
     }
 }
