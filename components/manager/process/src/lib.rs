@@ -3,60 +3,48 @@
 //! It reads the configuration, runs the Finder, and does to processes what the core says. What it knows of running processes is
 //! in `state.json`, so that its next life can take them over.
 
-mod committing;
-mod configuration;
-mod configuration_service;
-mod copying;
-pub mod core_file;
-mod degraded;
-mod durable;
-mod editing;
-mod handover;
-mod inherited;
-mod left_behind;
-mod lockout;
-mod processes;
-mod restarting;
+mod commit;
+mod configure;
 mod revisions;
-mod service;
-mod service_manager;
-mod sole;
-mod starting;
-mod starting_again;
-mod state;
-mod stepping;
-mod storing;
-mod succeeding;
-mod upgrade;
-mod watching;
-mod way;
+mod supervise;
 
-pub use configuration::{Builtin, ConfigSource, Model, StartError, check_package};
-pub use inherited::close_inherited;
-pub use left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
+pub use configure::model::{Builtin, ConfigSource, Model, StartError, check_package};
+pub use configure::upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
 pub use revisions::{Noted, Revision, Unconfirmed, Via, parse_copy, parse_revision, parse_unconfirmed};
-pub use state::{Recorded, parse as parse_state};
-pub use upgrade::{UpgradeCheck, UpgradeError, upgrade_check};
+pub use supervise::core_file;
+pub use supervise::inherited::close_inherited;
+pub use supervise::left_behind::{LeftBehind, claim_network, is_manager_dead, left_behind, manager_pid};
+pub use supervise::state::{Recorded, parse as parse_state};
 
-use committing::{CommitRequest, Source, UnderWay};
-use editing::Editing;
-use processes::Processes;
+use commit::copy::Copies;
+use commit::steps::Stepping;
+use commit::transaction::{CommitRequest, Done, Source, UnderWay};
+use configure::editors::{EditError, Editing};
+use configure::model::check_network_rights;
+use configure::service::Shown;
+use configure::start::{self, Start};
 use revisions::Revisions;
 use sluice_base::{class_of, instance_of};
 use sluice_config::Tree;
+use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
 use sluice_manager::event::Severity;
-use sluice_manager::{End, Input, Manager, Output, Spec, commit};
+use sluice_manager::{End, Input, Manager, Output, Spec};
 use sluice_process::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
 use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target, XrlError};
-use starting::Start;
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, Instant};
+use supervise::core_file::Cores;
+use supervise::degraded::Degraded;
+use supervise::handover::HandOvers;
+use supervise::processes::Processes;
+use supervise::service_manager::{self, ServiceManager};
+use supervise::{service, sole, state, watch};
 use tokio::sync::Notify;
 use tracing::{error, info, warn};
 
@@ -76,14 +64,14 @@ pub struct ManagerProcess {
     router: Router,
     driver: Driver<Manager>,
     processes: Processes,
-    cores: core_file::Cores,
-    handovers: handover::HandOvers,
+    cores: Cores,
+    handovers: HandOvers,
     me: Weak<ManagerProcess>,
     model: Model,
     running: RefCell<Running>,
     revisions: RefCell<Revisions>,
-    degraded: degraded::Degraded,
-    copies: copying::Copies,
+    degraded: Degraded,
+    copies: Copies,
     editing: Editing,
     /// Commits come one after the other.
     turn: tokio::sync::Mutex<()>,
@@ -91,11 +79,11 @@ pub struct ManagerProcess {
     /// Held from when all have taken their share until the revision is on the disk, or cannot be.
     storing: tokio::sync::Mutex<()>,
     transactions: Cell<u64>,
-    stepping: stepping::Stepping,
+    stepping: Stepping,
     /// The text that was shown last, for its next page.
-    shown: RefCell<Option<configuration_service::Shown>>,
+    shown: RefCell<Option<Shown>>,
     started: Instant,
-    service_manager: service_manager::ServiceManager,
+    service_manager: ServiceManager,
     stopped: Notify,
 }
 
@@ -116,11 +104,11 @@ pub fn start(mut options: StartOptions) -> anyhow::Result<()> {
         // Only the file can say what is to run: nothing is made before it is known to be valid.
         check_file(&options.source, &model)?;
     }
-    configuration::check_network_rights()?;
+    check_network_rights()?;
     let _lock = state::lock(&options.run_dir)?;
     let sole = sole::claim(sole::ROUTER)?;
     let mut revisions = Revisions::open(&options.source.state_dir, model.schema_json())?;
-    let start = starting::choose(&options.source, &model, &mut revisions)?;
+    let start = start::choose(&options.source, &model, &mut revisions)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async {
@@ -143,7 +131,7 @@ async fn serve(
         (own, Principal::all_powerful("manager")),
         (operator, Principal::all_powerful("operator")),
     ]);
-    let cores = core_file::Cores::prepare(&options.source.state_dir);
+    let cores = Cores::prepare(&options.source.state_dir);
     let processes = Processes::new(&options.run_dir, model.executables(), cores.environment());
     let adopted = processes.adoptable();
     // Known before the Finder opens: a process whose secret it does not know ends itself.
@@ -170,7 +158,7 @@ async fn serve(
             driver: Driver::new(Manager::new(), effect),
             processes,
             cores,
-            handovers: handover::HandOvers::default(),
+            handovers: HandOvers::default(),
             finder,
             router,
             me: me.clone(),
@@ -181,18 +169,18 @@ async fn serve(
                 revision: start.revision,
                 is_stored: start.is_stored,
             }),
-            copies: copying::Copies::default(),
-            degraded: degraded::Degraded::at_start(start.trouble, start.before),
+            copies: Copies::default(),
+            degraded: Degraded::at_start(start.trouble, start.before),
             revisions: RefCell::new(revisions),
             turn: tokio::sync::Mutex::new(()),
             under_way: RefCell::new(None),
             storing: tokio::sync::Mutex::new(()),
             transactions: Cell::new(0),
-            stepping: stepping::Stepping::from_environment(),
+            stepping: Stepping::from_environment(),
             shown: RefCell::new(None),
             options,
             started: Instant::now(),
-            service_manager: service_manager::ServiceManager::default(),
+            service_manager: ServiceManager::default(),
             stopped: Notify::new(),
         }
     });
@@ -209,7 +197,7 @@ async fn serve(
     }
     process.adopt(adopted);
     process.want();
-    tokio::task::spawn_local(watching::watch(Rc::clone(&process)));
+    tokio::task::spawn_local(watch::watch(Rc::clone(&process)));
     tokio::task::spawn_local(service_manager::follow(Rc::clone(&process)));
     let unconfirmed = process.revisions.borrow().unconfirmed();
     if let Some(unconfirmed) = unconfirmed {
@@ -341,8 +329,8 @@ impl ManagerProcess {
         self.driver.input(Input::Exited(class.clone(), how.clone()));
         match (was_told, wanted) {
             (true, true) => {} // it comes again
-            (true, false) => self.tell_commit(commit::Input::Restored(class)),
-            (false, _) => self.tell_commit(commit::Input::Failed(class, how)),
+            (true, false) => self.tell_commit(CommitInput::Restored(class)),
+            (false, _) => self.tell_commit(CommitInput::Failed(class, how)),
         }
     }
 
@@ -383,7 +371,7 @@ impl ManagerProcess {
                 if self.driver.read(|manager| manager.is_ready()) {
                     self.degraded.back.take();
                 }
-                self.tell_commit(commit::Input::Ready(class));
+                self.tell_commit(CommitInput::Ready(class));
             }
             Err(error) => {
                 warn!(event = "config.part-refused", class, %error, "does not take its configuration");
@@ -416,7 +404,7 @@ impl ManagerProcess {
     }
 
     /// Reads the configuration file again and commits what it says.
-    async fn reload(self: &Rc<Self>) -> Result<committing::Done, editing::EditError> {
+    async fn reload(self: &Rc<Self>) -> Result<Done, EditError> {
         let comment = "the configuration file was read again".into();
         let done = self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await;
         match &done {

@@ -3,7 +3,7 @@
 
 use super::chain::Folder;
 use super::line::hash;
-use crate::durable;
+use crate::revisions::durable;
 use serde::{Deserialize, Serialize};
 use std::fs;
 use std::io;

@@ -7,6 +7,7 @@
 
 mod chain;
 mod copy;
+mod durable;
 mod line;
 #[cfg(test)]
 mod tests;
@@ -15,9 +16,8 @@ pub use chain::Damaged;
 pub use copy::{ConfigurationFile, Copied, Noted, parse_copy};
 pub use line::{Revision, Via, parse_revision};
 
-use crate::configuration::StartError;
-use crate::durable;
-use crate::state::cannot;
+use crate::configure::model::StartError;
+use crate::supervise::state::cannot;
 use chain::{Chain, Folder};
 use copy::State;
 use line::{Base, hash, hash_on};

@@ -2,7 +2,7 @@
 //! started, and whoever asked hears that it was so.
 
 use crate::ManagerProcess;
-use crate::starting_again::comes_up;
+use crate::supervise::start_again::comes_up;
 use sluice_base::{component_name, instance_of};
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::common::v1 as common;

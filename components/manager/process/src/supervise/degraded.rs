@@ -2,7 +2,7 @@
 //! configuration. Also the way back where a component refuses what the router starts with.
 
 use crate::ManagerProcess;
-use crate::committing::{CommitRequest, Source};
+use crate::commit::transaction::{CommitRequest, Source};
 use crate::revisions::FileSays;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! A commit is stored: its revision is written on a thread that may block, as the steps from what ran where that says it shorter.
 
 use crate::ManagerProcess;
-use crate::committing::Request;
+use crate::commit::transaction::Request;
 use crate::revisions::{New, Via, now_unix_ms};
 use sluice_config::{Comparison, Secrets, Tree};
 use tracing::warn;

@@ -1,8 +1,8 @@
 //! What the configuration that was committed last means to this executable, which may be another than the one that wrote it.
 
-use crate::configuration::{ConfigSource, Model, StartError};
+use crate::configure::model::{ConfigSource, Model, StartError};
 use crate::revisions::Revisions;
-use crate::state::cannot;
+use crate::supervise::state::cannot;
 use sluice_config::upgrade::{self, Notice};
 use sluice_config::{ConfigError, Node};
 use thiserror::Error;
@@ -81,12 +81,12 @@ fn stored(revisions: &Revisions, revision: u64) -> Result<Vec<Node>, UpgradeErro
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::configuration::Builtin;
+    use crate::configure::model::Builtin;
     use crate::revisions::{New, Via};
     use std::path::Path;
 
-    const MODULE: &str = include_str!("../../../static/static.yang");
-    const RIGHTS: &str = include_str!("../../../static/rights.toml");
+    const MODULE: &str = include_str!("../../../../static/static.yang");
+    const RIGHTS: &str = include_str!("../../../../static/rights.toml");
     const STATIC: &[Builtin] = &[Builtin {
         class: "static",
         rights: RIGHTS,

@@ -1,8 +1,8 @@
 //! What is being edited: the candidate that all share, and those of editors that work in private.
 
 use crate::ManagerProcess;
-use crate::committing::{CommitRequest, Done, Refusal, Source};
-use crate::lockout::Connection;
+use crate::commit::lockout::Connection;
+use crate::commit::transaction::{CommitRequest, Done, Refusal, Source};
 use sluice_config::{ConfigError, ConfigErrors, Schema, Secrets, Tree};
 use sluice_manager::editors::{Conflict, Editors, Mode};
 use sluice_process::clock;
@@ -344,7 +344,7 @@ mod tests {
     use sluice_config::Module;
 
     const MODULES: [Module; 1] =
-        [Module { name: "sluice-static", text: include_str!("../../../static/static.yang") }];
+        [Module { name: "sluice-static", text: include_str!("../../../../static/static.yang") }];
 
     /// The configured treatments of prefixes: nothing, discard or reject.
     type Says = BTreeMap<u8, &'static str>;

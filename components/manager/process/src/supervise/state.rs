@@ -1,6 +1,6 @@
 //! The run-time folder: the lock, the operator's secret, and which processes run.
 
-use crate::configuration::StartError;
+use crate::configure::model::StartError;
 use anyhow::{Context, bail};
 use nix::fcntl::{Flock, FlockArg};
 use nix::sys::wait::{WaitPidFlag, waitpid};

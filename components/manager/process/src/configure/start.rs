@@ -1,6 +1,6 @@
 //! Which configuration the router starts with: the file, unless it is not valid; then what was committed last, and everybody is told.
 
-use crate::configuration::{ConfigSource, Model, StartError};
+use crate::configure::model::{ConfigSource, Model, StartError};
 use crate::revisions::{New, Revisions, Via, now_unix_ms};
 use sluice_config::Tree;
 use tracing::{error, info, warn};

@@ -1,9 +1,9 @@
 //! The interface that the manager serves.
 
 use crate::ManagerProcess;
-use crate::handover;
-use crate::processes::usage_of;
-use crate::starting_again;
+use crate::supervise::handover;
+use crate::supervise::processes::usage_of;
+use crate::supervise::start_again as starting_again;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use sluice_xrl::{CallContext, XrlError};

@@ -1,9 +1,9 @@
 //! The interface by which the configuration is edited and committed.
 
-use crate::committing::Done;
-use crate::editing::EditError;
+use crate::commit::transaction::Done;
+use crate::configure::editors::EditError;
 use crate::revisions::now_unix_ms;
-use crate::service::Served;
+use crate::supervise::service::Served;
 use serde_json::json;
 use sluice_config::{ConfigError, Secrets, Tree};
 use sluice_manager::editors::{Editors, Mode};

@@ -1,6 +1,6 @@
 //! Changes that could cut off the operator who makes them.
 
-use crate::way::{self, Way};
+use crate::commit::operator_path::{self, Way};
 use sluice_config::{Schema, Tree};
 use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 use std::collections::BTreeMap;
@@ -30,7 +30,11 @@ impl Connection {
 
     /// Looks in the kernel for the way of the connection.
     pub fn looked_up(self) -> Self {
-        Connection { interface: way::interface_of(self.server), way: way::to(self.client), ..self }
+        Connection {
+            interface: operator_path::interface_of(self.server),
+            way: operator_path::to(self.client),
+            ..self
+        }
     }
 
     /// Returns true if a protocol brought the route to the client: it may go with a session.
@@ -230,8 +234,8 @@ mod tests {
     use sluice_config::Module;
 
     const MODULES: [Module; 2] = [
-        Module { name: "sluice-fea", text: include_str!("../../../fea/fea.yang") },
-        Module { name: "sluice-static", text: include_str!("../../../static/static.yang") },
+        Module { name: "sluice-fea", text: include_str!("../../../../fea/fea.yang") },
+        Module { name: "sluice-static", text: include_str!("../../../../static/static.yang") },
     ];
     const BEFORE: &str = "interfaces { interface eth0 { address 192.0.2.1/24; } }
         protocols { static { route 10.0.0.0/8 next-hop 192.0.2.9; route 172.16.0.0/12 discard; } }";

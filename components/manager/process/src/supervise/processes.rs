@@ -1,7 +1,7 @@
 //! Components' processes: started, found again, ended.
 
-use crate::core_file::Cores;
-use crate::state::{self, Recorded};
+use crate::supervise::core_file::Cores;
+use crate::supervise::state::{self, Recorded};
 use nix::sys::signal::{Signal, kill};
 use nix::time::{clock_getcpuclockid, clock_gettime};
 use nix::unistd::Pid;

@@ -1,6 +1,7 @@
 //! What a manager that was killed leaves behind: components that go on, and the file that names them.
 
-use crate::{sole, state};
+use crate::supervise::sole;
+use crate::supervise::state;
 use std::io::ErrorKind;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};

@@ -401,16 +401,16 @@ mod tests {
     const BUILTINS: &[Builtin] = &[
         Builtin {
             class: "fea",
-            rights: include_str!("../../../fea/rights.toml"),
-            module: Some(("sluice-fea", include_str!("../../../fea/fea.yang"))),
+            rights: include_str!("../../../../fea/rights.toml"),
+            module: Some(("sluice-fea", include_str!("../../../../fea/fea.yang"))),
             commands: None,
             metrics: None,
             help: "The FEA",
         },
         Builtin {
             class: "bgp",
-            rights: include_str!("../../../bgp/rights.toml"),
-            module: Some(("sluice-bgp", include_str!("../../../bgp/bgp.yang"))),
+            rights: include_str!("../../../../bgp/rights.toml"),
+            module: Some(("sluice-bgp", include_str!("../../../../bgp/bgp.yang"))),
             commands: None,
             metrics: None,
             help: "BGP",

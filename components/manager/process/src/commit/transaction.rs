@@ -1,10 +1,10 @@
 //! Commits: what the core says is done to components, and what they answer goes back to it.
 
 use crate::ManagerProcess;
-use crate::editing::{CandidateId, EditError};
-use crate::lockout;
+use crate::commit::lockout;
+use crate::commit::store::ToStore;
+use crate::configure::editors::{CandidateId, EditError};
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
-use crate::storing::ToStore;
 use sluice_config::{Comparison, ConfigError, Impact, Tree};
 use sluice_manager::End;
 use sluice_manager::commit::{Commit, Input, Output, Plan};

@@ -2,7 +2,7 @@
 //! to a program (core(5)). With `SLUICE_CORES=1` components may be written so, in a folder of their own where the pattern leaves the
 //! folder open; without it nobody can read what was in a component, as there are secrets in it.
 
-use crate::state;
+use crate::supervise::state;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use sluice_process::{CORES, CORES_DIR};
 use std::fs;

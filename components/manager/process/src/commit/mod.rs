@@ -1,0 +1,8 @@
+//! Commits: a configuration runs everywhere or nowhere, is stored, and is copied into the configuration file.
+
+pub mod copy;
+pub mod lockout;
+pub mod operator_path;
+pub mod steps;
+pub mod store;
+pub mod transaction;

@@ -1,0 +1,16 @@
+//! Processes: started, configured, watched, replaced, found again by the manager's next life.
+
+pub mod core_file;
+pub mod degraded;
+pub mod handover;
+pub mod inherited;
+pub mod left_behind;
+pub mod processes;
+pub mod restart;
+pub mod service;
+pub mod service_manager;
+pub mod sole;
+pub mod start_again;
+pub mod state;
+pub mod succession;
+pub mod watch;
