@@ -1,6 +1,6 @@
 //! The configuration tree (bgp.yang) as this process takes it.
 
-use crate::pool::Plan;
+use crate::executor::pool::Plan;
 use sluice_bgp::speaker::Settings;
 
 /// The most threads if nothing is configured.

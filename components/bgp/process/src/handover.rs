@@ -4,10 +4,11 @@
 //! neighbour's socket does not take goes along as octets. So the other process knows that everybody was told everything that its
 //! tables say, and tells nobody again. The sockets themselves are copies: neither process shuts any down.
 
-use crate::connection::{Connection, Inherited};
-use crate::reading::{ConnectionKey, ControlMessage};
-use crate::table::{self, TableMessage};
-use crate::{BgpProcess, Core, config, listening};
+use crate::tables::table::{self, TableMessage};
+use crate::transport::connection::{Connection, Inherited};
+use crate::transport::listeners as listening;
+use crate::transport::reader::{ConnectionKey, ControlMessage};
+use crate::{BgpProcess, Core, config};
 use serde::{Deserialize, Serialize};
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Fingerprint;

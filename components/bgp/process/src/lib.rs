@@ -1,35 +1,23 @@
 //! BGP-4: the process.
 //!
-//! Sockets come from the FEA ([`sockets`]). Each is served by a reader and a writer ([`reading`], [`writing`]), and each table by
-//! a task ([`table`]); these carry the routes, on as many threads as are configured ([`pool`]). The process's own
+//! Sockets come from the FEA. Each is served by a reader and a writer ([`transport`]), and each table by
+//! a task ([`tables`]); these carry the routes, on as many threads as are configured ([`executor`]). The process's own
 //! thread has control, which decides on sessions and sees no route; it sends best routes to the RIB and asks it about next
 //! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
 pub mod config;
-mod connection;
-mod credit;
 mod executor;
 mod ffi;
 mod handover;
-mod listening;
 mod notices;
-mod outgoing;
-mod pool;
-mod reading;
 mod rib;
-mod routes;
 mod service;
-mod sockets;
-mod table;
-mod watch;
-mod writing;
+mod tables;
+mod transport;
 
 sluice_xrl::include_idl!();
 
-use connection::Connection;
-use listening::Listening;
-use pool::{Plan, Pool};
-use reading::{ConnectionKey, ControlMessage, Mailboxes};
+use executor::pool::{Plan, Pool};
 use rib::RibSide;
 use sluice_base::{Distance, Duration};
 use sluice_bgp::endpoints::Endpoints;
@@ -48,19 +36,22 @@ use sluice_process::{
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::interface_observer_service;
 use sluice_xrl::idl::rib::v1::{interest_holder_service, origin_owner_service};
-use sockets::Sockets;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::rc::{Rc, Weak};
 use std::sync::Arc;
-use table::TableMessage;
+use tables::table::TableMessage;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc::{self, UnboundedReceiver};
 use tokio::sync::oneshot;
 use tracing::{debug, info, warn};
-use writing::WriterMessage;
+use transport::connection::Connection;
+use transport::listeners::Listening;
+use transport::reader::{ConnectionKey, ControlMessage, Mailboxes};
+use transport::sockets::Sockets;
+use transport::writer::WriterMessage;
 
 /// The most tables: with more, what one UPDATE announces would be scattered for no gain.
 const MOST_TABLES: u16 = 16;
@@ -79,7 +70,7 @@ pub struct BgpProcess {
     rib: RibSide,
     sockets: Sockets,
     listening: Listening,
-    listings: routes::Listings,
+    listings: tables::listing::Listings,
     connections: RefCell<BTreeMap<ConnectionKey, Rc<Connection>>>,
     accepted: Cell<u32>,
     interfaces: RefCell<InterfaceTable>,
@@ -96,7 +87,7 @@ struct Core {
     driver: Driver<Control>,
     post: Arc<Mailboxes>,
     /// The tables' tasks, by number.
-    tables: RefCell<Vec<oneshot::Receiver<table::TableTask>>>,
+    tables: RefCell<Vec<oneshot::Receiver<tables::table::TableTask>>>,
     pool: RefCell<Rc<Pool>>,
     /// Threads change one time after the other.
     moving: tokio::sync::Mutex<()>,
@@ -127,7 +118,7 @@ impl BgpProcess {
             rib: RibSide::new(&frame),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),
-            listings: routes::Listings::default(),
+            listings: tables::listing::Listings::default(),
             connections: RefCell::default(),
             accepted: Cell::new(0),
             interfaces: RefCell::default(),
@@ -415,7 +406,7 @@ impl BgpProcess {
         let mut tasks = Vec::new();
         let mut tables = Vec::new();
         for (number, table) in made.into_iter().enumerate() {
-            let (post, address) = table::TableTask::new(number, table, main.clone());
+            let (post, address) = tables::table::TableTask::new(number, table, main.clone());
             tasks.push(pool.spawn(number, post.serve()));
             tables.push(address);
         }
@@ -557,7 +548,7 @@ impl Component for BgpProcess {
         self.collect_all();
         self.input(Input::Configure(settings.config()));
         self.rib.announced();
-        listening::refresh(&self).await;
+        transport::listeners::refresh(&self).await;
         Ok(())
     }
 

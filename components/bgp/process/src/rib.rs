@@ -1,8 +1,8 @@
 //! Talking to the RIB: best routes to it in batches as it takes them, questions about next hops and their answers.
 
 use crate::BgpProcess;
-use crate::reading::ControlMessage;
-use crate::table::{RIB_BATCH, Routes};
+use crate::tables::table::{RIB_BATCH, Routes};
+use crate::transport::reader::ControlMessage;
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Distance, Family, IpKey, IpPrefix, Metric, Prefix, RouteAction, RouteBatch};
 use sluice_bgp::speaker::control::Input;

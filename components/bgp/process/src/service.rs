@@ -1,7 +1,7 @@
 //! The interface that BGP serves: the core's views as messages.
 
 use crate::idl::bgp::v1 as pb;
-use crate::table::TableMessage;
+use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served};
 use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;

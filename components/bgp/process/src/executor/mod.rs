@@ -5,6 +5,7 @@
 //! run by the same thread as soon as the task waits: a reader's table, with what was read still at hand.
 
 mod halt;
+pub mod pool;
 mod readiness;
 mod task;
 #[cfg(test)]

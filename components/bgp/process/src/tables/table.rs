@@ -1,9 +1,9 @@
 //! A table as a task: letters in, letters out. It shares nothing; whoever wants something of it writes to it.
 
-use crate::credit::Credit;
 use crate::executor::{others_wait, yield_now};
-use crate::outgoing::{Chunk, SMALL_WRITE, SendQueue};
-use crate::reading::ControlMessage;
+use crate::tables::credit::Credit;
+use crate::transport::outgoing::{Chunk, SMALL_WRITE, SendQueue};
+use crate::transport::reader::ControlMessage;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::batch::Batches;
 use sluice_bgp::shard::{PeerIndex, Sent};

@@ -1,7 +1,8 @@
 //! Listeners for neighbours that connect, one a family, as long as there are neighbours of it. A successor gets them as they are, with their
 //! keys: who connects meanwhile waits in the kernel's queue.
 
-use crate::{BgpProcess, sockets};
+use crate::BgpProcess;
+use crate::transport::sockets;
 use serde::{Deserialize, Serialize};
 use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_process::{HandOverError, Sink, Source};

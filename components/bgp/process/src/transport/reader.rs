@@ -1,8 +1,8 @@
 //! Reading a connection: octets to its intake, routes to the tables, messages to control.
 
 use crate::executor::{Halt, Socket, yield_now};
-use crate::table::{Routes, TableHandle};
-use crate::watch::Watch;
+use crate::tables::table::{Routes, TableHandle};
+use crate::tables::watch::Watch;
 use sluice_base::Instant;
 use sluice_bgp::batch::Batches;
 use sluice_bgp::event::PeerEvent;

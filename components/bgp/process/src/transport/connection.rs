@@ -1,10 +1,10 @@
 //! A connection to a neighbour, as the process's own thread knows it: its two tasks, and how they move.
 
 use crate::executor::Halt;
-use crate::outgoing::{Backlog, SendQueue};
-use crate::pool::Pool;
-use crate::reading::{ConnectionKey, Mailboxes, Reader, Reported};
-use crate::writing::{Writer, WriterMessage};
+use crate::executor::pool::Pool;
+use crate::transport::outgoing::{Backlog, SendQueue};
+use crate::transport::reader::{ConnectionKey, Mailboxes, Reader, Reported};
+use crate::transport::writer::{Writer, WriterMessage};
 use sluice_bgp::intake::Intake;
 use sluice_bgp::reader::ReaderCounters;
 use sluice_bgp::shard::Sent;

@@ -3,11 +3,11 @@
 //! does one that has much to say while all threads have other work: what it made is still at hand, and one buffer does for all
 //! neighbours.
 
-use crate::credit::Credit;
 use crate::executor::Socket;
-use crate::reading::Reported;
-use crate::table::PIECE;
-use crate::writing::WriterMessage;
+use crate::tables::credit::Credit;
+use crate::tables::table::PIECE;
+use crate::transport::reader::Reported;
+use crate::transport::writer::WriterMessage;
 use sluice_base::Instant;
 use sluice_bgp::family::Families;
 use sluice_bgp::shard::Sent;

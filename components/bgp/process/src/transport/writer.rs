@@ -4,9 +4,9 @@
 //! the tables as cursors. So a neighbour that does not read costs next to nothing.
 
 use crate::executor::Halt;
-use crate::outgoing::{Chunk, Left, SendQueue};
-use crate::reading::{ConnectionKey, ControlMessage, Mailboxes};
-use crate::table::TableMessage;
+use crate::tables::table::TableMessage;
+use crate::transport::outgoing::{Chunk, Left, SendQueue};
+use crate::transport::reader::{ConnectionKey, ControlMessage, Mailboxes};
 use sluice_bgp::table::SessionEpoch;
 use sluice_bgp::writer::Writer as UpdateStream;
 use std::sync::Arc;
