@@ -7,7 +7,7 @@ use crate::schema::Schema;
 use crate::tree::{Block, Item, Tree};
 use crate::write::{Json, Secrets, key_words};
 use serde_json::Value;
-use sluice_process::part::{Change, Edit, Part};
+use sluice_part::{Change, Edit, Part};
 use std::sync::Arc;
 
 impl Schema {

@@ -3,7 +3,7 @@
 use crate::steps::Outline;
 use crate::{Module, Node, NodeKind, Schema, Secrets, Tree};
 use proptest::prelude::*;
-use sluice_process::part::Part;
+use sluice_part::Part;
 use yang5::data::{Data, DataFormat, DataPrinterFlags};
 
 #[path = "../tests/world/mod.rs"]
