@@ -52,6 +52,8 @@ fn engine() -> SimEngine {
 #[derive(Clone, Debug, PartialEq)]
 enum Way {
     Hops(Vec<(u32, u32, bool, u8)>),
+    /// A primary next hop and a backup: interface and host of each.
+    Backed([(u32, u32); 2]),
     Discard,
     Reject,
     OffLink,
@@ -63,6 +65,10 @@ impl Way {
             Way::Discard => Forwarding::Discard,
             Way::Reject => Forwarding::Reject,
             Way::OffLink => Forwarding::one(NextHop::via_on("172.16.0.1".parse().unwrap(), index(1))),
+            Way::Backed([primary, backup]) => {
+                let hop = |(i, host)| NextHop::via_on(gateway(i, host, false), index(i));
+                Forwarding::many([hop(*primary), hop(*backup).as_backup()]).unwrap()
+            }
             Way::Hops(hops) => Forwarding::many(hops.iter().map(|(i, host, v6, weight)| NextHop {
                 weight: *weight,
                 ..NextHop::via_on(gateway(*i, *host, *v6), index(*i))
@@ -92,6 +98,7 @@ enum Step {
 fn way() -> impl Strategy<Value = Way> {
     prop_oneof![
         6 => proptest::collection::vec((1..4u32, 2..5u32, any::<bool>(), 1..4u8), 1..4).prop_map(Way::Hops),
+        3 => ((1..4u32, 2..5u32), (1..4u32, 2..5u32)).prop_map(|(a, b)| Way::Backed([a, b])),
         1 => Just(Way::Discard),
         1 => Just(Way::Reject),
         1 => Just(Way::OffLink),
@@ -269,6 +276,10 @@ impl World {
                     continue;
                 }
                 Way::OffLink => continue,
+                Way::Backed(ways) => {
+                    let way = ways.iter().find(|(i, _)| up(*i));
+                    way.map(|(i, host)| (gateway(*i, *host, false), *i, 1)).into_iter().collect()
+                }
                 way @ Way::Hops(_) => {
                     let forwarding = way.forwarding();
                     let hops = forwarding.next_hops().iter();
@@ -377,6 +388,64 @@ fn a_group_change_is_one_operation() {
     // The new member, the group, and the old member's end.
     assert_eq!(world.drive.engine().operations - before, 3);
     world.check();
+}
+
+/// A world with 200 routes of a group with a backup, whose member another group uses too.
+fn backed_world() -> World {
+    let mut world = World::new();
+    world.group(1, Way::Backed([(1, 2), (2, 2)]));
+    world.group(2, hop(2, 2));
+    for p in 0..200 {
+        world.route(p, Some(1));
+    }
+    world.route(200, Some(2));
+    world.check();
+    world
+}
+
+#[test]
+fn a_backup_that_takes_over_is_one_group_write() {
+    let mut world = backed_world();
+    let before = world.drive.engine().operations;
+    // A backup that changes while a primary next hop forwards: its member comes and goes, the group stays as it is.
+    world.group(1, Way::Backed([(1, 2), (2, 3)]));
+    world.group(1, Way::Backed([(1, 2), (2, 2)]));
+    world.quiet();
+    assert_eq!(world.drive.engine().operations - before, 2);
+    let before = world.drive.engine().operations;
+    world.group(1, hop(2, 2));
+    world.quiet();
+    // The group, and the old member's end.
+    assert_eq!(world.drive.engine().operations - before, 2);
+    world.check();
+}
+
+#[test]
+fn a_lost_interface_leaves_the_routes_to_the_backup() {
+    let mut world = backed_world();
+    world.step(Step::Link(1, false));
+    world.check();
+    // The RIB finds the same, later: nothing is left to write.
+    let before = world.drive.engine().operations;
+    world.group(1, hop(2, 2));
+    world.quiet();
+    assert_eq!(world.drive.engine().operations, before);
+    world.group(1, Way::Backed([(1, 2), (2, 2)]));
+    world.step(Step::Link(1, true));
+    world.check();
+}
+
+#[test]
+fn a_restart_finds_groups_with_backups() {
+    let mut world = backed_world();
+    let before = world.drive.engine().operations;
+    world.step(Step::RibRestarts);
+    world.quiet();
+    assert_eq!(world.drive.engine().operations, before, "after a restart of the RIB");
+    world.step(Step::FeaRestarts);
+    world.quiet();
+    // The switch for forwarding is written with every configuration.
+    assert_eq!(world.drive.engine().operations, before + 1, "after a restart of the FEA");
 }
 
 #[test]
