@@ -1,5 +1,5 @@
-//! A component's part of the configuration, and changes of it. A change names what differs and nothing else, so that a line more in a
-//! configuration of 100,000 costs what a line costs.
+//! A component's part of the configuration, and changes of that part. A change names the differences and nothing else, so that a line more in a
+//! configuration of 100,000 lines costs the price of a line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -26,7 +26,7 @@ impl Change {
         self
     }
 
-    /// The same in pieces of about so many octets of JSON, at least one.
+    /// Returns the change in pieces of about so many octets of JSON, at least one.
     pub fn in_pieces(&self, octets: usize) -> Vec<String> {
         let head = if self.clear { "{\"clear\":true,\"edits\":[" } else { "{\"edits\":[" };
         let mut pieces = Vec::new();
@@ -49,20 +49,20 @@ impl Change {
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
-    /// The shared subtree that it stands in; absent: the component's own part.
+    /// The shared subtree of the edit; absent: the component's own part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub subtree: Option<String>,
-    /// Its name, or that of its list.
+    /// The name of the member, or of the list.
     pub name: String,
     /// The values of the keys, for an entry of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key: Option<Vec<String>>,
-    /// The new value (RFC 7951, without module names; an entry has its keys among its members); `None`: deleted.
+    /// The new value (RFC 7951, without module names; the members of an entry contain the keys); `None`: deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<Value>,
 }
 
-/// A component's part as it is.
+/// A component's present part.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Part {
     own: Subtree,
@@ -97,7 +97,7 @@ impl Subtree {
         }
     }
 
-    /// Returns the edits that make this of nothing.
+    /// Returns the edits that lead from an empty subtree to the present one.
     fn edits<'a>(&'a self, subtree: Option<&'a str>) -> impl Iterator<Item = Edit> {
         let subtree = subtree.map(String::from);
         let edit = move |name: &String, key: Option<&Vec<String>>, value: &Value| Edit {
@@ -123,7 +123,7 @@ impl Subtree {
 }
 
 impl Part {
-    /// Carries out a change.
+    /// Applies a change.
     pub fn apply(&mut self, change: Change) {
         if change.clear {
             *self = Part::default();
@@ -136,7 +136,7 @@ impl Part {
         }
     }
 
-    /// The change that makes this of nothing.
+    /// Returns the change that leads from an empty part to the present one.
     pub fn as_change(&self) -> Change {
         let shared = self.shared.iter().flat_map(|(name, subtree)| subtree.edits(Some(name)));
         Change { clear: true, edits: self.own.edits(None).chain(shared).collect() }
@@ -157,14 +157,14 @@ impl Part {
 
 /// A planned change: the component's part as it is, and the change.
 pub struct Planned<'a> {
-    /// As it is.
+    /// The present part.
     pub part: &'a Part,
     /// The change.
     pub change: &'a Change,
 }
 
 impl Planned<'_> {
-    /// The whole part as it would be.
+    /// Returns the whole part after the change.
     pub fn whole(&self) -> Value {
         let mut part = if self.change.clear { Part::default() } else { self.part.clone() };
         part.apply(self.change.clone());

@@ -55,7 +55,7 @@ mutations! {
     FEA_MUTATIONS in "fea";
     "fib/mod.rs" {
         "fea-deleted-route-stays": "out.push(self.delete_op(prefix, provenance));\n        }\n        self.leave_group" => "}\n        self.leave_group";
-        "fea-changed-group-not-written": "group.retried = false;\n                group.write(pool, out);" => "group.retried = false;";
+        "fea-changed-group-not-written": "group.retried = false;\n                    group.write(pool, out);" => "group.retried = false;";
         "fea-routes-do-not-move": "(group.owner, group.moved_to, group.due) = (None, Some(new), true);" => "(group.owner, group.moved_to, group.due) = (None, Some(new), false);";
         "fea-used-object-deleted": "self.groups.get(n).is_none_or(|g| g.refs > 0 || g.owner.is_some())" => "self.groups.get(n).is_none_or(|g| g.owner.is_some())";
         "fea-replaced-group-kept": "self.write(route.prefix, group, replace, route.provenance, out);\n        self.leave_group(old.group(), pool, out);" => "self.write(route.prefix, group, replace, route.provenance, out);";
@@ -69,8 +69,8 @@ mutations! {
         "fea-group-damage-overlooked": "Some(live == shown)" => "Some(live == shown || true)";
     }
     "fib/group.rs" {
-        "fea-dead-member-written": "pool.get(*n).filter(|m| m.dead.is_none()).map(|m| (m.id, *weight))" => "pool.get(*n).map(|m| (m.id, *weight))";
-        "fea-weights-lost": "Some((pool.acquire(member, out), hop.weight.max(1)))" => "Some((pool.acquire(member, out), 1))";
+        "fea-dead-member-written": "pool.get(member.number).is_some_and(|m| m.dead.is_none())" => "pool.get(member.number).is_some()";
+        "fea-weights-lost": "is_backup: hop.is_backup, number, weight: hop.weight.max(1) }" => "is_backup: hop.is_backup, number, weight: 1 }";
         "fea-dead-group-not-removed": "if let (Some(id), None) = (self.object, &self.dead) {" => "if let (Some(id), Some(_)) = (self.object, &self.dead) {";
     }
     "fib/refusal.rs" {

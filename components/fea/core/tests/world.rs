@@ -1,6 +1,8 @@
 //! The core against the simulated engine: whatever happens, when all is quiet the engine holds what is wanted.
 #![allow(clippy::unwrap_used)]
 
+#[path = "world/backups.rs"]
+mod backups;
 #[path = "world/interfaces.rs"]
 mod interfaces;
 
@@ -52,6 +54,8 @@ fn engine() -> SimEngine {
 #[derive(Clone, Debug, PartialEq)]
 enum Way {
     Hops(Vec<(u32, u32, bool, u8)>),
+    /// A primary next hop and a backup: interface and host of each.
+    Backed([(u32, u32); 2]),
     Discard,
     Reject,
     OffLink,
@@ -63,6 +67,10 @@ impl Way {
             Way::Discard => Forwarding::Discard,
             Way::Reject => Forwarding::Reject,
             Way::OffLink => Forwarding::one(NextHop::via_on("172.16.0.1".parse().unwrap(), index(1))),
+            Way::Backed([primary, backup]) => {
+                let hop = |(i, host)| NextHop::via_on(gateway(i, host, false), index(i));
+                Forwarding::many([hop(*primary), hop(*backup).as_backup()]).unwrap()
+            }
             Way::Hops(hops) => Forwarding::many(hops.iter().map(|(i, host, v6, weight)| NextHop {
                 weight: *weight,
                 ..NextHop::via_on(gateway(*i, *host, *v6), index(*i))
@@ -92,6 +100,7 @@ enum Step {
 fn way() -> impl Strategy<Value = Way> {
     prop_oneof![
         6 => proptest::collection::vec((1..4u32, 2..5u32, any::<bool>(), 1..4u8), 1..4).prop_map(Way::Hops),
+        3 => ((1..4u32, 2..5u32), (1..4u32, 2..5u32)).prop_map(|(a, b)| Way::Backed([a, b])),
         1 => Just(Way::Discard),
         1 => Just(Way::Reject),
         1 => Just(Way::OffLink),
@@ -269,6 +278,10 @@ impl World {
                     continue;
                 }
                 Way::OffLink => continue,
+                Way::Backed(ways) => {
+                    let way = ways.iter().find(|(i, _)| up(*i));
+                    way.map(|(i, host)| (gateway(*i, *host, false), *i, 1)).into_iter().collect()
+                }
                 way @ Way::Hops(_) => {
                     let forwarding = way.forwarding();
                     let hops = forwarding.next_hops().iter();

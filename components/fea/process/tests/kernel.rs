@@ -393,6 +393,27 @@ fn a_link_goes_down_and_comes_back() {
 }
 
 #[test]
+fn a_backup_forwards_when_the_link_is_lost() {
+    let Some(mut bench) = Bench::new() else { return };
+    let (a, b) = (bench.hop("10.0.0.2", "eth0"), bench.hop("10.0.1.2", "eth1"));
+    let prefixes = ["198.51.100.0/24", "198.51.101.0/24"];
+    bench.set4(1, Forwarding::many([a, b.as_backup()]).unwrap(), &prefixes);
+    assert!(bench.ip("route get 198.51.100.1").contains("eth0"));
+    bench.ip("link set eth0 down");
+    bench.until("the backup forwards", |bench| {
+        bench.ours() == 2 && bench.ip("route get 198.51.101.1").contains("eth1")
+    });
+    let objects = bench.ip("nexthop show proto 83");
+    // The RIB finds the same, later: nothing is left to write.
+    bench.set4(1, Forwarding::one(b), &prefixes);
+    assert_eq!((bench.ours(), bench.ip("nexthop show proto 83")), (2, objects));
+    assert_eq!(bench.rejections(), []);
+    bench.ip("link set eth0 up");
+    bench.set4(1, Forwarding::many([a, b.as_backup()]).unwrap(), &prefixes);
+    bench.until("the first next hop forwards", |bench| bench.ip("route get 198.51.100.1").contains("eth0"));
+}
+
+#[test]
 fn a_restart_changes_nothing() {
     let Some(mut bench) = Bench::new() else { return };
     bench.ip("route add 203.0.113.0/24 via 10.0.1.2");

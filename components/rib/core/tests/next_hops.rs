@@ -92,6 +92,33 @@ fn a_backup_is_used_while_no_primary_next_hop_is_usable() {
     assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
 }
 
+/// The loss of the way to a gateway, and of an interface: one change of the group, whatever the number of its routes.
+#[test]
+fn a_backup_takes_over_without_a_change_of_routes() {
+    let mut b = Bench::new();
+    b.origin("static", 1, false);
+    b.origin("bgp", 20, true);
+    b.set("static", "172.16.0.0/16", "10.0.0.2");
+    let via = |gateway: &str| NextHop::via(Address::Ip(gateway.parse().unwrap()));
+    for n in 0..50 {
+        let prefix = format!("192.0.{n}.0/24").parse().unwrap();
+        let mut routes = bench::batch::<Ipv4Prefix>(prefix, Some("172.16.0.1"));
+        let hops = [via("172.16.0.1"), via("10.0.1.2").as_backup()];
+        routes.sets[0].forwarding = Forwarding::many(hops).unwrap();
+        b.update("bgp", routes);
+    }
+    let told = b.routes_told;
+    b.delete("static", "172.16.0.0/16");
+    assert_eq!(b.engine("192.0.49.0/24"), "10.0.1.2@2");
+    assert_eq!(b.routes_told - told, 1, "the static route itself");
+    b.set("static", "172.16.0.0/16", "10.0.0.2");
+    assert_eq!(b.engine("192.0.49.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
+    let told = b.routes_told;
+    b.interface(1, false);
+    assert_eq!(b.engine("192.0.49.0/24"), "10.0.1.2@2");
+    assert_eq!(b.routes_told - told, 1, "the static route itself");
+}
+
 /// An IP engine has no word for another gateway: such a route is unusable, and hides no worse one that works.
 #[test]
 fn a_gateway_that_the_engine_cannot_have_is_never_announced_to_it() {

@@ -8,15 +8,55 @@ use sluice_base::{Family, Forwarding, GroupId, NextHop};
 use sluice_machine::Outbox;
 use smallvec::SmallVec;
 
-/// The contents of a group; members by their number in the pool, sorted.
+/// A next hop of a group. The order puts backups last.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub(crate) struct GroupMember {
+    /// True if packets take the member only while no primary member is usable.
+    pub(crate) is_backup: bool,
+    /// The member's number in the pool.
+    pub(crate) number: u32,
+    pub(crate) weight: u8,
+}
+
+/// The contents of a group; members sorted.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) enum Content {
     /// Its members and their weights.
-    Members(SmallVec<[(u32, u8); 1]>),
+    Members(SmallVec<[GroupMember; 1]>),
     /// No object: its routes say "unreachable" themselves.
     Unreachable,
     /// Contents that were found and cannot be requested.
     Other,
+}
+
+impl Content {
+    /// The members; empty if the contents need no object.
+    pub(crate) fn members(&self) -> &[GroupMember] {
+        match self {
+            Content::Members(members) => members,
+            Content::Unreachable | Content::Other => &[],
+        }
+    }
+
+    /// Returns the contents that the engine should hold as things are: the primary members that live or, if none does, the backups
+    /// that live.
+    pub(crate) fn active(&self, pool: &Pool) -> Content {
+        let Content::Members(members) = self else { return self.clone() };
+        let live = || members.iter().filter(|m| is_live(m, pool));
+        let is_backup = live().all(|m| m.is_backup);
+        let active = live().filter(|m| m.is_backup == is_backup);
+        Content::Members(active.map(|m| GroupMember { is_backup: false, ..*m }).collect())
+    }
+
+    /// Returns the members of the engine's object as things are.
+    pub(crate) fn live(&self, pool: &Pool) -> Members {
+        let active = self.active(pool);
+        active.members().iter().filter_map(|m| Some((pool.get(m.number)?.id, m.weight))).collect()
+    }
+}
+
+fn is_live(member: &GroupMember, pool: &Pool) -> bool {
+    pool.get(member.number).is_some_and(|m| m.dead.is_none())
 }
 
 /// A group.
@@ -77,19 +117,32 @@ impl Group {
         }
     }
 
-    pub(crate) fn uses(&self, member: u32) -> bool {
-        matches!(&self.content, Content::Members(m) if m.iter().any(|(n, _)| *n == member))
+    /// Returns true if the group must be written when `member` dies or revives: not if the member is a backup and a primary member
+    /// lives.
+    pub(crate) fn depends_on(&self, member: u32, pool: &Pool) -> bool {
+        let members = self.content.members();
+        let Some(used) = members.iter().find(|m| m.number == member) else { return false };
+        !used.is_backup || !members.iter().any(|m| !m.is_backup && is_live(m, pool))
     }
 
-    /// Writes the object with the members that live. Without any, the object goes, and its routes with it.
+    /// Returns true if `member` is a dead primary member and no primary member lives.
+    pub(crate) fn lost_last_primary(&self, member: u32, pool: &Pool) -> bool {
+        let mut primary = self.content.members().iter().filter(|m| !m.is_backup);
+        primary.clone().any(|m| m.number == member) && !primary.any(|m| is_live(m, pool))
+    }
+
+    /// Returns true if the engine holds what `content` asks for already, so that the group need not be written for it.
+    pub(crate) fn is_written_as(&self, content: &Content, pool: &Pool) -> bool {
+        self.written && !self.gone && self.dead.is_none() && self.content.active(pool) == content.active(pool)
+    }
+
+    /// Writes the object with the primary members that live or, without any, with the backups that live. Without those too, the object
+    /// goes, and its routes with it.
     pub(crate) fn write(&mut self, pool: &Pool, out: &mut Outbox<Output>) {
         let (Content::Members(members), Some(id)) = (&self.content, self.object) else { return };
-        let live: Members = members
-            .iter()
-            .filter_map(|(n, weight)| pool.get(*n).filter(|m| m.dead.is_none()).map(|m| (m.id, *weight)))
-            .collect();
+        let live = self.content.live(pool);
         if live.is_empty() {
-            let reason = members.iter().find_map(|(n, _)| pool.get(*n)?.dead.clone());
+            let reason = members.iter().find_map(|m| pool.get(m.number)?.dead.clone());
             self.mark_unusable(reason.unwrap_or_else(|| invalid("no next hop is usable")), out);
             return;
         }
@@ -119,8 +172,8 @@ pub(crate) fn invalid(reason: &str) -> Refusal {
     Refusal { kind: RefusalKind::Invalid, reason: String::from(reason) }
 }
 
-/// Returns the members of a route's `forwarding`; each gets one more user. Backups are no members: the RIB announces the group without its
-/// primary next hops when none of them is usable. `None` if a next hop has no interface, or an encapsulation: no engine knows one yet.
+/// Returns the members of a route's `forwarding`; each gets one more user. `None` if a primary next hop has no interface, or an
+/// encapsulation: no engine knows one yet. Backups of that kind, and backups that are primary next hops too, are left out.
 pub(crate) fn intern(
     forwarding: &Forwarding,
     family: Family,
@@ -130,35 +183,35 @@ pub(crate) fn intern(
     let hops = match forwarding {
         Forwarding::Reject => return Some(Content::Unreachable),
         Forwarding::Discard => {
-            return Some(Content::Members(SmallVec::from_slice(&[(
-                pool.acquire(Member::Blackhole { family }, out),
-                1,
-            )])));
+            let number = pool.acquire(Member::Blackhole { family }, out);
+            let member = GroupMember { is_backup: false, number, weight: 1 };
+            return Some(Content::Members(SmallVec::from_slice(&[member])));
         }
         Forwarding::NextHops(hops) => hops,
     };
-    let used = || hops.iter().filter(|hop| !hop.is_backup);
-    if used().next().is_none() || used().any(|hop| hop.interface.is_none() || hop.encapsulation.is_some()) {
+    let primary = || hops.iter().filter(|hop| !hop.is_backup);
+    let is_known = |hop: &NextHop| hop.interface.is_some() && hop.encapsulation.is_none();
+    if primary().next().is_none() || !primary().all(is_known) {
         return None;
     }
+    let way = |hop: &NextHop| (hop.gateway, hop.interface);
+    let is_used = |hop: &NextHop| !hop.is_backup || is_known(hop) && primary().all(|p| way(p) != way(hop));
     let member = |hop: &NextHop| {
         let interface = hop.interface?;
         let member = match hop.gateway {
             Some(gateway) => Member::Via { gateway, interface },
             None => Member::Direct { family, interface },
         };
-        Some((pool.acquire(member, out), hop.weight.max(1)))
+        let number = pool.acquire(member, out);
+        Some(GroupMember { is_backup: hop.is_backup, number, weight: hop.weight.max(1) })
     };
-    let mut members: SmallVec<[(u32, u8); 1]> = used().filter_map(member).collect();
+    let mut members: SmallVec<[GroupMember; 1]> =
+        hops.iter().filter(|hop| is_used(hop)).filter_map(member).collect();
     members.sort_unstable();
     Some(Content::Members(members))
 }
 
 /// Gives the members of `content` back.
 pub(crate) fn release(content: &Content, pool: &mut Pool, out: &mut Outbox<Output>) {
-    if let Content::Members(members) = content {
-        for (n, _) in members {
-            pool.release(*n, out);
-        }
-    }
+    content.members().iter().for_each(|m| pool.release(m.number, out));
 }

@@ -51,7 +51,7 @@ pub(crate) struct Fib<P: TableKey + IpKey> {
     groups: Slab<Group>,
     bindings: HashMap<GroupId, Binding, FixedState>,
     by_object: HashMap<crate::engine::NextHopId, u32, FixedState>,
-    /// During a resync: the groups without an owner by content.
+    /// During a resync: the groups without an owner by active content.
     orphans: HashMap<Content, SmallVec<[u32; 1]>, FixedState>,
     /// True if routes move from one group to another.
     moving: bool,
@@ -139,12 +139,13 @@ impl<P: TableKey + IpKey> Fib<P> {
         match (&group.content, &content) {
             (old, new) if old == new => group::release(&content, pool, out),
             (Content::Members(_), Content::Members(_)) => {
+                let is_written = group.is_written_as(&content, pool);
                 let old = core::mem::replace(&mut group.content, content);
-                group.retried = false;
-                group.write(pool, out);
-                if let Content::Members(old) = &old {
-                    old.iter().for_each(|(n, _)| pool.release_later(*n));
+                if !is_written {
+                    group.retried = false;
+                    group.write(pool, out);
                 }
+                old.members().iter().for_each(|m| pool.release_later(m.number));
             }
             _ => {
                 let new = self.create(content, Some(id), pool, out);
@@ -218,11 +219,12 @@ impl<P: TableKey + IpKey> Fib<P> {
             Binding::Bound(n) => return Some(*n),
             Binding::Announced(content) => content.clone(),
         };
-        let n = match self.claimable(&content, hint) {
+        let n = match self.claimable(&content, hint, pool) {
             Some(n) => {
-                group::release(&content, pool, out);
                 if let Some(group) = self.groups.get_mut(n) {
                     group.owner = Some(id);
+                    let found = core::mem::replace(&mut group.content, content);
+                    group::release(&found, pool, out);
                 }
                 n
             }

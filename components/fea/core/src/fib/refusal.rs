@@ -2,7 +2,6 @@
 //! its owner, what vanished is written again.
 
 use super::Fib;
-use super::group::Content;
 use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget};
 use crate::machine::Output;
 use crate::members::Pool;
@@ -50,8 +49,10 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
     fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>) {
         let mut any = false;
         for n in 0..self.groups.end() {
-            if let Some(group) = self.groups.get_mut(n).filter(|g| g.uses(member)) {
+            if let Some(group) = self.groups.get_mut(n).filter(|g| g.depends_on(member, pool)) {
                 group.rewritten = round;
+                // The engine drops a group with its last member, and its routes with it: the backups make a new one.
+                group.gone |= group.lost_last_primary(member, pool);
                 group.write(pool, out);
                 any = true;
             }
@@ -81,11 +82,7 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
         (group.retried, group.rewritten) = (true, round);
         // A member may have gone unnoticed, and the group and its routes with it.
         group.gone = true;
-        if let Content::Members(members) = &group.content {
-            for (n, _) in members {
-                pool.rewrite(*n, out);
-            }
-        }
+        group.content.members().iter().for_each(|m| pool.rewrite(m.number, out));
         group.write(pool, out);
         self.start_revisit();
     }
@@ -117,11 +114,7 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
     fn rewrite_group(&mut self, id: NextHopId, pool: &mut Pool, out: &mut Outbox<Output>) -> bool {
         let Some(group) = self.by_object.get(&id).and_then(|n| self.groups.get_mut(*n)) else { return false };
         if group.dead.is_none() {
-            if let Content::Members(members) = &group.content {
-                for (n, _) in members {
-                    pool.rewrite_living(*n, out);
-                }
-            }
+            group.content.members().iter().for_each(|m| pool.rewrite_living(m.number, out));
             group.write(pool, out);
             self.start_revisit();
         }

@@ -5,7 +5,7 @@
 //! it uses already: as the RIB groups routes as it did before, nothing is written at all. What was not announced is swept at
 //! the end. What is found in the engine at our own start is taken in as routes that nobody announced yet.
 
-use super::group::{Content, Group};
+use super::group::{Content, Group, GroupMember};
 use super::{Binding, Fib, group};
 use crate::engine::{Member, Members, NextHopId, RouteTarget};
 use crate::event::Event;
@@ -85,7 +85,7 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
         }
         self.orphans.clear();
         for (n, group) in self.groups.iter() {
-            self.orphans.entry(group.content.clone()).or_default().push(n);
+            self.orphans.entry(group.content.active(pool)).or_default().push(n);
         }
         // The group with most routes is the best guess where a route gives no hint.
         let groups = &self.groups;
@@ -147,10 +147,10 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
     fn see_group(&mut self, id: NextHopId, members: &Members, pool: &Pool) -> Option<bool> {
         let group = self.groups.get_mut(*self.by_object.get(&id)?)?;
         group.seen = true;
-        let Content::Members(wanted) = &group.content else { return Some(false) };
-        let live =
-            wanted.iter().filter_map(|(n, w)| pool.get(*n).filter(|m| m.dead.is_none()).map(|m| (m.id, *w)));
-        let mut live: Members = live.collect();
+        if !matches!(group.content, Content::Members(_)) {
+            return Some(false);
+        }
+        let mut live = group.content.live(pool);
         let mut shown = members.clone();
         live.sort_unstable();
         shown.sort_unstable();
@@ -194,14 +194,15 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
 
 impl<P: TableKey + IpKey> Fib<P> {
     fn adopt_group(&mut self, id: NextHopId, members: Option<&Members>, pool: &mut Pool) -> u32 {
-        let known = |(id, weight): &(NextHopId, u8)| pool.find(*id).map(|n| (n, *weight));
-        let content: Option<SmallVec<[(u32, u8); 1]>> =
+        let known = |(id, weight): &(NextHopId, u8)| {
+            let number = pool.find(*id)?;
+            Some(GroupMember { is_backup: false, number, weight: *weight })
+        };
+        let content: Option<SmallVec<[GroupMember; 1]>> =
             members.and_then(|m| m.iter().map(known).collect::<Option<_>>());
         let Some(mut content) = content else { return self.adopt_content(Content::Other) };
         content.sort_unstable();
-        for (n, _) in &content {
-            pool.share(*n);
-        }
+        content.iter().for_each(|m| pool.share(m.number));
         pool.take_id(id);
         let found = Group { written: true, ..Group::new(Content::Members(content), Some(id), None) };
         let n = self.groups.insert(found);
@@ -216,18 +217,21 @@ impl<P: TableKey + IpKey> Fib<P> {
         found.unwrap_or_else(|| self.groups.insert(Group::new(content, None, None)))
     }
 
-    /// A group without an owner that forwards by `content`: `hint` if it does, or one of those that wait for an owner.
-    pub(super) fn claimable(&mut self, content: &Content, hint: Option<u32>) -> Option<u32> {
+    /// A group without an owner that forwards as `content` does now: `hint` if it does, or one of those that wait for an owner. Backups
+    /// that are not in use make no difference, as the engine does not show them.
+    pub(super) fn claimable(&mut self, content: &Content, hint: Option<u32>, pool: &Pool) -> Option<u32> {
         let groups = &self.groups;
+        let active = content.active(pool);
         let fits = |n: &u32| {
             groups.get(*n).is_some_and(|g| {
-                g.owner.is_none() && g.moved_to.is_none() && g.dead.is_none() && g.content == *content
+                let is_free = g.owner.is_none() && g.moved_to.is_none() && g.dead.is_none();
+                is_free && g.content.active(pool) == active
             })
         };
         if let Some(n) = hint.filter(|n| fits(n)) {
             return Some(n);
         }
-        let candidates = self.orphans.get_mut(content)?;
+        let candidates = self.orphans.get_mut(&active)?;
         core::iter::from_fn(|| candidates.pop()).find(|n| fits(n))
     }
 
@@ -291,16 +295,13 @@ pub(super) fn forwarding(content: &Content, pool: &Pool) -> Option<Forwarding> {
         Content::Members(members) => members,
     };
     let mut hops = Vec::new();
-    for (n, weight) in members {
-        match pool.get(*n)?.member {
+    for GroupMember { is_backup, number, weight } in members.iter().copied() {
+        let hop = match pool.get(number)?.member {
             Member::Blackhole { .. } => return Some(Forwarding::Discard),
-            Member::Via { gateway, interface } => {
-                hops.push(NextHop { weight: *weight, ..NextHop::via_on(gateway, interface) });
-            }
-            Member::Direct { interface, .. } => {
-                hops.push(NextHop { weight: *weight, ..NextHop::on(interface) });
-            }
-        }
+            Member::Via { gateway, interface } => NextHop::via_on(gateway, interface),
+            Member::Direct { interface, .. } => NextHop::on(interface),
+        };
+        hops.push(NextHop { weight, is_backup, ..hop });
     }
     Forwarding::many(hops)
 }
