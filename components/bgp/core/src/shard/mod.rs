@@ -455,6 +455,10 @@ impl<P: Unicast> Shard<P> {
                 if !self.core.entries.is_vacant(id) {
                     let old = self.core.entries.best(id).map(|p| (p.peer, p.set));
                     self.core.decide(id, old, provenance);
+                    // A backup may be usable, or not any more, while the best path stays.
+                    if self.core.entries.paths(id).len() > 1 {
+                        self.core.mark_backup_due(id);
+                    }
                 }
             }
             self.compact();

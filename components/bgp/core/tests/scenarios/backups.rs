@@ -1,8 +1,10 @@
 //! Backups for the RIB, and gateways that are lost with a session, with whole routers in virtual time.
 
 use super::SECOND;
-use super::world::World;
-use sluice_base::IpPrefix;
+use super::world::{World, reachable};
+use sluice_base::interest::InterestAnswer;
+use sluice_base::ip::V4Addr;
+use sluice_base::{IpPrefix, Ipv4Prefix};
 use sluice_bgp::speaker::Input;
 use std::net::IpAddr;
 
@@ -62,6 +64,23 @@ fn the_rib_hears_the_second_best_path_when_the_table_rests() {
     world.pass(SECOND * 200);
     assert_eq!(backup(&world, "192.0.2.0/24"), Some(address(TWO)));
     world.check();
+}
+
+/// The best path stays, and the other one's next hop is reached later.
+#[test]
+fn a_backup_is_told_when_its_next_hop_is_reached() {
+    let mut world = between();
+    world.input(0, Input::RibRestarted);
+    world.configure_all();
+    world.pass(SECOND * 5);
+    let reached = reachable::<Ipv4Prefix>(V4Addr(TWO.parse().unwrap()));
+    world.input(0, Input::AnswerIpv4(InterestAnswer { route: None, ..reached.clone() }));
+    world.pass(SECOND * 5);
+    assert_eq!(backup(&world, "192.0.2.0/24"), None);
+    world.input(0, Input::AnswerIpv4(reached));
+    world.pass(SECOND * 5);
+    assert_eq!(backup(&world, "192.0.2.0/24"), Some(address(TWO)));
+    assert_eq!(world.routers[0].rib[&prefix("192.0.2.0/24")], address(ONE));
 }
 
 #[test]

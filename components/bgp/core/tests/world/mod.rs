@@ -359,7 +359,7 @@ impl World {
     }
 }
 
-fn reachable<P: Prefix>(addr: P::Addr) -> InterestAnswer<P> {
+pub fn reachable<P: Prefix>(addr: P::Addr) -> InterestAnswer<P> {
     let prefix = P::host(addr);
     let forwarding = Forwarding::one(NextHop::on(InterfaceIndex::new(1).unwrap()));
     let (metric, distance) = (Metric(0), Distance::CONNECTED);
