@@ -18,7 +18,7 @@ use crate::shard::{Interest, Sent};
 use crate::table::{Order, Spread, Table, TableEvent};
 use crate::wire::notification::cease;
 use alloc::boxed::Box;
-use alloc::collections::BTreeSet;
+use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
@@ -37,6 +37,10 @@ const LOOK_DELAY: Duration = Duration::from_millis(100);
 
 /// The time between a change and the moment when the RIB is told backups, if not much else changes meanwhile.
 const REST: Duration = Duration::from_secs(2);
+
+/// The time from when a lost neighbor's routes are withdrawn until its address is a gateway like any other: the RIB has taken the
+/// withdrawals by then.
+const FORGIVEN: Duration = Duration::from_secs(30);
 
 /// What can happen.
 #[derive(Clone, PartialEq, Debug)]
@@ -141,8 +145,8 @@ pub struct Control {
     has_rib: bool,
     /// The time at which the RIB is told backups, if there are any and the tables are at rest by then.
     backups_at: Option<Instant>,
-    /// Neighbors' addresses that the RIB was told not to use.
-    lost: BTreeSet<IpAddr>,
+    /// Neighbors' addresses that the RIB was told not to use, and when that is over, if the neighbor's routes are withdrawn.
+    lost: BTreeMap<IpAddr, Option<Instant>>,
 }
 
 impl Control {
@@ -161,7 +165,7 @@ impl Control {
             look_at: Some(now + GRACE),
             has_rib: false,
             backups_at: None,
-            lost: BTreeSet::new(),
+            lost: BTreeMap::new(),
         }
     }
 
@@ -212,7 +216,12 @@ impl Control {
                     out.push(Output::Order(Some(table), Order::AnswerIpv6(answer, provenance)));
                 }
             },
-            TableEvent::Drained(peer, life) => self.peers.clean(peer, life),
+            TableEvent::Drained(peer, life) => {
+                let drained = self.peers.clean(peer, life).and_then(|address| self.lost.get_mut(&address));
+                if let Some(until) = drained {
+                    *until = Some(now + FORGIVEN);
+                }
+            }
             TableEvent::BackupsDue if self.has_rib => {
                 self.backups_at.get_or_insert(now + REST);
             }
@@ -220,7 +229,7 @@ impl Control {
             // Where its session is up again it is another life's.
             TableEvent::GatewayLost(address) => {
                 let is_down = self.established(address).is_none();
-                if self.has_rib && is_down && self.lost.insert(address) {
+                if self.has_rib && is_down && self.lost.insert(address, None).is_none() {
                     out.push(Output::GatewayUsable(address, false));
                 }
             }
@@ -320,8 +329,8 @@ impl Machine for Control {
             }
             Input::Message(address, connection, message) => {
                 peers.message(now, address, connection, message, out);
-                if !self.lost.is_empty() && self.established(address).is_some() && self.lost.remove(&address)
-                {
+                let is_up = !self.lost.is_empty() && self.established(address).is_some();
+                if is_up && self.lost.remove(&address).is_some() {
                     out.push(Output::GatewayUsable(address, true));
                 }
             }
@@ -369,7 +378,8 @@ impl Machine for Control {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        [self.peers.next_deadline(), self.look_at, self.backups_at].into_iter().flatten().min()
+        let forgiven = self.lost.values().flatten().min().copied();
+        [self.peers.next_deadline(), self.look_at, self.backups_at, forgiven].into_iter().flatten().min()
     }
 
     fn on_deadline(&mut self, now: Instant, out: &mut Outbox<Output>) {
@@ -377,6 +387,8 @@ impl Machine for Control {
         if self.look_at.is_some_and(|at| at <= now) {
             self.look(now, out);
         }
+        let forgiven = self.lost.extract_if(.., |_, until| until.is_some_and(|until| until <= now));
+        forgiven.for_each(|(address, _)| out.push(Output::GatewayUsable(address, true)));
         if self.backups_at.take_if(|at| *at <= now).is_some() {
             out.push(Output::Order(None, Order::AnnounceBackups));
         }

@@ -76,17 +76,17 @@ impl Peers {
         !self.leaving.contains_key(&peer)
     }
 
-    /// A table has forgotten the routes of a session.
-    pub fn clean(&mut self, peer: PeerIndex, life: SessionEpoch) {
-        if let Some((last, tables)) = self.leaving.get_mut(&peer)
-            && *last == life
-        {
-            *tables -= 1;
-            if *tables == 0 {
-                self.leaving.remove(&peer);
-                self.free_if_retired(peer);
-            }
+    /// A table has forgotten the routes of a session. Returns the neighbor's address when that was the last table.
+    pub fn clean(&mut self, peer: PeerIndex, life: SessionEpoch) -> Option<IpAddr> {
+        let (_, tables) = self.leaving.get_mut(&peer).filter(|(last, _)| *last == life)?;
+        *tables -= 1;
+        if *tables > 0 {
+            return None;
         }
+        self.leaving.remove(&peer);
+        let address = self.peer_mut(peer).map(|peer| peer.config.address);
+        self.free_if_retired(peer);
+        address
     }
 
     /// Marks a peer as no longer configured: its number is free as soon as all tables have forgotten its routes.

@@ -94,6 +94,16 @@ fn a_gateway_is_lost_with_the_session_of_its_neighbor() {
     assert!(world.routers[0].lost.contains(&address(ONE)));
     assert_eq!(world.routers[0].rib.get(&prefix("192.0.2.0/24")), Some(&address(TWO)));
     assert_eq!(world.routers[0].rib.get(&prefix("198.51.100.0/24")), None);
+    // Others may lead to that address when the neighbor's routes are withdrawn.
+    world.pass(SECOND * 28);
+    assert!(world.routers[0].lost.contains(&address(ONE)));
+    world.pass(SECOND * 2);
+    assert!(world.routers[0].lost.is_empty());
+    world.mend();
+    world.pass(SECOND * 200);
+    world.sever("10.0.1.1", ONE);
+    world.pass(SECOND);
+    assert!(world.routers[0].lost.contains(&address(ONE)));
     world.mend();
     world.pass(SECOND * 200);
     assert!(world.routers[0].lost.is_empty());
