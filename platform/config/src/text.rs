@@ -157,12 +157,16 @@ impl Lexer<'_> {
     }
 }
 
-/// Parses a whole text, in braces or as `set` statements, a line each. `file` is the name used in errors.
+/// Parses a whole text, in braces or as `set` statements, a line each. A quoted "set" at the beginning is a name and no verb. `file` is the name used
+/// in errors.
 pub fn parse(file: &str, text: &str) -> Result<Vec<Statement>, ConfigError> {
     let lexer = || Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
     refuse_controls(lexer())?;
-    match lexer().next()? {
-        Some((Token::Word(first), _)) if first == SET => set_lines(&mut lexer()),
+    let mut first = lexer();
+    first.skip_space_and_comments()?;
+    let is_bare = first.chars.peek() != Some(&'"');
+    match first.next()? {
+        Some((Token::Word(first), _)) if is_bare && first == SET => set_lines(&mut lexer()),
         _ => block(&mut lexer(), None, 0),
     }
 }
@@ -243,7 +247,7 @@ pub(crate) fn words(file: &str, text: &str) -> Result<Vec<Word>, ConfigError> {
 /// A word as it has to be written to be read as itself.
 pub fn quoted(word: &str) -> Cow<'_, str> {
     let is_special = |c: char| c.is_whitespace() || matches!(c, '{' | '}' | ';' | '[' | ']' | '"' | '#');
-    if !word.is_empty() && !word.starts_with('/') && !word.contains(is_special) {
+    if !matches!(word, "" | SET) && !word.starts_with('/') && !word.contains(is_special) {
         return Cow::Borrowed(word);
     }
     let mut quoted = String::from('"');
@@ -354,6 +358,7 @@ mod tests {
         check("a b; c { d; }", "a b;c{d;}");
         check("a [ b c ]; # x\n/* y\n */ d \"e f\"; // z", "a b c;d e f;");
         check("", "");
+        check("\"set\" a { b; }", "set a{b;}");
         check("a", "f:1:1: this statement never ends; expected `;` or `{`");
         check("a {\n b;", "f:1:3: this block never ends; expected `}` before the end of the file");
         check("a }", "f:1:1: this statement is not ended; expected `;` after it");
