@@ -14,6 +14,12 @@ pub fn component_name(class: &str, instance: Option<&str>) -> String {
     }
 }
 
+/// Returns the name of the component behind a target of the Finder, from the target's class and instance. A target whose instance is only a
+/// number of its own (`echo-2`) has the name of its class.
+pub fn component_of(class: &str, instance: &str) -> String {
+    component_name(class, instance_of(instance))
+}
+
 /// Returns the class of a component's name.
 pub fn class_of(name: &str) -> &str {
     name.split_once(SEPARATOR).map_or(name, |(class, _)| class)
@@ -33,6 +39,8 @@ mod tests {
         for (class, instance, name) in [("bgp", None, "bgp"), ("bgp", Some("red"), "bgp@red")] {
             assert_eq!(component_name(class, instance), name);
             assert_eq!((class_of(name), instance_of(name)), (class, instance));
+            assert_eq!(component_of(class, name), name);
         }
+        assert_eq!(component_of("echo", "echo-2"), "echo");
     }
 }

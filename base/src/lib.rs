@@ -24,7 +24,7 @@ pub mod route;
 pub mod time;
 
 pub use address::{Address, AnyPrefix, Identifier};
-pub use component::{class_of, component_name, instance_of};
+pub use component::{class_of, component_name, component_of, instance_of};
 pub use family::{Family, FamilyId};
 pub use interface::{Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
 pub use ip::{IpPrefix, Ipv4Prefix, Ipv6Prefix};

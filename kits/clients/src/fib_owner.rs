@@ -1,6 +1,7 @@
 //! Owning the forwarding table of the FEA.
 
-use sluice_base::{Duration, Instant};
+use alloc::collections::BTreeSet;
+use sluice_base::{Duration, Instant, TableId};
 
 /// The relation of the RIB to the forwarding engine abstraction.
 ///
@@ -12,6 +13,8 @@ pub struct FibOwner {
     started: Instant,
     phase: Phase,
     declines_routes: bool,
+    /// The tables whose resync has begun.
+    tables: BTreeSet<TableId>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -47,7 +50,18 @@ impl FibOwner {
 
     /// Returns the relation of a RIB that started at `started`, before any FEA.
     pub const fn new(started: Instant) -> Self {
-        FibOwner { started, phase: Phase::Disconnected, declines_routes: false }
+        FibOwner { started, phase: Phase::Disconnected, declines_routes: false, tables: BTreeSet::new() }
+    }
+
+    /// Returns the tables whose resync begins with a FEA: the RIB's tables and the engine's. The origin of an engine's table may be gone, or may
+    /// register later.
+    pub fn begin_resync(
+        &mut self,
+        own: impl IntoIterator<Item = TableId>,
+        known: impl IntoIterator<Item = TableId>,
+    ) -> BTreeSet<TableId> {
+        self.tables = own.into_iter().chain(known).collect();
+        self.tables.clone()
     }
 
     /// Notes that a FEA accepted the RIB as its owner and began a resync. `declines_routes`: the engine is configured to hold no
@@ -83,11 +97,12 @@ impl FibOwner {
         if self.declines_routes || now >= end { ResyncEnd::Now } else { ResyncEnd::At(end) }
     }
 
-    /// Notes that the end of the resync was requested from the FEA.
-    pub fn end_resync(&mut self) {
+    /// Notes that the end of the resync is requested from the FEA, for these tables.
+    pub fn end_resync(&mut self) -> BTreeSet<TableId> {
         if self.phase == Phase::Resyncing {
             self.phase = Phase::Ending;
         }
+        core::mem::take(&mut self.tables)
     }
 
     /// Notes that the FEA swept the routes of earlier lives.
@@ -119,6 +134,15 @@ mod tests {
         assert!(!owner.is_synchronized());
         owner.resynced();
         assert!(owner.is_synchronized());
+    }
+
+    #[test]
+    fn tables_of_earlier_lives_are_resynced_too() {
+        let mut owner = FibOwner::new(START);
+        let tables = owner.begin_resync([TableId::MAIN], [TableId(100), TableId::MAIN]);
+        assert_eq!(tables, BTreeSet::from([TableId(100), TableId::MAIN]));
+        owner.accepted(false);
+        assert_eq!(owner.end_resync(), tables);
     }
 
     #[test]

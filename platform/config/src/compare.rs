@@ -53,7 +53,7 @@ impl Schema {
     }
 
     /// Returns the impact on a component of a change from one tree to another: the highest impact of its leaves whose values differ,
-    /// defaults included, and that of the shared subtrees that differ and that it uses; `None` if nothing differs.
+    /// defaults included, that of the shared subtrees that differ and that it uses, and that of another table; `None` if nothing differs.
     pub fn cost(&self, component: &str, before: &Tree, after: &Tree) -> Option<Impact> {
         let (instance, id) = self.place(component)?;
         let mut finder = Finder::new(&self.index);
@@ -64,6 +64,11 @@ impl Schema {
             (None, None) => return None,
             (a, b) => finder.one_sided(id, a.or(b).unwrap_or(&nothing)),
         }
+        finder.leaves.extend(self.table_leaf(component).filter(|_| {
+            before_it.is_some()
+                && after_it.is_some()
+                && self.table(component, before) != self.table(component, after)
+        }));
         let own = finder.leaves.iter().map(|leaf| self.index[*leaf].impact).max();
         let is_changed = |name: &Arc<str>| self.shared_change(name, Some(before), after).is_some();
         let shared = self.index[id].uses.iter().filter(|(name, _)| is_changed(name));

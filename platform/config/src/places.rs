@@ -94,15 +94,21 @@ impl Schema {
     /// The routing table of an instance: what the leaf marked `sluice:table` beside its container says; the main table if there is none.
     pub fn table(&self, component: &str, tree: &Tree) -> TableId {
         let found = || {
-            let (_, id) = self.place(component)?;
-            let list = *lists_above(&self.index, &self.index[id].path).first()?;
-            let leaf = self.index[list].children.iter().find(|child| self.index[**child].is_table)?;
-            match self.block(tree, list, instance_of(component))?.get(&self.index[*leaf].name)? {
+            let leaf = self.table_leaf(component)?;
+            let (list, _) = self.index[leaf].path.rsplit_once('/')?;
+            match self.block_at(tree, list, instance_of(component))?.get(&self.index[leaf].name)? {
                 Item::Leaf(leaf) => leaf.text.parse().ok().map(TableId),
                 _ => None,
             }
         };
         found().unwrap_or(TableId::MAIN)
+    }
+
+    /// The leaf that names the table of an instance.
+    pub(crate) fn table_leaf(&self, component: &str) -> Option<Id> {
+        let (_, id) = self.place(component)?;
+        let list = *lists_above(&self.index, &self.index[id].path).first()?;
+        self.index[list].children.iter().copied().find(|child| self.index[*child].is_table)
     }
 
     /// Returns a component's instance and the definition of its container; `None` if the schema has no such component.
@@ -112,10 +118,15 @@ impl Schema {
         Some((instance, id))
     }
 
-    /// The block of a container or of a list's entry; at or below a list, that of one instance.
+    /// The block of a container; below a list, that of one instance.
     pub(crate) fn block<'t>(&self, tree: &'t Tree, id: Id, instance: Option<&str>) -> Option<&'t Arc<Block>> {
+        self.block_at(tree, &self.index[id].path, instance)
+    }
+
+    /// The same by the path of the definition.
+    fn block_at<'t>(&self, tree: &'t Tree, path: &str, instance: Option<&str>) -> Option<&'t Arc<Block>> {
         let mut block = &tree.root;
-        for name in self.index[id].path.split('/') {
+        for name in path.split('/') {
             block = match block.get(name)? {
                 Item::Container(inner) => inner,
                 Item::List(entries) => entries.get(instance?)?,

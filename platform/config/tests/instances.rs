@@ -95,6 +95,12 @@ fn an_instance_is_told_of_its_own_changes_only() {
     assert_eq!(json!(told("plain@red", &without)), json!({"clear": true, "edits": []}));
     let moved = schema.edit(&before, "set instance red table 102").unwrap();
     assert_eq!(schema.table("plain@red", &moved), TableId(102));
+    // Another table is another process, for what is in the entry and nobody else.
+    assert_eq!(schema.cost("plain@red", &before, &moved), Some(Impact::Restart));
+    assert_eq!(schema.cost("dear@red", &before, &moved), Some(Impact::Restart));
+    for other in ["plain", "plain@blue", "soft"] {
+        assert_eq!(schema.cost(other, &before, &moved), None, "{other}");
+    }
 }
 
 #[test]

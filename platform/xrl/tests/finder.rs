@@ -168,3 +168,43 @@ fn the_finder_answers_like_any_target() {
         assert_eq!(reply.targets[0].instance, "echo");
     });
 }
+
+/// The instances of a class live beside each other, and each has its own name and no other.
+#[test]
+fn instances_answer_for_themselves() {
+    run(async |world| {
+        let (plain, plain_handle) = noter(&world.router().await, echo().singleton()).await;
+        let principal = Principal {
+            name: "echo@red".to_owned(),
+            may_register: vec!["echo@red".to_owned()],
+            may_call: vec!["*".to_owned()],
+        };
+        world.finder.borrow().as_ref().unwrap().set_principal([2; 16], principal);
+        let router = Router::connect(world.options([2; 16])).await.unwrap();
+        let red = Rc::new(Noter::default());
+        let others = [
+            echo(),
+            echo().named("echo"),
+            echo().named("echo@blue"),
+            Target::new("other", vec![]).named("echo@red"),
+        ];
+        for other in others {
+            let refused = serve(&router, &red, other).await;
+            assert!(matches!(refused.err(), Some(XrlError::AccessDenied(_))));
+        }
+        let handle = serve(&router, &red, echo().named("echo@red").singleton()).await.unwrap();
+        assert_eq!((plain_handle.instance(), handle.instance()), ("echo", "echo@red"));
+        let caller = world.router().await;
+        let (to_plain, to_red) = (EchoClient::new(&caller, "echo"), EchoClient::new(&caller, "echo@red"));
+        to_plain.note(note(1, 0)).await.unwrap();
+        to_red.note(note(2, 0)).await.unwrap();
+        assert_eq!((plain.notes.borrow().clone(), red.notes.borrow().clone()), (vec![1], vec![2]));
+        // What is meant for the class does not reach the instance that is left.
+        let mut watch = caller.watch_class("echo").await.unwrap();
+        assert_eq!((next(&mut watch).await.1, next(&mut watch).await.1), ("echo".into(), "echo@red".into()));
+        drop(plain_handle);
+        assert_eq!(next(&mut watch).await, (false, "echo".into()));
+        assert!(matches!(to_plain.note(note(3, 0)).await, Err(XrlError::UnknownTarget(_))));
+        to_red.note(note(4, 0)).await.unwrap();
+    });
+}

@@ -24,7 +24,7 @@ use configure::model::check_network_rights;
 use configure::service::Shown;
 use configure::start::{self, Start};
 use revisions::Revisions;
-use sluice_base::{class_of, instance_of};
+use sluice_base::{class_of, component_of};
 use sluice_config::Tree;
 use sluice_manager::commit::Input as CommitInput;
 use sluice_manager::component::Phase;
@@ -272,11 +272,10 @@ impl ManagerProcess {
         }
         let (me, class) = (Rc::clone(self), class.to_string());
         tokio::task::spawn_local(async move {
-            let instance = instance_of(&class);
             let Ok(mut lives) = me.router.watch_class(class_of(&class)).await else { return };
             while let Some(event) = lives.next().await {
                 if let LifeEvent::Birth(life) = event
-                    && instance_of(&life.instance) == instance
+                    && component_of(&life.class, &life.instance) == class
                 {
                     me.driver.input(Input::Registered(class.clone()));
                 }

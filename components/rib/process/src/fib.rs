@@ -10,7 +10,6 @@ use sluice_rib::request::FillFib;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::{LifeEvent, XrlError};
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
@@ -24,8 +23,6 @@ pub struct FibPump {
     client: fea::FibClient,
     interfaces: fea::InterfacesClient,
     owner: RefCell<FibOwner>,
-    /// The tables whose resync has begun: those of the RIB then, and those of the engine.
-    resyncing: RefCell<BTreeSet<TableId>>,
     under_way: UnderWay<fea::UpdateFibReply>,
     ipv4: RefCell<FibBatch<Ipv4Prefix, Address>>,
     ipv6: RefCell<FibBatch<Ipv6Prefix, Address>>,
@@ -40,7 +37,6 @@ impl FibPump {
             client: fea::FibClient::new(&frame.router, "fea"),
             interfaces: fea::InterfacesClient::new(&frame.router, "fea"),
             owner: RefCell::new(FibOwner::new(clock::now())),
-            resyncing: RefCell::default(),
             // The FEA's death is told by the Finder; its next life is told everything.
             under_way: UnderWay::new(FibOwner::WINDOW as usize, "routes did not reach the FEA"),
             ipv4: RefCell::default(),
@@ -85,12 +81,11 @@ async fn begin(process: &Rc<RibProcess>) -> Result<(), XrlError> {
     let fib = &process.fib;
     let target = process.instance.borrow().clone();
     let owned = fib.client.set_owner(fea::SetOwnerRequest { target: target.clone() }).await?;
-    let own: BTreeSet<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
-    let tables: BTreeSet<TableId> = own.into_iter().chain(owned.tables.into_iter().map(TableId)).collect();
-    for table in &tables {
+    let own: Vec<TableId> = process.driver.read(|rib| rib.tables().map(|t| t.id).collect());
+    let tables = fib.owner.borrow_mut().begin_resync(own, owned.tables.into_iter().map(TableId));
+    for table in tables {
         fib.client.begin_resync(fea::BeginResyncRequest { table: table.0 }).await?;
     }
-    fib.resyncing.replace(tables);
     fib.interfaces.subscribe(fea::SubscribeRequest { target }).await?;
     process.input(if owned.declines_routes { Input::FibGone } else { Input::FibRestarted });
     fib.owner.borrow_mut().accepted(owned.declines_routes);
@@ -175,9 +170,9 @@ async fn idle(process: &Rc<RibProcess>) {
 /// Has the FEA sweep the routes of earlier lives that were not announced.
 async fn end_resync(process: &Rc<RibProcess>) {
     let fib = &process.fib;
-    fib.owner.borrow_mut().end_resync();
+    let tables = fib.owner.borrow_mut().end_resync();
     fib.under_way.drain().await;
-    for table in fib.resyncing.take() {
+    for table in tables {
         match fib.client.end_resync(fea::EndResyncRequest { table: table.0 }).await {
             Ok(reply) => {
                 info!(%table, kept = reply.kept, swept = reply.swept, "the engine agrees with the RIB")

@@ -13,7 +13,7 @@ use sluice_fea::engine::Link;
 use sluice_fea::sim::SimEngine;
 use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Progress};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Routes that the kernel refused, by table, as they are told.
 type Rejected = BTreeMap<TableId, Vec<(IpPrefix, Provenance, String)>>;
@@ -32,10 +32,8 @@ pub struct FeaProcess {
     effects: Vec<Effect>,
     owner: Option<Instance>,
     subscribers: Vec<Instance>,
-    /// The tables whose resync has begun.
-    resyncing: BTreeSet<TableId>,
-    /// Families of tables whose resync is over.
-    resynced: usize,
+    /// Families of tables whose resync ends and is not over.
+    ending: usize,
 }
 
 /// Returns the interfaces of a router, one for each of its links, with their addresses.
@@ -109,8 +107,7 @@ impl FeaProcess {
             effects: Vec::new(),
             owner: None,
             subscribers: Vec::new(),
-            resyncing: BTreeSet::new(),
-            resynced: 0,
+            ending: 0,
         };
         while fea.drive.poll(base.now(fabric), &mut fea.effects) == Progress::More {}
         // Nobody has asked for anything yet.
@@ -141,9 +138,8 @@ impl FeaProcess {
                     }
                 }
                 Effect::Resynced { .. } => {
-                    self.resynced += 1;
-                    if self.resynced == Family::ALL.len() * self.resyncing.len() {
-                        self.resynced = 0;
+                    self.ending = self.ending.saturating_sub(1);
+                    if self.ending == 0 {
                         self.tell_owner(base, fabric, FromFea::Resynced);
                     }
                 }
@@ -181,13 +177,15 @@ impl Process for FeaProcess {
     fn message(&mut self, base: &mut Base, fabric: &mut Fabric, from: Instance, message: Box<dyn Message>) {
         let Ok(call) = word(message) else { return };
         match call {
-            ToFea::SetOwner(tables) => {
+            ToFea::SetOwner => {
                 self.owner = Some(from);
-                self.resyncing = tables.into_iter().chain(self.drive.core().tables()).collect();
-                for table in self.resyncing.clone() {
+                let known = self.drive.core().tables().collect();
+                base.tell_instance(fabric, from, FromFea::Owned(known));
+            }
+            ToFea::BeginResync(tables) => {
+                for table in tables {
                     self.input(base, fabric, Input::BeginResync(table));
                 }
-                base.tell_instance(fabric, from, FromFea::Owned);
             }
             ToFea::Subscribe => self.subscribe(base, fabric, from),
             ToFea::UpdateIpv4(table, batch) => {
@@ -198,9 +196,9 @@ impl Process for FeaProcess {
                 self.input(base, fabric, Input::UpdateIpv6(table, batch));
                 self.tell_owner(base, fabric, FromFea::FibTaken);
             }
-            ToFea::EndResync => {
-                self.resynced = 0;
-                for table in self.resyncing.clone() {
+            ToFea::EndResync(tables) => {
+                self.ending = Family::ALL.len() * tables.len();
+                for table in tables {
                     self.input(base, fabric, Input::EndResync(table));
                 }
             }

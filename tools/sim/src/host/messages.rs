@@ -6,6 +6,7 @@ use sluice_base::{
 };
 use sluice_clients::Request;
 use sluice_rib::OriginSettings;
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Calls of `rib.v1.Rib`.
@@ -50,23 +51,25 @@ pub enum Answer {
 /// Calls of `fea.v1.Fib` and `fea.v1.Interfaces`.
 #[derive(Debug)]
 pub enum ToFea {
-    /// Makes the caller the owner of the forwarding tables, and begins a resync of these and of all that the engine has.
-    SetOwner(Vec<TableId>),
+    /// Makes the caller the owner of the forwarding tables.
+    SetOwner,
+    /// Begins a resync of these tables.
+    BeginResync(BTreeSet<TableId>),
     /// Subscribes the caller to interfaces.
     Subscribe,
     /// Installs and removes IPv4 routes of a table.
     UpdateIpv4(TableId, FibBatch<Ipv4Prefix>),
     /// Installs and removes IPv6 routes of a table.
     UpdateIpv6(TableId, FibBatch<Ipv6Prefix>),
-    /// Ends the resync of all tables.
-    EndResync,
+    /// Ends the resync of these tables.
+    EndResync(BTreeSet<TableId>),
 }
 
 /// Replies of the FEA, and its calls to clients (`fea.v1.FibOwner`, `fea.v1.InterfaceObserver`).
 #[derive(Debug)]
 pub enum FromFea {
-    /// The caller owns the forwarding table.
-    Owned,
+    /// The caller owns the forwarding tables; the engine knows these.
+    Owned(BTreeSet<TableId>),
     /// Changes of interfaces.
     Interfaces(Vec<InterfaceEvent>),
     /// A batch of routes is taken.

@@ -146,7 +146,9 @@ impl RibProcess {
 
     fn heard_of_fea(&mut self, base: &mut Base, fabric: &mut Fabric, word: FromFea) {
         match word {
-            FromFea::Owned => {
+            FromFea::Owned(known) => {
+                let tables = self.fea.begin_resync(self.rib.tables().map(|table| table.id), known);
+                base.tell(fabric, ProcessId::FEA, ToFea::BeginResync(tables));
                 base.tell(fabric, ProcessId::FEA, ToFea::Subscribe);
                 self.input(base, fabric, Input::FibRestarted);
                 self.fea.accepted(false);
@@ -237,8 +239,7 @@ impl Process for RibProcess {
     fn life(&mut self, base: &mut Base, fabric: &mut Fabric, life: Life) {
         match life {
             Life::Born(fea) if fea.process == ProcessId::FEA => {
-                let tables = self.rib.tables().map(|table| table.id).collect();
-                base.tell(fabric, ProcessId::FEA, ToFea::SetOwner(tables));
+                base.tell(fabric, ProcessId::FEA, ToFea::SetOwner);
             }
             Life::Born(_) => {}
             Life::Died(fea) if fea.process == ProcessId::FEA => {
@@ -270,8 +271,8 @@ impl Process for RibProcess {
         self.carry_out(base, fabric);
         self.send(base, fabric);
         if self.resync_end(base.now(fabric)) == ResyncEnd::Now {
-            self.fea.end_resync();
-            base.tell(fabric, ProcessId::FEA, ToFea::EndResync);
+            let tables = self.fea.end_resync();
+            base.tell(fabric, ProcessId::FEA, ToFea::EndResync(tables));
         }
     }
 

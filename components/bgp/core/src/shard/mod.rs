@@ -128,7 +128,8 @@ impl<P: Unicast> Core<P> {
         Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
     }
 
-    /// Decides an entry and queues it if its best route changed from `old` (peer and set).
+    /// Decides an entry and queues it if its best route changed from `old` (peer and set). The backup may have changed where the best route has
+    /// not.
     #[inline]
     fn decide(&mut self, id: u32, old: Option<(PeerIndex, SetId)>, provenance: Provenance) {
         let best = self.tables().decide(self.entries.paths(id), |_, _| {});
@@ -136,9 +137,9 @@ impl<P: Unicast> Core<P> {
         let new = self.entries.best(id).map(|p| (p.peer, p.set));
         if new != old {
             self.queue.push(&mut self.entries, id, provenance);
-            if self.entries.paths(id).len() > 1 {
-                self.mark_backup_due(id);
-            }
+        }
+        if self.entries.paths(id).len() > 1 {
+            self.mark_backup_due(id);
         }
         self.free_if_vacant(id);
     }
@@ -176,8 +177,8 @@ impl<P: Unicast> Core<P> {
         peer.paths -= 1;
         peer.stale -= u32::from(path.generation != peer.generation);
         self.resolver.remove_path(self.sets[path.set].hop);
-        // It may have been the backup.
-        if !self.entries.paths(id).is_empty() {
+        // It may have been the backup of the path that is left.
+        if self.entries.paths(id).len() == 1 {
             self.mark_backup_due(id);
         }
         self.decide(id, old, provenance);
@@ -227,7 +228,7 @@ impl<P: Unicast> Core<P> {
                 self.entries.push(id, Path { set, peer, generation });
                 known.paths += 1;
                 self.sets.retain(set);
-                self.resolver.add_path(hop, id);
+                self.resolver.add_path(hop, id, peer);
                 None
             }
             Some(position) => {
@@ -242,7 +243,7 @@ impl<P: Unicast> Core<P> {
                 let hop_before = self.sets[before].hop;
                 if hop_before != hop {
                     self.resolver.remove_path(hop_before);
-                    self.resolver.add_path(hop, id);
+                    self.resolver.add_path(hop, id, peer);
                 }
                 Some(before)
             }
@@ -337,9 +338,8 @@ impl<P: Unicast> Shard<P> {
     pub fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
         self.leave(peer);
         let known = self.core.peers.get(usize::from(peer.0))?;
-        let (address, own) = (known.info.address, known.paths - known.stale);
-        let through = self.core.resolver.paths_through(&NextHop::new(address));
-        let is_lost = (1..=own).contains(&through);
+        let address = known.info.address;
+        let is_lost = self.core.resolver.is_used_by(&NextHop::new(address), peer);
         if let Some(peer) = self.core.peers.get_mut(usize::from(peer.0)) {
             peer.generation = peer.generation.wrapping_add(1);
             peer.stale = peer.paths;
@@ -455,10 +455,6 @@ impl<P: Unicast> Shard<P> {
                 if !self.core.entries.is_vacant(id) {
                     let old = self.core.entries.best(id).map(|p| (p.peer, p.set));
                     self.core.decide(id, old, provenance);
-                    // A backup may be usable, or not any more, while the best path stays.
-                    if self.core.entries.paths(id).len() > 1 {
-                        self.core.mark_backup_due(id);
-                    }
                 }
             }
             self.compact();

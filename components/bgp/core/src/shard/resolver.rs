@@ -4,6 +4,7 @@
 //! takes it back, so that next hops on one subnet cost one registration. A next hop knows the entries that have a path
 //! through it: when its answer changes, exactly these are decided again, in slices, and nothing ever scans.
 
+use super::entry::PeerIndex;
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
@@ -52,6 +53,8 @@ struct Hop {
     log: Vec<u32>,
     /// Paths through it.
     paths: u32,
+    /// The peer of all paths since there were none; `None` if they are of several.
+    user: Option<PeerIndex>,
     /// Entries of the log that have yet to be decided by the last change; those behind them came later and were.
     redecide: Option<(Range<usize>, Provenance)>,
     /// True if the next hop is listed in [`Resolver::next_bloated`].
@@ -120,9 +123,10 @@ impl<P: IpKey> Resolver<P> {
         self.hop(id).map_or(Resolution::Unreachable, |h| h.resolution)
     }
 
-    /// The number of paths through a next hop.
-    pub fn paths_through(&self, next_hop: &NextHop) -> u32 {
-        self.by_address.get(next_hop).and_then(|id| self.hop(*id)).map_or(0, |hop| hop.paths)
+    /// Returns true if there are paths through a next hop, and all since the first of them have been of this peer.
+    pub fn is_used_by(&self, next_hop: &NextHop, peer: PeerIndex) -> bool {
+        let hop = self.by_address.get(next_hop).and_then(|id| self.hop(*id));
+        hop.is_some_and(|hop| hop.paths > 0 && hop.user == Some(peer))
     }
 
     pub fn next_hop(&self, id: u32) -> Option<&NextHop> {
@@ -181,8 +185,16 @@ impl<P: IpKey> Resolver<P> {
     }
 
     fn store_with(&mut self, next_hop: NextHop, resolution: Resolution, sets: u32) -> u32 {
-        let hop =
-            Hop { next_hop, sets, resolution, log: Vec::new(), paths: 0, redecide: None, is_listed: false };
+        let hop = Hop {
+            next_hop,
+            sets,
+            resolution,
+            log: Vec::new(),
+            paths: 0,
+            user: None,
+            redecide: None,
+            is_listed: false,
+        };
         let id = match self.free.pop() {
             Some(id) => {
                 self.hops[id as usize] = Some(hop);
@@ -291,8 +303,12 @@ impl<P: IpKey> Resolver<P> {
 
     /// An entry got a path through this next hop.
     #[inline]
-    pub fn add_path(&mut self, id: u32, entry: u32) {
+    pub fn add_path(&mut self, id: u32, entry: u32, peer: PeerIndex) {
         if let Some(hop) = self.hop_mut(id) {
+            if hop.paths == 0 {
+                hop.user = Some(peer);
+            }
+            hop.user = hop.user.filter(|user| *user == peer);
             hop.paths += 1;
             hop.log.push(entry);
         }
@@ -402,12 +418,12 @@ mod tests {
     fn a_next_hop_that_goes_before_its_entries_are_decided_leaves_nothing_to_its_successor() {
         let (mut resolver, mut out) = (Resolver::<Ipv4Prefix>::default(), Outbox::new());
         let id = resolver.acquire(next_hop(1), &mut out);
-        resolver.add_path(id, 5);
+        resolver.add_path(id, 5, PeerIndex(1));
         resolver.answer(&unreachable(), BEHIND, &mut out);
         resolver.remove_path(id);
         resolver.release(id, &mut out);
         assert_eq!(resolver.acquire(next_hop(2), &mut out), id, "the place is used again");
-        resolver.add_path(id, 7);
+        resolver.add_path(id, 7, PeerIndex(1));
         let mut entries = Vec::new();
         assert_eq!((resolver.slice(10, &mut entries), entries.len()), (None, 0));
         resolver.answer(&unreachable(), BEHIND, &mut out);
@@ -418,14 +434,34 @@ mod tests {
     }
 
     #[test]
+    fn a_next_hop_is_one_peers_until_another_has_a_path_through_it() {
+        let (mut resolver, mut out) = (Resolver::<Ipv4Prefix>::default(), Outbox::new());
+        let id = resolver.acquire(next_hop(1), &mut out);
+        let users = |resolver: &Resolver<Ipv4Prefix>| {
+            [1, 2].map(|peer| resolver.is_used_by(&next_hop(1), PeerIndex(peer)))
+        };
+        assert_eq!(users(&resolver), [false, false]);
+        (0..5).for_each(|entry| resolver.add_path(id, entry, PeerIndex(1)));
+        assert_eq!(users(&resolver), [true, false]);
+        resolver.add_path(id, 7, PeerIndex(2));
+        assert_eq!(users(&resolver), [false, false]);
+        // What a peer has beside another's is not forgotten before all of it is gone.
+        resolver.remove_path(id);
+        assert_eq!(users(&resolver), [false, false]);
+        (0..5).for_each(|_| resolver.remove_path(id));
+        resolver.add_path(id, 7, PeerIndex(2));
+        assert_eq!(users(&resolver), [false, true]);
+    }
+
+    #[test]
     fn what_came_after_an_answer_is_not_decided_again_for_it() {
         let (mut resolver, mut out) = (Resolver::<Ipv4Prefix>::default(), Outbox::new());
         let id = resolver.acquire(next_hop(1), &mut out);
-        (0..5).for_each(|entry| resolver.add_path(id, entry));
+        (0..5).for_each(|entry| resolver.add_path(id, entry, PeerIndex(1)));
         resolver.answer(&unreachable(), BEHIND, &mut out);
         let mut entries = Vec::new();
         assert_eq!(resolver.slice(3, &mut entries), Some(BEHIND));
-        (5..9).for_each(|entry| resolver.add_path(id, entry));
+        (5..9).for_each(|entry| resolver.add_path(id, entry, PeerIndex(1)));
         assert_eq!(resolver.slice(3, &mut entries), Some(BEHIND));
         assert_eq!(resolver.slice(3, &mut entries), None);
         assert_eq!(entries, [0, 1, 2, 3, 4]);
@@ -437,7 +473,7 @@ mod tests {
         let (mut resolver, mut out) = (Resolver::<Ipv4Prefix>::default(), Outbox::new());
         let id = resolver.acquire(next_hop(1), &mut out);
         let count = LOG_SLACK as u32 + 3;
-        (0..count).for_each(|entry| resolver.add_path(id, entry));
+        (0..count).for_each(|entry| resolver.add_path(id, entry, PeerIndex(1)));
         (1..count).for_each(|_| resolver.remove_path(id));
         resolver.answer(&unreachable(), BEHIND, &mut out);
         assert_eq!(resolver.next_bloated(), None, "its entries are to be decided again");

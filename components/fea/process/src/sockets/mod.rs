@@ -12,7 +12,7 @@ pub mod relay;
 use crate::ffi;
 use broker::{Kind, SocketRequest};
 use descriptors::Descriptors;
-use sluice_base::{component_name, instance_of};
+use sluice_base::component_of;
 use sluice_clients::{LinkGroup, LinkProtocol};
 use sluice_fea::socket::{Reception, SocketKind, SocketPolicy};
 use sluice_process::successor_class;
@@ -390,7 +390,7 @@ fn caller(ctx: &CallContext) -> Result<u32, XrlError> {
 
 /// Returns the name of a target for rights: the class, or the instance of that class.
 fn component(target: &TargetInfo) -> String {
-    component_name(&target.class, instance_of(&target.instance))
+    component_of(&target.class, &target.instance)
 }
 
 fn refused(request: &SocketRequest, error: &io::Error) -> XrlError {

@@ -276,15 +276,15 @@ impl ManagerProcess {
         let (ran, runs) = (self.model.classes(&before), self.model.classes(after));
         let mut shares = Shares { plan: Plan::default(), absent: Vec::new(), gone: Vec::new() };
         shares.gone.extend(ran.iter().filter(|class| !runs.contains(class)).cloned());
-        let is_moved = |name: &str| schema.table(name, &before) != schema.table(name, after);
         for class in runs {
+            let cost = schema.cost(&class, &before, after);
             if !ran.contains(&class) {
                 shares.plan.started.push(class);
-            } else if !is_moved(&class) && self.model.change(&class, Some(&before), after).is_none() {
+            } else if cost.is_none() && self.model.change(&class, Some(&before), after).is_none() {
                 // It has no share.
             } else if self.phase(&class) != Some(Phase::Ready) {
                 shares.absent.push(class);
-            } else if is_moved(&class) || schema.cost(&class, &before, after) == Some(Impact::Restart) {
+            } else if cost == Some(Impact::Restart) {
                 shares.plan.restarted.push(class);
             } else {
                 shares.plan.changed.push(class);

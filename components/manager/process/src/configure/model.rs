@@ -442,5 +442,13 @@ mod tests {
         assert_eq!(edits(Some(&plain), &port).as_deref(), Some(r#"["179","3000"]"#));
         assert_eq!(edits(Some(&port), &plain).as_deref(), Some(r#"["179","179"]"#));
         assert_eq!(edits(Some(&port), &Tree::empty()).as_deref(), Some(r#"["179"]"#));
+        // An instance has the ports of its own neighbors.
+        let text = "instance red { table 7; protocols { bgp { local-as 1; router-id 10.0.0.1; neighbor 10.0.0.2 { peer-as 2; port 3001; } } } }";
+        let red = model.schema.read("test", text).expect("valid");
+        let rights = model.change("fea", Some(&plain), &red).expect("other rights").edits;
+        let rights = rights.into_iter().find_map(|edit| edit.value.filter(|_| edit.name == "socket-rights"));
+        let rights = rights.expect("socket rights");
+        assert_eq!(rights["bgp@red"]["tcp_connect"].to_string(), r#"["179","3001"]"#);
+        assert_eq!(rights["bgp"]["tcp_connect"].to_string(), r#"["179"]"#);
     }
 }

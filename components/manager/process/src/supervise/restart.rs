@@ -3,7 +3,7 @@
 
 use crate::ManagerProcess;
 use crate::supervise::start_again::comes_up;
-use sluice_base::{component_name, instance_of};
+use sluice_base::component_of;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::finder::v1::TargetInfo;
@@ -18,7 +18,7 @@ const HAND_OVER: (&str, &str) = ("common.v1.Component", "HandOver");
 pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
     let Ok(targets) = process.router.targets().await else { return true };
     let (interface, method) = HAND_OVER;
-    let is_it = |t: &&TargetInfo| component_name(&t.class, instance_of(&t.instance)) == class;
+    let is_it = |t: &&TargetInfo| component_of(&t.class, &t.instance) == class;
     let mut interfaces = targets.iter().filter(is_it).flat_map(|t| &t.interfaces);
     interfaces.any(|i| i.name == interface && i.methods.iter().any(|m| m == method))
 }
