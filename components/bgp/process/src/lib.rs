@@ -395,6 +395,10 @@ impl BgpProcess {
         let tables = control.make_tables();
         self.identity.replace(Some(identity));
         self.set_core(control, tables, plan)?;
+        // The RIB may have registered the process before there was anybody to hear it.
+        if self.origin.is_registered() {
+            self.input(Input::RibRestarted);
+        }
         self.run_control();
         Ok(())
     }

@@ -60,6 +60,36 @@ fn changes_that_nobody_waits_for_are_gathered() {
     });
 }
 
+/// Whichever comes first, the RIB or the configuration.
+#[test]
+fn a_rib_that_is_there_before_the_configuration_hears_of_backups() {
+    run(async {
+        let dir = tempfile::tempdir().unwrap();
+        let Surroundings { process, rib, .. } = &surround(dir.path()).await;
+        rib.answers.set(true);
+        until(&rib.changed, || rib.has_origin.get()).await;
+        // The process has read the reply when it has nothing else to do.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        let (mut neighbors, mut listeners) = (vec![], vec![]);
+        for address in [NEIGHBOR, "127.0.0.3"] {
+            let listener = TcpListener::bind((address, 0)).await.unwrap();
+            let port = listener.local_addr().unwrap().port();
+            neighbors.push(serde_json::json!({"address": address, "peer-as": 65002, "port": port}));
+            listeners.push(listener);
+        }
+        let config = serde_json::json!({"local-as": 65001, "router-id": "10.0.0.1", "neighbor": neighbors});
+        configure(process, config).await.unwrap();
+        let mut opened = vec![];
+        for (listener, number) in listeners.iter().zip(1..) {
+            let mut neighbor = Neighbor::open(listener.accept().await.unwrap().0).await;
+            neighbor.announce_via([10, 9, 9, number].into(), 3).await;
+            opened.push(neighbor);
+        }
+        until(&rib.changed, || rib.backups.borrow().len() == 3).await;
+        Rc::clone(process).shutdown(false).await;
+    });
+}
+
 #[test]
 fn a_listener_that_could_not_be_opened_is_tried_again() {
     run(async {

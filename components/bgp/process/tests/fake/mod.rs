@@ -16,7 +16,7 @@ use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::{common::v1 as common, fea::v1 as fea, rib::v1 as rib};
 use sluice_xrl::{Acl, CallContext, Principal, Router, RouterOptions, Target, TargetHandle, XrlError};
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -195,6 +195,10 @@ pub struct FakeRib {
     pub batches: Cell<usize>,
     /// For how long it lets changes be gathered.
     pub coalesce_ms: Cell<u32>,
+    /// Prefixes whose routes have a backup.
+    pub backups: RefCell<BTreeSet<IpPrefix>>,
+    /// True if an origin was registered.
+    pub has_origin: Cell<bool>,
     /// Refuses to register origins.
     pub refuses: Cell<bool>,
     /// True if it answers questions about next hops.
@@ -206,8 +210,12 @@ impl FakeRib {
     fn take<P: IpKey>(&self, request: &rib::UpdateRoutesRequest) -> Result<(), XrlError> {
         let batch = sluice_xrl::routes::routes_of::<P>(request)?;
         for update in batch.updates {
+            self.backups.borrow_mut().remove(&update.prefix.into());
             match update.action {
-                RouteAction::Set(_) => {
+                RouteAction::Set(set) => {
+                    if batch.sets[set as usize].forwarding.next_hops().iter().any(|hop| hop.is_backup) {
+                        self.backups.borrow_mut().insert(update.prefix.into());
+                    }
                     self.routes.borrow_mut().insert(update.prefix.into(), update.provenance);
                 }
                 RouteAction::Delete => {
@@ -229,6 +237,8 @@ impl rib::Rib for Served<FakeRib> {
         if self.0.refuses.get() {
             return Err(XrlError::BadArguments("origin: in use".into()));
         }
+        self.0.has_origin.set(true);
+        self.0.changed.notify_waiters();
         Ok(rib::RegisterOriginReply { stale_routes: 0 })
     }
 
@@ -404,6 +414,11 @@ impl Neighbor {
 
     /// Announces `count` prefixes and says that this was all.
     pub async fn announce(&mut self, count: u32) {
+        self.announce_via(Ipv4Addr::new(10, 9, 9, 9), count).await;
+    }
+
+    /// Announces `count` prefixes through a next hop and says that this was all.
+    pub async fn announce_via(&mut self, next_hop: Ipv4Addr, count: u32) {
         let mut octets = vec![];
         for first in (0..count).step_by(500) {
             let at = header::start(&mut octets, MessageType::Update);
@@ -411,7 +426,7 @@ impl Neighbor {
             let parts: [(u8, u8, &[u8]); 3] = [
                 (0x40, code::ORIGIN, &[0]),
                 (0x40, code::AS_PATH, &[2, 1, 0, 0, 0xfd, 0xea]),
-                (0x40, code::NEXT_HOP, &[10, 9, 9, 9]),
+                (0x40, code::NEXT_HOP, &next_hop.octets()),
             ];
             for (flags, code, value) in parts {
                 put_header(&mut attributes, flags, code, value.len());
