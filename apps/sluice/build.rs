@@ -1,10 +1,8 @@
-//! Compiles the interfaces of components that the CLI talks to, and lists the schemas of what it prints.
+//! Lists the schemas of what the CLI prints.
 
 use std::path::{Path, PathBuf};
 
 fn main() {
-    sluice_xrl_build::compile(&["bgp.proto"], &["../../components/bgp/idl", "../../idl"])
-        .expect("the interfaces of the components compile");
     list_schemas();
 }
 

@@ -75,6 +75,9 @@ fn layer_of(folder: &str) -> Layer {
     if folder.starts_with("components/") && folder.ends_with("/process") {
         return Layer::Process;
     }
+    if folder.starts_with("components/") && folder.ends_with("/cli") {
+        return Layer::Top;
+    }
     LAYERS.iter().find(|(prefix, _)| folder.starts_with(prefix)).map_or(Layer::Top, |(_, layer)| *layer)
 }
 

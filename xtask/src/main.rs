@@ -9,6 +9,7 @@ mod metadata;
 mod mutate;
 mod new_component;
 mod prose;
+mod rows;
 mod test;
 mod tidy;
 mod working_set;
@@ -54,6 +55,7 @@ fn main() -> anyhow::Result<ExitCode> {
             let mut found = tidy::check(&root)?;
             found.extend(layers::check(&root)?);
             found.extend(circles::check(&root)?);
+            found.extend(rows::check(&root)?);
             found.extend(prose::check(&root)?);
             Ok(report(&found))
         }

@@ -1,5 +1,6 @@
 //! `sluice support-bundle`: what is needed to look into a problem, in one file, without secrets.
 
+use crate::components::COMMANDS;
 use crate::output::{Failure, Output, Wanted};
 use crate::session::Session;
 use crate::{commands, doctor, front};
@@ -14,7 +15,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Commands of the operational mode whose output goes in, with the file's name.
-const SHOWN: [(&str, &str); 13] = [
+const SHOWN: [(&str, &str); 11] = [
     ("show version", "version.json"),
     ("show processes", "processes.json"),
     ("show interfaces", "interfaces.json"),
@@ -24,8 +25,6 @@ const SHOWN: [(&str, &str); 13] = [
     ("show packages", "packages.json"),
     ("show revisions", "revisions.json"),
     ("show configuration", "configuration.conf"),
-    ("show bgp summary", "bgp-summary.json"),
-    ("show bgp groups", "bgp-groups.json"),
     ("show routes limit 1000", "routes-first-1000.json"),
     ("show events last 4096", "events.json"),
 ];
@@ -140,9 +139,16 @@ pub async fn run(session: &Session, values: &Values, out: &mut Output) -> Result
     let mut entries: Vec<(String, String)> = Vec::new();
     let findings = doctor::value(&doctor::findings(session).await);
     entries.push(("doctor.json".into(), format!("{findings:#}\n")));
-    for (command, file) in SHOWN {
+    let platform = SHOWN.iter().map(|(command, file)| (*command, (*file).to_string()));
+    let of_components = COMMANDS.iter().flat_map(|(_, own)| own.bundled);
+    let named = of_components.map(|command| {
+        let words = command.strip_prefix("show ").unwrap_or(command);
+        (*command, format!("{}.json", words.replace(' ', "-")))
+    });
+    for (command, file) in platform.chain(named) {
         // The connection is refused at once where no router runs.
-        entries.push((file.into(), printed(session, command, file.ends_with(".json")).await));
+        let text = printed(session, command, file.ends_with(".json")).await;
+        entries.push((file, text));
     }
     for (line, file) in KERNEL {
         entries.push((file.into(), run_program(line)));

@@ -1,15 +1,15 @@
 //! The commands of the operational mode: a line's words to what carries them out.
 
-use crate::output::{Failure, Output};
+use crate::output::{Call, Failure, Output, describe};
 use crate::session::Session;
-use crate::show::{bgp, bgp_routes, configuration, interfaces, metrics, platform, routes, targets};
+use crate::show::{configuration, interfaces, metrics, platform, routes, targets};
 use crate::{bundle, configure, doctor, drain, lifecycle, monitor, one_shot, packages, status};
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
 
 /// Carries a command out; gives the exit status. Says if it was answered by components whose manager is dead, or why it was not.
 pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result<u8, Failure> {
-    out.describe(&read.command.id);
+    describe(out, &read.command.id);
     let done = carry_out(session, read, out).await;
     let Some(unmanaged) = session.unmanaged() else { return done };
     // A manager may run by the time of the next command.
@@ -35,28 +35,6 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show interfaces" => interfaces::show(session, out).await?,
         "show routes" => routes::show(session, routes::RoutesArgs::from_values(values)?, out).await?,
         "show summary" => routes::summary(session, out).await?,
-        "show bgp summary" => bgp::summary(session, out).await?,
-        "show bgp neighbor" => {
-            let address = values.text("address").unwrap_or_default();
-            let has = |words: [&str; 2]| words.iter().any(|word| values.has(word));
-            let received = has(["received", "received-routes"]);
-            let advertised = has(["advertised", "advertised-routes"]);
-            match (received || advertised, address) {
-                (true, "") => {
-                    return Err(Failure::usage(
-                        "whose routes: `show bgp neighbor ADDRESS received|advertised`",
-                    ));
-                }
-                (true, address) => {
-                    let args = bgp_routes::RoutesArgs::of_neighbor(values, address, received);
-                    bgp_routes::routes(session, args, out).await?;
-                }
-                (false, address) => bgp::neighbors(session, address.into(), out).await?,
-            }
-        }
-        "show bgp routes" => {
-            bgp_routes::routes(session, bgp_routes::RoutesArgs::from_values(values), out).await?;
-        }
         "show targets" => targets::show(session, out).await?,
         "show configuration" => configuration::show(session, values, out).await?,
         "show revisions" => platform::revisions(session, out).await?,
@@ -65,7 +43,6 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,
-        "clear bgp all" => bgp::clear_all(session, out).await?,
         "stop" => lifecycle::stop(session, out).await?,
         "reload" => configure::reload(session, out).await?,
         "flush" => lifecycle::flush(session, out)?,
@@ -79,6 +56,12 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "doctor" => return doctor::run(session, out).await,
         "support-bundle" => bundle::run(session, values, out).await?,
         id => {
+            if let Some((class, own)) = packages::component_of(id) {
+                let router = session.router().await?;
+                let (target, timeout) = (session.component(class), session.flags.timeout);
+                (own.run)(id, Call { router, target, timeout, values }, out).await?;
+                return Ok(0);
+            }
             let known = session.packages().await;
             let command = known.commands.iter().find(|c| c.command.id == id);
             let command = command.ok_or_else(|| Failure::usage(format!("`{id}` has no meaning here")))?;

@@ -1,5 +1,6 @@
 //! The components of this executable: a row each.
 
+use sluice_console::ComponentCommands;
 use sluice_manager_process::Builtin;
 use sluice_process::RunOptions;
 
@@ -53,6 +54,9 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("bgp", module, commands, metrics),
     builtin!("static", module, none, metrics),
 ];
+
+/// The components that carry out commands of their own.
+pub const COMMANDS: &[(&str, ComponentCommands)] = &[("bgp", sluice_bgp_cli::COMMANDS)];
 
 /// Runs a component until it is told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {

@@ -1,6 +1,6 @@
 //! The configuration mode: statements and commands of one who edits. The interactive shell and single commands share it.
 
-use crate::output::{Failure, Output, Paint, counted};
+use crate::output::{Failure, Output, Paint, counted, describe};
 use crate::refusal::refused;
 use crate::session::Session;
 use crate::show::configuration::{back, of_editor, print};
@@ -147,7 +147,7 @@ impl Editing {
             return Err(Failure::usage("a quote is not closed"));
         }
         let grammar = builtin::configuration();
-        let words = match spelling::meaning(Mode::Configuration, &line.texts()) {
+        let words = match spelling::meaning(Mode::Configuration, &line.texts(), &[]) {
             Some(Meaning::Needless(why)) => {
                 out.remark(&format!("sluice: {why}"));
                 return Ok((Next::Stay, Value::Null));
@@ -156,7 +156,7 @@ impl Editing {
             None => line.texts(),
         };
         let read = grammar.read(&words).map_err(Failure::usage)?;
-        out.describe(&read.command.id);
+        describe(out, &read.command.id);
         let values = &read.values;
         let mut value = Value::Null;
         match read.command.id.as_str() {

@@ -3,15 +3,13 @@
 //! A drained router is a matter of its configuration, so that it is drained after a restart and a reboot too, until somebody says otherwise.
 
 use crate::configure::Editing;
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, describe};
 use crate::refusal::refused;
 use crate::session::Session;
 use crate::show::configuration::back;
 use sluice_cli::{Values, split};
+use sluice_config::{Role, with_role};
 use sluice_xrl::idl::manager::v1 as pb;
-
-/// The statements that make neighbors use other ways, one for each protocol that has such a statement.
-const STATEMENTS: &[&[&str]] = &[&["protocols", "bgp", "graceful-shutdown"]];
 
 /// The status of a drained router.
 pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
@@ -19,12 +17,12 @@ pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluic
 /// Drains the router, or takes that back.
 pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Output) -> Result<(), Failure> {
     let mut lines = Vec::new();
-    for path in STATEMENTS {
+    for path in statements(session).await? {
         let protocol = &path[..path.len() - 1];
         if !text(session, protocol).await?.is_empty() {
             lines.push(match drain {
                 true => format!("set {} true", path.join(" ")),
-                false if is_set(session, path).await? => format!("delete {}", path.join(" ")),
+                false if is_set(session, &path).await? => format!("delete {}", path.join(" ")),
                 false => continue,
             });
         }
@@ -51,7 +49,7 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
     match (out.is_json(), drain) {
         (true, _) => {
             // The statements that were carried out have schemas of their own.
-            out.describe(if drain { "drain" } else { "undrain" });
+            describe(out, if drain { "drain" } else { "undrain" });
             out.json(&value);
         }
         (false, true) => out.line(DRAINED),
@@ -62,21 +60,28 @@ pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Outp
 
 /// Returns true if the router is drained.
 pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
-    for path in STATEMENTS {
-        if is_set(session, path).await? {
+    for path in statements(session).await? {
+        if is_set(session, &path).await? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-async fn is_set(session: &Session, path: &[&str]) -> Result<bool, Failure> {
+/// The statements that make neighbors use other ways, one for each protocol that has such a statement.
+async fn statements(session: &Session) -> Result<Vec<Vec<String>>, Failure> {
+    let schema = session.schema().await?;
+    let places = with_role(&schema, Role::Drain);
+    Ok(places.into_iter().map(|place| place.path.into_iter().map(String::from).collect()).collect())
+}
+
+async fn is_set(session: &Session, path: &[String]) -> Result<bool, Failure> {
     Ok(text(session, path).await?.contains("true"))
 }
 
 /// The beginning of what runs below a path; empty if there is nothing.
-async fn text(session: &Session, path: &[&str]) -> Result<String, Failure> {
-    let path = path.iter().map(ToString::to_string).collect();
+async fn text(session: &Session, path: &[String]) -> Result<String, Failure> {
+    let path = path.to_vec();
     let request = pb::ShowRequest { which: Some(back(0)), path, form: pb::Form::Set.into(), offset: 0 };
     let client = session.configuration().await?;
     Ok(client.show(request).await.map_err(refused)?.text)

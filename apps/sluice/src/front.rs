@@ -5,7 +5,7 @@ use crate::flags::{self, Flags};
 use crate::output::Failure;
 use clap::CommandFactory;
 use sluice_cli::spelling::{self, Meaning, Mode};
-use sluice_cli::{Argument, Candidate, Command, Grammar, builtin};
+use sluice_cli::{Argument, Candidate, Command, Grammar};
 use std::process::ExitCode;
 
 /// The kind of a command line.
@@ -35,7 +35,7 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
         });
     }
     let (flags, mut words) = flags::take(args)?;
-    match spelling::meaning(Mode::Operational, &words) {
+    match spelling::meaning(Mode::Operational, &words, &crate::packages::spellings()) {
         Some(Meaning::Needless(why)) => return Ok(Choice::Needless(why)),
         Some(Meaning::Words(meant)) => words = meant,
         None => {}
@@ -97,7 +97,7 @@ pub fn is_tool(word: &str) -> bool {
 
 /// Returns the commands that are built into this executable.
 pub fn grammar() -> Grammar {
-    let mut grammar = builtin::operational();
+    let mut grammar = Grammar { commands: crate::packages::in_code() };
     grammar.commands.extend(crate::packages::builtin().into_iter().map(|c| c.command));
     grammar
 }

@@ -32,8 +32,6 @@ mod status;
 mod unmanaged;
 mod upgrade_check;
 
-sluice_xrl::include_idl!();
-
 use clap::{Args, Parser, Subcommand};
 use output::Failure;
 use sluice_base::{TableId, class_of, instance_of};
@@ -284,13 +282,13 @@ fn run_tool(command: Command) -> ExitCode {
             let state_dir = chosen.unwrap_or_else(|| state_dir(&place.run_dir));
             let source = source(config, packages_dir, state_dir);
             let options = StartOptions { source, run_dir: place.run_dir };
-            (sluice_manager_process::start(options).map_err(Failure::from), place.json)
+            (sluice_manager_process::start(options).map_err(output::start_failure), place.json)
         }
         Command::Run { component, table, place } => {
             sluice_process::start_log(&component);
             let instance = instance_of(&component).map(Into::into);
             let options = RunOptions { run_dir: place.run_dir, instance, table: TableId(table) };
-            (components::run(class_of(&component), options).map_err(Failure::from), place.json)
+            (components::run(class_of(&component), options).map_err(output::start_failure), place.json)
         }
         Command::Config { command: ConfigCommand::Check { file, packages_dir, json } } => {
             (check(file, packages_dir, json), json)
@@ -339,7 +337,7 @@ fn run_tool(command: Command) -> ExitCode {
 fn check(file: PathBuf, packages_dir: PathBuf, json: bool) -> Result<(), Failure> {
     let shown = file.display().to_string();
     let refused = sluice_manager_process::check(&source(file, packages_dir, PathBuf::new()))
-        .map_err(Failure::config)?;
+        .map_err(output::config_failure)?;
     match json {
         true => {
             let refused: Vec<_> = refused

@@ -1,5 +1,6 @@
 //! Manual pages: generated from the commands, with examples.
 
+use crate::components::COMMANDS;
 use crate::output::Failure;
 use crate::{front, man_conf};
 use clap_mangen::Man;
@@ -28,16 +29,6 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
             ("sluice show routes 192.0.2.1", "The route that an address is forwarded by."),
             ("sluice show routes 10.0.0.0/8 longer origin bgp", "All BGP routes inside a prefix."),
             ("sluice show routes --kernel -6", "The kernel's IPv6 table."),
-        ],
-    ),
-    (
-        "sluice-show-bgp-routes",
-        &[
-            ("sluice show bgp routes 192.0.2.0/24", "All paths of a prefix, and why each is not the best."),
-            (
-                "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
-                "How many lines a neighbor was told.",
-            ),
         ],
     ),
     (
@@ -166,9 +157,9 @@ fn page(name: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     if command.get_subcommands().any(|c| !c.is_hide_set()) {
         man.render_subcommands_section(&mut page)?;
     }
-    if let Some((_, examples)) = EXAMPLES.iter().find(|(n, _)| *n == name) {
+    if let Some((_, examples)) = examples().find(|(page, _)| *page == name) {
         writeln!(page, ".SH EXAMPLES")?;
-        for (line, what) in *examples {
+        for (line, what) in examples {
             writeln!(page, ".TP\n\\fB{}\\fR\n{}", escaped(line), escaped(what))?;
         }
     }
@@ -181,6 +172,13 @@ fn page(name: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
          edits or was first; 6 no answer in time; 7 not allowed; 10 there are changes (check, compare)."
     )?;
     Ok(page)
+}
+
+/// The examples of all pages, those of components among them.
+fn examples() -> impl Iterator<Item = (String, &'static [(&'static str, &'static str)])> {
+    let of_components = COMMANDS.iter().flat_map(|(_, own)| own.examples);
+    let named = of_components.map(|(id, lines)| (format!("sluice-{}", id.replace(' ', "-")), *lines));
+    EXAMPLES.iter().map(|(page, lines)| ((*page).to_string(), *lines)).chain(named)
 }
 
 /// Text as roff takes it: dashes and backslashes are what they look like, and no line is a request.
@@ -197,8 +195,8 @@ mod tests {
     fn examples_are_of_commands_that_there_are() {
         let folder = tempfile::tempdir().unwrap();
         write_into(folder.path()).unwrap_or_else(|f| panic!("{}", f.message));
-        for (name, _) in EXAMPLES {
-            let page = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).expect(name);
+        for (name, _) in super::examples() {
+            let page = std::fs::read_to_string(folder.path().join(format!("{name}.1"))).expect(&name);
             assert!(page.contains(".SH EXAMPLES"), "{name}");
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::components;
 use crate::man::escaped;
-use crate::output::Failure;
+use crate::output::{Failure, config_failure};
 use sluice_cli::statement::{Following, following};
 use sluice_config::{Node, NodeKind};
 use sluice_manager_process::{ConfigSource, Model};
@@ -44,7 +44,7 @@ pub fn page() -> Result<String, Failure> {
         packages_dir: nowhere.clone(),
         state_dir: nowhere,
     };
-    let model = Model::load(&source).map_err(Failure::config)?;
+    let model = Model::load(&source).map_err(config_failure)?;
     let mut page = BEGIN.to_string();
     let nodes = model.schema.nodes();
     nodes.iter().for_each(|node| statement(nodes, node, &mut Vec::new(), &mut page));

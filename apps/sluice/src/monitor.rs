@@ -24,7 +24,7 @@ const PAGE: u32 = 500;
 fn wanted(what: &str, id: &str) -> bool {
     match what {
         "sessions" => id.contains(".session."),
-        "routes" => ["rib.", "fea.route", "fea.next-hop", "static.route"].iter().any(|s| id.starts_with(s)),
+        "routes" => id.starts_with("rib.") || [".route", ".next-hop"].iter().any(|s| id.contains(s)),
         "commits" => id.starts_with("config."),
         "processes" => id.starts_with("process."),
         _ => true,

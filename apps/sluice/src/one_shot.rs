@@ -1,7 +1,7 @@
 //! Changes of the configuration by a single command of a Unix shell. Whatever goes wrong, nothing is committed.
 
 use crate::configure::{self, Editing, Next, compare, with_minutes};
-use crate::output::{Failure, Output};
+use crate::output::{Failure, Output, describe};
 use crate::session::Session;
 use crate::show::configuration::{back, of_editor};
 use serde_json::{Value, json};
@@ -28,7 +28,7 @@ pub async fn configure(session: &Session, values: &Values, out: &mut Output) -> 
     editing.close().await;
     let results = done?;
     if out.is_json() {
-        out.describe("configure");
+        describe(out, "configure");
         out.json(&json!({ "results": results }));
     }
     Ok(0)

@@ -3,7 +3,6 @@
 use crate::output::{self, Failure};
 use prost_reflect::DescriptorPool;
 use serde_json::json;
-use sluice_cli::builtin;
 use sluice_process::rights::Rights;
 use std::path::Path;
 use std::process::ExitCode;
@@ -32,9 +31,11 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
 
 /// The calls in a package's rights that no component of the router serves. Those of other packages are not known here.
 fn unknown_calls(rights: &Rights) -> Vec<String> {
-    let pools: Vec<DescriptorPool> = [sluice_xrl::idl::DESCRIPTORS, crate::idl::DESCRIPTORS]
-        .iter()
-        .filter_map(|octets| DescriptorPool::decode(*octets).ok())
+    let own = crate::components::COMMANDS.iter().map(|(_, commands)| commands.descriptors);
+    let pools: Vec<DescriptorPool> = [sluice_xrl::idl::DESCRIPTORS]
+        .into_iter()
+        .chain(own)
+        .filter_map(|octets| DescriptorPool::decode(octets).ok())
         .collect();
     let is_ours = |target: &str| crate::components::BUILTINS.iter().any(|b| b.class == target);
     let mut problems = Vec::new();
@@ -64,7 +65,7 @@ fn wrong_commands(text: &str) -> Vec<String> {
         Ok(commands) => commands,
         Err(error) => return vec![error.to_string()],
     };
-    let mut taken: Vec<String> = builtin::operational().commands.iter().map(|c| c.name()).collect();
+    let mut taken: Vec<String> = crate::packages::in_code().iter().map(|c| c.name()).collect();
     taken.extend(crate::packages::builtin().iter().map(|c| c.command.name()));
     let names = commands.iter().map(|c| c.command.name());
     names

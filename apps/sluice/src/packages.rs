@@ -4,14 +4,31 @@ use crate::components;
 use crate::output::{Failure, Output};
 use crate::session::Session;
 use serde_json::{Map, Value, json};
-use sluice_cli::Values;
 use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
+use sluice_cli::{Command, Values, builtin};
+use sluice_console::ComponentCommands;
 use sluice_xrl::text;
 
 /// Returns the names of the components of this executable.
 fn shipped() -> impl Iterator<Item = &'static str> {
     components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
+}
+
+/// The commands of this executable that are carried out by code: the platform's and those of components.
+pub fn in_code() -> Vec<Command> {
+    let own = components::COMMANDS.iter().flat_map(|(_, own)| (own.commands)());
+    own.chain(builtin::operational().commands).collect()
+}
+
+/// Spellings of other routers' command lines for commands of components.
+pub fn spellings() -> Vec<(&'static str, &'static str)> {
+    components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied()).collect()
+}
+
+/// Returns the component that carries a command out with code of its own, with its class.
+pub fn component_of(id: &str) -> Option<&'static (&'static str, ComponentCommands)> {
+    components::COMMANDS.iter().find(|(_, own)| (own.commands)().iter().any(|command| command.id == id))
 }
 
 /// The commands of this executable's components.

@@ -18,28 +18,33 @@ pub struct ProfileArgs {
     /// Stop as soon as this many routes have reached the kernel.
     #[arg(long)]
     routes: Option<usize>,
+    /// The component whose routes are followed, where several have profiling points.
+    #[arg(long, value_name = "NAME")]
+    origin: Option<String>,
     /// Print the table anew every second.
     #[arg(long)]
     live: bool,
 }
 
-/// The points in the order in which a route meets them: who has the point, its name, and the paper's words.
-const POINTS: [(&str, &str, &str); 8] = [
-    ("bgp", "route_enters_bgp", "Entering BGP"),
-    ("bgp", "route_queued_rib", "Queued for transmission to the RIB"),
-    ("bgp", "route_sent_rib", "Sent to RIB"),
-    ("rib", "route_arrives_rib", "Arriving at the RIB"),
-    ("rib", "route_queued_fea", "Queued for transmission to the FEA"),
-    ("rib", "route_sent_fea", "Sent to the FEA"),
-    ("fea", "route_arrives_fea", "Arriving at FEA"),
-    ("fea", "route_enters_kernel", "Entering kernel"),
-];
+/// The components that every route passes after its origin, in this order.
+const AFTER_THE_ORIGIN: [&str; 2] = ["rib", "fea"];
+/// The interface of components that have points.
+const INTERFACE: &str = "common.v1.Profile";
+
+/// A point on the way of routes.
+struct Point {
+    component: String,
+    name: String,
+    /// The paper's words.
+    heading: String,
+}
 
 /// The time when each route met each point.
-#[derive(Default)]
 struct Journeys {
+    /// In the order in which a route meets them.
+    points: Vec<Point>,
     /// By provenance and prefix.
-    seen: HashMap<(u64, String), [Option<u64>; POINTS.len()]>,
+    seen: HashMap<(u64, String), Vec<Option<u64>>>,
 }
 
 /// Statistics of the time from the first point to another, in nanoseconds.
@@ -55,14 +60,17 @@ struct Statistics {
 
 impl Journeys {
     fn add(&mut self, record: &common::ProfileRecord) {
-        let Some(index) = POINTS.iter().position(|(_, name, _)| *name == record.point) else { return };
+        let Some(index) = self.points.iter().position(|point| point.name == record.point) else { return };
         let key = (record.provenance, format!("{} {}", record.event, output::net(record.net.as_ref())));
-        let times = self.seen.entry(key).or_default();
+        let times = self.seen.entry(key).or_insert_with(|| vec![None; self.points.len()]);
         times[index] = times[index].or(Some(record.time_ns));
     }
 
     fn complete(&self) -> usize {
-        self.seen.values().filter(|t| t[0].is_some() && t[POINTS.len() - 1].is_some()).count()
+        let is_complete = |times: &&Vec<Option<u64>>| {
+            times.first().is_some_and(Option::is_some) && times.last().is_some_and(Option::is_some)
+        };
+        self.seen.values().filter(is_complete).count()
     }
 
     fn statistics(&self, index: usize) -> Option<Statistics> {
@@ -80,7 +88,7 @@ impl Journeys {
     fn print(&self) {
         let ms = |n: f64| format!("{:.3}", n / 1e6);
         let mut table = Table::new(&["Profile Point", "Avg", "SD", "Min", "Max", "p50", "p99"]);
-        for (index, (_, _, words)) in POINTS.iter().enumerate() {
+        for (index, point) in self.points.iter().enumerate() {
             let cells = match self.statistics(index) {
                 Some(s) if index > 0 => vec![
                     ms(s.mean),
@@ -92,25 +100,24 @@ impl Journeys {
                 ],
                 _ => vec!["-".to_string(); 6],
             };
-            table.row([vec![(*words).to_string()], cells].concat());
+            table.row([vec![point.heading.clone()], cells].concat());
         }
         table.print();
-        println!("{}, milliseconds since entering BGP", counted(self.complete() as u64, "route", "routes"));
+        let first = self.points.first().map_or_else(String::new, |point| point.heading.to_lowercase());
+        println!("{}, milliseconds since {first}", counted(self.complete() as u64, "route", "routes"));
     }
 
     fn json(&self) -> Value {
-        let points: Vec<Value> = POINTS
-            .iter()
-            .enumerate()
-            .map(|(index, (component, name, words))| match self.statistics(index) {
-                Some(s) => json!({
-                    "component": component, "point": name, "name": words, "count": s.count,
-                    "avg_ms": s.mean / 1e6, "sd_ms": s.sd / 1e6, "min_ms": s.min as f64 / 1e6,
-                    "max_ms": s.max as f64 / 1e6, "p50_ms": s.p50 as f64 / 1e6, "p99_ms": s.p99 as f64 / 1e6,
-                }),
-                None => json!({ "component": component, "point": name, "name": words, "count": 0 }),
-            })
-            .collect();
+        let json = |(index, Point { component, name, heading }): (usize, &Point)| match self.statistics(index)
+        {
+            Some(s) => json!({
+                "component": component, "point": name, "name": heading, "count": s.count,
+                "avg_ms": s.mean / 1e6, "sd_ms": s.sd / 1e6, "min_ms": s.min as f64 / 1e6,
+                "max_ms": s.max as f64 / 1e6, "p50_ms": s.p50 as f64 / 1e6, "p99_ms": s.p99 as f64 / 1e6,
+            }),
+            None => json!({ "component": component, "point": name, "name": heading, "count": 0 }),
+        };
+        let points: Vec<Value> = self.points.iter().enumerate().map(json).collect();
         json!({ "routes": self.complete(), "points": points })
     }
 }
@@ -119,12 +126,23 @@ impl Journeys {
 pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
     let as_json = place.json;
     with_router(place, move |router| async move {
-        let clients: BTreeMap<&str, common::ProfileClient> = POINTS
-            .iter()
-            .map(|(class, _, _)| (*class, common::ProfileClient::new(&router, class).with_deadline(DEADLINE)))
+        let origin = origin(&router, args.origin.as_deref()).await?;
+        let classes = [origin.as_str()].into_iter().chain(AFTER_THE_ORIGIN);
+        let clients: BTreeMap<&str, common::ProfileClient> = classes
+            .clone()
+            .map(|class| (class, common::ProfileClient::new(&router, class).with_deadline(DEADLINE)))
             .collect();
+        let mut points = Vec::new();
+        for class in classes {
+            let listed = clients[class].list_points(common::ListPointsRequest {}).await?.points;
+            points.extend(listed.into_iter().map(|point| Point {
+                component: class.into(),
+                name: point.name,
+                heading: point.description,
+            }));
+        }
         switch(&clients, true).await?;
-        let followed = follow(&router, &clients, &args, as_json).await;
+        let followed = follow(&clients, &args, as_json, Journeys { points, seen: HashMap::new() }).await;
         // The points are switched off again whatever happened.
         let off = switch(&clients, false).await;
         let journeys = followed?;
@@ -137,6 +155,30 @@ pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
     })
 }
 
+/// Returns the component that routes are followed from: the named one, or the only one with points of its own.
+async fn origin(router: &Router, named: Option<&str>) -> Result<String, Failure> {
+    let mut origins = Vec::new();
+    for target in router.targets().await? {
+        let has_points = target.interfaces.iter().any(|interface| interface.name == INTERFACE);
+        if !has_points || AFTER_THE_ORIGIN.contains(&target.class.as_str()) {
+            continue;
+        }
+        let client = common::ProfileClient::new(router, &target.class).with_deadline(DEADLINE);
+        if !client.list_points(common::ListPointsRequest {}).await?.points.is_empty() {
+            origins.push(target.class);
+        }
+    }
+    origins.sort();
+    origins.dedup();
+    let names = origins.join(", ");
+    match (named, origins.as_slice()) {
+        (Some(named), origins) if origins.iter().any(|origin| origin == named) => Ok(named.into()),
+        (None, [only]) => Ok(only.clone()),
+        (_, []) => Err(Failure::failed("no component with profiling points announces routes here")),
+        _ => Err(Failure::usage(format!("whose routes: `--origin NAME`, one of {names}"))),
+    }
+}
+
 async fn switch(clients: &BTreeMap<&str, common::ProfileClient>, enabled: bool) -> Result<(), Failure> {
     for client in clients.values() {
         client.set_points(common::SetPointsRequest { names: Vec::new(), enabled }).await?;
@@ -145,12 +187,11 @@ async fn switch(clients: &BTreeMap<&str, common::ProfileClient>, enabled: bool) 
 }
 
 async fn follow(
-    _router: &Router,
     clients: &BTreeMap<&str, common::ProfileClient>,
     args: &ProfileArgs,
     as_json: bool,
+    mut journeys: Journeys,
 ) -> Result<Journeys, Failure> {
-    let mut journeys = Journeys::default();
     let end = Instant::now() + Duration::from_secs(args.seconds);
     let mut printed = Instant::now();
     while Instant::now() < end && args.routes.is_none_or(|n| journeys.complete() < n) {

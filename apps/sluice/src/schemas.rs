@@ -75,8 +75,8 @@ async fn of_package(command: &[String]) -> Result<Option<Value>, Failure> {
 mod tests {
     use super::*;
     use crate::Cli;
-    use crate::output::WIDE;
     use clap::CommandFactory;
+    use sluice_console::WIDE;
     use std::collections::BTreeSet;
 
     #[test]

@@ -2,7 +2,7 @@
 
 use crate::Where;
 use crate::one_shot::CHANGES;
-use crate::output::{Failure, print_json};
+use crate::output::{Failure, failure_of_start, print_json};
 use serde_json::json;
 use sluice_manager_process::UpgradeError;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub struct UpgradeCheckArgs {
 pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
     let state_dir = args.state_dir.unwrap_or_else(|| crate::state_dir(&place.run_dir));
     let source = crate::source(PathBuf::new(), args.packages_dir, state_dir);
-    let found = sluice_manager_process::upgrade_check(&source)?;
+    let found = sluice_manager_process::upgrade_check(&source).map_err(failure)?;
     let version = env!("CARGO_PKG_VERSION");
     if place.json {
         let document = json!({ "version": version, "revision": found.revision, "notices": found.notices });
@@ -37,11 +37,9 @@ pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
     Ok(if found.notices.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(CHANGES) })
 }
 
-impl From<UpgradeError> for Failure {
-    fn from(error: UpgradeError) -> Self {
-        match error {
-            UpgradeError::Start(error) => Failure::start(error),
-            error => Failure::failed(error.to_string()),
-        }
+fn failure(error: UpgradeError) -> Failure {
+    match error {
+        UpgradeError::Start(error) => failure_of_start(error),
+        error => Failure::failed(error.to_string()),
     }
 }

@@ -4,7 +4,7 @@ use crate::error::SchemaError;
 use crate::places::{self, Places};
 use crate::tree::{Block, Form, Leaf};
 use crate::yang::{self, Handle, Yang};
-use crate::{Impact, Node, NodeKind, Value};
+use crate::{Impact, Node, NodeKind, Role, Value};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use yang5::context::Context;
@@ -33,6 +33,8 @@ pub(crate) struct Def {
     pub uses: Vec<(Arc<str>, Impact)>,
     /// True for the leaf that names the routing table of the instances beside it.
     pub is_table: bool,
+    /// The meaning for the platform.
+    pub role: Option<Role>,
     /// The impact of a change; of a container without leaves, the impact of its creation and deletion.
     pub impact: Impact,
     pub is_secret: bool,
@@ -272,6 +274,7 @@ impl<'a> Walk<'a, '_> {
             class: None,
             uses: Vec::new(),
             is_table: false,
+            role: None,
             impact: Impact::Soft,
             is_secret: false,
             flag: None,
@@ -377,7 +380,7 @@ impl<'a> Walk<'a, '_> {
             (Kind::Leaf, Some(value)) => NodeKind::Leaf(value),
             _ => NodeKind::List { keys: def.keys().iter().map(|k| k.to_string()).collect() },
         };
-        let (name, module) = (def.name.clone(), def.module.clone());
+        let (name, module, role) = (def.name.clone(), def.module.clone(), def.role);
         self.defs.push(def);
         let taken = self.defs[parent].names.insert(name.clone(), id);
         if let Some(other) = taken {
@@ -394,7 +397,8 @@ impl<'a> Walk<'a, '_> {
         self.defs[id].body = body;
         self.defs[id].conditional_inside = inner || yang::is_conditional(node);
         let description = words(node.description().unwrap_or_default());
-        Ok((id, Node { name: name.to_string(), description, kind: node_kind, component: class, children }))
+        let name = name.to_string();
+        Ok((id, Node { name, description, kind: node_kind, component: class, role, children }))
     }
 
     fn mark(&mut self, def: &mut Def, id: Id, node: &SchemaNode<'a>) -> Result<(), SchemaError> {
@@ -435,6 +439,20 @@ impl<'a> Walk<'a, '_> {
                 }
                 "shared" => drop(self.shared.insert(argument.as_str().into(), id)),
                 "table" => def.is_table = true,
+                "role" => {
+                    let role = argument.parse().ok().filter(|role| match role {
+                        Role::Drain => matches!(def.kind, Kind::Leaf),
+                        Role::Route | Role::Session => def.keys().len() == 1,
+                    });
+                    let reason = || {
+                        format!(
+                            "`sluice:role \"{argument}\"` at `{}` is unknown, or of another kind of node",
+                            def.path
+                        )
+                    };
+                    let wrong = || SchemaError::Module { name: def.module.to_string(), reason: reason() };
+                    def.role = Some(role.ok_or_else(wrong)?);
+                }
                 _ => {}
             }
         }

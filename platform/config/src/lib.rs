@@ -43,6 +43,7 @@ mod pending_marks;
 mod places;
 #[cfg(test)]
 mod properties;
+mod role;
 mod schema;
 mod spot;
 pub mod steps;
@@ -59,6 +60,7 @@ pub use compare::Comparison;
 pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
+pub use role::{Role, RolePlace, with_role};
 pub use schema::{Module, Schema};
 pub use tree::Tree;
 pub use write::{Renderer, Secrets};

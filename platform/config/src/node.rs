@@ -1,7 +1,7 @@
 //! The schema as the configuration's users see it: names, types, words of help. Everything that completion, help and documents say
 //! of the configuration comes from here, so that a module that is dropped in is known everywhere.
 
-use crate::Impact;
+use crate::{Impact, Role};
 use serde::{Deserialize, Serialize};
 
 /// A node of the schema that an operator may write.
@@ -16,6 +16,9 @@ pub struct Node {
     /// The component whose configuration this and everything inside is, where that begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
+    /// The meaning for the platform, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<Role>,
     /// The children, in the module's order, a list's keys among them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub children: Vec<Node>,

@@ -9,23 +9,25 @@ use yang5::data::{Data, DataFormat, DataPrinterFlags};
 #[path = "../tests/world/mod.rs"]
 pub(crate) mod world;
 
-macro_rules! component {
-    ($name:literal) => {
-        Module {
-            name: concat!("sluice-", $name),
-            text: include_str!(concat!("../../../components/", $name, "/", $name, ".yang")),
+/// The modules of all components in the tree, and one with something of everything.
+fn modules() -> Vec<(String, String)> {
+    let components = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../components"));
+    let mut all = vec![("example".to_string(), world::EXAMPLE.to_string())];
+    for folder in std::fs::read_dir(components).unwrap().map(|entry| entry.unwrap().path()) {
+        let class = folder.file_name().unwrap().to_string_lossy().into_owned();
+        if let Ok(text) = std::fs::read_to_string(folder.join(format!("{class}.yang"))) {
+            all.push((format!("sluice-{class}"), text));
         }
-    };
-}
-
-const MODULES: [Module; 4] = [component!("bgp"), component!("static"), component!("fea"), example()];
-
-const fn example() -> Module {
-    Module { name: "example", text: world::EXAMPLE }
+    }
+    all.sort();
+    all
 }
 
 thread_local! {
-    static SCHEMA: Schema = Schema::of(&MODULES).unwrap();
+    static SCHEMA: Schema = {
+        let leaked = |(name, text): (String, String)| Module { name: name.leak(), text: text.leak() };
+        Schema::of(&modules().into_iter().map(leaked).collect::<Vec<_>>()).unwrap()
+    };
 }
 
 /// Words for a type; any leaf may also get one of another.

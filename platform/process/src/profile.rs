@@ -23,6 +23,7 @@ struct Record {
 
 struct Inner {
     name: &'static str,
+    description: &'static str,
     /// Looked at by threads that note what this one will record.
     on: Arc<AtomicBool>,
     records: RefCell<VecDeque<Record>>,
@@ -75,10 +76,11 @@ impl Point {
 pub struct Profile(Rc<RefCell<Vec<Point>>>);
 
 impl Profile {
-    /// Adds a point; all start switched off.
-    pub fn point(&self, name: &'static str) -> Point {
+    /// Adds a point behind those that a route meets before; all start switched off. The description is a heading for people.
+    pub fn point(&self, name: &'static str, description: &'static str) -> Point {
         let point = Point(Rc::new(Inner {
             name,
+            description,
             on: Arc::default(),
             records: RefCell::new(VecDeque::new()),
             lost: Cell::new(0),
@@ -97,6 +99,7 @@ impl pb::Profile for Profile {
         let points = self.0.borrow();
         let points = points.iter().map(|p| pb::ProfilePoint {
             name: p.0.name.into(),
+            description: p.0.description.into(),
             enabled: p.is_on(),
             records: p.0.records.borrow().len() as u64,
             lost: p.0.lost.get(),

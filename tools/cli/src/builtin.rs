@@ -1,93 +1,25 @@
-//! The commands of this executable: of the operational mode, and of the configuration mode. Those of components are in their own
-//! folders (`components/NAME/commands.toml`), where one call and a table say all there is.
+//! The platform's commands: of the operational mode, and of the configuration mode. Components have theirs in their own folders:
+//! `components/NAME/commands.toml`, where one call and a table are enough, and `components/NAME/cli` where they are not.
 
-use crate::grammar::{Argument, Choice, Command, Grammar, Keyword};
+use crate::grammar::{Command, Grammar};
 use crate::kind::{Kind, Live};
 
 /// Help for words that several commands begin with.
 const HELP: &[(&str, &str)] = &[
     ("show", "What the router does"),
-    ("show bgp", "BGP: sessions, neighbors, routes"),
     ("clear", "Begins something anew"),
-    ("clear bgp", "BGP's sessions"),
     ("request", "Has the router do something"),
     ("show ip", "Spellings of other routers"),
     ("show ipv6", "Spellings of other routers"),
-    ("show ip bgp", "BGP"),
     ("show ip interface", "Interfaces"),
-    ("show bgp ipv4", "IPv4"),
-    ("show bgp ipv6", "IPv6"),
 ];
-
-/// Where the addresses of BGP's neighbors come from.
-fn neighbors() -> Live {
-    Live::new("bgp/bgp.v1.Bgp/GetNeighbors", "neighbors.address")
-}
 
 fn components() -> Live {
     Live::new("manager/manager.v1.Manager/GetProcesses", "processes.component")
 }
 
 fn command(words: &str, help: &str) -> Command {
-    let list: Vec<&str> = words.split(' ').collect();
-    let keywords = list.iter().enumerate().map(|(index, word)| {
-        let prefix = list[..=index].join(" ");
-        let help = HELP.iter().find(|(p, _)| *p == prefix).map_or("", |(_, h)| h);
-        Keyword { word: (*word).into(), help: help.into(), alias: None }
-    });
-    Command {
-        id: words.into(),
-        words: keywords.collect(),
-        arguments: Vec::new(),
-        choices: Vec::new(),
-        help: help.into(),
-        alias: false,
-        preset: Vec::new(),
-    }
-}
-
-impl Command {
-    fn argument(mut self, name: &str, kind: Kind, required: bool, help: &str) -> Self {
-        self.arguments.push(Argument { name: name.into(), help: help.into(), kind, live: None, required });
-        self
-    }
-
-    fn flag(mut self, word: &str, short: Option<char>, help: &str) -> Self {
-        self.choices.push(Choice { word: word.into(), help: help.into(), short, value: None });
-        self
-    }
-
-    fn choice_of(mut self, word: &str, kind: Kind, live: Option<Live>, help: &str) -> Self {
-        let value = Argument { name: word.into(), help: help.into(), kind, live, required: true };
-        self.choices.push(Choice { word: word.into(), help: help.into(), short: None, value: Some(value) });
-        self
-    }
-
-    fn live(mut self, live: Live) -> Self {
-        if let Some(argument) = self.arguments.last_mut() {
-            argument.live = Some(live);
-        }
-        self
-    }
-
-    fn also(mut self, spelling: &str) -> Self {
-        if let Some(keyword) = self.words.last_mut() {
-            keyword.alias = Some(spelling.into());
-        }
-        self
-    }
-
-    /// The same command in other words, with choices that they stand for.
-    fn spelled(&self, words: &str, preset: &[&str]) -> Command {
-        let spelling = command(words, &self.help);
-        Command {
-            id: self.id.clone(),
-            words: spelling.words,
-            alias: true,
-            preset: preset.iter().map(|p| (*p).to_string()).collect(),
-            ..self.clone()
-        }
-    }
+    Command::new(words, help, HELP)
 }
 
 fn show_routes() -> Command {
@@ -109,29 +41,6 @@ fn show_routes() -> Command {
     .flag("v6", Some('6'), "only IPv6")
     .choice_of("table", Kind::Number, None, "the routing table's number; 254 if absent")
     .choice_of("limit", Kind::Number, None, "at most this many prefixes")
-    .also("route")
-}
-
-fn show_bgp_routes() -> Command {
-    command(
-        "show bgp routes",
-        "BGP's own routes by prefix, the best path first; one prefix with all attributes",
-    )
-    .argument("place", Kind::Place, false, "a prefix, or an address (its longest match)")
-    .flag("longer", None, "the prefix and all inside it")
-    .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
-    .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
-    .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
-    .choice_of("limit", Kind::Number, None, "at most this many prefixes")
-    .flag("detail", None, "all attributes, and why a path is not the best")
-    .choice_of("community", Kind::Text, None, "only paths with it: 65000:1, 65000:1:2, no-export, ...")
-    .choice_of(
-        "as-path",
-        Kind::Text,
-        None,
-        "only paths that match a regular expression; `_` is the border of a number",
-    )
-    .choice_of("origin-as", Kind::Number, None, "only paths that end in this AS")
     .also("route")
 }
 
@@ -173,35 +82,17 @@ fn commented(command: Command) -> Command {
 }
 
 fn shows() -> Vec<Command> {
-    let summary = command("show bgp summary", "Every session in a line, and the tables' counts");
-    let neighbor = command("show bgp neighbor", "All that is known of one neighbor, or of all")
-        .argument("address", Kind::Addr, false, "its address")
-        .live(neighbors())
-        .flag("received", None, "the routes that it has announced")
-        .flag("advertised", None, "the routes that it was told, with the attributes as sent")
-        .flag("received-routes", None, "the same as `received`")
-        .flag("advertised-routes", None, "the same as `advertised`")
-        .flag("detail", None, "with `received` or `advertised`: all attributes")
-        .also("neighbors");
     let interfaces = command("show interfaces", "Interfaces and their addresses");
     let configuration = part_of(command("show configuration", "What runs, or a revision, or a part of it"))
         .choice_of("revision", Kind::Revision, None, "how many commits ago; 0 is what runs");
     let routes = show_routes();
-    let bgp_routes = show_bgp_routes();
     let mut all = vec![
-        routes.spelled("show ip route", &["v4"]),
-        routes.spelled("show ipv6 route", &["v6"]),
-        interfaces.spelled("show ip interface brief", &[]),
-        configuration.spelled("show running-config", &[]),
-        summary.spelled("show ip bgp summary", &[]),
-        summary.spelled("show bgp ipv4 unicast summary", &[]),
-        summary.spelled("show bgp ipv6 unicast summary", &[]),
-        neighbor.spelled("show ip bgp neighbors", &[]),
-        bgp_routes.spelled("show ip bgp", &[]),
-        bgp_routes.spelled("show bgp ipv4 unicast", &[]),
-        bgp_routes.spelled("show bgp ipv6 unicast", &["v6"]),
+        routes.spelled("show ip route", &["v4"], HELP),
+        routes.spelled("show ipv6 route", &["v6"], HELP),
+        interfaces.spelled("show ip interface brief", &[], HELP),
+        configuration.spelled("show running-config", &[], HELP),
     ];
-    all.extend([summary, neighbor, bgp_routes, routes, interfaces, configuration]);
+    all.extend([routes, interfaces, configuration]);
     all.extend([
         command("show summary", "Counts of the RIB's tables, and of the forwarding engine"),
         command("show targets", "Targets that can be called, with their interfaces"),
@@ -254,14 +145,13 @@ pub fn operational() -> Grammar {
         ))),
         commented(command(
             "drain",
-            "Has traffic go another way before maintenance (BGP graceful shutdown); sessions stay up",
+            "Has traffic go another way before maintenance (RFC 8326: BGP graceful shutdown); sessions stay up",
         )),
         commented(command("undrain", "Takes `drain` back")),
         command(
             "status",
             "Succeeds if the router runs, all its components are ready, and nothing is missing",
         ),
-        command("clear bgp all", "Closes all sessions and opens them again"),
         command("stop", "Ends the router: components in their order, then the manager"),
         command("reload", "Reads the configuration file again and makes it what runs, as SIGHUP does"),
         command(

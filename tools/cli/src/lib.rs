@@ -11,6 +11,7 @@
 //! fetches them.
 
 pub mod builtin;
+mod compose;
 mod filter;
 mod grammar;
 mod kind;
@@ -23,6 +24,7 @@ pub mod statement;
 #[cfg(test)]
 mod tests;
 
+pub use compose::GroupHelp;
 pub use filter::{FilterError, Filters, filters_offer};
 pub use grammar::{
     Argument, Candidate, Choice, Command, Grammar, Keyword, Misread, Offer, Read, Values, meant,

@@ -42,9 +42,6 @@ const ALLOWED: &str = "not needed: who may talk to the router may change it";
 /// The rows: mode, spelling, meaning. What stands behind a `|` in a word may be left out, from its end.
 const SPELLINGS: &[(Mode, &str, Becomes)] = &[
     (Operational, "conf|igure t|erminal", Words("configure")),
-    (Operational, "clear bgp *", Words("clear bgp all")),
-    (Operational, "clear ip bgp *", Words("clear bgp all")),
-    (Operational, "clear ip bgp ...", Words("clear bgp neighbor")),
     (Operational, "sh|ow run|ning-config", Words("show configuration")),
     (Operational, "sh|ow start|up-config", Words("show configuration")),
     (Operational, "wr|ite", Needless(KEPT)),
@@ -65,15 +62,19 @@ const SPELLINGS: &[(Mode, &str, Becomes)] = &[
     ),
 ];
 
-/// Returns the meaning of words in a mode, if they are a foreign spelling.
-pub fn meaning(mode: Mode, words: &[String]) -> Option<Meaning> {
-    SPELLINGS.iter().filter(|(of, ..)| *of == mode).find_map(|(_, spelling, becomes)| {
+/// Returns the meaning of words in a mode, if they are a foreign spelling: one of this table, or in the operational mode one of `more`
+/// (spelling, and words here), which components bring.
+pub fn meaning(mode: Mode, words: &[String], more: &[(&str, &str)]) -> Option<Meaning> {
+    let translated = |spelling: &str, known: &str| {
         let rest = rest_behind(spelling, words)?;
-        Some(match becomes {
-            Words(known) => {
-                Meaning::Words(known.split(' ').map(String::from).chain(rest.iter().cloned()).collect())
-            }
-            Needless(why) => Meaning::Needless(why),
+        Some(Meaning::Words(known.split(' ').map(String::from).chain(rest.iter().cloned()).collect()))
+    };
+    let of_component = more.iter().filter(|_| mode == Operational);
+    let of_component = of_component.filter_map(|(spelling, known)| translated(spelling, known)).next();
+    of_component.or_else(|| {
+        SPELLINGS.iter().filter(|(of, ..)| *of == mode).find_map(|(_, spelling, becomes)| match becomes {
+            Words(known) => translated(spelling, known),
+            Needless(why) => rest_behind(spelling, words).map(|_| Meaning::Needless(why)),
         })
     })
 }
@@ -121,7 +122,7 @@ mod tests {
     fn every_row_is_understood() {
         for (mode, spelling, becomes) in SPELLINGS {
             for line in typed(spelling) {
-                let found = meaning(*mode, &words(&line)).unwrap_or_else(|| panic!("{line}"));
+                let found = meaning(*mode, &words(&line), &[]).unwrap_or_else(|| panic!("{line}"));
                 match (becomes, found) {
                     (Words(known), Meaning::Words(means)) => {
                         assert!(means.join(" ").starts_with(known), "{line}: {means:?}");
@@ -139,18 +140,22 @@ mod tests {
         }
     }
 
+    /// A component's spellings.
+    const MORE: &[(&str, &str)] = &[("clear ip rip ...", "clear rip neighbor")];
+
     #[test]
     fn own_words_stay() {
         for line in
-            ["configure", "show routes", "configure private", "enab", "clear bgp neighbor 192.0.2.1", "w"]
+            ["configure", "show routes", "configure private", "enab", "clear rip neighbor 192.0.2.1", "w"]
         {
             let expected = (line == "enab").then_some(Meaning::Needless(ALLOWED));
-            assert_eq!(meaning(Operational, &words(line)), expected, "{line}");
+            assert_eq!(meaning(Operational, &words(line), MORE), expected, "{line}");
         }
         for line in ["no", "set system host-name no", "delete x"] {
-            assert_eq!(meaning(Configuration, &words(line)), None, "{line}");
+            assert_eq!(meaning(Configuration, &words(line), MORE), None, "{line}");
         }
-        let moved = meaning(Operational, &words("clear ip bgp 192.0.2.1"));
-        assert_eq!(moved, Some(Meaning::Words(words("clear bgp neighbor 192.0.2.1"))));
+        let moved = meaning(Operational, &words("clear ip rip 192.0.2.1"), MORE);
+        assert_eq!(moved, Some(Meaning::Words(words("clear rip neighbor 192.0.2.1"))));
+        assert_eq!(meaning(Configuration, &words("clear ip rip 192.0.2.1"), MORE), None);
     }
 }

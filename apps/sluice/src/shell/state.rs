@@ -175,7 +175,7 @@ impl State {
         if line.unclosed {
             return Err(Failure::usage("a quote is not closed"));
         }
-        let meant = match spelling::meaning(Mode::Operational, &line.texts()) {
+        let meant = match spelling::meaning(Mode::Operational, &line.texts(), &crate::packages::spellings()) {
             Some(Meaning::Needless(why)) => {
                 println!("{why}");
                 return Ok(Verdict::Stay(0));

@@ -1,8 +1,6 @@
 //! `sluice show`: what the router does, as a table or as JSON. What one call and a table say all of is in `commands.toml` of its
 //! component; here is the rest.
 
-pub mod bgp;
-pub mod bgp_routes;
 pub mod configuration;
 pub mod interfaces;
 pub mod metrics;

@@ -1,44 +1,44 @@
-//! A page as what is to be done: the blocks that are marked, in their order.
+//! The marked blocks of a page, in their order.
 
-/// A thing to do, and the line of the page that says so.
+/// A step of a page.
 #[derive(PartialEq, Eq, Debug)]
 pub struct Block {
     /// The line, from 1.
     pub line: usize,
-    /// What.
+    /// The step.
     pub what: What,
 }
 
-/// What is to be done.
+/// The kind of a step.
 #[derive(PartialEq, Eq, Debug)]
 pub enum What {
     /// Write a file.
     File {
-        /// Its path.
+        /// The path of the file.
         path: String,
-        /// What is in it.
+        /// The contents.
         text: String,
     },
     /// Run a command.
     Command(Command),
 }
 
-/// A command as it is printed.
+/// A printed command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// What is typed.
+    /// The text to type.
     pub text: String,
-    /// What should come of it, a line each.
+    /// The lines of output that are expected.
     pub expected: Vec<String>,
-    /// It is done again until that comes.
+    /// True if the command is repeated until the expected output comes.
     pub is_awaited: bool,
-    /// It runs on while others are typed.
+    /// True if the command runs in the background.
     pub runs_on: bool,
-    /// Its exit status.
+    /// The expected exit status.
     pub status: i32,
 }
 
-/// Reads a page; an error has its line.
+/// Reads a page; an error names its line.
 pub fn read(text: &str) -> Result<Vec<Block>, (usize, String)> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate().map(|(at, line)| (at + 1, line));

@@ -1,6 +1,5 @@
-//! Every leaf's impact class tells the truth on the wire: each is changed in a running router between real neighbours and back again,
-//! and what its class allows, what `commit check` said, and what was seen are the same. And a configuration that stays as it is
-//! touches nothing.
+//! The impact class of every leaf, checked on the wire: each leaf is changed and changed back in a running router between real neighbors.
+//! The class, the words of `commit check` and the observed effect have to agree. An unchanged configuration touches nothing.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod cases;
@@ -21,7 +20,7 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 use touched::{Reported, Touched};
 
-/// What each of the two tests takes, so that they run beside each other.
+/// The share of each of the two tests, so that both run in parallel.
 fn is_of_a_neighbor(case: &Case) -> bool {
     case.name.starts_with("protocols/bgp/neighbor/")
 }
@@ -40,7 +39,7 @@ fn every_other_leaf_tells_the_truth() {
     }
 }
 
-/// Changes all leaves that are in the running router's schema and in this share of the work.
+/// Changes all leaves of the running router's schema in this share of the work.
 fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     let network = Network::up();
     let cases = cases::all(&network.schema());
@@ -63,7 +62,7 @@ fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     assert!(lies.is_empty(), "{} lies:\n{}\n{}", lies.len(), lies.join("\n"), network.log());
 }
 
-/// Commits one step of a case, and compares what was said with what was seen.
+/// Commits one step of a case and compares `commit check` with the observed effect.
 fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> Option<Touched> {
     let name = format!("{} ({}; {})", case.name, case.impact, step.statements.join("; "));
     let (before, began) = (network.now(), Instant::now());
@@ -98,7 +97,7 @@ fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> 
     Some(touched)
 }
 
-/// What is wrong about what was seen, for a class, and for what was said before.
+/// Returns the contradictions between a class, the announced effect and the observed effect.
 fn judge(case: &Case, step: &Step, reported: &Reported, touched: &Touched) -> Vec<String> {
     let mut lies = Vec::new();
     if case.impact == Impact::None && touched.any {

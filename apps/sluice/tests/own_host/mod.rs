@@ -1,5 +1,5 @@
-//! A host of a test's own: namespaces for network, mounts and processes, and a shell in them. All of it ends with the value, and with
-//! the test if that is killed.
+//! A host for a test: namespaces for network, mounts and processes, with a shell. The namespaces end with the value, or when the test
+//! is killed.
 #![allow(dead_code)] // each of the test programs does some of it
 
 use std::io::{BufRead, BufReader, Write};
@@ -8,17 +8,17 @@ use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
-/// How long a command may take, and how long is waited for what should come.
+/// The longest run of a command, and the longest wait for expected output.
 pub const PATIENCE: Duration = Duration::from_secs(75);
 
-/// What makes namespaces.
+/// The program that makes namespaces.
 const UNSHARE: [&str; 6] = ["--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// Nothing that is written in the usual places is left on the machine.
+/// Mounts over the usual folders, so that no file of a test stays on the machine.
 const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs -o mode=755 tmpfs /run && cp -a /etc /run/.etc && \
     mount --bind /run/.etc /etc && mkdir -p /etc/sluice && mount -t tmpfs tmpfs /var/lib && ip link set lo up\n";
 
-/// What a command's output ends with, before its status.
+/// The end of a command's output, before the status.
 const END: char = '\u{1}';
 
 /// Returns true if a host can be made here that has these programs; the error says why not.
@@ -53,7 +53,7 @@ pub struct Host {
 }
 
 impl Host {
-    /// Makes one.
+    /// Makes a host.
     pub fn new() -> Self {
         let executable = Path::new(env!("CARGO_BIN_EXE_sluice")).parent().unwrap();
         let folder = tempfile::Builder::new()
@@ -97,7 +97,7 @@ impl Host {
         }
     }
 
-    /// Starts a command that goes on; what it prints is in the file.
+    /// Starts a command in the background; the file has the output.
     pub fn start(&mut self, text: &str) -> Result<PathBuf, String> {
         self.backgrounds += 1;
         let file = self.folder.path().join(format!(".background-{}", self.backgrounds));
@@ -106,7 +106,7 @@ impl Host {
         Ok(file)
     }
 
-    /// Runs a command to its end: what it printed, and its status.
+    /// Runs a command to its end and returns output and status.
     pub fn shell(&mut self, text: &str) -> Result<(String, i32), String> {
         let line = format!("eval {} </dev/null 2>&1; printf '\\n{END}%s\\n' $?\n", quote(text));
         self.input.write_all(line.as_bytes()).map_err(|e| format!("the shell has ended: {e}"))?;

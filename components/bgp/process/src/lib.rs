@@ -114,7 +114,7 @@ impl BgpProcess {
             core: RefCell::new(None),
             identity: RefCell::new(None),
             origin: RibOrigin::new(&frame.router, settings),
-            entering: frame.profile.point("route_enters_bgp"),
+            entering: frame.profile.point("route_enters_bgp", "Entering BGP"),
             rib: RibSide::new(&frame),
             sockets: Sockets::new(&frame),
             listening: Listening::default(),

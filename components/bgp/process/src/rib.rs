@@ -43,8 +43,8 @@ impl RibSide {
             changed: Notify::new(),
             announced: Notify::new(),
             stopped: Cell::new(false),
-            queued: frame.profile.point("route_queued_rib"),
-            sent: frame.profile.point("route_sent_rib"),
+            queued: frame.profile.point("route_queued_rib", "Queued for transmission to the RIB"),
+            sent: frame.profile.point("route_sent_rib", "Sent to RIB"),
         }
     }
 

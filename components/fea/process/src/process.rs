@@ -80,8 +80,8 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             wake: Notify::new(),
             installs_routes: Cell::new(None),
             configured: Notify::new(),
-            arrives: frame.profile.point("route_arrives_fea"),
-            enters: frame.profile.point("route_enters_kernel"),
+            arrives: frame.profile.point("route_arrives_fea", "Arriving at FEA"),
+            enters: frame.profile.point("route_enters_kernel", "Entering kernel"),
             frame,
         });
         process.first_snapshot(watched).await?;

@@ -42,7 +42,7 @@ impl FibPump {
             ipv4: RefCell::default(),
             ipv6: RefCell::default(),
             wake: Notify::new(),
-            sent: frame.profile.point("route_sent_fea"),
+            sent: frame.profile.point("route_sent_fea", "Sent to the FEA"),
         }
     }
 

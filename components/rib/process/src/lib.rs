@@ -61,13 +61,13 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
             RibProcess {
                 driver: ManuallyDrop::new(Driver::new(Rib::new(u64::from_ne_bytes(seed), source), effect)),
                 clients: Clients::new(&frame.router),
-                fib: FibPump::new(&frame),
                 interfaces: InterfaceSnapshot::new(),
                 instance: RefCell::new(String::new()),
                 rest: handover::Rest::default(),
                 tasks: Tasks::default(),
-                arriving: frame.profile.point("route_arrives_rib"),
-                queued: frame.profile.point("route_queued_fea"),
+                arriving: frame.profile.point("route_arrives_rib", "Arriving at the RIB"),
+                queued: frame.profile.point("route_queued_fea", "Queued for transmission to the FEA"),
+                fib: FibPump::new(&frame),
                 frame,
             }
         });

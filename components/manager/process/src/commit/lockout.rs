@@ -1,7 +1,7 @@
 //! Changes that could cut off the operator who makes them.
 
 use crate::commit::operator_path::{self, Way};
-use sluice_config::{Schema, Tree};
+use sluice_config::{NodeKind, Role, Schema, Tree, with_role};
 use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,8 +39,9 @@ impl Connection {
 
     /// Returns true if a protocol brought the route to the client: it may go with a session.
     pub fn is_by_protocol(&self, schema: &Schema, running: &Tree) -> bool {
-        let is_static = |way: &Way| routes(schema, running).iter().any(|route| route.network == way.prefix);
-        self.way.as_ref().is_some_and(|way| way.is_ours && !is_static(way))
+        let is_configured =
+            |way: &Way| routes(schema, running).iter().any(|route| route.network == way.prefix);
+        self.way.as_ref().is_some_and(|way| way.is_ours && !is_configured(way))
     }
 }
 
@@ -53,9 +54,15 @@ pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Conne
         of_interfaces(schema, before, after, connection, &mut found);
     }
     // What is said elsewhere, or of other destinations, leaves the way to the client as it is.
+    let lists = with_role(schema.nodes(), Role::Route);
     let is_on_the_way = |path: Vec<&str>| {
-        path.iter().zip(["protocols", "static", "route"]).all(|(a, b)| *a == b)
-            && path.get(3).and_then(|key| prefix(key)).is_none_or(|network| covers(network, client))
+        lists.iter().any(|list| {
+            path.iter().zip(&list.path).all(|(a, b)| a == b)
+                && path
+                    .get(list.path.len())
+                    .and_then(|key| prefix(key))
+                    .is_none_or(|network| covers(network, client))
+        })
     };
     if touched.paths().any(is_on_the_way) {
         of_routes(schema, before, after, connection, &mut found);
@@ -78,6 +85,11 @@ pub fn of_effects(
     // A next hop that is no neighbor was told by one of them; which one is not known here.
     let by_gateway = gateway.as_ref().filter(|gateway| neighbors.contains(gateway));
     let is_meant = |subject: &String| by_gateway.is_none_or(|gateway| gateway == subject);
+    // Components whose routes are in the configuration: their statements are compared one by one.
+    let configured = with_role(schema.nodes(), Role::Route);
+    let is_protocol = |class: &str| {
+        !matches!(class, "fea" | "rib") && !configured.iter().any(|list| list.component == Some(class))
+    };
     let mut found = Vec::new();
     for (class, effect) in effects.iter().flat_map(|(class, all)| all.iter().map(move |e| (class, e))) {
         let ends = match effect.kind() {
@@ -86,7 +98,7 @@ pub fn of_effects(
             EffectKind::ProcessRestart => true,
             _ => false,
         };
-        if ends && !matches!(class.as_str(), "fea" | "rib" | "static") {
+        if ends && is_protocol(class) {
             found.push(format!(
                 "your address {} is reached by the route {}/{} of {class}, whose session ({}) this interrupts",
                 connection.client,
@@ -99,11 +111,26 @@ pub fn of_effects(
     found
 }
 
+/// The entries of the lists with a role: the component, the key, and the whole statement.
+fn entries(schema: &Schema, tree: &Tree, role: Role) -> Vec<(String, String, serde_json::Value)> {
+    let mut found = Vec::new();
+    for list in with_role(schema.nodes(), role) {
+        let (Some((name, above)), NodeKind::List { keys }) = (list.path.split_last(), &list.node.kind) else {
+            continue;
+        };
+        let above: Vec<String> = above.iter().map(ToString::to_string).collect();
+        let part = schema.json(tree, &above, sluice_config::Secrets::Hidden).unwrap_or_default();
+        let component = list.component.unwrap_or_default();
+        for entry in part[name].as_array().into_iter().flatten() {
+            let key = keys.first().and_then(|key| entry[key].as_str()).unwrap_or_default();
+            found.push((component.into(), key.into(), entry.clone()));
+        }
+    }
+    found
+}
+
 fn neighbors(schema: &Schema, tree: &Tree) -> Vec<String> {
-    let path = ["protocols".into(), "bgp".into()];
-    let part = schema.json(tree, &path, sluice_config::Secrets::Hidden).unwrap_or_default();
-    let all = part["neighbor"].as_array().into_iter().flatten();
-    all.filter_map(|neighbor| neighbor["address"].as_str().map(Into::into)).collect()
+    entries(schema, tree, Role::Session).into_iter().map(|(_, key, _)| key).collect()
 }
 
 fn of_interfaces(
@@ -149,8 +176,8 @@ fn of_routes(schema: &Schema, before: &Tree, after: &Tree, connection: &Connecti
         && is != Some(way)
     {
         found.push(format!(
-            "your address {client} is reached by the static route {}, which this changes",
-            way.prefix
+            "your address {client} is reached by the {} route {}, which this changes",
+            way.component, way.prefix
         ));
     } else if let (Some(new), Some(way)) = (is, &connection.way)
         && was != is
@@ -158,8 +185,8 @@ fn of_routes(schema: &Schema, before: &Tree, after: &Tree, connection: &Connecti
     {
         let (network, length) = way.prefix;
         found.push(format!(
-            "your address {client} is reached by the route {network}/{length}, in whose place this puts the static route {}",
-            new.prefix
+            "your address {client} is reached by the route {network}/{length}, in whose place this puts the {} route {}",
+            new.component, new.prefix
         ));
     }
 }
@@ -186,8 +213,10 @@ fn interfaces(schema: &Schema, tree: &Tree) -> Vec<Interface> {
     .collect()
 }
 
+/// A route that the configuration states.
 #[derive(PartialEq)]
 struct Route {
+    component: String,
     prefix: String,
     network: (IpAddr, u8),
     /// The whole statement.
@@ -195,12 +224,10 @@ struct Route {
 }
 
 fn routes(schema: &Schema, tree: &Tree) -> Vec<Route> {
-    let path = ["protocols".into(), "static".into()];
-    let part = schema.json(tree, &path, sluice_config::Secrets::Hidden).unwrap_or_default();
-    let all = part["route"].as_array().into_iter().flatten();
-    all.filter_map(|route| {
-        let text = route["prefix"].as_str()?;
-        Some(Route { prefix: text.into(), network: prefix(text)?, statement: route.clone() })
+    let all = entries(schema, tree, Role::Route).into_iter();
+    all.filter_map(|(component, text, statement)| {
+        let network = prefix(&text)?;
+        Some(Route { component, prefix: text, network, statement })
     })
     .collect()
 }

@@ -1,15 +1,9 @@
-//! `sluice show bgp`: sessions and neighbors.
+//! Sessions and neighbors.
 
 use crate::idl::bgp::v1 as pb;
-use crate::output::{self, Failure, Output, Table, counted};
-use crate::session::Session;
 use serde_json::{Value, json};
+use sluice_console::{Failure, Output, Table, counted, span};
 use sluice_xrl::idl::common::v1 as common;
-
-pub(super) async fn client(session: &Session) -> Result<pb::BgpClient, Failure> {
-    let router = session.router().await?;
-    Ok(pb::BgpClient::new(&router, &session.component("bgp")).with_deadline(session.flags.timeout))
-}
 
 fn family(number: i32) -> &'static str {
     if number == common::Family::Ipv6 as i32 { "ipv6" } else { "ipv4" }
@@ -20,8 +14,7 @@ fn counts(n: &pb::Neighbor, of: impl Fn(&pb::NeighborFamily) -> u64) -> String {
 }
 
 /// Closes all sessions; each opens again.
-pub async fn clear_all(session: &Session, out: &mut Output) -> Result<(), Failure> {
-    let client = client(session).await?;
+pub async fn clear_all(client: &pb::BgpClient, out: &mut Output) -> Result<(), Failure> {
     let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
     for neighbor in &neighbors {
         let request = pb::ResetNeighborRequest { address: neighbor.address.clone(), message: String::new() };
@@ -38,8 +31,7 @@ pub async fn clear_all(session: &Session, out: &mut Output) -> Result<(), Failur
 }
 
 /// Every session in a line.
-pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure> {
-    let client = client(session).await?;
+pub async fn summary(client: &pb::BgpClient, out: &mut Output) -> Result<(), Failure> {
     let s = client.get_summary(pb::GetSummaryRequest {}).await?;
     let neighbors = client.get_neighbors(pb::GetNeighborsRequest::default()).await?.neighbors;
     if out.is_json() {
@@ -86,7 +78,7 @@ pub async fn summary(session: &Session, out: &mut Output) -> Result<(), Failure>
             n.address.clone(),
             n.peer_as.to_string(),
             n.state.clone(),
-            if n.uptime_ms > 0 { output::span(n.uptime_ms) } else { "-".into() },
+            if n.uptime_ms > 0 { span(n.uptime_ms) } else { "-".into() },
             counts(n, |f| f.prefixes_received),
             counts(n, |f| f.prefixes_sent),
             n.description.clone(),
@@ -131,8 +123,7 @@ fn neighbor_json(n: &pb::Neighbor) -> Value {
 }
 
 /// Prints the details of one neighbor, or of all neighbors.
-pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> Result<(), Failure> {
-    let client = client(session).await?;
+pub async fn neighbors(client: &pb::BgpClient, address: String, out: &mut Output) -> Result<(), Failure> {
     let neighbors =
         client.get_neighbors(pb::GetNeighborsRequest { address: address.clone() }).await?.neighbors;
     if neighbors.is_empty() && !address.is_empty() {
@@ -154,7 +145,7 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             out.line(&format!("  capabilities: {}", n.capabilities.join(", ")));
         }
         for t in &n.timers {
-            out.line(&format!("  {} in {}", t.name, output::span(t.expires_in_ms)));
+            out.line(&format!("  {} in {}", t.name, span(t.expires_in_ms)));
         }
         for f in n.families.iter().filter(|f| f.negotiated) {
             let end = if f.end_of_rib { "told all its routes" } else { "still telling its routes" };
@@ -188,13 +179,13 @@ pub async fn neighbors(session: &Session, address: String, out: &mut Output) -> 
             out.line(&format!("  {routes} not sent: too large for a message"));
         }
         if !n.last_error.is_empty() {
-            out.line(&format!("  last error {} ago: {}", output::span(n.last_error_ms), n.last_error));
+            out.line(&format!("  last error {} ago: {}", span(n.last_error_ms), n.last_error));
         }
     }
     Ok(())
 }
 
-/// A session's state, and what was agreed on if it is up.
+/// Returns the state of a session, and the negotiated values of an established one.
 fn standing(n: &pb::Neighbor) -> String {
     if n.uptime_ms == 0 {
         return n.state.clone();
@@ -203,7 +194,7 @@ fn standing(n: &pb::Neighbor) -> String {
         0 => "no hold time".into(),
         seconds => format!("hold time {seconds} s"),
     };
-    format!("{} for {}, router id {}, {hold_time}", n.state, output::span(n.uptime_ms), n.router_id)
+    format!("{} for {}, router id {}, {hold_time}", n.state, span(n.uptime_ms), n.router_id)
 }
 
 #[cfg(test)]

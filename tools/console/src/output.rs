@@ -1,21 +1,13 @@
-//! What people and programs read: lines and tables, one JSON document, failures with an exit status.
+//! Output for people and programs: lines and tables, or one JSON document.
 
-mod failure;
-mod wide;
-
-pub use failure::Failure;
-pub use sluice_cli::render::{bytes, counted, span};
-#[cfg(test)]
-pub use wide::FORMAT as WIDE;
-
-use crate::schemas;
+use crate::failure::Failure;
+use crate::wide::widen;
 use serde_json::Value;
 use sluice_cli::Filters;
 use sluice_xrl::idl::common::v1 as common;
 use std::io::{self, IsTerminal, Write};
 use std::net::IpAddr;
 use std::process::{Child, Command, ExitCode, Stdio};
-use wide::widen;
 
 /// The form of a command's output.
 #[derive(Clone, Copy, Debug, Default)]
@@ -24,18 +16,18 @@ pub struct Wanted {
     pub json: bool,
     /// No pager, even on a terminal.
     pub no_pager: bool,
-    /// No colours, even on a terminal.
+    /// No colors, even on a terminal.
     pub no_color: bool,
     /// No remarks beside the result.
     pub quiet: bool,
 }
 
-/// A colour that means something.
+/// A color with a meaning.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Paint {
-    /// Comes, works.
+    /// Success.
     Good,
-    /// Goes, does not work.
+    /// Failure.
     Bad,
 }
 
@@ -56,12 +48,12 @@ pub struct Output {
     element_schema: Value,
     /// Part of a line that is not complete yet.
     begun: String,
-    /// Nobody reads any more, or no further line can pass.
+    /// True if the reader closed the output, or no further line can pass the filters.
     closed: bool,
 }
 
 impl Output {
-    /// To standard output, as `wanted`, through `filters`.
+    /// Makes an output to standard output, as `wanted`, through `filters`.
     pub fn open(mut wanted: Wanted, filters: Filters) -> Self {
         wanted.json |= filters.json;
         let terminal = io::stdout().is_terminal();
@@ -76,7 +68,7 @@ impl Output {
         }
     }
 
-    /// Into `sink`, without filters, colours and pager.
+    /// Makes an output into `sink`, without filters, colors and pager.
     pub fn into_sink(wanted: Wanted, sink: Box<dyn Write>) -> Self {
         Output {
             wanted,
@@ -93,14 +85,7 @@ impl Output {
         }
     }
 
-    /// Has JSON printed by the schema of a command. A command without a schema prints its values as they are.
-    pub fn describe(&mut self, command: &str) {
-        if self.wanted.json {
-            self.describe_by(schemas::read(&command.replace(' ', "-")).unwrap_or_default());
-        }
-    }
-
-    /// Has JSON printed by this schema.
+    /// Sets the schema of the JSON document.
     pub fn describe_by(&mut self, schema: Value) {
         self.schema = schema;
     }
@@ -128,7 +113,7 @@ impl Output {
         }
     }
 
-    /// The text in a colour, where there are colours.
+    /// Returns the text in a color, on a terminal with colors.
     pub fn paint(&self, paint: Paint, text: &str) -> String {
         match (self.colour, paint) {
             (false, _) => text.into(),
@@ -159,7 +144,7 @@ impl Output {
         self.line(&value.to_string());
     }
 
-    /// Writes; whoever went away (as `head` does) ends the output, and there is nobody to tell.
+    /// Writes. A reader that closes the pipe (as `head` does) ends the output without an error.
     pub fn write(&mut self, text: &str) {
         if self.closed {
             return;
@@ -180,7 +165,7 @@ impl Output {
         }
     }
 
-    /// Only what prints something needs a pager.
+    /// Starts the pager before the first octet of output.
     fn start_pager(&mut self) {
         if !std::mem::take(&mut self.page) {
             return;
@@ -215,7 +200,7 @@ impl Output {
         self.write(&text);
     }
 
-    /// Returns true if anybody still reads. What was written so far is there to be read.
+    /// Flushes, and returns true if the output is still read.
     pub fn page_done(&mut self) -> bool {
         self.flush();
         !self.closed
@@ -238,7 +223,7 @@ impl Output {
         }
     }
 
-    /// Says why the command failed: in the document where JSON is wanted, else on standard error.
+    /// Prints a failure: into the JSON document if JSON is wanted, else on standard error.
     pub fn fail(&mut self, failure: &Failure) {
         match (self.wanted.json, self.list.take()) {
             (true, None) => self.json(&serde_json::json!({ "error": failure.json() })),
@@ -255,7 +240,7 @@ impl Output {
         self.closed |= self.sink.flush().is_err();
     }
 
-    /// Everything was written. Waits until the pager has been left.
+    /// Ends the output, and waits for the end of the pager.
     pub fn close(mut self) {
         if !self.begun.is_empty() && !self.closed {
             self.write("\n");
@@ -274,7 +259,7 @@ impl Output {
     }
 }
 
-/// The pager of the user: `$SLUICE_PAGER`, `$PAGER`, or `less`. None, if it is `cat` or cannot be started.
+/// Starts the pager of the user: `$SLUICE_PAGER`, `$PAGER`, or `less`. Returns `None` for `cat`, and if the pager does not start.
 fn start_pager() -> Option<Child> {
     let named = ["SLUICE_PAGER", "PAGER"].into_iter().find_map(|name| std::env::var(name).ok());
     let line = named.unwrap_or_else(|| "less".into());
@@ -299,14 +284,6 @@ pub fn fail(failure: &Failure, as_json: bool) -> ExitCode {
     ExitCode::from(failure.status)
 }
 
-/// Prints one JSON document by the schema of this name.
-pub fn print_json(schema: &str, value: &serde_json::Value) {
-    let mut value = value.clone();
-    widen(&schemas::read(schema).unwrap_or_default(), &mut value);
-    // A value always prints; a closed pipe ends the program at the next line anyway.
-    println!("{}", serde_json::to_string_pretty(&value).unwrap_or_default());
-}
-
 /// A table: columns as wide as their widest cell, two spaces between them.
 pub struct Table {
     rows: Vec<Vec<String>>,
@@ -324,7 +301,7 @@ impl Table {
         self.rows.push(cells.into_iter().map(shown).collect());
     }
 
-    /// Its lines: each column as wide as its widest cell.
+    /// Returns the lines of the table: each column as wide as the widest cell.
     pub fn lines(&self) -> Vec<String> {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |c: usize| {
@@ -338,7 +315,7 @@ impl Table {
         self.rows.iter().map(line).collect()
     }
 
-    /// Prints it to standard output.
+    /// Prints the table to standard output.
     pub fn print(&self) {
         self.lines().iter().for_each(|line| println!("{line}"));
     }

@@ -1,8 +1,7 @@
-//! Why a command did not do its work: what is said, and with which exit status.
+//! Failures of commands: message and exit status.
 
 use serde_json::{Map, Value, json};
 use sluice_base::instance_of;
-use sluice_manager_process::StartError;
 use sluice_xrl::XrlError;
 
 /// The reason why a command did not do its work.
@@ -14,9 +13,9 @@ pub struct Failure {
     pub code: String,
     /// The message for people.
     pub message: String,
-    /// The path of the configuration that it is about.
+    /// The path of the configuration in question.
     pub path: Option<String>,
-    /// File, line and column that it is about.
+    /// File, line and column in question.
     pub place: Option<Value>,
 }
 
@@ -29,14 +28,14 @@ impl Failure {
     pub const NOT_CONNECTED: u8 = 3;
     /// The configuration is not valid.
     pub const CONFIG: u8 = 4;
-    /// Somebody else was first, or has the configuration for himself.
+    /// Another operator committed first, or holds the configuration exclusively.
     pub const CONFLICT: u8 = 5;
     /// No answer in time.
     pub const TIMEOUT: u8 = 6;
     /// Not allowed.
     pub const PERMISSION: u8 = 7;
 
-    /// A failure with nothing but a text.
+    /// Makes a failure with a message only.
     pub fn new(status: u8, code: &str, message: impl Into<String>) -> Self {
         Failure { status, code: code.into(), message: message.into(), path: None, place: None }
     }
@@ -44,11 +43,6 @@ impl Failure {
     /// There is no router to talk to.
     pub fn not_connected(message: impl std::fmt::Display) -> Self {
         Self::new(Self::NOT_CONNECTED, "not-connected", format!("{message:#}"))
-    }
-
-    /// The configuration is not valid.
-    pub fn config(error: StartError) -> Self {
-        Self::new(Self::CONFIG, "config-invalid", error.to_string())
     }
 
     /// The operation failed.
@@ -71,21 +65,7 @@ impl Failure {
         }
     }
 
-    /// The router does not start.
-    pub fn start(error: StartError) -> Self {
-        use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-        let message = error.to_string();
-        match error {
-            StartError::NoNetworkRights => Self::new(Self::PERMISSION, "not-allowed", message),
-            StartError::Folder { source, .. } => match source.kind() {
-                PermissionDenied | ReadOnlyFilesystem => Self::new(Self::PERMISSION, "not-allowed", message),
-                _ => Failure::failed(message),
-            },
-            error => Failure::config(error),
-        }
-    }
-
-    /// As it is in the one document of `--json`.
+    /// Returns the failure as a part of the JSON document of `--json`.
     pub fn json(&self) -> Value {
         let mut error = Map::new();
         error.insert("code".into(), json!(self.code));
@@ -96,7 +76,7 @@ impl Failure {
         Value::Object(error)
     }
 
-    /// As people read it.
+    /// Returns the message for people.
     pub fn text(&self) -> String {
         self.message.clone()
     }
@@ -104,10 +84,7 @@ impl Failure {
 
 impl From<anyhow::Error> for Failure {
     fn from(error: anyhow::Error) -> Self {
-        match error.downcast::<StartError>() {
-            Ok(error) => Failure::start(error),
-            Err(error) => Failure::failed(format!("{error:#}")),
-        }
+        Failure::failed(format!("{error:#}"))
     }
 }
 

@@ -1,19 +1,17 @@
-//! `sluice show bgp routes`: BGP's routes, a line for each path or with all attributes.
+//! BGP's routes, a line for each path or with all attributes.
 
-use super::bgp::client;
 use crate::idl::bgp::v1 as pb;
-use crate::output::{self, Failure, Output};
-use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_base::IpPrefix;
 use sluice_cli::Values;
+use sluice_console::{Failure, Output, net as prefix_text};
 use sluice_xrl::idl::common::v1 as common;
 
-/// Routes of a page: few in the first, so that its first line comes at once.
+/// Routes of a page: few in the first page, so that the first line comes at once.
 const FIRST_PAGE: u32 = 100;
 const PAGE: u32 = 1000;
 
-/// The part of BGP's routes that is wanted, and how it is shown.
+/// The requested part of BGP's routes, and the form of the output.
 pub struct RoutesArgs {
     place: Option<String>,
     longer: bool,
@@ -44,7 +42,7 @@ impl RoutesArgs {
         }
     }
 
-    /// Asks for the routes that a neighbor has announced (`received`), or was told.
+    /// Requests the routes received from a neighbor (`received`), or advertised to the neighbor.
     pub fn of_neighbor(values: &Values, address: &str, received: bool) -> Self {
         let mut args = Self::from_values(values);
         let of = address.to_string();
@@ -83,7 +81,7 @@ fn heading(v6: bool) -> String {
 /// The paths of a route, a line each; the prefix stands in the first.
 fn lines(route: &pb::Route, v6: bool) -> String {
     let (width, hop) = widths(v6);
-    let mut net = output::net(route.net.as_ref());
+    let mut net = prefix_text(route.net.as_ref());
     let mut text = String::new();
     for p in &route.paths {
         let mark = match (p.stale, p.best, p.resolution.as_str()) {
@@ -112,7 +110,7 @@ fn lines(route: &pb::Route, v6: bool) -> String {
 
 /// Returns the details of a route in several lines.
 fn detail(route: &pb::Route) -> String {
-    let mut text = format!("{}\n", output::net(route.net.as_ref()));
+    let mut text = format!("{}\n", prefix_text(route.net.as_ref()));
     for p in &route.paths {
         let from = if p.neighbor.is_empty() { "this router" } else { &p.neighbor };
         let standing = match (p.best, p.reason.is_empty()) {
@@ -159,8 +157,7 @@ fn detail(route: &pb::Route) -> String {
 }
 
 /// Prints routes in the order of their prefixes, page by page.
-pub async fn routes(session: &Session, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
-    let client = client(session).await?;
+pub async fn routes(client: &pb::BgpClient, args: RoutesArgs, out: &mut Output) -> Result<(), Failure> {
     let (net, kind) = match &args.place {
         None => (None, pb::Match::Exact),
         Some(text) => match (text.parse::<std::net::IpAddr>(), text.parse::<IpPrefix>()) {
@@ -197,7 +194,7 @@ pub async fn routes(session: &Session, args: RoutesArgs, out: &mut Output) -> Re
         for route in &reply.routes {
             let value = || {
                 let paths: Vec<_> = route.paths.iter().map(path_json).collect();
-                json!({ "prefix": output::net(route.net.as_ref()), "paths": paths })
+                json!({ "prefix": prefix_text(route.net.as_ref()), "paths": paths })
             };
             let text = || if in_full { detail(route) } else { lines(route, v6) };
             out.element(|| text().trim_end().to_string(), value);

@@ -1,0 +1,54 @@
+//! Output by the schemas of this executable, and failures of a start.
+
+pub use sluice_console::{
+    Call, Failure, Output, Paint, Table, Wanted, addr, bytes, counted, fail, net, span,
+};
+
+use crate::schemas;
+use serde_json::Value;
+use sluice_console::widen;
+use sluice_manager_process::StartError;
+use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+
+/// Has JSON printed by the schema of a command. A command without a schema prints its values as they are.
+pub fn describe(output: &mut Output, command: &str) {
+    if output.is_json() {
+        output.describe_by(schemas::read(&command.replace(' ', "-")).unwrap_or_default());
+    }
+}
+
+/// Prints one JSON document by the schema of this name.
+pub fn print_json(schema: &str, value: &Value) {
+    let mut value = value.clone();
+    widen(&schemas::read(schema).unwrap_or_default(), &mut value);
+    // A value always prints; a closed pipe ends the program at the next line anyway.
+    println!("{}", serde_json::to_string_pretty(&value).unwrap_or_default());
+}
+
+/// The configuration is not valid.
+pub fn config_failure(error: StartError) -> Failure {
+    Failure::new(Failure::CONFIG, "config-invalid", error.to_string())
+}
+
+/// The router does not start.
+pub fn start_failure(error: anyhow::Error) -> Failure {
+    match error.downcast::<StartError>() {
+        Ok(error) => failure_of_start(error),
+        Err(error) => error.into(),
+    }
+}
+
+/// The router does not start, for this reason.
+pub fn failure_of_start(error: StartError) -> Failure {
+    let message = error.to_string();
+    match error {
+        StartError::NoNetworkRights => Failure::new(Failure::PERMISSION, "not-allowed", message),
+        StartError::Folder { source, .. } => match source.kind() {
+            PermissionDenied | ReadOnlyFilesystem => {
+                Failure::new(Failure::PERMISSION, "not-allowed", message)
+            }
+            _ => Failure::failed(message),
+        },
+        error => config_failure(error),
+    }
+}

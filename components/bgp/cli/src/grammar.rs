@@ -1,0 +1,150 @@
+//! The grammar of BGP's commands.
+
+use sluice_cli::{Command, GroupHelp, Kind, Live};
+
+const HELP: &GroupHelp = &[
+    ("show", "What the router does"),
+    ("show bgp", "BGP: sessions, neighbors, routes"),
+    ("show ip", "Spellings of other routers"),
+    ("show ip bgp", "BGP"),
+    ("show bgp ipv4", "IPv4"),
+    ("show bgp ipv6", "IPv6"),
+    ("clear", "Begins something anew"),
+    ("clear bgp", "BGP's sessions"),
+];
+
+fn command(words: &str, help: &str) -> Command {
+    Command::new(words, help, HELP)
+}
+
+/// The addresses of BGP's neighbors.
+fn neighbors() -> Live {
+    Live::new("bgp/bgp.v1.Bgp/GetNeighbors", "neighbors.address")
+}
+
+/// Returns the commands, and the spellings of other routers.
+pub fn commands() -> Vec<Command> {
+    let summary = command("show bgp summary", "Every session in a line, and the tables' counts");
+    let (neighbor, routes) = (show_neighbor(), show_routes());
+    vec![
+        summary.spelled("show ip bgp summary", &[], HELP),
+        summary.spelled("show bgp ipv4 unicast summary", &[], HELP),
+        summary.spelled("show bgp ipv6 unicast summary", &[], HELP),
+        neighbor.spelled("show ip bgp neighbors", &[], HELP),
+        routes.spelled("show ip bgp", &[], HELP),
+        routes.spelled("show bgp ipv4 unicast", &[], HELP),
+        routes.spelled("show bgp ipv6 unicast", &["v6"], HELP),
+        summary,
+        neighbor,
+        routes,
+        command("clear bgp all", "Closes all sessions and opens them again"),
+    ]
+}
+
+fn show_neighbor() -> Command {
+    command("show bgp neighbor", "All that is known of one neighbor, or of all")
+        .argument("address", Kind::Addr, false, "its address")
+        .live(neighbors())
+        .flag("received", None, "the routes that it has announced")
+        .flag("advertised", None, "the routes that it was told, with the attributes as sent")
+        .flag("received-routes", None, "the same as `received`")
+        .flag("advertised-routes", None, "the same as `advertised`")
+        .flag("detail", None, "with `received` or `advertised`: all attributes")
+        .also("neighbors")
+}
+
+fn show_routes() -> Command {
+    command(
+        "show bgp routes",
+        "BGP's own routes by prefix, the best path first; one prefix with all attributes",
+    )
+    .argument("place", Kind::Place, false, "a prefix, or an address (its longest match)")
+    .flag("longer", None, "the prefix and all inside it")
+    .choice_of("received-from", Kind::Addr, Some(neighbors()), "only paths of this neighbor")
+    .choice_of("advertised-to", Kind::Addr, Some(neighbors()), "only routes that this neighbor was told")
+    .flag("v6", Some('6'), "IPv6 instead of IPv4, where no prefix says so")
+    .choice_of("limit", Kind::Number, None, "at most this many prefixes")
+    .flag("detail", None, "all attributes, and why a path is not the best")
+    .choice_of("community", Kind::Text, None, "only paths with it: 65000:1, 65000:1:2, no-export, ...")
+    .choice_of(
+        "as-path",
+        Kind::Text,
+        None,
+        "only paths that match a regular expression; `_` is the border of a number",
+    )
+    .choice_of("origin-as", Kind::Number, None, "only paths that end in this AS")
+    .also("route")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_cli::{Grammar, builtin};
+
+    fn whole() -> Grammar {
+        let mut grammar = Grammar { commands: commands() };
+        grammar.commands.extend(builtin::operational().commands);
+        grammar
+    }
+
+    fn words(line: &str) -> Vec<String> {
+        line.split_whitespace().map(String::from).collect()
+    }
+
+    #[test]
+    fn lines_and_what_they_mean() {
+        let grammar = whole();
+        for (line, id) in [
+            ("show bgp summary", "show bgp summary"),
+            ("sh bgp sum", "show bgp summary"),
+            ("show ip bgp", "show bgp routes"),
+            ("show ip bgp 192.0.2.0/24", "show bgp routes"),
+            ("show ip bgp summary", "show bgp summary"),
+            ("show bgp ipv4 unicast summary", "show bgp summary"),
+            ("show bgp neighbors 192.0.2.1", "show bgp neighbor"),
+            ("clear bgp all", "clear bgp all"),
+        ] {
+            let read = grammar.read(&words(line)).map(|read| read.command.id.clone());
+            assert_eq!(read.ok().as_deref(), Some(id), "{line}");
+        }
+        let unknown = |line| grammar.read(&words(line)).err().map(|misread| misread.to_string());
+        assert!(unknown("show bpg").is_some_and(|said| said.ends_with("; did you mean `bgp`?")));
+    }
+
+    #[test]
+    fn what_may_follow() {
+        let grammar = whole();
+        let texts = |line: &str| {
+            let offer = grammar.offer(line);
+            let mut all: Vec<String> =
+                offer.words.iter().chain(&offer.values).map(|c| c.text.clone()).collect();
+            all.sort();
+            all.join(" ")
+        };
+        for (line, expected) in [
+            ("show bgp ", "neighbor routes summary"),
+            ("show bgp n", "neighbor"),
+            ("show bgp neighbor ", "<address> advertised advertised-routes detail received received-routes"),
+            ("show ip ", "bgp interface route"),
+            (
+                "show bgp routes --",
+                "--advertised-to --as-path --community --detail --limit --longer --origin-as --received-from --v6 <place>",
+            ),
+            ("show bgp routes received-from ", "<received-from>"),
+        ] {
+            assert_eq!(texts(line), expected, "{line}");
+        }
+        assert_eq!(grammar.offer("show bgp neighbor ").live.len(), 1);
+        assert!(grammar.offer("show bgp neighbor ").enter);
+    }
+
+    #[test]
+    fn every_command_has_help_and_a_name_of_its_own() {
+        let mut seen = std::collections::BTreeSet::new();
+        for command in &whole().commands {
+            assert!(!command.help.is_empty(), "{}", command.name());
+            assert!(seen.insert(command.name()), "{} is there twice", command.name());
+            assert!(command.alias || command.id == command.name());
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! BGP's commands of the command line. Commands of one call and a table are in `components/bgp/commands.toml`.
+
+mod grammar;
+mod routes;
+mod sessions;
+
+sluice_xrl::include_idl!();
+
+use routes::RoutesArgs;
+use sluice_console::{Call, ComponentCommands, Failure, Output};
+
+/// BGP's commands.
+pub const COMMANDS: ComponentCommands = ComponentCommands {
+    commands: grammar::commands,
+    run: |id, call, out| Box::pin(run(id, call, out)),
+    spellings: &[
+        ("clear bgp *", "clear bgp all"),
+        ("clear ip bgp *", "clear bgp all"),
+        ("clear ip bgp ...", "clear bgp neighbor"),
+    ],
+    examples: &[(
+        "show bgp routes",
+        &[
+            ("sluice show bgp routes 192.0.2.0/24", "All paths of a prefix, and why each is not the best."),
+            (
+                "sluice show bgp routes advertised-to 192.0.2.2 '|' count",
+                "How many lines a neighbor was told.",
+            ),
+        ],
+    )],
+    bundled: &["show bgp summary", "show bgp groups"],
+    descriptors: idl::DESCRIPTORS,
+};
+
+/// The client for BGP's interface.
+fn client(call: &Call<'_>) -> idl::bgp::v1::BgpClient {
+    idl::bgp::v1::BgpClient::new(&call.router, &call.target).with_deadline(call.timeout)
+}
+
+async fn run(id: &str, call: Call<'_>, out: &mut Output) -> Result<(), Failure> {
+    let client = client(&call);
+    match id {
+        "show bgp summary" => sessions::summary(&client, out).await,
+        "show bgp neighbor" => neighbor(&client, &call, out).await,
+        "show bgp routes" => routes::routes(&client, RoutesArgs::from_values(call.values), out).await,
+        "clear bgp all" => sessions::clear_all(&client, out).await,
+        id => Err(Failure::usage(format!("`{id}` has no meaning here"))),
+    }
+}
+
+async fn neighbor(
+    client: &idl::bgp::v1::BgpClient,
+    call: &Call<'_>,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let address = call.values.text("address").unwrap_or_default();
+    let has = |words: [&str; 2]| words.iter().any(|word| call.values.has(word));
+    let received = has(["received", "received-routes"]);
+    let advertised = has(["advertised", "advertised-routes"]);
+    match (received || advertised, address) {
+        (true, "") => Err(Failure::usage("whose routes: `show bgp neighbor ADDRESS received|advertised`")),
+        (true, address) => {
+            routes::routes(client, RoutesArgs::of_neighbor(call.values, address, received), out).await
+        }
+        (false, address) => sessions::neighbors(client, address.into(), out).await,
+    }
+}

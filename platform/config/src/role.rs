@@ -1,0 +1,97 @@
+//! What the platform knows of a component's configuration: nodes with a role, by which `sluice drain` and the guard against locking oneself
+//! out work for protocols that they do not know.
+
+use crate::{Node, NodeKind};
+use serde::{Deserialize, Serialize};
+use std::str::FromStr;
+
+/// A meaning of a node for the platform, whatever component the node belongs to: `sluice:role` in YANG.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Role {
+    /// A boolean: true makes neighbors use other ways while sessions stay up.
+    Drain,
+    /// A list of routes of the main table, by prefix.
+    Route,
+    /// A list of sessions that carry routes, by the neighbor's address.
+    Session,
+}
+
+impl FromStr for Role {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "drain" => Ok(Role::Drain),
+            "route" => Ok(Role::Route),
+            "session" => Ok(Role::Session),
+            _ => Err(()),
+        }
+    }
+}
+
+/// A node with a role.
+#[derive(Clone, PartialEq, Debug)]
+pub struct RolePlace<'n> {
+    /// The names of the nodes down to this one.
+    pub path: Vec<&'n str>,
+    /// The component whose configuration the node is part of.
+    pub component: Option<&'n str>,
+    /// The node.
+    pub node: &'n Node,
+}
+
+/// Returns the nodes with a role that no list is above, in the order of the schema.
+pub fn with_role(nodes: &[Node], role: Role) -> Vec<RolePlace<'_>> {
+    let mut found = Vec::new();
+    nodes.iter().for_each(|node| find(node, role, (&[], None), &mut found));
+    found
+}
+
+fn find<'n>(
+    node: &'n Node,
+    role: Role,
+    (above, component): (&[&'n str], Option<&'n str>),
+    found: &mut Vec<RolePlace<'n>>,
+) {
+    let path: Vec<&str> = above.iter().copied().chain([node.name.as_str()]).collect();
+    let component = node.component.as_deref().or(component);
+    if !matches!(node.kind, NodeKind::List { .. }) {
+        node.children.iter().for_each(|child| find(child, role, (&path, component), found));
+    }
+    if node.role == Some(role) {
+        found.push(RolePlace { path, component, node });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Module, Schema};
+
+    #[test]
+    fn nodes_with_roles_are_found() {
+        let text = |role: &str| {
+            format!(
+                "module m {{ namespace \"urn:m\"; prefix m; import sluice-extensions {{ prefix sluice; }}
+                 container m {{ presence p; sluice:component \"m\"; description \"d\";
+                   leaf away {{ type boolean; description \"d\"; sluice:impact \"soft\"; sluice:role \"{role}\"; }}
+                   list way {{ key \"to\"; description \"d\"; sluice:role \"route\";
+                     leaf to {{ type string; description \"d\"; sluice:impact \"soft\"; }} }} }} }}"
+            )
+        };
+        let schema = |text: String| Schema::of(&[Module { name: "m", text: text.leak() }]);
+        let known = schema(text("drain")).unwrap();
+        let found = with_role(known.nodes(), Role::Route);
+        assert_eq!(
+            (found.len(), found[0].path.clone(), found[0].component),
+            (1, vec!["m", "way"], Some("m"))
+        );
+        assert_eq!(with_role(known.nodes(), Role::Drain)[0].path, ["m", "away"]);
+        assert!(with_role(known.nodes(), Role::Session).is_empty());
+        for wrong in ["route", "hero"] {
+            let refused = schema(text(wrong)).err().map(|error| error.to_string()).unwrap_or_default();
+            assert!(refused.contains("/m/away") || refused.contains("m away"), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Commands that a component carries out with code of its own.
+
+use crate::{Failure, Output};
+use sluice_cli::{Command, Values};
+use sluice_xrl::Router;
+use std::pin::Pin;
+use std::time::Duration;
+
+/// The commands of a component.
+#[derive(Clone, Copy)]
+pub struct ComponentCommands {
+    /// The grammar.
+    pub commands: fn() -> Vec<Command>,
+    /// Carries the command of an id out and prints its output.
+    pub run: for<'a> fn(&'a str, Call<'a>, &'a mut Output) -> Done<'a>,
+    /// Spellings of other routers' command lines, and the words here ([`sluice_cli::spelling`]).
+    pub spellings: &'static [(&'static str, &'static str)],
+    /// Examples for manual pages: the command's id, and lines to type with what they do.
+    pub examples: &'static [(&'static str, &'static [(&'static str, &'static str)])],
+    /// Commands whose output a support bundle takes.
+    pub bundled: &'static [&'static str],
+    /// The descriptors of the component's own XRL interfaces: an encoded `FileDescriptorSet`.
+    pub descriptors: &'static [u8],
+}
+
+/// A command that is carried out.
+pub type Done<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
+
+/// The surroundings of a command.
+pub struct Call<'a> {
+    /// The way to the components.
+    pub router: Router,
+    /// The component's target, such as `bgp` or `bgp@red`.
+    pub target: String,
+    /// The longest wait for an answer.
+    pub timeout: Duration,
+    /// The values of the command line.
+    pub values: &'a Values,
+}
