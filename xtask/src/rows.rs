@@ -22,7 +22,7 @@ const PLATFORM: &[&str] = &[
 /// Components that are the platform's own.
 const NO_PROTOCOLS: &[&str] = &["fea", "manager", "rib"];
 /// Files with examples for people, and a format that is a protocol's own.
-const EXAMPLES: &[&str] = &["apps/sluice/src/man.rs", "apps/sluice/src/man_conf.rs"];
+const EXAMPLES: &[&str] = &["apps/sluice/src/manual/pages.rs", "apps/sluice/src/manual/conf_page.rs"];
 /// The rows that a protocol may have, and one more file for each kind of thing that it brings beside its process.
 const MOST: usize = 3;
 /// Rows for a crate with commands of the command line: the dependency, and the table of commands.

@@ -1,9 +1,13 @@
 //! The commands of the operational mode: a line's words to what carries them out.
 
+use crate::configuration::{configure, drain, one_shot};
+use crate::connection::session::Session;
+use crate::doctor;
+use crate::lifecycle::{status, stop};
+use crate::observe::{bundle, monitor};
 use crate::output::{Call, Failure, Output, describe};
-use crate::session::Session;
+use crate::packages::commands as of_components;
 use crate::show::{configuration, interfaces, metrics, platform, routes, targets};
-use crate::{bundle, configure, doctor, drain, lifecycle, monitor, one_shot, packages, status};
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
 
@@ -43,9 +47,9 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "show version" => platform::version(session, out).await?,
         "show events" => monitor::show(session, values, out).await?,
         "monitor" => monitor::follow(session, values, out).await?,
-        "stop" => lifecycle::stop(session, out).await?,
+        "stop" => stop::stop(session, out).await?,
         "reload" => configure::reload(session, out).await?,
-        "flush" => lifecycle::flush(session, out)?,
+        "flush" => stop::flush(session, out)?,
         "status" => return status::run(session, out).await,
         "configure" => return one_shot::configure(session, values, out).await,
         "commit" => return one_shot::commit(session, values, out).await,
@@ -56,7 +60,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
         "doctor" => return doctor::run(session, out).await,
         "support-bundle" => bundle::run(session, values, out).await?,
         id => {
-            if let Some((class, own)) = packages::component_of(id) {
+            if let Some((class, own)) = of_components::component_of(id) {
                 let router = session.router().await?;
                 let (target, timeout) = (session.component(class), session.flags.timeout);
                 (own.run)(id, Call { router, target, timeout, values }, out).await?;
@@ -65,7 +69,7 @@ async fn carry_out(session: &Session, read: &Read<'_>, out: &mut Output) -> Resu
             let known = session.packages().await;
             let command = known.commands.iter().find(|c| c.command.id == id);
             let command = command.ok_or_else(|| Failure::usage(format!("`{id}` has no meaning here")))?;
-            packages::run(session, command, values, out).await?;
+            of_components::run(session, command, values, out).await?;
         }
     }
     Ok(0)

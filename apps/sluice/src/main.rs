@@ -1,36 +1,18 @@
 //! The one executable: the router, its components, and the tools around it.
 
-mod bundle;
-mod call;
+mod command_line;
 mod commands;
-mod complete;
-mod completions;
 mod components;
-mod configure;
-mod connect;
+mod configuration;
+mod connection;
 mod doctor;
-mod drain;
-mod flags;
-mod front;
 mod lifecycle;
-mod man;
-mod man_conf;
-mod monitor;
-mod monitor_routes;
-mod one_shot;
+mod manual;
+mod observe;
 mod output;
-mod package_check;
 mod packages;
-mod profile;
-mod refusal;
-mod restart;
-mod schemas;
-mod session;
 mod shell;
 mod show;
-mod status;
-mod unmanaged;
-mod upgrade_check;
 
 use clap::{Args, Parser, Subcommand};
 use output::Failure;
@@ -114,28 +96,28 @@ enum Command {
     /// does not come up or fails its check, the old one goes on, and the exit status is 1.
     Restart {
         #[command(flatten)]
-        args: restart::RestartArgs,
+        args: lifecycle::restart::RestartArgs,
         #[command(flatten)]
         place: Where,
     },
     /// Does the same with another executable.
     Upgrade {
         #[command(flatten)]
-        args: restart::UpgradeArgs,
+        args: lifecycle::restart::UpgradeArgs,
         #[command(flatten)]
         place: Where,
     },
     /// Calls a method of a component by its text form, or lists what there is to call.
     Call {
         #[command(flatten)]
-        args: call::CallArgs,
+        args: command_line::call::CallArgs,
         #[command(flatten)]
         place: Where,
     },
     /// Follows routes on their way from the wire to the kernel and prints how long each step takes.
     Profile {
         #[command(flatten)]
-        args: profile::ProfileArgs,
+        args: observe::profile::ProfileArgs,
         #[command(flatten)]
         place: Where,
     },
@@ -169,13 +151,13 @@ enum Command {
     /// Prints a completion script for a shell.
     Completions {
         /// The shell.
-        shell: completions::Shell,
+        shell: command_line::completions::Shell,
     },
     /// Prints what may follow a line; completion scripts call this.
     #[command(name = "__complete", hide = true)]
     Complete {
         /// The shell.
-        shell: completions::Shell,
+        shell: command_line::completions::Shell,
         /// The line up to the cursor, the program's name included.
         #[arg(allow_hyphen_values = true)]
         line: String,
@@ -227,7 +209,7 @@ enum ConfigCommand {
     /// that are gone, values that are refused, defaults, impacts. Needs no router. Exit status: 0 nothing, 10 something.
     UpgradeCheck {
         #[command(flatten)]
-        args: upgrade_check::UpgradeCheckArgs,
+        args: configuration::upgrade_check::UpgradeCheckArgs,
         #[command(flatten)]
         place: Where,
     },
@@ -247,17 +229,17 @@ fn state_dir(run_dir: &Path) -> PathBuf {
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args_os().skip(1).map(|a| a.to_string_lossy().into_owned()).collect();
-    let json = flags::wants_json(&args);
-    match front::choose(&args) {
-        Ok(front::Choice::Tool) => {}
-        Ok(front::Choice::Words(flags, words)) => return shell::one_command(flags, words),
-        Ok(front::Choice::Interactive(flags)) => return shell::run(flags, None),
-        Ok(front::Choice::Help(words)) => return front::help(&words),
-        Ok(front::Choice::Needless(why)) => {
+    let json = command_line::flags::wants_json(&args);
+    match command_line::front::choose(&args) {
+        Ok(command_line::front::Choice::Tool) => {}
+        Ok(command_line::front::Choice::Words(flags, words)) => return shell::one_command(flags, words),
+        Ok(command_line::front::Choice::Interactive(flags)) => return shell::run(flags, None),
+        Ok(command_line::front::Choice::Help(words)) => return command_line::front::help(&words),
+        Ok(command_line::front::Choice::Needless(why)) => {
             eprintln!("sluice: {why}");
             return ExitCode::SUCCESS;
         }
-        Ok(front::Choice::Version) => {
+        Ok(command_line::front::Choice::Version) => {
             println!("sluice {}", env!("CARGO_PKG_VERSION"));
             return ExitCode::SUCCESS;
         }
@@ -294,16 +276,16 @@ fn run_tool(command: Command) -> ExitCode {
             (check(file, packages_dir, json), json)
         }
         Command::Config { command: ConfigCommand::UpgradeCheck { args, place } } => {
-            return upgrade_check::run(args, &place)
+            return configuration::upgrade_check::run(args, &place)
                 .unwrap_or_else(|failure| output::fail(&failure, place.json));
         }
         Command::Package { command: PackageCommand::Check { folder, json } } => {
-            return package_check::run(&folder, json);
+            return packages::check::run(&folder, json);
         }
-        Command::Restart { args, place } => (restart::restart(args, &place), place.json),
-        Command::Upgrade { args, place } => (restart::upgrade(args, &place), place.json),
-        Command::Call { args, place } => (call::run(args, &place), place.json),
-        Command::Profile { args, place } => (profile::run(args, &place), place.json),
+        Command::Restart { args, place } => (lifecycle::restart::restart(args, &place), place.json),
+        Command::Upgrade { args, place } => (lifecycle::restart::upgrade(args, &place), place.json),
+        Command::Call { args, place } => (command_line::call::run(args, &place), place.json),
+        Command::Profile { args, place } => (observe::profile::run(args, &place), place.json),
         Command::Lab { command } => {
             return sluice_lab::run(command)
                 .unwrap_or_else(|error| output::fail(&Failure::from(error), false));
@@ -319,14 +301,14 @@ fn run_tool(command: Command) -> ExitCode {
             return sluice_sim::cli::run(&args, &|value| output::print_json("simulate", value))
                 .unwrap_or_else(|error| output::fail(&Failure::from(error), args.json));
         }
-        Command::Schema { command } => (schemas::print(&command), false),
+        Command::Schema { command } => (manual::schemas::print(&command), false),
         Command::Completions { shell } => {
             print!("{}", shell.script());
             (Ok(()), false)
         }
-        Command::Complete { shell, line } => (completions::run(shell, &line), false),
-        Command::Man { into: Some(folder), .. } => (man::write_into(&folder), false),
-        Command::Man { command, .. } => (man::show(&command), false),
+        Command::Complete { shell, line } => (command_line::completions::run(shell, &line), false),
+        Command::Man { into: Some(folder), .. } => (manual::pages::write_into(&folder), false),
+        Command::Man { command, .. } => (manual::pages::show(&command), false),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -365,6 +347,6 @@ mod tests {
     #[test]
     fn the_grammar_is_sound() {
         Cli::command().debug_assert();
-        front::whole().debug_assert();
+        command_line::front::whole().debug_assert();
     }
 }

@@ -4,7 +4,7 @@ pub use sluice_console::{
     Call, Failure, Output, Paint, Table, Wanted, addr, bytes, counted, fail, net, span,
 };
 
-use crate::schemas;
+use crate::manual::schemas;
 use serde_json::Value;
 use sluice_console::widen;
 use sluice_manager_process::StartError;

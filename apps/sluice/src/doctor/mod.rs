@@ -5,8 +5,8 @@ mod network;
 mod others;
 mod router;
 
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, Paint};
-use crate::session::Session;
 use serde_json::{Value, json};
 
 /// The outcome of a check.

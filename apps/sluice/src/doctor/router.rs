@@ -1,9 +1,9 @@
 //! The router that runs, if one does.
 
 use super::Finding;
+use crate::connection::session::Session;
+use crate::lifecycle::status;
 use crate::output::Failure;
-use crate::session::Session;
-use crate::status;
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// Looks whether the router that runs has everything that is configured.

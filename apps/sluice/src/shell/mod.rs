@@ -8,12 +8,13 @@ mod programs;
 mod reader;
 mod state;
 
-use crate::complete::Completion;
-use crate::connect::block_on;
-use crate::flags::Flags;
+use crate::command_line::complete::Completion;
+use crate::command_line::flags::Flags;
+use crate::commands;
+use crate::configuration::one_shot;
+use crate::connection::connect::block_on;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, Wanted, counted};
-use crate::session::Session;
-use crate::{commands, one_shot};
 use reader::Ask;
 use sluice_cli::{Filters, Line, Misread, quoted, split};
 use state::{State, Verdict};
@@ -27,14 +28,17 @@ pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
     let line = line_of(&words);
     let session = Session::new(flags.clone());
     let done = block_on(async {
-        let mut grammar = crate::front::grammar();
+        let mut grammar = crate::command_line::front::grammar();
         if matches!(grammar.read(&line.texts()), Err(Misread::Unknown { .. } | Misread::Incomplete { .. })) {
             // A package of the router may know more.
             grammar = session.grammar().await;
         }
         let read = grammar.read(&line.texts()).map_err(Failure::usage)?;
         if read.command.id == "configure" && one_shot::wants_shell(&read.values) && !wanted.json {
-            let mode = crate::configure::mode(&read.values, sluice_xrl::idl::manager::v1::EditMode::Shared);
+            let mode = crate::configuration::configure::mode(
+                &read.values,
+                sluice_xrl::idl::manager::v1::EditMode::Shared,
+            );
             return Ok(Err(mode));
         }
         let streams = ["monitor", "configure", "doctor"].contains(&read.command.id.as_str());

@@ -1,7 +1,7 @@
 //! The thread that reads lines from the terminal.
 
 use super::history;
-use crate::complete::Completion;
+use crate::command_line::complete::Completion;
 use rustyline::completion::{Completer, Pair};
 use rustyline::error::ReadlineError;
 use rustyline::highlight::Highlighter;

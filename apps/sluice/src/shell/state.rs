@@ -2,12 +2,14 @@
 
 use super::printed;
 use super::programs::Program;
-use crate::complete::{Completion, Edited, complete};
-use crate::configure::{self, Editing, Load, Next, compare, with_minutes};
+use crate::command_line::complete::{Completion, Edited, complete};
+use crate::command_line::front;
+use crate::commands;
+use crate::configuration::configure::{self, Editing, Load, Next, compare, with_minutes};
+use crate::configuration::one_shot;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, Wanted};
-use crate::session::Session;
 use crate::show::configuration::{back, of_editor};
-use crate::{commands, front, one_shot};
 use sluice_cli::spelling::{self, Meaning, Mode};
 use sluice_cli::{Filters, Grammar, Line, builtin, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
@@ -175,7 +177,11 @@ impl State {
         if line.unclosed {
             return Err(Failure::usage("a quote is not closed"));
         }
-        let meant = match spelling::meaning(Mode::Operational, &line.texts(), &crate::packages::spellings()) {
+        let meant = match spelling::meaning(
+            Mode::Operational,
+            &line.texts(),
+            &crate::packages::commands::spellings(),
+        ) {
             Some(Meaning::Needless(why)) => {
                 println!("{why}");
                 return Ok(Verdict::Stay(0));

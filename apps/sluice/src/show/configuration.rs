@@ -1,8 +1,8 @@
 //! A configuration or a part of it: what runs, a revision, a candidate. It comes in pages.
 
+use crate::connection::refusal::refused;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output};
-use crate::refusal::refused;
-use crate::session::Session;
 use sluice_cli::{Values, statement};
 use sluice_xrl::idl::manager::v1 as pb;
 

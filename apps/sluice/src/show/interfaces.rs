@@ -1,7 +1,7 @@
 //! `sluice show interfaces`.
 
+use crate::connection::session::Session;
 use crate::output::{self, Failure, Output, Table};
-use crate::session::Session;
 use serde_json::json;
 use sluice_xrl::idl::fea::v1 as fea;
 

@@ -4,8 +4,8 @@
 //! timeout. What it would have said is missing then, and `sluice_up` says so to whoever reads no standard error.
 
 use crate::components::MANAGER_METRICS;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output};
-use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_cli::metrics::{END, Family, Sample, samples};
 use sluice_config::metrics::{self, Call, EXPORTED, Metric, Type};

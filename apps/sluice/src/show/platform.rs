@@ -1,8 +1,8 @@
 //! `sluice show version`, `show packages`, `show revisions`.
 
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, Table};
-use crate::packages::{package_json, package_state};
-use crate::session::Session;
+use crate::packages::commands::{package_json, package_state};
 use serde_json::{Value, json};
 use sluice_cli::render;
 use sluice_xrl::XrlError;

@@ -1,7 +1,7 @@
 //! `sluice show routes` and `sluice show summary`: the RIB's and the kernel's tables.
 
+use crate::connection::session::Session;
 use crate::output::{self, Failure, Output, Table};
-use crate::session::Session;
 use serde_json::{Value, json};
 use sluice_base::{Family, IpPrefix};
 use sluice_cli::Values;

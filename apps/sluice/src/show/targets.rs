@@ -1,7 +1,7 @@
 //! `sluice show targets`.
 
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, Table};
-use crate::session::Session;
 use serde_json::json;
 
 /// Shows who can be called.

@@ -1,7 +1,7 @@
 //! The manual page of the configuration file, sluice.conf(5): every statement of this executable's components, from their schema.
 
 use crate::components;
-use crate::man::escaped;
+use crate::manual::pages::escaped;
 use crate::output::{Failure, config_failure};
 use sluice_cli::statement::{Following, following};
 use sluice_config::{Node, NodeKind};

@@ -1,7 +1,7 @@
 //! `sluice call`: any method of any component from the shell.
 
 use crate::Where;
-use crate::connect::with_router;
+use crate::connection::connect::with_router;
 use crate::output::{Failure, print_json};
 use clap::Args;
 use serde_json::json;

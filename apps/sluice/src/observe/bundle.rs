@@ -1,9 +1,11 @@
 //! `sluice support-bundle`: what is needed to look into a problem, in one file, without secrets.
 
+use crate::command_line::front;
+use crate::commands;
 use crate::components::COMMANDS;
+use crate::connection::session::Session;
+use crate::doctor;
 use crate::output::{Failure, Output, Wanted};
-use crate::session::Session;
-use crate::{commands, doctor, front};
 use serde_json::{Value, json};
 use sluice_cli::{Values, render, split};
 use std::cell::RefCell;

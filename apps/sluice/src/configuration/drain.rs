@@ -2,10 +2,10 @@
 //!
 //! A drained router is a matter of its configuration, so that it is drained after a restart and a reboot too, until somebody says otherwise.
 
-use crate::configure::Editing;
+use crate::configuration::configure::Editing;
+use crate::connection::refusal::refused;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
-use crate::refusal::refused;
-use crate::session::Session;
 use crate::show::configuration::back;
 use sluice_cli::{Values, split};
 use sluice_config::{Role, with_role};

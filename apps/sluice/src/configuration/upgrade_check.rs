@@ -1,7 +1,7 @@
 //! `sluice config upgrade-check`: what this executable does differently with the configuration that was committed last.
 
 use crate::Where;
-use crate::one_shot::CHANGES;
+use crate::configuration::one_shot::CHANGES;
 use crate::output::{Failure, failure_of_start, print_json};
 use serde_json::json;
 use sluice_manager_process::UpgradeError;

@@ -1,11 +1,11 @@
 //! Completion for the shells of Unix: a script for each, which asks this program what may follow.
 
-use crate::complete::{Completion, complete};
-use crate::connect::block_on;
-use crate::flags::{self, Flags};
-use crate::front;
+use crate::command_line::complete::{Completion, complete};
+use crate::command_line::flags::{self, Flags};
+use crate::command_line::front;
+use crate::connection::connect::block_on;
+use crate::connection::session::Session;
 use crate::output::Failure;
-use crate::session::Session;
 use sluice_cli::{Candidate, split};
 
 /// A shell.

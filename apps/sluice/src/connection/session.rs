@@ -1,11 +1,11 @@
 //! The way into the running router, and what is asked of it again and again: its schema, its packages, live values for completion.
 
-use crate::connect;
-use crate::flags::Flags;
+use crate::command_line::flags::Flags;
+use crate::connection::connect;
+use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
-use crate::packages;
+use crate::packages::commands;
 use crate::show::configuration;
-use crate::unmanaged::Unmanaged;
 use sluice_base::component_name;
 use sluice_cli::package::PackageCommand;
 use sluice_cli::render::at;
@@ -138,7 +138,7 @@ impl Session {
         if let Some(packages) = known {
             return packages;
         }
-        let mut packages = Packages { commands: packages::builtin(), refused: Vec::new() };
+        let mut packages = Packages { commands: commands::builtin(), refused: Vec::new() };
         let reply = match self.quick_router().await {
             Some(router) => {
                 let client = manager::ConfigurationClient::new(&router, "manager");
@@ -168,7 +168,7 @@ impl Session {
 
     /// Returns the commands of the operational mode.
     pub async fn grammar(&self) -> Grammar {
-        let mut grammar = Grammar { commands: packages::in_code() };
+        let mut grammar = Grammar { commands: commands::in_code() };
         grammar.commands.extend(self.packages().await.commands.iter().map(|p| p.command.clone()));
         grammar
     }
@@ -218,7 +218,7 @@ impl Session {
 impl Packages {
     /// Takes a package's commands, but those whose words are there already.
     fn add(&mut self, package: &str, commands: Vec<PackageCommand>) {
-        let taken: Vec<String> = packages::in_code().iter().map(|c| c.name()).collect();
+        let taken: Vec<String> = commands::in_code().iter().map(|c| c.name()).collect();
         for command in commands {
             let name = command.command.name();
             if taken.contains(&name) || self.commands.iter().any(|c| c.command.name() == name) {

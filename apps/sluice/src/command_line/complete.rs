@@ -1,6 +1,6 @@
 //! What may follow at the cursor, with what only the running router knows.
 
-use crate::session::Session;
+use crate::connection::session::Session;
 use crate::show::configuration::{back, of_editor};
 use sluice_cli::{Candidate, Grammar, Line, Offer, builtin, filters_offer, render, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;

@@ -1,8 +1,9 @@
 //! Manual pages: generated from the commands, with examples.
 
+use crate::command_line::front;
 use crate::components::COMMANDS;
+use crate::manual::conf_page;
 use crate::output::Failure;
-use crate::{front, man_conf};
 use clap_mangen::Man;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -104,7 +105,7 @@ pub fn write_into(folder: &Path) -> Result<(), Failure> {
     let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
     std::fs::create_dir_all(folder).map_err(wrong)?;
     write_all(folder, "sluice", &front::whole()).map_err(wrong)?;
-    std::fs::write(folder.join("sluice.conf.5"), man_conf::page()?).map_err(wrong)
+    std::fs::write(folder.join("sluice.conf.5"), conf_page::page()?).map_err(wrong)
 }
 
 /// Shows the page of a command: by man(1) at a terminal, as source otherwise and where man(1) is not installed.

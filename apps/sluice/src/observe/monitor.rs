@@ -1,8 +1,8 @@
 //! `sluice monitor` and `sluice show events`: what the router's processes report.
 
-use crate::monitor_routes;
+use crate::connection::session::Session;
+use crate::observe::monitor_routes;
 use crate::output::{Failure, Output};
-use crate::session::Session;
 use serde_json::{Map, Value, json};
 use sluice_cli::{Values, render};
 use sluice_xrl::idl::common::v1 as common;

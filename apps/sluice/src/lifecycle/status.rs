@@ -1,8 +1,8 @@
 //! `sluice status`: whether the router does its work, for scripts and supervisors.
 
-use crate::drain;
+use crate::configuration::drain;
+use crate::connection::session::Session;
 use crate::output::{self, Failure, Output};
-use crate::session::Session;
 use serde_json::json;
 use sluice_xrl::idl::manager::v1 as pb;
 

@@ -1,8 +1,8 @@
 //! Commands that one call and a table say all of: `commands.toml` of components and of packages.
 
 use crate::components;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output};
-use crate::session::Session;
 use serde_json::{Map, Value, json};
 use sluice_cli::package::{self, PackageCommand};
 use sluice_cli::render::{Format, cell, records};
@@ -195,8 +195,8 @@ mod tests {
 
     #[test]
     fn metrics_of_components_are_right() {
-        let example = ("hello", include_str!("../../../sdk/python/examples/hello/metrics.toml"));
-        let documents = include_str!("../../../docs/extending.md").split("```toml\n").skip(1);
+        let example = ("hello", include_str!("../../../../sdk/python/examples/hello/metrics.toml"));
+        let documents = include_str!("../../../../docs/extending.md").split("```toml\n").skip(1);
         let blocks = documents.filter_map(|rest| rest.split("```").next());
         let documented = blocks.filter(|block| block.contains("[[metric]]")).map(|block| ("rip", block));
         let shipped = components::BUILTINS.iter().filter_map(|b| Some((b.class, b.metrics?)));
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_components_ship_is_right() {
-        let example = include_str!("../../../sdk/python/examples/hello/commands.toml");
+        let example = include_str!("../../../../sdk/python/examples/hello/commands.toml");
         for text in shipped().chain([example]) {
             package::parse(text).expect("a commands.toml");
         }

@@ -1,8 +1,8 @@
 //! The CLI's way into a running router.
 
 use crate::Where;
+use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
-use crate::unmanaged::Unmanaged;
 use sluice_xrl::{Router, RouterOptions};
 use std::path::Path;
 use std::time::Duration;

@@ -46,7 +46,7 @@ impl Default for Flags {
         let run_dir = std::env::var_os("SLUICE_RUN_DIR").map_or_else(|| "/run/sluice".into(), PathBuf::from);
         Flags {
             wanted: Wanted::default(),
-            timeout: crate::connect::DEADLINE,
+            timeout: crate::connection::connect::DEADLINE,
             run_dir,
             instance: None,
             watch: None,

@@ -1,8 +1,8 @@
 //! The configuration mode: statements and commands of one who edits. The interactive shell and single commands share it.
 
+use crate::connection::refusal::refused;
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, Paint, counted, describe};
-use crate::refusal::refused;
-use crate::session::Session;
 use crate::show::configuration::{back, of_editor, print};
 use serde_json::{Value, json};
 use sluice_cli::spelling::{self, Meaning, Mode};
@@ -325,7 +325,7 @@ impl Editing {
             if !VERBS.contains(&verb.as_str()) {
                 return Err(at(Failure::usage(format!(
                     "`{}` is no statement; a line begins with one of {}",
-                    crate::one_shot::shown(line),
+                    crate::configuration::one_shot::shown(line),
                     VERBS.map(|verb| format!("`{verb}`")).join(", ")
                 ))));
             }

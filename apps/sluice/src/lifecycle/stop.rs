@@ -1,8 +1,8 @@
 //! `sluice stop` and `sluice flush`: the end of a router, and of what it left in the kernel.
 
+use crate::connection::session::Session;
+use crate::connection::unmanaged::Unmanaged;
 use crate::output::{Failure, Output, counted};
-use crate::session::Session;
-use crate::unmanaged::Unmanaged;
 use nix::errno::Errno;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

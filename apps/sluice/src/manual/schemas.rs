@@ -1,10 +1,10 @@
 //! The JSON Schema (2020-12) of what each command prints with `--json`: `docs/schemas/`, in the executable.
 
-use crate::connect::block_on;
-use crate::flags::Flags;
+use crate::command_line::flags::Flags;
+use crate::connection::connect::block_on;
+use crate::connection::session::Session;
 use crate::output::Failure;
-use crate::packages::printed_schema;
-use crate::session::Session;
+use crate::packages::commands::printed_schema;
 use serde_json::Value;
 
 /// The dialect that schemas are written in.
@@ -37,7 +37,7 @@ pub fn print(command: &[String]) -> Result<(), Failure> {
     }
     let words: Vec<&str> = command.iter().map(String::as_str).collect();
     // What the words mean, with abbreviations and other spellings; tools and `error` go by their own words.
-    let grammar = crate::front::grammar();
+    let grammar = crate::command_line::front::grammar();
     let id = grammar.read(command).map(|read| read.command.id.replace(' ', "-"));
     let found = embedded(&name(&words)).or_else(|| id.ok().and_then(|id| embedded(&id)));
     if let Some(text) = found {
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn every_command_has_a_schema() {
-        for command in crate::front::grammar().commands.iter().filter(|c| !c.alias) {
+        for command in crate::command_line::front::grammar().commands.iter().filter(|c| !c.alias) {
             let name = command.id.replace(' ', "-");
             let text = embedded(&name).unwrap_or_else(|| panic!("docs/schemas/{name}.json is missing"));
             let value: serde_json::Value = serde_json::from_str(text).expect(&name);
@@ -117,12 +117,12 @@ mod tests {
     /// Names of fields of 64 bits in the interfaces, without those that have 32 bits elsewhere.
     fn wide_fields() -> BTreeSet<String> {
         let interfaces = [
-            include_str!("../../../idl/common.proto"),
-            include_str!("../../../idl/fea.proto"),
-            include_str!("../../../idl/finder.proto"),
-            include_str!("../../../idl/manager.proto"),
-            include_str!("../../../idl/rib.proto"),
-            include_str!("../../../components/bgp/idl/bgp.proto"),
+            include_str!("../../../../idl/common.proto"),
+            include_str!("../../../../idl/fea.proto"),
+            include_str!("../../../../idl/finder.proto"),
+            include_str!("../../../../idl/manager.proto"),
+            include_str!("../../../../idl/rib.proto"),
+            include_str!("../../../../components/bgp/idl/bgp.proto"),
         ];
         let named = |kinds: &[&str]| -> BTreeSet<String> {
             let fields = interfaces.iter().flat_map(|text| text.lines());

@@ -1,7 +1,7 @@
 //! `sluice restart` and `sluice upgrade`: a new process in a component's place, which nobody outside notices.
 
 use crate::Where;
-use crate::connect::with_router;
+use crate::connection::connect::with_router;
 use crate::output::{Failure, counted, print_json};
 use serde_json::json;
 use sluice_xrl::XrlError;

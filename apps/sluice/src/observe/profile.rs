@@ -1,7 +1,7 @@
 //! `sluice profile`: the paper's table (XORP, figures 10 to 12), live.
 
 use crate::Where;
-use crate::connect::{DEADLINE, with_router};
+use crate::connection::connect::{DEADLINE, with_router};
 use crate::output::{self, Failure, Table, counted, print_json};
 use clap::Args;
 use serde_json::{Value, json};

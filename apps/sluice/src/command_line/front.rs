@@ -1,7 +1,7 @@
 //! What a command line is: a command of the operational mode, a tool, or the way into the interactive shell.
 
 use crate::Cli;
-use crate::flags::{self, Flags};
+use crate::command_line::flags::{self, Flags};
 use crate::output::Failure;
 use clap::CommandFactory;
 use sluice_cli::spelling::{self, Meaning, Mode};
@@ -35,7 +35,7 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
         });
     }
     let (flags, mut words) = flags::take(args)?;
-    match spelling::meaning(Mode::Operational, &words, &crate::packages::spellings()) {
+    match spelling::meaning(Mode::Operational, &words, &crate::packages::commands::spellings()) {
         Some(Meaning::Needless(why)) => return Ok(Choice::Needless(why)),
         Some(Meaning::Words(meant)) => words = meant,
         None => {}
@@ -97,8 +97,8 @@ pub fn is_tool(word: &str) -> bool {
 
 /// Returns the commands that are built into this executable.
 pub fn grammar() -> Grammar {
-    let mut grammar = Grammar { commands: crate::packages::in_code() };
-    grammar.commands.extend(crate::packages::builtin().into_iter().map(|c| c.command));
+    let mut grammar = Grammar { commands: crate::packages::commands::in_code() };
+    grammar.commands.extend(crate::packages::commands::builtin().into_iter().map(|c| c.command));
     grammar
 }
 

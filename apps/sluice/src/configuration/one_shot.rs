@@ -1,8 +1,8 @@
 //! Changes of the configuration by a single command of a Unix shell. Whatever goes wrong, nothing is committed.
 
-use crate::configure::{self, Editing, Next, compare, with_minutes};
+use crate::configuration::configure::{self, Editing, Next, compare, with_minutes};
+use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
-use crate::session::Session;
 use crate::show::configuration::{back, of_editor};
 use serde_json::{Value, json};
 use sluice_cli::{Values, quoted, split};

@@ -1,0 +1,7 @@
+//! The command line: from words to a command, completion, flags.
+
+pub mod call;
+pub mod complete;
+pub mod completions;
+pub mod flags;
+pub mod front;

@@ -1,0 +1,6 @@
+//! Commands that change the configuration.
+
+pub mod configure;
+pub mod drain;
+pub mod one_shot;
+pub mod upgrade_check;

@@ -1,0 +1,6 @@
+//! The way to the running router, and refusals of its configuration service.
+
+pub mod connect;
+pub mod refusal;
+pub mod session;
+pub mod unmanaged;

@@ -1,0 +1,5 @@
+//! Commands about the life of the router and of its components.
+
+pub mod restart;
+pub mod status;
+pub mod stop;

@@ -1,0 +1,4 @@
+//! Commands of components and packages.
+
+pub mod check;
+pub mod commands;
