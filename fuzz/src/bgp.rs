@@ -14,8 +14,8 @@ use sluice_bgp::table::Spread;
 use sluice_bgp::wire::as_path::{Summary, Width};
 use sluice_bgp::wire::attribute::{Attributes, code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast,
-    Update, header,
+    AFI_IPV4, AFI_IPV6, Capability, FamilyKey, HEADER_LEN, MessageType, Nlri, Notification, Open,
+    RouteRefresh, Update, header,
 };
 use sluice_bgp::writer::put_end_of_rib;
 use sluice_machine::{Budget, Machine, Outbox};
@@ -97,7 +97,7 @@ pub fn update(body: &[u8]) {
     }
 }
 
-fn check<P: Unicast>(batch: &Batch<P>) {
+fn check<P: FamilyKey>(batch: &Batch<P>) {
     for set in batch.sets() {
         let octets = batch.octets(set);
         let mut again = Vec::new();

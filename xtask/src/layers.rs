@@ -19,7 +19,7 @@ enum Layer {
 }
 
 /// Folder prefixes to layers; the first that fits wins.
-const LAYERS: [(&str, Layer); 19] = [
+const LAYERS: [(&str, Layer); 20] = [
     ("base", Layer::Base),
     ("kits/wire", Layer::Kit1),
     ("kits/machine", Layer::Kit1),
@@ -35,6 +35,7 @@ const LAYERS: [(&str, Layer); 19] = [
     ("xtask", Layer::Top),
     ("examples/", Layer::Top),
     ("sdk/", Layer::Top),
+    ("components/bgp/core/labels", Layer::Test),
     ("components/manager/process", Layer::Process),
     ("components/manager/core", Layer::Core),
     ("components/", Layer::Core),

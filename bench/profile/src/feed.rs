@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix};
 use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{MessageType, Nlri, Unicast, Update, header};
+use sluice_bgp::wire::{FamilyKey, MessageType, Nlri, Update, header};
 use sluice_bgpsim::message::Voice;
 use sluice_bgpsim::stream::Stream;
 use sluice_bgpsim::table::{Size, Table};

@@ -241,11 +241,11 @@ impl Driven {
             self.answers += 1;
             let number = self.answers;
             let order = match question {
-                TableEvent::InterestIpv4(Interest::Register(address), _) => {
+                TableEvent::InterestIpv4(_, Interest::Register(address), _) => {
                     connected(Ipv4Prefix::new(address, 24))
                         .map(|answer| Order::AnswerIpv4(Versioned { number, answer }, Provenance::NONE))
                 }
-                TableEvent::InterestIpv6(Interest::Register(address), _) => {
+                TableEvent::InterestIpv6(_, Interest::Register(address), _) => {
                     connected(Ipv6Prefix::new(address, 64))
                         .map(|answer| Order::AnswerIpv6(Versioned { number, answer }, Provenance::NONE))
                 }

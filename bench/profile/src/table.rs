@@ -156,7 +156,7 @@ impl Session {
     fn answer(&mut self) {
         let asked: Vec<TableEvent> = self.out.drain().collect();
         for question in asked {
-            let TableEvent::InterestIpv4(Interest::Register(address), _) = question else { continue };
+            let TableEvent::InterestIpv4(_, Interest::Register(address), _) = question else { continue };
             let Some(answer) = connected(Ipv4Prefix::new(address, 24)) else { continue };
             self.answers += 1;
             self.order(&Order::AnswerIpv4(Versioned { number: self.answers, answer }, Provenance::NONE));

@@ -4,7 +4,7 @@ use crate::stream::Stream;
 use sluice_base::{Asn, Family, IpPrefix};
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV6, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, Unicast, as_path, header,
+    AFI_IPV6, FamilyKey, HEADER_LEN, MAX_MESSAGE_LEN, MessageType, SAFI_UNICAST, as_path, header,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -4,11 +4,11 @@ use crate::message::{Attributes, Voice};
 use crate::stream::{Stamp, Stream};
 use crate::workload::Families;
 use anyhow::{Context, Result, ensure};
-use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{Asn, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::wire::as_path::{self, Summary, Width};
 use sluice_bgp::wire::attribute::{self, RawAttribute, code, put_header};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{AFI_IPV6, MessageType, Nlri, SAFI_UNICAST, Unicast, Update, WireError, header};
+use sluice_bgp::wire::{AFI_IPV6, FamilyKey, MessageType, Nlri, SAFI_UNICAST, Update, WireError, header};
 use sluice_mrt as mrt;
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -164,7 +164,7 @@ fn parts(message: &mrt::Message<'_>, target_as: Asn) -> Result<(Parts, bool)> {
     Ok((parts, has_loop))
 }
 
-fn list<P: Unicast>(field: &[u8]) -> Result<Vec<IpPrefix>, WireError> {
+fn list<P: FamilyKey + IpKey>(field: &[u8]) -> Result<Vec<IpPrefix>, WireError> {
     Nlri::<P>::new(field, 0).map(|p| p.map(Into::into)).collect()
 }
 

@@ -11,7 +11,7 @@ use sluice_bgp::attributes::canonical;
 use sluice_bgp::session::State;
 use sluice_bgp::shard::{PeerIndex, RouteView};
 use sluice_bgp::speaker::{Config, NeighborView};
-use sluice_bgp::wire::Unicast;
+use sluice_bgp::wire::FamilyKey;
 use sluice_bgp::wire::attribute::code;
 use sluice_fea::sim::SimRoute;
 use sluice_fea::{Member, RouteTarget};
@@ -314,7 +314,7 @@ impl Neighbors {
     }
 }
 
-fn known<P: Unicast + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
+fn known<P: FamilyKey + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Neighbors, prefix: P) -> Known {
     let mut known = Known { best: None, all: BTreeSet::new(), told: BTreeSet::new() };
     let Some(bgp) = host.bgp() else { return known };
     let tables = bgp.speaker.tables();

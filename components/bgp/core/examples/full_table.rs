@@ -20,7 +20,7 @@ use sluice_bgp::session::{ConnectionId, Direction};
 use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{AFI_IPV4, Capability, MessageType, Open, Unicast, header};
+use sluice_bgp::wire::{AFI_IPV4, Capability, FamilyKey, MessageType, Open, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::net::IpAddr;
 use std::time::{Duration, Instant as Clock};
@@ -170,7 +170,7 @@ impl Bench {
             }
             self.batch.sets.clear();
             self.batch.updates.clear();
-            busy |= self.speaker.rib_batch_ipv4(1024, &mut self.batch);
+            busy |= self.speaker.rib_batch(1024, &mut self.batch);
             self.routes += self.batch.updates.len();
             if !busy {
                 return;

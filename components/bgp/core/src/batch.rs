@@ -7,9 +7,10 @@
 use crate::attributes::View;
 use crate::family::ByFamily;
 use crate::hash::HashSeed;
+use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
-use sluice_base::{IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance};
+use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance};
 
 /// A prefix as a latency profile notes it: the prefix, true if it is withdrawn, and the event.
 pub type Traced = (IpPrefix, bool, Provenance);
@@ -41,10 +42,10 @@ impl<P> Change<P> {
     pub const WITHDRAWN: u32 = u32::MAX;
 }
 
-impl<P: IpKey> Change<P> {
-    /// The change for a latency profile: prefix, whether it is withdrawn, and the event.
-    pub fn traced(&self, provenance: Provenance) -> Traced {
-        (self.prefix.into(), self.set == Self::WITHDRAWN, provenance)
+impl<P: FamilyKey> Change<P> {
+    /// The change for a latency profile: prefix, whether it is withdrawn, and the event. `None` if the key is no IP prefix.
+    pub fn traced(&self, provenance: Provenance) -> Option<Traced> {
+        Some((self.prefix.as_ip()?, self.set == Self::WITHDRAWN, provenance))
     }
 }
 
@@ -159,7 +160,7 @@ trait AnyBatch {
     fn trace(&self, from: usize, provenance: Provenance, out: &mut Vec<Traced>);
 }
 
-impl<P: IpKey> AnyBatch for Batch<P> {
+impl<P: FamilyKey> AnyBatch for Batch<P> {
     fn count(&self) -> usize {
         self.changes.len()
     }
@@ -173,7 +174,7 @@ impl<P: IpKey> AnyBatch for Batch<P> {
         self.drop_event();
     }
     fn trace(&self, from: usize, provenance: Provenance, out: &mut Vec<Traced>) {
-        out.extend(self.changes[from..].iter().map(|change| change.traced(provenance)));
+        out.extend(self.changes[from..].iter().filter_map(|change| change.traced(provenance)));
     }
 }
 
@@ -184,53 +185,66 @@ pub struct Batches {
     pub ipv4: Batch<Ipv4Prefix>,
     /// IPv6 unicast.
     pub ipv6: Batch<Ipv6Prefix>,
+    /// The family of labels, which tests have.
+    #[cfg(feature = "labels")]
+    pub labels: Batch<crate::labels::Label>,
 }
 
 impl Batches {
-    fn all(&self) -> [&dyn AnyBatch; 2] {
-        [&self.ipv4, &self.ipv6]
+    fn all(&self) -> ByFamily<&dyn AnyBatch> {
+        ByFamily::new([
+            &self.ipv4,
+            &self.ipv6,
+            #[cfg(feature = "labels")]
+            &self.labels,
+        ])
     }
 
-    fn all_mut(&mut self) -> [&mut dyn AnyBatch; 2] {
-        [&mut self.ipv4, &mut self.ipv6]
+    fn all_mut(&mut self) -> ByFamily<&mut dyn AnyBatch> {
+        ByFamily::new([
+            &mut self.ipv4,
+            &mut self.ipv6,
+            #[cfg(feature = "labels")]
+            &mut self.labels,
+        ])
     }
 
     /// Returns true if nothing changes.
     pub fn is_empty(&self) -> bool {
-        self.ipv4.is_empty() && self.ipv6.is_empty()
+        self.all().into_values().all(|batch| batch.count() == 0)
     }
 
     /// Empties all batches; their space stays.
     pub fn clear(&mut self) {
-        self.all_mut().into_iter().for_each(AnyBatch::empty);
+        self.all_mut().into_values().for_each(AnyBatch::empty);
     }
 
     /// Returns true if one batch should be handed over.
     pub fn is_full(&self) -> bool {
-        self.all().into_iter().any(|batch| batch.count() >= Batch::<Ipv4Prefix>::FULL)
+        self.all().into_values().any(|batch| batch.count() >= Batch::<Ipv4Prefix>::FULL)
     }
 
     /// The number of changes of each family.
     pub fn len(&self) -> ByFamily<usize> {
         let all = self.all();
-        ByFamily::from_fn(|family| all[usize::from(family)].count())
+        ByFamily::from_fn(|family| all[family].count())
     }
 
     /// Appends the changes that came after `before`, for a latency profile.
     pub fn trace(&self, before: &ByFamily<usize>, provenance: Provenance, out: &mut Vec<Traced>) {
-        for ((_, from), batch) in before.iter().zip(self.all()) {
+        for ((_, from), batch) in before.iter().zip(self.all().into_values()) {
             batch.trace(*from, provenance, out);
         }
     }
 
     /// Ends an event of all families; see [`Batch::end_event`].
     pub fn end_event(&mut self, provenance: Provenance) {
-        self.all_mut().into_iter().for_each(|batch| batch.end(provenance));
+        self.all_mut().into_values().for_each(|batch| batch.end(provenance));
     }
 
     /// Drops the changes since the last event; see [`Batch::drop_event`].
     pub fn drop_event(&mut self) {
-        self.all_mut().into_iter().for_each(AnyBatch::drop_last);
+        self.all_mut().into_values().for_each(AnyBatch::drop_last);
     }
 }
 

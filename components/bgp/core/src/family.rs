@@ -2,19 +2,19 @@
 //!
 //! A row names a family on the wire, in texts and towards the RIB. Sessions, the reader, the writer and control know families
 //! by their rows only: capabilities, route refresh, End-of-RIB markers and agreed sets follow from [`FAMILIES`]. The key of a family and the codec of
-//! its prefixes are the key's implementation of [`crate::wire::Unicast`]; the shard of a family in a table is named by
+//! its prefixes are the key's implementation of [`crate::wire::FamilyKey`]; the shard of a family in a table is named by
 //! [`crate::table::Sharded`].
 
 use crate::endpoints::{Endpoints, OwnNextHop};
 use crate::wire::multiprotocol::NextHop;
-use crate::wire::{AFI_IPV4, AFI_IPV6, SAFI_UNICAST, WireError};
+use crate::wire::{AFI_IPV4, AFI_IPV6, FamilyKey, SAFI_UNICAST, WireError};
 use core::fmt;
 use core::ops::{Index, IndexMut};
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, FamilyId};
 
 /// The number of rows.
-const COUNT: usize = 2;
+const COUNT: usize = if cfg!(feature = "labels") { 3 } else { 2 };
 
 /// An address family that this BGP speaks.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +27,8 @@ pub struct FamilyRow {
     pub safi: u8,
     /// The name in events and views.
     pub name: &'static str,
+    /// The IP family of the routes' next hops.
+    pub hops: Family,
     /// Reads the next hop of an MP_REACH_NLRI, which begins at an offset of the message body.
     pub next_hop: fn(&[u8], usize) -> Result<NextHop, WireError>,
     /// Makes the router's own next hop towards a peer.
@@ -42,6 +44,7 @@ pub static FAMILIES: [FamilyRow; COUNT] = [
         afi: AFI_IPV4,
         safi: SAFI_UNICAST,
         name: "ipv4",
+        hops: Family::Ipv4,
         next_hop: NextHop::decode_ipv4,
         own_next_hop: Endpoints::next_hop_ipv4,
         no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
@@ -51,9 +54,21 @@ pub static FAMILIES: [FamilyRow; COUNT] = [
         afi: AFI_IPV6,
         safi: SAFI_UNICAST,
         name: "ipv6",
+        hops: Family::Ipv6,
         next_hop: NextHop::decode_ipv6,
         own_next_hop: Endpoints::next_hop_ipv6,
         no_next_hop: "this router has no IPv6 address on the session's interface to be the next hop",
+    },
+    #[cfg(feature = "labels")]
+    FamilyRow {
+        id: <crate::labels::Label as sluice_base::Prefix>::ID,
+        afi: <crate::labels::Label as FamilyKey>::AFI,
+        safi: SAFI_UNICAST,
+        name: "labels",
+        hops: Family::Ipv4,
+        next_hop: NextHop::decode_ipv4,
+        own_next_hop: Endpoints::next_hop_ipv4,
+        no_next_hop: "this router has no IPv4 address on the session's interface to be the next hop",
     },
 ];
 
@@ -67,6 +82,9 @@ impl FamilyIndex {
     pub const IPV4: FamilyIndex = FamilyIndex(0);
     /// IPv6 unicast.
     pub const IPV6: FamilyIndex = FamilyIndex(1);
+    /// The family of labels, which tests have.
+    #[cfg(feature = "labels")]
+    pub const LABELS: FamilyIndex = FamilyIndex(2);
 
     /// Iterates over all families, in the order of their rows.
     pub fn all() -> impl DoubleEndedIterator<Item = FamilyIndex> + Clone {
@@ -76,6 +94,12 @@ impl FamilyIndex {
     /// Returns the family of these identifiers; `None` if it has no row.
     pub fn on_wire(afi: u16, safi: u8) -> Option<FamilyIndex> {
         Self::all().find(|family| (family.row().afi, family.row().safi) == (afi, safi))
+    }
+
+    /// Returns the family of a key.
+    pub fn of<P: FamilyKey>() -> FamilyIndex {
+        // Keys without a row are in no table.
+        Self::on_wire(P::AFI, P::SAFI).unwrap_or(FamilyIndex::IPV4)
     }
 
     /// Returns the family's row.

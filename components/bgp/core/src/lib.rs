@@ -14,6 +14,8 @@ pub mod graceful_shutdown;
 pub mod hash;
 mod index;
 pub mod intake;
+#[cfg(feature = "labels")]
+pub mod labels;
 mod octets;
 pub mod reader;
 pub mod relationship;

@@ -219,6 +219,10 @@ impl Reader {
             (Some(FamilyIndex::IPV6), wanted) => {
                 self.withdraw(Nlri::<Ipv6Prefix>::new(field, offset), wanted, batches)
             }
+            #[cfg(feature = "labels")]
+            (Some(FamilyIndex::LABELS), wanted) => {
+                self.withdraw(Nlri::<crate::labels::Label>::new(field, offset), wanted, batches)
+            }
             _ => Ok(()),
         }
     }
@@ -243,6 +247,10 @@ impl Reader {
             }
             (Some(FamilyIndex::IPV6), wanted) => {
                 self.announce(Nlri::<Ipv6Prefix>::new(field, offset), wanted, good, batches)
+            }
+            #[cfg(feature = "labels")]
+            (Some(FamilyIndex::LABELS), wanted) => {
+                self.announce(Nlri::<crate::labels::Label>::new(field, offset), wanted, good, batches)
             }
             _ => Ok(()),
         }

@@ -8,9 +8,41 @@ mod dut;
 use dut::{Dut, LOCAL_AS, Net, OWN_ID, Route, ScriptedPeer};
 use proptest::prelude::*;
 use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix};
+use sluice_bgp::family::FamilyIndex;
 use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+
+/// Labels have IPv4 next hops.
+#[cfg(feature = "labels")]
+mod labels {
+    use super::Net;
+    use sluice_base::interest::InterestAnswer;
+    use sluice_base::{Ipv4Prefix, Prefix};
+    use sluice_bgp::family::{Families, FamilyIndex};
+    use sluice_bgp::labels::Label;
+    use sluice_bgp::shard::Interest;
+    use sluice_bgp::speaker::{Input, Output};
+    use std::net::IpAddr;
+
+    impl Net for Label {
+        fn nth(n: u32) -> Self {
+            Self::from_parts(0x1400_0000 + ((n & 15) << 22) + ((n >> 4) << 8), 24).unwrap()
+        }
+        fn host_addr(host: u8) -> IpAddr {
+            Ipv4Prefix::host_addr(host)
+        }
+        fn families() -> Families {
+            Families::only(FamilyIndex::LABELS)
+        }
+        fn answer(answer: InterestAnswer<Ipv4Prefix>) -> Input {
+            Input::AnswerIpv4(answer)
+        }
+        fn interest(output: &Output) -> Option<Interest<Ipv4Prefix>> {
+            Ipv4Prefix::interest(output)
+        }
+    }
+}
 
 /// The model's candidate: the peer (`None`: the router itself) and its route.
 #[derive(Clone)]
@@ -155,15 +187,16 @@ fn compare<P: Net>(dut: &Dut<P>, prefixes: u32) {
     assert_eq!(dut.rib, rib, "the RIB");
     for (peer, told) in dut.peers.iter().zip(told) {
         let view = dut.speaker.neighbor(peer.address).unwrap();
-        assert_eq!(view.prefixes.sent[P::FAMILY] as usize, told.len(), "count of {}", peer.address);
+        assert_eq!(view.prefixes.sent[P::INDEX] as usize, told.len(), "count of {}", peer.address);
         assert_eq!(peer.told, told, "Adj-RIB-Out of {}", peer.address);
         assert_eq!(peer.end_of_rib, peer.connection.is_some(), "End-of-RIB of {}", peer.address);
     }
     let shards = dut.speaker.tables();
     assert_eq!(shards.violations::<Ipv4Prefix>(), []);
     assert_eq!(shards.violations::<Ipv6Prefix>(), []);
+    assert_eq!(shards.violations::<P>(), []);
     assert!(shards.is_resolved());
-    let view = Family::ALL.map(|family| shards.view(family));
+    let view: Vec<_> = FamilyIndex::all().map(|family| shards.view(family)).collect();
     assert!(view.iter().all(|v| v.stale == 0 && v.queued == 0), "{view:?}");
 }
 
@@ -274,7 +307,7 @@ fn live<P: Net>(ops: &[Op], tables: u16) {
     dut.settle();
     compare(&dut, PREFIXES);
     let shards = dut.speaker.tables();
-    for view in Family::ALL.map(|family| shards.view(family)) {
+    for view in FamilyIndex::all().map(|family| shards.view(family)) {
         assert_eq!((view.prefixes, view.attribute_sets), (0, 0));
     }
 }
@@ -312,7 +345,7 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
             dut.withdraw(*peer, &prefixes(*first, *count));
         }
         Op::Reach { hop, reach } => dut.set_reach(P::host_addr(*hop), *reach),
-        Op::Network(n) => {
+        Op::Network(n) if P::nth(0).as_ip().is_some() => {
             let prefix = P::nth(*n);
             if !dut.networks.remove(&prefix) {
                 dut.networks.insert(prefix);
@@ -347,14 +380,22 @@ fn run<P: Net>(dut: &mut Dut<P>, op: &Op) {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1500, ..ProptestConfig::default() })]
 
+    #[cfg(not(feature = "labels"))]
     #[test]
     fn random_lives_ipv4(ops in ops(), tables in 1u16..5) {
         live::<Ipv4Prefix>(&ops, tables);
     }
 
+    #[cfg(not(feature = "labels"))]
     #[test]
     fn random_lives_ipv6(ops in ops(), tables in 1u16..5) {
         live::<Ipv6Prefix>(&ops, tables);
+    }
+
+    #[cfg(feature = "labels")]
+    #[test]
+    fn random_lives_labels(ops in ops(), tables in 1u16..5) {
+        live::<sluice_bgp::labels::Label>(&ops, tables);
     }
 }
 

@@ -10,7 +10,7 @@ use sluice_bgp::reader::{Framer, Reader};
 use sluice_bgp::table::Spread;
 use sluice_bgp::wire::attribute::Attributes;
 use sluice_bgp::wire::{
-    HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Unicast, Update, WireError, header,
+    FamilyKey, HEADER_LEN, MessageType, Nlri, Notification, Open, RouteRefresh, Update, WireError, header,
 };
 use sluice_mrt as mrt;
 use sluice_testkit::{capture, read, shared};

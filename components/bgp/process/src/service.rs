@@ -3,7 +3,7 @@
 use crate::idl::bgp::v1 as pb;
 use crate::tables::table::TableMessage;
 use crate::{BgpProcess, Served};
-use sluice_base::{Family, Instant, IpPrefix, Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{Family, Instant, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::attributes::canonical;
 use sluice_bgp::family::{ByFamily, FamilyIndex};
 use sluice_bgp::session::{MessageCounters, State, Timer};
@@ -258,7 +258,7 @@ impl BgpProcess {
         }
     }
 
-    async fn plumbing<P: Sharded>(&self) -> Result<pb::TablePlumbing, XrlError> {
+    async fn plumbing<P: Sharded + IpKey>(&self) -> Result<pb::TablePlumbing, XrlError> {
         let look = |table: &mut Table| {
             let mut next_hops = NextHops::default();
             table.add_next_hops::<P>(&mut next_hops);

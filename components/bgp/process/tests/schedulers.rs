@@ -16,7 +16,7 @@ use net::Net;
 use route::{Route, announcement, withdrawal};
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex,
+    Asn, Distance, Forwarding, Instant, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex, IpKey,
     IpPrefix, Ipv4Prefix, Ipv6Prefix, Metric, NextHop, Rng, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
@@ -78,7 +78,7 @@ fn loopback() -> Interface {
 }
 
 /// Random announcements and withdrawals of prefixes far apart and close together.
-fn random_trace<P: Net>(seed: u64) -> Trace {
+fn random_trace<P: IpNet>(seed: u64) -> Trace {
     let mut rng = Rng::from_seed(seed);
     let mut below = move |n: u64| (rng.next_u64() % n) as u32;
     std::array::from_fn(|sender| {
@@ -117,8 +117,12 @@ fn real_trace() -> Option<Trace> {
     Some(dealt)
 }
 
+/// A family of IP prefixes.
+trait IpNet: Net<Hop = Self> + IpKey {}
+impl<P: Net<Hop = P> + IpKey> IpNet for P {}
+
 fn hear(told: &mut Told, body: &[u8]) {
-    fn prefixes<P: Net>(field: &[u8]) -> impl Iterator<Item = IpPrefix> {
+    fn prefixes<P: IpNet>(field: &[u8]) -> impl Iterator<Item = IpPrefix> {
         Nlri::<P>::new(field, 0).map(|prefix| prefix.unwrap().into())
     }
     let update = Update::decode(body).unwrap();
@@ -146,7 +150,7 @@ fn hear(told: &mut Told, body: &[u8]) {
 }
 
 /// What everybody is told by the core on one thread, and how many routes the RIB gets.
-fn reference<P: Net>(trace: &Trace) -> ([Told; PEERS], usize) {
+fn reference<P: IpNet>(trace: &Trace) -> ([Told; PEERS], usize) {
     let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables: 1, source: 1 };
     let mut speaker = Speaker::new(identity);
     let mut out = Outbox::new();
@@ -225,7 +229,11 @@ async fn connect(fea: &FakeFea, from: Ipv4Addr) -> TcpStream {
 }
 
 /// Runs a trace through the process; what everybody was told when it is as expected, and what operators see.
-async fn run<P: Net>(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS], usize)) -> Vec<bgp::Route> {
+async fn run<P: IpNet>(
+    trace: &Trace,
+    plan: (u16, &str),
+    expected: &([Told; PEERS], usize),
+) -> Vec<bgp::Route> {
     let dir = tempfile::tempdir().unwrap();
     let surroundings = surround(dir.path()).await;
     surroundings.rib.answers.set(true);
@@ -304,7 +312,7 @@ async fn run<P: Net>(trace: &Trace, plan: (u16, &str), expected: &([Told; PEERS]
     routes
 }
 
-fn check<P: Net>(trace: &Trace) {
+fn check<P: IpNet>(trace: &Trace) {
     let expected = reference::<P>(trace);
     assert!(expected.1 > 1000, "the trace leaves {} routes", expected.1);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

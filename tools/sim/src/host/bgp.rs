@@ -416,10 +416,10 @@ impl BgpProcess {
             while self.ready.has(family) && (fabric.settings.light || self.origin.has_room()) {
                 let more = match family {
                     Family::Ipv4 => {
-                        self.send_routes(base, fabric, Speaker::rib_batch_ipv4, ToRib::UpdateIpv4)
+                        self.send_routes(base, fabric, Speaker::rib_batch::<Ipv4Prefix>, ToRib::UpdateIpv4)
                     }
                     Family::Ipv6 => {
-                        self.send_routes(base, fabric, Speaker::rib_batch_ipv6, ToRib::UpdateIpv6)
+                        self.send_routes(base, fabric, Speaker::rib_batch::<Ipv6Prefix>, ToRib::UpdateIpv6)
                     }
                 };
                 if !more {

@@ -6,7 +6,7 @@
 //! the backups of those that are marked. Prefixes with one path cost nothing.
 
 use super::{Core, Shard};
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 
 /// So many new marks since the last call, and one more for each [`RESTLESS_SHARE`] entries, and the table is not at rest.
 const RESTLESS: usize = 1000;
@@ -55,7 +55,7 @@ impl Backups {
     }
 }
 
-impl<P: Unicast> Core<P> {
+impl<P: FamilyKey> Core<P> {
     /// Marks an entry: the RIB is to hear anew which path is the backup.
     #[inline]
     pub(super) fn mark_backup_due(&mut self, id: u32) {
@@ -65,7 +65,7 @@ impl<P: Unicast> Core<P> {
     }
 }
 
-impl<P: Unicast> Shard<P> {
+impl<P: FamilyKey> Shard<P> {
     /// Returns true if there are backups that the RIB has not been told and nobody knows yet.
     #[inline]
     pub fn take_backup_news(&mut self) -> bool {

@@ -9,7 +9,7 @@ use super::Core;
 use super::entry::{Path, PeerIndex};
 use super::sets::SetId;
 use super::told::Told;
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
 
@@ -124,7 +124,7 @@ impl Branch {
     /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump. `export` says which paths the
     /// downstream may have. An entry comes at most once.
     #[inline(always)]
-    pub fn gather<P: Unicast>(
+    pub fn gather<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         limit: usize,
@@ -146,7 +146,7 @@ impl Branch {
 
     /// Fresh events go first; a dump that repeats routes must not meet one of them in the same round.
     #[inline(never)]
-    fn gather_dump<P: Unicast>(
+    fn gather_dump<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         limit: usize,
@@ -171,7 +171,7 @@ impl Branch {
     }
 
     #[inline(always)]
-    fn visit<P: Unicast>(
+    fn visit<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         entry: u32,

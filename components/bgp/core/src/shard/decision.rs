@@ -5,11 +5,11 @@ use super::entry::{Path, PeerIndex};
 use super::resolver::{Resolution, Resolver};
 use super::sets::{SetId, Sets};
 use crate::attributes::Origin;
+use crate::wire::FamilyKey;
 use core::cmp::Reverse;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use sluice_base::Asn;
-use sluice_base::IpKey;
 use smallvec::SmallVec;
 
 /// The reason why a path is not the best one, in the order of the decision's steps.
@@ -65,9 +65,9 @@ impl fmt::Display for Elimination {
 }
 
 /// The tables that a decision reads besides the paths.
-pub(super) struct Tables<'a, P: IpKey> {
+pub(super) struct Tables<'a, P: FamilyKey> {
     pub sets: &'a Sets,
-    pub resolver: &'a Resolver<P>,
+    pub resolver: &'a Resolver<P::Hop>,
     pub peers: &'a [PeerIn],
 }
 
@@ -84,7 +84,7 @@ struct Candidate {
     is_beaten: bool,
 }
 
-impl<P: IpKey> Tables<'_, P> {
+impl<P: FamilyKey> Tables<'_, P> {
     /// Returns true if a path takes part at all; its interior cost if it does.
     #[inline]
     fn eligible(&self, path: &Path) -> Result<u32, Elimination> {

@@ -9,10 +9,10 @@ use crate::relationship::Relationship;
 use crate::wire::as_path;
 use crate::wire::attribute::{Flags, RawAttribute, code, put_header};
 use crate::wire::multiprotocol::NextHop;
-use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, Unicast};
+use crate::wire::{FamilyKey, MAX_MESSAGE_LEN};
 use alloc::vec::Vec;
 use core::net::IpAddr;
-use sluice_base::Asn;
+use sluice_base::{Asn, Prefix};
 
 /// The properties that peers of an update group share: they receive the same routes, apart from the next hop's address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
@@ -37,13 +37,13 @@ const SURELY_FITS: usize = MAX_MESSAGE_LEN - 200;
 impl GroupKey {
     /// Returns true if a group of this key is told `path`.
     #[inline(always)]
-    pub(super) fn exports<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+    pub(super) fn exports<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
         self.may_export(core, path) && self.fits(core, path)
     }
 
     /// Returns true if the rules allow a group of this key to be told `path`.
     #[inline(always)]
-    pub(super) fn may_export<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+    pub(super) fn may_export<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
         let set = &core.sets[path.set];
         let reach = match self.relationship {
@@ -57,7 +57,7 @@ impl GroupKey {
 
     /// Returns true if `path` fits in a message, with a prefix of any length.
     #[inline(always)]
-    pub(super) fn fits<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+    pub(super) fn fits<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
         let len = core.sets[path.set].stored.len();
         // At most, all of it is AS_PATH, and goes to a speaker of 2-octet numbers as AS_PATH and AS4_PATH.
         let most = if self.four_octet_as { len } else { len * 3 / 2 };
@@ -65,7 +65,7 @@ impl GroupKey {
     }
 
     #[cold]
-    fn fits_exactly<P: Unicast>(&self, core: &Core<P>, path: &Path) -> bool {
+    fn fits_exactly<P: FamilyKey>(&self, core: &Core<P>, path: &Path) -> bool {
         let mut exported = Exported::default();
         exported.make(core, path, self);
         let prefix = 1 + usize::from(P::WIDTH / 8);
@@ -94,7 +94,7 @@ pub(super) struct Exported {
 impl Exported {
     /// Makes the attributes of `path` for a group.
     #[inline(always)]
-    pub fn make<P: Unicast>(&mut self, core: &Core<P>, path: &Path, key: &GroupKey) {
+    pub fn make<P: FamilyKey>(&mut self, core: &Core<P>, path: &Path, key: &GroupKey) {
         let set = &core.sets[path.set];
         let originated = path.peer == PeerIndex::LOCAL;
         let from_inside = core.peers[usize::from(path.peer.0)].info.internal;
@@ -111,13 +111,13 @@ impl Exported {
             }
         }
         if self.is_own {
-            let len = usize::from(P::WIDTH / 8) * if key.link_local { 2 } else { 1 };
+            let len = usize::from(<P::Hop as Prefix>::WIDTH / 8) * if key.link_local { 2 } else { 1 };
             self.next_hop.resize(len, 0);
         }
         self.attributes.clear();
         // What the group is told and the set may not have, by code.
         let mut missing = [
-            (code::NEXT_HOP, P::AFI == AFI_IPV4),
+            (code::NEXT_HOP, P::HAS_OWN_FIELDS),
             (code::LOCAL_PREF, key.internal),
             (code::COMMUNITIES, key.graceful_shutdown),
             // RFC 9234, section 5, egress 1.
@@ -163,7 +163,7 @@ impl Exported {
     }
 
     /// The octets of the next hop that a member of the group is told.
-    pub fn next_hop_towards<'a, P: Unicast>(&'a self, hops: &NextHopsFor<'a, P>) -> &'a [u8] {
+    pub fn next_hop_towards<'a, P: FamilyKey>(&'a self, hops: &NextHopsFor<'a, P::Hop>) -> &'a [u8] {
         match self.is_own && !(self.is_third_party && hops.keeps(&self.next_hop)) {
             true => hops.own,
             false => &self.next_hop,

@@ -12,7 +12,7 @@ use super::entry::{Path, PeerIndex};
 use super::export::GroupKey;
 use super::pack::{Block, NextHopsFor, Packer, Sent};
 use super::rules::{Announced, Truth};
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::sync::Arc;
@@ -47,7 +47,7 @@ struct Pending {
     unread: usize,
 }
 
-struct Group<P: Unicast> {
+struct Group<P: FamilyKey> {
     key: GroupKey,
     branch: Branch,
     blocks: VecDeque<Pending>,
@@ -58,7 +58,7 @@ struct Group<P: Unicast> {
     check: Option<Box<CheckStage<Announced<P>>>>,
 }
 
-impl<P: Unicast> Group<P> {
+impl<P: FamilyKey> Group<P> {
     fn end(&self) -> u64 {
         self.first + self.blocks.len() as u64
     }
@@ -107,7 +107,7 @@ pub enum Filled {
 }
 
 /// The update groups of a shard.
-pub(super) struct Groups<P: Unicast> {
+pub(super) struct Groups<P: FamilyKey> {
     groups: Vec<Option<Group<P>>>,
     /// By peer: the number of its group, [`NO_GROUP`] if it has none.
     places: Vec<u32>,
@@ -118,7 +118,7 @@ pub(super) struct Groups<P: Unicast> {
     checking: bool,
 }
 
-impl<P: Unicast> Default for Groups<P> {
+impl<P: FamilyKey> Default for Groups<P> {
     fn default() -> Self {
         Groups {
             groups: Vec::new(),
@@ -131,7 +131,7 @@ impl<P: Unicast> Default for Groups<P> {
     }
 }
 
-impl<P: Unicast> Groups<P> {
+impl<P: FamilyKey> Groups<P> {
     /// Puts a checking stage before every PeerOut, or takes them all out.
     pub fn check(&mut self, on: bool) {
         self.checking = on;
@@ -264,7 +264,7 @@ impl<P: Unicast> Groups<P> {
         &mut self,
         core: &Core<P>,
         peer: PeerIndex,
-        hop: &NextHopsFor<'_, P>,
+        hop: &NextHopsFor<'_, P::Hop>,
         limit: usize,
         out: &mut Vec<u8>,
         sent: &mut Sent,
@@ -414,7 +414,7 @@ impl<P: Unicast> Groups<P> {
 
 /// Sends the items through the checking stage as changes of the source that is told.
 #[cold]
-fn run_check<P: Unicast>(
+fn run_check<P: FamilyKey>(
     check: &mut CheckStage<Announced<P>>,
     core: &Core<P>,
     key: GroupKey,

@@ -5,12 +5,13 @@ use super::rib::RibBranch;
 use super::{PeerIndex, Shard};
 use crate::attributes::View;
 use crate::hash::HashSeed;
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::hash::Hash;
 use serde::{Deserialize, Serialize};
+use sluice_base::Prefix;
 
 /// The seed of fingerprints: both sides must have the same.
 const FINGERPRINT: HashSeed = HashSeed(0);
@@ -45,7 +46,7 @@ impl core::ops::AddAssign for Fingerprint {
     }
 }
 
-impl<P: Unicast + Hash> Shard<P> {
+impl<P: FamilyKey + Hash> Shard<P> {
     /// The paths of up to `limit` entries from number `from` on, but for the router's own; and where to go on.
     pub fn export_part(&self, from: u32, limit: u32) -> (ShardPart<P>, Option<u32>) {
         let core = &self.core;
@@ -64,7 +65,7 @@ impl<P: Unicast + Hash> Shard<P> {
                 let number = *sets.entry(path.set).or_insert_with(|| {
                     let set = &core.sets[path.set];
                     let hop = core.resolver.next_hop(set.hop).copied();
-                    let hop = hop.unwrap_or(NextHop::new(P::default_route().addr().into()));
+                    let hop = hop.unwrap_or(NextHop::new(P::Hop::default_route().addr().into()));
                     part.sets.push((hop, set.view, core.sets.octets(set).to_vec()));
                     (part.sets.len() - 1) as u32
                 });
@@ -99,7 +100,7 @@ impl<P: Unicast + Hash> Shard<P> {
             for path in core.entries.paths(entry) {
                 let set = &core.sets[path.set];
                 let hop = core.resolver.next_hop(set.hop).copied();
-                let hop = hop.unwrap_or(NextHop::new(P::default_route().addr().into()));
+                let hop = hop.unwrap_or(NextHop::new(P::Hop::default_route().addr().into()));
                 let attributes = FINGERPRINT.attributes(core.sets.octets(set), &hop);
                 let place = u64::from(path.peer.0) << 1 | u64::from(best == Some(path.peer));
                 // Multiplied, so that no exchange between paths leaves the sum as it is.

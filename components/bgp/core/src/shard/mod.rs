@@ -52,7 +52,7 @@ use crate::attributes::canonical;
 use crate::batch::{Batch, BatchSet, Change};
 use crate::hash::HashSeed;
 use crate::index::{Index, half};
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
 use backup::Backups;
@@ -65,7 +65,7 @@ use resolver::Resolver;
 use rib::RibBranch;
 use sets::{SetId, Sets};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, Provenance, RouteBatch, RouterId};
+use sluice_base::{Asn, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// Changes that are looked up ahead: what they touch stays in the first cache.
@@ -97,19 +97,19 @@ pub(crate) struct PeerIn {
 
 /// The state that the steps of the pipeline share.
 #[derive(Debug)]
-pub(crate) struct Core<P: Unicast> {
+pub(crate) struct Core<P: FamilyKey> {
     local_as: Asn,
     seed: HashSeed,
     entries: Entries<P>,
     index: Index,
     sets: Sets,
-    resolver: Resolver<P>,
+    resolver: Resolver<P::Hop>,
     peers: Vec<PeerIn>,
     queue: Queue,
     backups: Backups,
 }
 
-impl<P: Unicast> Core<P> {
+impl<P: FamilyKey> Core<P> {
     #[inline(always)]
     fn find(&self, prefix: P) -> Option<u32> {
         let hash = half(self.seed.prefix(&prefix));
@@ -158,7 +158,7 @@ impl<P: Unicast> Core<P> {
         self.entries.remove(id);
     }
 
-    fn release(&mut self, set: SetId, out: &mut Outbox<Interest<P>>) {
+    fn release(&mut self, set: SetId, out: &mut Outbox<Interest<P::Hop>>) {
         if let Some(hop) = self.sets.release(set) {
             self.resolver.release(hop, out);
         }
@@ -169,7 +169,7 @@ impl<P: Unicast> Core<P> {
         id: u32,
         position: usize,
         provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
+        out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let old = self.entries.best(id).map(|p| (p.peer, p.set));
         let path = self.entries.swap_remove(id, position);
@@ -190,7 +190,7 @@ impl<P: Unicast> Core<P> {
         peer: PeerIndex,
         prefix: P,
         provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
+        out: &mut Outbox<Interest<P::Hop>>,
     ) {
         if let Some(id) = self.find(prefix)
             && let Some(position) = self.entries.position(id, peer)
@@ -207,7 +207,7 @@ impl<P: Unicast> Core<P> {
         prefix: P,
         set: SetId,
         provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
+        out: &mut Outbox<Interest<P::Hop>>,
     ) {
         let id = match self.find(prefix) {
             Some(id) => id,
@@ -267,7 +267,7 @@ impl<P: Unicast> Core<P> {
     }
 
     /// The set of a batch in this shard, with a reference for the caller.
-    fn intern(&mut self, set: &BatchSet, octets: &[u8], out: &mut Outbox<Interest<P>>) -> SetId {
+    fn intern(&mut self, set: &BatchSet, octets: &[u8], out: &mut Outbox<Interest<P::Hop>>) -> SetId {
         let resolver = &self.resolver;
         let is_hop = |hop| resolver.next_hop(hop) == Some(&set.next_hop);
         if let Some(id) = self.sets.find(set.hash, octets, is_hop) {
@@ -287,7 +287,7 @@ struct Deletion {
 }
 
 /// A shard.
-pub struct Shard<P: Unicast> {
+pub struct Shard<P: FamilyKey> {
     core: Core<P>,
     groups: Groups<P>,
     rib: RibBranch,
@@ -297,7 +297,7 @@ pub struct Shard<P: Unicast> {
     slice: Vec<u32>,
 }
 
-impl<P: Unicast> Shard<P> {
+impl<P: FamilyKey> Shard<P> {
     /// An empty shard of a router of `local_as`; `seed` is the readers'.
     pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
         let core = Core {
@@ -319,7 +319,7 @@ impl<P: Unicast> Shard<P> {
             interned: Vec::new(),
             slice: Vec::new(),
         };
-        let address = P::default_route().addr().into();
+        let address = P::Hop::default_route().addr().into();
         shard.peer_up(PeerIndex::LOCAL, PeerInfo { router_id, address, internal: false, direct: false });
         shard
     }
@@ -354,7 +354,7 @@ impl<P: Unicast> Shard<P> {
     }
 
     /// Takes a batch of `peer`'s changes.
-    pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P>>) {
+    pub fn apply(&mut self, peer: PeerIndex, batch: &Batch<P>, out: &mut Outbox<Interest<P::Hop>>) {
         let core = &mut self.core;
         if usize::from(peer.0) >= core.peers.len() {
             return;
@@ -394,13 +394,13 @@ impl<P: Unicast> Shard<P> {
         prefix: P,
         wanted: bool,
         provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
+        out: &mut Outbox<Interest<P::Hop>>,
     ) {
         if !wanted {
             return self.core.withdraw(PeerIndex::LOCAL, prefix, provenance, out);
         }
         let (octets, view) = canonical::local(self.core.local_as);
-        let next_hop = NextHop::new(P::default_route().addr().into());
+        let next_hop = NextHop::new(P::Hop::default_route().addr().into());
         let hash = self.core.seed.attributes(&octets, &next_hop);
         // The next hop is this router and nobody is asked about it: its set is found, or made with a hop that is let go.
         let resolver = &self.core.resolver;
@@ -416,20 +416,20 @@ impl<P: Unicast> Shard<P> {
     /// The RIB's answer about next hops; what it changes is decided again in slices.
     pub fn answer(
         &mut self,
-        answer: &InterestAnswer<P>,
+        answer: &InterestAnswer<P::Hop>,
         provenance: Provenance,
-        out: &mut Outbox<Interest<P>>,
+        out: &mut Outbox<Interest<P::Hop>>,
     ) {
         self.core.resolver.answer(answer, provenance, out);
     }
 
     /// The RIB's answer for `prefix` holds no longer.
-    pub fn invalid(&mut self, prefix: P, out: &mut Outbox<Interest<P>>) {
+    pub fn invalid(&mut self, prefix: P::Hop, out: &mut Outbox<Interest<P::Hop>>) {
         self.core.resolver.invalid(prefix, out);
     }
 
     /// The RIB was restarted: it is asked about all next hops and told all routes again.
-    pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P>>) {
+    pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P::Hop>>) {
         self.core.resolver.ask_again(out);
         self.rib = RibBranch::new(self.core.queue.end());
         self.core.backups.all_due();
@@ -447,7 +447,7 @@ impl<P: Unicast> Shard<P> {
     }
 
     /// Background work: entries whose next hop changed are decided again, stale paths are deleted.
-    pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P>>) -> Progress {
+    pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P::Hop>>) -> Progress {
         let limit = budget.0.max(1) as usize;
         self.slice.clear();
         if let Some(provenance) = self.core.resolver.slice(limit, &mut self.slice) {
@@ -470,7 +470,7 @@ impl<P: Unicast> Shard<P> {
         Progress::Done
     }
 
-    fn delete_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P>>) {
+    fn delete_slice(&mut self, limit: usize, out: &mut Outbox<Interest<P::Hop>>) {
         let core = &mut self.core;
         for _ in 0..limit.min(core.entries.end() as usize) {
             if self.deletion.next >= core.entries.end() {
@@ -555,7 +555,7 @@ impl<P: Unicast> Shard<P> {
     pub fn fill(
         &mut self,
         peer: PeerIndex,
-        hop: &NextHopsFor<'_, P>,
+        hop: &NextHopsFor<'_, P::Hop>,
         limit: usize,
         out: &mut Vec<u8>,
         sent: &mut Sent,

@@ -10,7 +10,7 @@ use super::Core;
 use super::branch::{Item, Source};
 use super::export::{Exported, GroupKey};
 use crate::wire::attribute::{Flags, code};
-use crate::wire::{AFI_IPV4, MAX_MESSAGE_LEN, MessageType, Unicast, header};
+use crate::wire::{FamilyKey, MAX_MESSAGE_LEN, MessageType, header};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
@@ -84,7 +84,7 @@ pub struct NextHopsFor<'a, P> {
     pub shared: Option<(P, P)>,
 }
 
-impl<P: Unicast> NextHopsFor<'_, P> {
+impl<P: FamilyKey> NextHopsFor<'_, P> {
     /// Returns true if the member reaches this next hop itself, and is not the next hop.
     #[inline]
     pub(super) fn keeps(&self, octets: &[u8]) -> bool {
@@ -130,11 +130,11 @@ impl Block {
 
     /// Appends a message as `member` is to see it, with the next hop that it is told.
     #[inline(always)]
-    pub fn copy<P: Unicast>(
+    pub fn copy<P: FamilyKey>(
         &self,
         message: &Message,
         member: Source,
-        hop: &NextHopsFor<'_, P>,
+        hop: &NextHopsFor<'_, P::Hop>,
         out: &mut Vec<u8>,
         sent: &mut Sent,
     ) {
@@ -168,10 +168,10 @@ impl Block {
 }
 
 /// Writes a withdrawal with the prefixes that `nlri` appends; returns where they begin in the message.
-fn put_withdrawal<P: Unicast>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)) -> usize {
+fn put_withdrawal<P: FamilyKey>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)) -> usize {
     let at = header::start(out, MessageType::Update);
     let begin;
-    if P::AFI == AFI_IPV4 {
+    if P::HAS_OWN_FIELDS {
         out.extend_from_slice(&[0, 0]);
         begin = out.len();
         nlri(out);
@@ -193,13 +193,13 @@ fn put_withdrawal<P: Unicast>(out: &mut Vec<u8>, nlri: impl FnOnce(&mut Vec<u8>)
 }
 
 /// Octets of a withdrawal besides its prefixes.
-const fn withdrawal_overhead<P: Unicast>() -> usize {
-    if P::AFI == AFI_IPV4 { 23 } else { 30 }
+const fn withdrawal_overhead<P: FamilyKey>() -> usize {
+    if P::HAS_OWN_FIELDS { 23 } else { 30 }
 }
 
 /// Octets of an announcement besides its prefixes and [`Exported::attributes`].
-pub(super) fn announcement_overhead<P: Unicast>(exported: &Exported) -> usize {
-    23 + if P::AFI == AFI_IPV4 { 0 } else { 9 + exported.next_hop.len() }
+pub(super) fn announcement_overhead<P: FamilyKey>(exported: &Exported) -> usize {
+    23 + if P::HAS_OWN_FIELDS { 0 } else { 9 + exported.next_hop.len() }
 }
 
 fn put_len(out: &mut [u8], at: usize, len: usize) {
@@ -248,7 +248,7 @@ impl Rank {
 }
 
 /// Routes that share messages, and are not in one yet.
-struct Run<'a, P: Unicast> {
+struct Run<'a, P: FamilyKey> {
     core: &'a Core<P>,
     items: &'a [Item],
     order: &'a [(Rank, u32)],
@@ -256,7 +256,7 @@ struct Run<'a, P: Unicast> {
     kind: Kind,
 }
 
-impl<P: Unicast> Run<'_, P> {
+impl<P: FamilyKey> Run<'_, P> {
     /// Appends prefixes as long as `out` stays within `limit`; returns how many.
     #[inline]
     fn put(&mut self, limit: usize, out: &mut Vec<u8>) -> u16 {
@@ -278,7 +278,7 @@ impl Packer {
     /// Packs `items` for a group into `block`, in the place of what was in it. `is_member` says whether a source is in the group: only
     /// then do its members differ.
     #[inline(always)]
-    pub fn pack<P: Unicast>(
+    pub fn pack<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         key: &GroupKey,
@@ -314,7 +314,7 @@ impl Packer {
 }
 
 #[inline(never)]
-fn withdraw<P: Unicast>(draft: &mut Block, run: &mut Run<'_, P>) {
+fn withdraw<P: FamilyKey>(draft: &mut Block, run: &mut Run<'_, P>) {
     while !run.order.is_empty() {
         let start = draft.octets.len();
         let mut count = 0;
@@ -338,14 +338,14 @@ fn withdraw<P: Unicast>(draft: &mut Block, run: &mut Run<'_, P>) {
 }
 
 #[inline(always)]
-fn announce<P: Unicast>(draft: &mut Block, exported: &Exported, run: &mut Run<'_, P>) {
+fn announce<P: FamilyKey>(draft: &mut Block, exported: &Exported, run: &mut Run<'_, P>) {
     while !run.order.is_empty() {
         let out = &mut draft.octets;
         let start = header::start(out, MessageType::Update);
         out.extend_from_slice(&[0, 0, 0, 0]);
         let attributes_at = out.len();
         let (hop_at, nlri_at, nlri_len, count);
-        if P::AFI == AFI_IPV4 {
+        if P::HAS_OWN_FIELDS {
             out.extend_from_slice(&exported.attributes);
             hop_at = attributes_at + exported.next_hop_at;
             nlri_at = out.len();

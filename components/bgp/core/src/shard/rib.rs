@@ -3,7 +3,7 @@
 use super::Core;
 use super::branch::{Branch, Item, Source};
 use super::entry::{Path, PeerIndex};
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use sluice_base::{
@@ -58,7 +58,7 @@ impl RibBranch {
     }
 
     /// Adds up to about `limit` changes to `batch`: best paths, or, if there are none to tell, backups.
-    pub fn fill<P: Unicast>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+    pub fn fill<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let mut items = core::mem::take(&mut self.items);
         self.branch.gather(core, limit, exports, &mut items);
         self.sets.clear();
@@ -80,7 +80,7 @@ impl RibBranch {
     }
 
     #[inline(never)]
-    fn tell_backups<P: Unicast>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
+    fn tell_backups<P: FamilyKey>(&mut self, core: &mut Core<P>, limit: usize, batch: &mut RouteBatch<P>) {
         let Some(next) = self.walk else { return };
         let end = core.entries.end();
         let to = end.min(next.saturating_add(u32::try_from(limit.saturating_mul(LOOKS)).unwrap_or(u32::MAX)));
@@ -107,7 +107,7 @@ impl RibBranch {
         self.all_due &= self.walk.is_some();
     }
 
-    fn set<P: Unicast>(
+    fn set<P: FamilyKey>(
         &mut self,
         core: &Core<P>,
         path: &Path,

@@ -7,7 +7,7 @@
 use super::Core;
 use super::branch::Source;
 use super::export::GroupKey;
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use core::marker::PhantomData;
 use sluice_stage::{Source as Head, Table};
 
@@ -15,7 +15,7 @@ use sluice_stage::{Source as Head, Table};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Announced<P>(PhantomData<P>);
 
-impl<P: Unicast> Table for Announced<P> {
+impl<P: FamilyKey> Table for Announced<P> {
     type Key = P;
     type Route = Told;
 }
@@ -24,12 +24,12 @@ impl<P: Unicast> Table for Announced<P> {
 pub type Told = Source;
 
 /// The Adj-RIB-Out that a group should have, by the shard's entries.
-pub(super) struct Truth<'a, P: Unicast> {
+pub(super) struct Truth<'a, P: FamilyKey> {
     pub core: &'a Core<P>,
     pub key: GroupKey,
 }
 
-impl<P: Unicast> Head<Announced<P>> for Truth<'_, P> {
+impl<P: FamilyKey> Head<Announced<P>> for Truth<'_, P> {
     fn lookup(&self, prefix: P) -> Option<Source> {
         let id = self.core.find(prefix)?;
         let best = self.core.entries.best(id)?;

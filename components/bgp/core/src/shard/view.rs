@@ -5,10 +5,11 @@ use super::export::Exported;
 use super::{Elimination, GroupKey, NextHopsFor, Resolution, Shard};
 use crate::attributes::{DEFAULT_LOCAL_PREF, View, canonical};
 use crate::family::FamilyIndex;
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use crate::wire::attribute::code;
 use crate::wire::multiprotocol::NextHop;
 use alloc::vec::Vec;
+use sluice_base::Prefix;
 
 /// A path of a prefix.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -81,7 +82,7 @@ impl core::iter::Sum for ShardView {
     }
 }
 
-impl<P: Unicast> Shard<P> {
+impl<P: FamilyKey> Shard<P> {
     /// The shard in numbers.
     pub fn view(&self) -> ShardView {
         ShardView {
@@ -134,7 +135,7 @@ impl<P: Unicast> Shard<P> {
         &self,
         peer: PeerIndex,
         prefix: P,
-        hops: &NextHopsFor<'_, P>,
+        hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<RouteView<P>> {
         let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
         let (key, _) = self.groups.told(peer)?;
@@ -143,7 +144,7 @@ impl<P: Unicast> Shard<P> {
         let mut exported = Exported::default();
         exported.make(&self.core, best, &key);
         let next_hop =
-            (FamilyIndex::from(P::FAMILY).row().next_hop)(exported.next_hop_towards(hops), 0).ok()?;
+            (FamilyIndex::of::<P>().row().next_hop)(exported.next_hop_towards::<P>(hops), 0).ok()?;
         let mut path = self.route_at(id)?.paths.into_iter().find(|path| path.peer == best.peer)?;
         path.attributes.clear();
         let sent = canonical::attributes(&exported.attributes).filter(|a| a.code != code::NEXT_HOP);
@@ -171,7 +172,7 @@ impl<P: Unicast> Shard<P> {
             .map(|(path, lost)| {
                 let set = &self.core.sets[path.set];
                 let peer = &self.core.peers[usize::from(path.peer.0)];
-                let unspecified = NextHop::new(P::default_route().addr().into());
+                let unspecified = NextHop::new(P::Hop::default_route().addr().into());
                 PathView {
                     peer: path.peer,
                     stale: path.generation != peer.generation,

@@ -75,6 +75,10 @@ pub struct NeighborConfig {
     /// IPv6 unicast.
     #[serde(default)]
     pub ipv6_unicast: FamilyConfig,
+    /// The family of labels, which tests have.
+    #[cfg(feature = "labels")]
+    #[serde(default)]
+    pub labels: FamilyConfig,
     /// True if this router announces itself as the next hop: to an internal neighbor of routes that were learned outside, to an external
     /// one of routes whose next hops are on the subnet that both share.
     #[serde(default)]
@@ -143,6 +147,10 @@ impl NeighborConfig {
     pub fn offer(&mut self, families: Families) {
         self.ipv4_unicast.enabled = Some(families.has(FamilyIndex::IPV4));
         self.ipv6_unicast.enabled = Some(families.has(FamilyIndex::IPV6));
+        #[cfg(feature = "labels")]
+        {
+            self.labels.enabled = Some(families.has(FamilyIndex::LABELS));
+        }
     }
 
     /// The settings of a family; the default for one that the schema does not have.
@@ -150,6 +158,8 @@ impl NeighborConfig {
         match family {
             FamilyIndex::IPV4 => self.ipv4_unicast,
             FamilyIndex::IPV6 => self.ipv6_unicast,
+            #[cfg(feature = "labels")]
+            FamilyIndex::LABELS => self.labels,
             _ => FamilyConfig::default(),
         }
     }
@@ -173,6 +183,8 @@ impl NeighborConfig {
             ttl_security: false,
             ipv4_unicast: FamilyConfig { enabled: None },
             ipv6_unicast: FamilyConfig { enabled: None },
+            #[cfg(feature = "labels")]
+            labels: FamilyConfig { enabled: None },
             next_hop_self: false,
             enforce_first_as: true,
             relationship: None,

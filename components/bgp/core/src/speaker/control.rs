@@ -198,24 +198,26 @@ impl Control {
 
     fn told(&mut self, now: Instant, table: usize, told: TableEvent, out: &mut Outbox<Output>) {
         match told {
-            TableEvent::InterestIpv4(interest, seen) => match self.questions4.interest(table, interest, seen)
-            {
-                None => {}
-                Some(Reply::Rib(interest)) => out.push(Output::InterestIpv4(interest)),
-                Some(Reply::Table(answer)) => {
-                    let provenance = sluice_base::Provenance::NONE;
-                    out.push(Output::Order(Some(table), Order::AnswerIpv4(answer, provenance)));
+            TableEvent::InterestIpv4(family, interest, seen) => {
+                match self.questions4.interest((table, family), interest, seen) {
+                    None => {}
+                    Some(Reply::Rib(interest)) => out.push(Output::InterestIpv4(interest)),
+                    Some(Reply::Table(answer)) => {
+                        let provenance = sluice_base::Provenance::NONE;
+                        out.push(Output::Order(Some(table), Order::AnswerIpv4(answer, provenance)));
+                    }
                 }
-            },
-            TableEvent::InterestIpv6(interest, seen) => match self.questions6.interest(table, interest, seen)
-            {
-                None => {}
-                Some(Reply::Rib(interest)) => out.push(Output::InterestIpv6(interest)),
-                Some(Reply::Table(answer)) => {
-                    let provenance = sluice_base::Provenance::NONE;
-                    out.push(Output::Order(Some(table), Order::AnswerIpv6(answer, provenance)));
+            }
+            TableEvent::InterestIpv6(family, interest, seen) => {
+                match self.questions6.interest((table, family), interest, seen) {
+                    None => {}
+                    Some(Reply::Rib(interest)) => out.push(Output::InterestIpv6(interest)),
+                    Some(Reply::Table(answer)) => {
+                        let provenance = sluice_base::Provenance::NONE;
+                        out.push(Output::Order(Some(table), Order::AnswerIpv6(answer, provenance)));
+                    }
                 }
-            },
+            }
             TableEvent::Drained(peer, life) => {
                 let drained = self.peers.clean(peer, life).and_then(|address| self.lost.get_mut(&address));
                 if let Some(until) = drained {

@@ -11,7 +11,7 @@
 //! Every box is a machine of its own, and what passes between them are values: on one thread they are handed over at
 //! once, as [`Speaker`] does; a process may put intakes, writers and tables on threads and hand them over by channels.
 //!
-//! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch_ipv4`]) when who
+//! Pressure goes backwards: the driver pulls octets ([`Speaker::fill`]) and route batches ([`Speaker::rib_batch`]) when who
 //! takes them can. Nothing that waits to be pulled grows.
 
 mod config;
@@ -300,19 +300,9 @@ impl Speaker {
         more
     }
 
-    /// Adds about `limit` best routes for the RIB to `batch`; returns whether there are more. After a `false`,
-    /// [`Output::RibReady`] says when there are some again.
-    pub fn rib_batch_ipv4(&mut self, limit: usize, batch: &mut RouteBatch<Ipv4Prefix>) -> bool {
-        self.rib_batch(limit, batch)
-    }
-
-    /// As [`Speaker::rib_batch_ipv4`].
-    pub fn rib_batch_ipv6(&mut self, limit: usize, batch: &mut RouteBatch<Ipv6Prefix>) -> bool {
-        self.rib_batch(limit, batch)
-    }
-
-    /// Tables take turns.
-    fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
+    /// Adds about `limit` best routes of a family for the RIB to `batch`, and returns true if there are more. Tables take turns. After a
+    /// `false`, [`Output::RibReady`] says when there are some again.
+    pub fn rib_batch<P: Sharded>(&mut self, limit: usize, batch: &mut RouteBatch<P>) -> bool {
         for _ in 0..self.tables.len() {
             self.turn = (self.turn + 1) % self.tables.len();
             if batch.updates.len() < limit && self.tables[self.turn].has_rib_changes::<P>() {
@@ -320,7 +310,7 @@ impl Speaker {
             }
         }
         let more = self.tables.iter().any(Table::has_rib_changes::<P>);
-        self.rib_offered[P::FAMILY] = more;
+        self.rib_offered[P::INDEX] = more;
         more
     }
 

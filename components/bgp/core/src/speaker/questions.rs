@@ -1,27 +1,33 @@
-//! What tables ask of the RIB, together.
+//! The questions of all shards to the RIB about next hops of one IP family.
 //!
-//! Each table asks about the next hops of its own paths and lets go of answers that it has no use for. The RIB hears a question once,
-//! and that an answer is of no use when the last table has let it go; a table that asks what another knows has the answer at once.
+//! Each shard asks about the next hops of its own paths and releases answers without use. A shard is one family's part of one table;
+//! several families may have next hops of one IP family. The RIB receives a question once, and the release of an answer when the last
+//! shard has released it. A shard that asks about a known address gets the answer at once.
 //!
-//! Tables may be on other threads, and what they say may cross with what they are told. So answers are numbered, and a table says
-//! with each question which it had seen: what it said before it saw an answer is not about that answer.
+//! Tables may run on other threads, so that questions and answers may cross. Answers are therefore numbered, and each question carries the
+//! number of the newest answer that the shard had seen: a question from before an answer says nothing about that answer.
 
+use crate::family::{ByFamily, FamilyIndex};
 use crate::shard::Interest;
-use crate::table::{Sharded, Versioned};
+use crate::table::Versioned;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
+use sluice_base::IpKey;
 use sluice_base::interest::InterestAnswer;
 use sluice_base::prefix::Prefix;
 
 struct Held<P: Prefix> {
     answer: InterestAnswer<P>,
-    /// By table: the number with which it was told; 0 if it has no use for it.
-    told: Vec<u64>,
+    /// By table and family: the number with which the shard was told; 0 if the shard has no use for the answer.
+    told: Vec<ByFamily<u64>>,
 }
 
-/// The consequence of a table's question.
+/// A shard: the number of the table, and the family.
+pub(super) type Asker = (usize, FamilyIndex);
+
+/// The consequence of a shard's question.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(super) enum Reply<P: Sharded> {
+pub(super) enum Reply<P: IpKey> {
     /// The RIB is to be asked, or told.
     Rib(Interest<P>),
     /// The table is to be told.
@@ -42,21 +48,21 @@ impl<P: Prefix> Default for Questions<P> {
     }
 }
 
-impl<P: Sharded> Questions<P> {
-    /// The table of this number asks, or lets an answer go, having seen answers up to number `seen`.
-    pub fn interest(&mut self, table: usize, interest: Interest<P>, seen: u64) -> Option<Reply<P>> {
+impl<P: IpKey> Questions<P> {
+    /// Takes a question or a release of a shard, which has seen answers up to number `seen`.
+    pub fn interest(&mut self, shard: Asker, interest: Interest<P>, seen: u64) -> Option<Reply<P>> {
         match interest {
-            Interest::Register(addr) => self.register(table, addr, seen),
-            Interest::Deregister(valid) => self.deregister(table, valid, seen).map(Reply::Rib),
+            Interest::Register(addr) => self.register(shard, addr, seen),
+            Interest::Deregister(valid) => self.deregister(shard, valid, seen).map(Reply::Rib),
         }
     }
 
-    fn register(&mut self, table: usize, addr: P::Addr, seen: u64) -> Option<Reply<P>> {
+    fn register(&mut self, (table, family): Asker, addr: P::Addr, seen: u64) -> Option<Reply<P>> {
         let around = self.held.range_mut(..=P::host(addr)).next_back();
         let Some((_, held)) = around.filter(|(valid, _)| valid.contains(addr)) else {
             return self.asked.insert(addr).then_some(Reply::Rib(Interest::Register(addr)));
         };
-        let told = held.told.get_mut(table)?;
+        let told = &mut held.told.get_mut(table)?[family];
         if *told > seen {
             // The answer is on its way.
             return None;
@@ -66,15 +72,15 @@ impl<P: Sharded> Questions<P> {
         Some(Reply::Table(Versioned { number: self.number, answer: held.answer.clone() }))
     }
 
-    fn deregister(&mut self, table: usize, valid: P, seen: u64) -> Option<Interest<P>> {
+    fn deregister(&mut self, (table, family): Asker, valid: P, seen: u64) -> Option<Interest<P>> {
         let held = self.held.get_mut(&valid)?;
-        let told = held.told.get_mut(table)?;
+        let told = &mut held.told.get_mut(table)?[family];
         if *told > seen {
             // It let an older answer go.
             return None;
         }
         *told = 0;
-        if held.told.iter().any(|told| *told > 0) {
+        if held.told.iter().any(|told| told.iter().any(|(_, number)| *number > 0)) {
             return None;
         }
         self.held.remove(&valid);
@@ -88,7 +94,10 @@ impl<P: Sharded> Questions<P> {
         // Answers that hold never overlap.
         self.held.retain(|v, _| !v.covers(valid) && !valid.covers(*v));
         self.number += 1;
-        let told = core::iter::repeat_n(self.number, tables).collect();
+        // Families with next hops of the other IP family do not ask here.
+        let asks =
+            |number| ByFamily::from_fn(|family| if family.row().hops == P::FAMILY { number } else { 0 });
+        let told = core::iter::repeat_n(asks(self.number), tables).collect();
         self.held.insert(valid, Held { answer: answer.clone(), told });
         Versioned { number: self.number, answer }
     }
@@ -124,28 +133,28 @@ mod tests {
     fn the_rib_hears_a_question_once_and_that_the_last_table_let_go() {
         let mut questions = Questions::default();
         let ask = Some(Reply::Rib(Interest::Register(ADDR)));
-        assert_eq!(questions.interest(0, Interest::Register(ADDR), 0), ask);
-        assert_eq!(questions.interest(1, Interest::Register(ADDR), 0), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Register(ADDR), 0), ask);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Register(ADDR), 0), None);
         assert_eq!(questions.answer(unreachable(), 2).number, 1);
-        assert_eq!(questions.interest(0, Interest::Deregister(valid()), 1), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), None);
         // One that asks what another knows has the answer at once, and is counted again.
         let told = Some(Reply::Table(Versioned { number: 2, answer: unreachable() }));
-        assert_eq!(questions.interest(0, Interest::Register(ADDR), 1), told);
-        assert_eq!(questions.interest(1, Interest::Deregister(valid()), 1), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Register(ADDR), 1), told);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), None);
         let last = Some(Reply::Rib(Interest::Deregister(valid())));
-        assert_eq!(questions.interest(0, Interest::Deregister(valid()), 2), last);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 2), last);
     }
 
     #[test]
     fn what_crosses_with_an_answer_is_not_about_it() {
         let mut questions = Questions::default();
-        questions.interest(0, Interest::Register(ADDR), 0);
+        questions.interest((0, FamilyIndex::IPV4), Interest::Register(ADDR), 0);
         questions.answer(unreachable(), 2);
         // Table 1 asks, and table 0 lets an answer of before go, while this one is on its way to both.
-        assert_eq!(questions.interest(1, Interest::Register(ADDR), 0), None);
-        assert_eq!(questions.interest(0, Interest::Deregister(valid()), 0), None);
-        assert_eq!(questions.interest(0, Interest::Deregister(valid()), 1), None);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Register(ADDR), 0), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 0), None);
+        assert_eq!(questions.interest((0, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), None);
         let last = Some(Reply::Rib(Interest::Deregister(valid())));
-        assert_eq!(questions.interest(1, Interest::Deregister(valid()), 1), last);
+        assert_eq!(questions.interest((1, FamilyIndex::IPV4), Interest::Deregister(valid()), 1), last);
     }
 }

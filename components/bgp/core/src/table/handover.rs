@@ -18,6 +18,9 @@ pub enum TablePart {
     Ipv4(ShardPart<Ipv4Prefix>),
     /// IPv6 unicast.
     Ipv6(ShardPart<Ipv6Prefix>),
+    /// The family of labels, which tests have.
+    #[cfg(feature = "labels")]
+    Labels(ShardPart<crate::labels::Label>),
 }
 
 impl Table {
@@ -45,6 +48,8 @@ pub fn import(tables: &mut [Table], spread: Spread, part: TablePart) {
     match part {
         TablePart::Ipv4(part) => family(tables, spread, &part),
         TablePart::Ipv6(part) => family(tables, spread, &part),
+        #[cfg(feature = "labels")]
+        TablePart::Labels(part) => family(tables, spread, &part),
     }
 }
 

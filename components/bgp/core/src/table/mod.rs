@@ -19,14 +19,14 @@ use crate::batch::{Batch, Batches};
 use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::hash::HashSeed;
 use crate::shard::{Interest, PeerIndex, PeerInfo, Sent, Shard, ShardPart};
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::net::IpAddr;
 use shards::{FamilyShard, Filling, Shards};
 use sluice_base::interest::InterestAnswer;
-use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance, RouteBatch, RouterId};
+use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 
 /// The number of a session among all of a router's life, from 1 on. What a reader read in one session is void in the next.
@@ -70,7 +70,7 @@ pub enum Order {
 
 /// An answer of the RIB, with a number by which a table says later that it had seen it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Versioned<P: Unicast> {
+pub struct Versioned<P: Prefix> {
     /// Grows from answer to answer.
     pub number: u64,
     /// The RIB's answer.
@@ -80,10 +80,10 @@ pub struct Versioned<P: Unicast> {
 /// An event of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableEvent {
-    /// A question about IPv4 next hops, after all answers up to this number.
-    InterestIpv4(Interest<Ipv4Prefix>, u64),
-    /// A question about IPv6 next hops.
-    InterestIpv6(Interest<Ipv6Prefix>, u64),
+    /// A question of a family about IPv4 next hops, after all answers up to this number.
+    InterestIpv4(FamilyIndex, Interest<Ipv4Prefix>, u64),
+    /// A question of a family about IPv6 next hops, after all answers up to this number.
+    InterestIpv6(FamilyIndex, Interest<Ipv6Prefix>, u64),
     /// There are routes for the RIB: call [`Table::rib_batch`] until it says that there are no more.
     RibReady(FamilyIndex),
     /// There are backups that the RIB has not been told: [`Order::AnnounceBackups`] after a while without many changes.
@@ -95,7 +95,9 @@ pub enum TableEvent {
 }
 
 /// A family that is kept in tables.
-pub trait Sharded: Unicast {
+pub trait Sharded: FamilyKey {
+    /// The family's row.
+    const INDEX: FamilyIndex;
     /// The length of the cover by whose hash prefixes are spread: short enough to keep together what is announced together,
     /// long enough that no table gets much more than its share.
     const COVER: u8;
@@ -103,27 +105,30 @@ pub trait Sharded: Unicast {
     /// Returns the family's shard of a table.
     fn shard(table: &Table) -> &Shard<Self>;
     /// Returns the family's shard of a table, to change it, and the place of its questions.
-    fn shard_mut(table: &mut Table) -> (&mut Shard<Self>, &mut Outbox<Interest<Self>>);
+    fn shard_mut(table: &mut Table) -> (&mut Shard<Self>, &mut Outbox<Interest<Self::Hop>>);
     /// Returns the family's part of what a reader hands over.
     fn batch(batches: &Batches) -> &Batch<Self>;
     /// Returns the family's part of what a reader hands over, to change it.
     fn batch_mut(batches: &mut Batches) -> &mut Batch<Self>;
     /// Makes an event of a question to the RIB.
-    fn question(interest: Interest<Self>, seen: u64) -> TableEvent;
+    fn question(interest: Interest<Self::Hop>, seen: u64) -> TableEvent;
     /// Makes a part of a table of a part of the family's shard.
     fn part(part: ShardPart<Self>) -> TablePart;
 }
 
 /// Names a family's place in tables, batches and messages.
 macro_rules! sharded {
-    ($prefix:ty, $cover:literal, $field:ident, $interest:ident, $part:ident) => {
+    ($prefix:ty, $index:ident, $cover:literal, $field:ident, $interest:ident, $part:ident) => {
         impl Sharded for $prefix {
+            const INDEX: FamilyIndex = FamilyIndex::$index;
             const COVER: u8 = $cover;
 
             fn shard(table: &Table) -> &Shard<Self> {
                 &table.shards.$field.shard
             }
-            fn shard_mut(table: &mut Table) -> (&mut Shard<Self>, &mut Outbox<Interest<Self>>) {
+            fn shard_mut(
+                table: &mut Table,
+            ) -> (&mut Shard<Self>, &mut Outbox<Interest<<Self as FamilyKey>::Hop>>) {
                 let part = &mut table.shards.$field;
                 (&mut part.shard, &mut part.interests)
             }
@@ -133,8 +138,8 @@ macro_rules! sharded {
             fn batch_mut(batches: &mut Batches) -> &mut Batch<Self> {
                 &mut batches.$field
             }
-            fn question(interest: Interest<Self>, seen: u64) -> TableEvent {
-                TableEvent::$interest(interest, seen)
+            fn question(interest: Interest<<Self as FamilyKey>::Hop>, seen: u64) -> TableEvent {
+                TableEvent::$interest(Self::INDEX, interest, seen)
             }
             fn part(part: ShardPart<Self>) -> TablePart {
                 TablePart::$part(part)
@@ -143,8 +148,10 @@ macro_rules! sharded {
     };
 }
 
-sharded!(Ipv4Prefix, 14, ipv4, InterestIpv4, Ipv4);
-sharded!(Ipv6Prefix, 30, ipv6, InterestIpv6, Ipv6);
+sharded!(Ipv4Prefix, IPV4, 14, ipv4, InterestIpv4, Ipv4);
+sharded!(Ipv6Prefix, IPV6, 30, ipv6, InterestIpv6, Ipv6);
+#[cfg(feature = "labels")]
+sharded!(crate::labels::Label, LABELS, 14, labels, InterestIpv4, Labels);
 
 /// A table's state of a peer whose session is up.
 #[derive(Debug)]
@@ -229,10 +236,18 @@ impl Table {
             Order::Originate(IpPrefix::V6(prefix), wanted, provenance) => {
                 self.originate(prefix, wanted, provenance);
             }
-            Order::AnswerIpv4(answer, provenance) => self.answer(&answer, provenance),
-            Order::AnswerIpv6(answer, provenance) => self.answer(&answer, provenance),
-            Order::Invalid(IpPrefix::V4(prefix)) => self.invalid(prefix),
-            Order::Invalid(IpPrefix::V6(prefix)) => self.invalid(prefix),
+            Order::AnswerIpv4(answer, provenance) => {
+                self.answer::<Ipv4Prefix>(&answer, provenance);
+                #[cfg(feature = "labels")]
+                self.answer::<crate::labels::Label>(&answer, provenance);
+            }
+            Order::AnswerIpv6(answer, provenance) => self.answer::<Ipv6Prefix>(&answer, provenance),
+            Order::Invalid(IpPrefix::V4(prefix)) => {
+                self.invalid::<Ipv4Prefix>(prefix);
+                #[cfg(feature = "labels")]
+                self.invalid::<crate::labels::Label>(prefix);
+            }
+            Order::Invalid(IpPrefix::V6(prefix)) => self.invalid::<Ipv6Prefix>(prefix),
             Order::RibRestarted => {
                 self.each(|_, shard| shard.rib_restarted());
                 self.rib_offered = ByFamily::default();
@@ -252,16 +267,17 @@ impl Table {
         shard.originate(prefix, wanted, provenance, interests);
     }
 
-    fn invalid<P: Sharded>(&mut self, prefix: P) {
+    /// Takes the RIB's answer to the shards of a family.
+    fn answer<P: Sharded>(&mut self, versioned: &Versioned<P::Hop>, provenance: Provenance) {
+        let seen = &mut self.seen[P::INDEX];
+        *seen = versioned.number.max(*seen);
         let (shard, interests) = P::shard_mut(self);
-        shard.invalid(prefix, interests);
+        shard.answer(&versioned.answer, provenance, interests);
     }
 
-    fn answer<P: Sharded>(&mut self, dated: &Versioned<P>, provenance: Provenance) {
-        let seen = &mut self.seen[P::FAMILY];
-        *seen = dated.number.max(*seen);
+    fn invalid<P: Sharded>(&mut self, prefix: P::Hop) {
         let (shard, interests) = P::shard_mut(self);
-        shard.answer(&dated.answer, provenance, interests);
+        shard.invalid(prefix, interests);
     }
 
     fn peer_mut(&mut self, peer: PeerIndex) -> Option<&mut PeerOut> {
@@ -362,7 +378,7 @@ impl Table {
         let (shard, _) = P::shard_mut(self);
         shard.rib_batch(limit, batch);
         let more = shard.has_rib_changes();
-        self.rib_offered[P::FAMILY] = more;
+        self.rib_offered[P::INDEX] = more;
         more
     }
 

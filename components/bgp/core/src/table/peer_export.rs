@@ -1,11 +1,11 @@
 //! How a peer is told routes: what a table needs to know to write for it.
 
 use crate::endpoints::OwnNextHop;
-use crate::family::{ByFamily, Families};
+use crate::family::{ByFamily, Families, FamilyIndex};
 use crate::shard::{GroupKey, NextHopsFor};
-use crate::wire::Unicast;
+use crate::wire::FamilyKey;
 use core::net::IpAddr;
-use sluice_base::IpPrefix;
+use sluice_base::{IpPrefix, Prefix};
 
 /// The export of routes to one peer, whose session is up.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,11 +23,11 @@ pub struct PeerExport {
 
 impl PeerExport {
     /// Returns the next hops of a family that the peer is told.
-    pub fn next_hops<P: Unicast>(&self) -> NextHopsFor<'_, P> {
+    pub fn next_hops<P: FamilyKey>(&self) -> NextHopsFor<'_, P::Hop> {
         let shared = self.shared.and_then(|(subnet, peer)| {
-            let first = P::Addr::try_from(subnet.addr()).ok()?;
-            Some((P::new(first, subnet.len())?, P::host(P::Addr::try_from(peer).ok()?)))
+            let peer = <P::Hop as Prefix>::Addr::try_from(peer).ok()?;
+            Some((P::Hop::try_from(subnet).ok()?, P::Hop::host(peer)))
         });
-        NextHopsFor { own: &self.next_hops[P::FAMILY], shared }
+        NextHopsFor { own: &self.next_hops[FamilyIndex::of::<P>()], shared }
     }
 }

@@ -17,7 +17,7 @@ use sluice_machine::{Budget, Outbox, Progress};
 /// The shard of a family in a table, and its questions to the RIB.
 pub(super) struct Part<P: Sharded> {
     pub shard: Shard<P>,
-    pub interests: Outbox<Interest<P>>,
+    pub interests: Outbox<Interest<P::Hop>>,
 }
 
 /// A buffer that is filled with UPDATEs for a peer.
@@ -109,12 +109,12 @@ impl<P: Sharded> FamilyShard for Part<P> {
         self.shard.has_output(peer)
     }
     fn fill(&mut self, peer: PeerIndex, filling: &mut Filling<'_>) -> bool {
-        let hop: NextHopsFor<'_, P> = filling.export.next_hops();
+        let hop: NextHopsFor<'_, P::Hop> = filling.export.next_hops::<P>();
         loop {
             match self.shard.fill(peer, &hop, filling.end, filling.out, filling.sent) {
                 Filled::Full => return true,
                 Filled::Dry => return false,
-                Filled::EndOfRib => filling.ended.insert(P::FAMILY),
+                Filled::EndOfRib => filling.ended.insert(P::INDEX),
             }
         }
     }
@@ -158,6 +158,8 @@ impl<P: Sharded> FamilyShard for Part<P> {
 pub(super) struct Shards {
     pub ipv4: Part<Ipv4Prefix>,
     pub ipv6: Part<Ipv6Prefix>,
+    #[cfg(feature = "labels")]
+    pub labels: Part<crate::labels::Label>,
 }
 
 impl Shards {
@@ -165,19 +167,34 @@ impl Shards {
         fn part<P: Sharded>(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Part<P> {
             Part { shard: Shard::new(local_as, router_id, seed), interests: Outbox::new() }
         }
-        Shards { ipv4: part(local_as, router_id, seed), ipv6: part(local_as, router_id, seed) }
+        Shards {
+            ipv4: part(local_as, router_id, seed),
+            ipv6: part(local_as, router_id, seed),
+            #[cfg(feature = "labels")]
+            labels: part(local_as, router_id, seed),
+        }
     }
 
     /// Returns the shards, in the order of [`FamilyIndex::all`].
     #[inline]
     pub fn all(&self) -> ByFamily<&dyn FamilyShard> {
-        ByFamily::new([&self.ipv4, &self.ipv6])
+        ByFamily::new([
+            &self.ipv4,
+            &self.ipv6,
+            #[cfg(feature = "labels")]
+            &self.labels,
+        ])
     }
 
     /// Returns the shards, to change.
     #[inline]
     pub fn all_mut(&mut self) -> ByFamily<&mut dyn FamilyShard> {
-        ByFamily::new([&mut self.ipv4, &mut self.ipv6])
+        ByFamily::new([
+            &mut self.ipv4,
+            &mut self.ipv6,
+            #[cfg(feature = "labels")]
+            &mut self.labels,
+        ])
     }
 
     /// The shard of a family.
@@ -193,7 +210,7 @@ mod tests {
     use crate::table::Table;
 
     fn check<P: Sharded>() {
-        let family = FamilyIndex::from(P::FAMILY);
+        let family = P::INDEX;
         let row = family.row();
         assert_eq!((row.id, row.afi, row.safi), (P::ID, P::AFI, P::SAFI));
         let mut batches = Batches::default();
@@ -208,5 +225,7 @@ mod tests {
     fn keys_rows_batches_and_shards_are_in_one_order() {
         check::<Ipv4Prefix>();
         check::<Ipv6Prefix>();
+        #[cfg(feature = "labels")]
+        check::<crate::labels::Label>();
     }
 }

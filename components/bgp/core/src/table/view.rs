@@ -50,7 +50,7 @@ impl Table {
     /// A prefix with its best path as `peer` is told it; see [`crate::shard::Shard::advertised_route`].
     pub fn advertised_route<P: Sharded>(&self, peer: PeerIndex, prefix: P) -> Option<RouteView<P>> {
         let outlet = self.peers.get(usize::from(peer.0))?.as_ref()?.outlet.as_ref()?;
-        P::shard(self).advertised_route(peer, prefix, &outlet.next_hops())
+        P::shard(self).advertised_route(peer, prefix, &outlet.next_hops::<P>())
     }
 
     /// Returns true if every path was decided by the RIB's word on its next hop; see [`crate::shard::Shard::is_resolved`].

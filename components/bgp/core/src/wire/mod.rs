@@ -19,7 +19,7 @@ pub mod update;
 pub use capability::Capability;
 pub use error::{Expected, WireError};
 pub use header::{Frame, HEADER_LEN, HeaderError, MAX_MESSAGE_LEN, MessageType};
-pub use nlri::{Nlri, Unicast};
+pub use nlri::{FamilyKey, Nlri};
 pub use notification::Notification;
 pub use open::Open;
 pub use route_refresh::RouteRefresh;

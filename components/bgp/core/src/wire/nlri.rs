@@ -4,15 +4,19 @@ use super::{AFI_IPV4, AFI_IPV6, Expected, SAFI_UNICAST, WireError};
 use alloc::vec::Vec;
 use core::marker::PhantomData;
 use sluice_base::ip::{V4Addr, V6Addr};
-use sluice_base::{IpKey, Prefix};
-use sluice_base::{Ipv4Prefix, Ipv6Prefix};
+use sluice_base::{IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix};
 
-/// A family whose unicast routes BGP carries.
-pub trait Unicast: IpKey {
-    /// Its address family identifier.
+/// The key of a family's routes, as UPDATE messages carry it. A key is of any width, and need not be about IP.
+pub trait FamilyKey: Prefix {
+    /// The prefixes of the family's next hops. Routes of all families lead through IP addresses (RFC 4760, section 3).
+    type Hop: IpKey + FamilyKey;
+
+    /// The family's address family identifier.
     const AFI: u16;
-    /// Its subsequent address family identifier.
+    /// The family's subsequent address family identifier.
     const SAFI: u8;
+    /// True for IPv4 unicast: the routes are in the UPDATE's own fields, and the next hop is in NEXT_HOP (RFC 4271, section 4.3).
+    const HAS_OWN_FIELDS: bool = Self::AFI == AFI_IPV4 && Self::SAFI == SAFI_UNICAST;
 
     /// The prefix of `len` bits that begins with `octets` (at most the width's); missing octets count as zero and bits
     /// after the length are cleared (RFC 4271, section 4.3: their value is irrelevant). `None` if `len` is above the width.
@@ -21,18 +25,22 @@ pub trait Unicast: IpKey {
     /// Appends the length and as many octets as it needs.
     fn put(self, out: &mut Vec<u8>);
 
-    /// Octets that [`Unicast::put`] appends.
+    /// Octets that [`FamilyKey::put`] appends.
     fn wire_len(self) -> usize {
         1 + usize::from(self.len()).div_ceil(8)
     }
 
-    /// Returns true if unicast routing may have this prefix. Multicast groups, addresses of a link, of the sender's own host (loopback)
+    /// Returns the key as an IP prefix, which is what profiling points note; `None` if the key is none.
+    fn as_ip(self) -> Option<IpPrefix>;
+
+    /// Returns true if routing may have this prefix. Multicast groups, addresses of a link, of the sender's own host (loopback)
     /// and of no host (0.0.0.0/8, ::) have no routes (RFC 4271, section 6.3; RFC 1122, section 3.2.1.3; RFC 4291, section 2.5). A
     /// shorter prefix around them may have one, such as the default route.
     fn is_routable(self) -> bool;
 }
 
-impl Unicast for Ipv4Prefix {
+impl FamilyKey for Ipv4Prefix {
+    type Hop = Self;
     const AFI: u16 = AFI_IPV4;
     const SAFI: u8 = SAFI_UNICAST;
 
@@ -49,6 +57,10 @@ impl Unicast for Ipv4Prefix {
         out.truncate(end);
     }
 
+    fn as_ip(self) -> Option<IpPrefix> {
+        Some(self.into())
+    }
+
     fn is_routable(self) -> bool {
         let V4Addr(addr) = self.addr();
         let of_a_host = matches!(addr.octets()[0], 0 | 127) && self.len() >= 8;
@@ -56,7 +68,8 @@ impl Unicast for Ipv4Prefix {
     }
 }
 
-impl Unicast for Ipv6Prefix {
+impl FamilyKey for Ipv6Prefix {
+    type Hop = Self;
     const AFI: u16 = AFI_IPV6;
     const SAFI: u8 = SAFI_UNICAST;
 
@@ -69,6 +82,10 @@ impl Unicast for Ipv6Prefix {
     fn put(self, out: &mut Vec<u8>) {
         out.push(self.len());
         out.extend_from_slice(&self.to_parts().0.to_be_bytes()[..usize::from(self.len()).div_ceil(8)]);
+    }
+
+    fn as_ip(self) -> Option<IpPrefix> {
+        Some(self.into())
     }
 
     fn is_routable(self) -> bool {
@@ -88,7 +105,7 @@ pub struct Nlri<'a, P> {
     family: PhantomData<P>,
 }
 
-impl<'a, P: Unicast> Nlri<'a, P> {
+impl<'a, P: FamilyKey> Nlri<'a, P> {
     /// The prefixes of `field`, which begins at `offset` of the message body.
     pub const fn new(field: &'a [u8], offset: usize) -> Self {
         Nlri { rest: field, offset, family: PhantomData }
@@ -100,7 +117,7 @@ impl<'a, P: Unicast> Nlri<'a, P> {
     }
 }
 
-impl<P: Unicast> Iterator for Nlri<'_, P> {
+impl<P: FamilyKey> Iterator for Nlri<'_, P> {
     type Item = Result<P, WireError>;
 
     #[inline]
@@ -128,7 +145,7 @@ mod tests {
     use super::*;
     use alloc::vec;
 
-    fn round_trip<P: Unicast>(texts: &[&str]) {
+    fn round_trip<P: FamilyKey>(texts: &[&str]) {
         let prefixes: Vec<P> = texts.iter().map(|t| t.parse().unwrap()).collect();
         let mut wire = Vec::new();
         for p in &prefixes {

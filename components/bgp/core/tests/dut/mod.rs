@@ -9,7 +9,7 @@ pub use route::{Route, announcement};
 
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{
-    Asn, Distance, Forwarding, Instant, InterfaceIndex, IpPrefix, Metric, NextHop as BaseHop, RouteAction,
+    Asn, Distance, Forwarding, Instant, InterfaceIndex, Metric, NextHop as BaseHop, Prefix, RouteAction,
     RouteBatch, RouterId,
 };
 use sluice_bgp::endpoints::Endpoints;
@@ -21,7 +21,7 @@ use sluice_bgp::shard::Interest;
 use sluice_bgp::speaker::{Config, Identity, Input, NeighborConfig, Output, Speaker};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
-use sluice_bgp::wire::{AFI_IPV6, Capability, MessageType, Nlri, Open, Update, header};
+use sluice_bgp::wire::{AFI_IPV6, Capability, FamilyKey, MessageType, Nlri, Open, Update, header};
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
@@ -64,6 +64,9 @@ impl<P> ScriptedPeer<P> {
     }
 }
 
+/// An address of a family's next hops.
+type HopAddr<P> = <<P as FamilyKey>::Hop as Prefix>::Addr;
+
 /// How the fake RIB reaches a next hop: metric and whether it is connected.
 pub type Reach = Option<(u32, bool)>;
 
@@ -83,8 +86,8 @@ pub struct Dut<P: Net> {
     pub rib: BTreeMap<P, (IpAddr, u32, u8)>,
     /// The interfaces of next hops that the RIB was told with one.
     pub rib_interfaces: BTreeMap<P, InterfaceIndex>,
-    questions: VecDeque<P::Addr>,
-    registered: BTreeSet<P>,
+    questions: VecDeque<HopAddr<P>>,
+    registered: BTreeSet<P::Hop>,
     pub rib_ready: bool,
     /// Families that peers are configured with.
     pub families: Families,
@@ -151,7 +154,7 @@ impl<P: Net> Dut<P> {
         };
         Config {
             neighbors: self.peers.iter().map(neighbor).collect(),
-            networks: self.networks.iter().map(|p| (*p).into()).collect::<Vec<IpPrefix>>(),
+            networks: self.networks.iter().filter_map(|p| p.as_ip()).collect(),
         }
     }
 
@@ -329,7 +332,7 @@ impl<P: Net> Dut<P> {
     /// The RIB answers its oldest question; `false` if there is none.
     pub fn answer_one(&mut self) -> bool {
         let Some(addr) = self.questions.pop_front() else { return false };
-        let valid = P::host(addr);
+        let valid = P::Hop::host(addr);
         self.registered.insert(valid);
         let route =
             self.reach.get(&addr.into()).copied().flatten().map(|(metric, connected)| ResolvingRoute {
@@ -346,7 +349,7 @@ impl<P: Net> Dut<P> {
     /// The IGP changes.
     pub fn set_reach(&mut self, hop: IpAddr, reach: Reach) {
         self.reach.insert(hop, reach);
-        let valid = P::host(P::Addr::try_from(hop).unwrap());
+        let valid = P::Hop::host(HopAddr::<P>::try_from(hop).unwrap());
         if self.registered.remove(&valid) {
             self.input(Input::Invalid(valid.into()));
         }
@@ -460,9 +463,13 @@ fn hear_update<P: Net>(peer: &mut ScriptedPeer<P>, body: &[u8]) {
             code::MP_REACH_NLRI => {
                 assert_eq!(position, 0, "RFC 7606, section 5.1");
                 let reach = MpReach::decode(attribute.value, 0).unwrap();
-                let (global, local) = reach.next_hop.split_first_chunk::<16>().unwrap();
-                route.next_hop = IpAddr::from(*global);
-                route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
+                match reach.next_hop.split_first_chunk::<16>() {
+                    Some((global, local)) => {
+                        route.next_hop = IpAddr::from(*global);
+                        route.link_local = local.first_chunk::<16>().map(|a| Ipv6Addr::from(*a));
+                    }
+                    None => route.next_hop = <[u8; 4]>::try_from(reach.next_hop).unwrap().into(),
+                }
                 nlri(reach.nlri, &mut announced);
                 continue;
             }

@@ -8,7 +8,7 @@ use sluice_bgp::speaker::{Input, Output, Speaker};
 use sluice_bgp::table::Sharded;
 use std::net::IpAddr;
 
-/// A family to test with: every test runs with both.
+/// A family to test with: tests run with all of them.
 pub trait Net: Sharded {
     /// Test prefix number `n`, below 65536; neighbouring numbers lie under different covers, so that they are in different
     /// tables.
@@ -17,12 +17,14 @@ pub trait Net: Sharded {
     fn host_addr(host: u8) -> IpAddr;
     /// The subnet of the hosts 0 to 15, which the router under test may share with peers.
     fn subnet() -> IpPrefix {
-        IpPrefix::new(Self::host_addr(0), Self::WIDTH - 4).unwrap()
+        IpPrefix::new(Self::host_addr(0), <Self::Hop as Prefix>::WIDTH - 4).unwrap()
     }
     fn families() -> Families;
-    fn answer(answer: InterestAnswer<Self>) -> Input;
-    fn interest(output: &Output) -> Option<Interest<Self>>;
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool;
+    fn answer(answer: InterestAnswer<Self::Hop>) -> Input;
+    fn interest(output: &Output) -> Option<Interest<Self::Hop>>;
+    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
+        speaker.rib_batch(limit, batch)
+    }
 }
 
 impl Net for Ipv4Prefix {
@@ -43,9 +45,6 @@ impl Net for Ipv4Prefix {
             Output::InterestIpv4(i) => Some(*i),
             _ => None,
         }
-    }
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
-        speaker.rib_batch_ipv4(limit, batch)
     }
 }
 
@@ -70,8 +69,5 @@ impl Net for Ipv6Prefix {
             Output::InterestIpv6(i) => Some(*i),
             _ => None,
         }
-    }
-    fn rib_batch(speaker: &mut Speaker, limit: usize, batch: &mut RouteBatch<Self>) -> bool {
-        speaker.rib_batch_ipv6(limit, batch)
     }
 }

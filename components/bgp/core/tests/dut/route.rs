@@ -2,7 +2,7 @@
 
 use super::Net;
 use sluice_bgp::wire::attribute::{code, put_header};
-use sluice_bgp::wire::{AFI_IPV6, MessageType, SAFI_UNICAST, header};
+use sluice_bgp::wire::{MessageType, header};
 use std::net::{IpAddr, Ipv6Addr};
 
 /// A route as a test says it, or as a peer was told it.
@@ -40,7 +40,8 @@ impl Route {
         }
     }
 
-    fn attributes(&self) -> Vec<u8> {
+    /// The attributes, with the next hop among them if the family has no MP_REACH_NLRI.
+    fn attributes(&self, has_own_fields: bool) -> Vec<u8> {
         let mut out = vec![];
         let mut put = |flags, code, value: &[u8]| {
             put_header(&mut out, flags, code, value.len());
@@ -53,7 +54,7 @@ impl Route {
             path.extend(self.path.iter().flat_map(|n| n.to_be_bytes()));
         }
         put(0x40, code::AS_PATH, &path);
-        if let IpAddr::V4(hop) = self.next_hop {
+        if let (IpAddr::V4(hop), true) = (self.next_hop, has_own_fields) {
             put(0x40, code::NEXT_HOP, &hop.octets());
         }
         if let Some(med) = self.med {
@@ -94,16 +95,20 @@ pub fn announcement<P: Net>(prefixes: &[P], route: &Route) -> Vec<u8> {
         let mut nlri = vec![];
         prefixes.iter().for_each(|p| p.put(&mut nlri));
         let mut attributes = vec![];
-        if let IpAddr::V6(hop) = route.next_hop {
-            let mut hop = hop.octets().to_vec();
+        if !P::HAS_OWN_FIELDS {
+            let mut hop = match route.next_hop {
+                IpAddr::V4(hop) => hop.octets().to_vec(),
+                IpAddr::V6(hop) => hop.octets().to_vec(),
+            };
             hop.extend(route.link_local.iter().flat_map(Ipv6Addr::octets));
             put_header(&mut attributes, 0x80, code::MP_REACH_NLRI, 5 + hop.len() + nlri.len());
-            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST, hop.len() as u8]);
+            attributes.extend_from_slice(&P::AFI.to_be_bytes());
+            attributes.extend_from_slice(&[P::SAFI, hop.len() as u8]);
             attributes.extend(hop);
             attributes.push(0);
             attributes.append(&mut nlri);
         }
-        attributes.extend(route.attributes());
+        attributes.extend(route.attributes(P::HAS_OWN_FIELDS));
         out.extend_from_slice(&[0, 0]);
         out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());
         out.extend(attributes);
@@ -115,10 +120,11 @@ pub fn withdrawal<P: Net>(prefixes: &[P]) -> Vec<u8> {
     update(|out| {
         let mut nlri = vec![];
         prefixes.iter().for_each(|p| p.put(&mut nlri));
-        if P::AFI == AFI_IPV6 {
+        if !P::HAS_OWN_FIELDS {
             let mut attributes = vec![];
             put_header(&mut attributes, 0x80, code::MP_UNREACH_NLRI, 3 + nlri.len());
-            attributes.extend_from_slice(&[0, 2, SAFI_UNICAST]);
+            attributes.extend_from_slice(&P::AFI.to_be_bytes());
+            attributes.push(P::SAFI);
             attributes.extend(nlri);
             out.extend_from_slice(&[0, 0]);
             out.extend_from_slice(&(attributes.len() as u16).to_be_bytes());

@@ -288,15 +288,15 @@ impl World {
         }
         let Router { speaker, rib, backups, told, rib_ready, .. } = &mut self.routers[router];
         if rib_ready[FamilyIndex::IPV4] {
-            let mut batch = RouteBatch::default();
-            rib_ready[FamilyIndex::IPV4] = speaker.rib_batch_ipv4(100, &mut batch);
+            let mut batch = RouteBatch::<Ipv4Prefix>::default();
+            rib_ready[FamilyIndex::IPV4] = speaker.rib_batch(100, &mut batch);
             *told += batch.updates.len();
             take(batch, rib, backups);
             busy = true;
         }
         if rib_ready[FamilyIndex::IPV6] {
-            let mut batch = RouteBatch::default();
-            rib_ready[FamilyIndex::IPV6] = speaker.rib_batch_ipv6(100, &mut batch);
+            let mut batch = RouteBatch::<Ipv6Prefix>::default();
+            rib_ready[FamilyIndex::IPV6] = speaker.rib_batch(100, &mut batch);
             *told += batch.updates.len();
             take(batch, rib, backups);
             busy = true;

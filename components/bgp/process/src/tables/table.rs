@@ -4,7 +4,7 @@ use crate::executor::{others_wait, yield_now};
 use crate::tables::credit::Credit;
 use crate::transport::outgoing::{Chunk, SMALL_WRITE, SendQueue};
 use crate::transport::reader::ControlMessage;
-use sluice_base::{Family, Ipv4Prefix, Ipv6Prefix, RouteBatch};
+use sluice_base::{Family, IpKey, Ipv4Prefix, Ipv6Prefix, RouteBatch};
 use sluice_bgp::batch::Batches;
 use sluice_bgp::shard::{PeerIndex, Sent};
 use sluice_bgp::table::{Order, SessionEpoch, Sharded, Table, TableEvent};
@@ -334,13 +334,13 @@ impl TableTask {
     }
 
     /// Returns true if there is something for the RIB, and it can take it. If it cannot, a letter says when.
-    fn can_tell_rib<P: Sharded>(&self) -> bool {
+    fn can_tell_rib<P: Sharded + IpKey>(&self) -> bool {
         self.table.has_rib_changes::<P>() && self.address.rib.credits[P::FAMILY as usize].is_here()
     }
 
     /// Sends the RIB a batch of a family, if there is room. Call it until there is no batch: later batches are requested when the RIB has
     /// room.
-    fn rib_batch<P: Sharded>(&mut self) -> Option<RouteBatch<P>> {
+    fn rib_batch<P: Sharded + IpKey>(&mut self) -> Option<RouteBatch<P>> {
         if !self.table.has_rib_changes::<P>() {
             return None;
         }

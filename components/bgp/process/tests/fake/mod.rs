@@ -7,7 +7,7 @@ use sluice_base::{
 };
 use sluice_bgp::wire::attribute::{code, put_header};
 use sluice_bgp::wire::{
-    AFI_IPV4, AFI_IPV6, Capability, Frame as Message, MessageType, Nlri, Open, Unicast, Update, header,
+    AFI_IPV4, AFI_IPV6, Capability, FamilyKey, Frame as Message, MessageType, Nlri, Open, Update, header,
 };
 use sluice_bgp_process::BgpProcess;
 use sluice_process::part::{Change, Edit, Part, Planned};

@@ -16,8 +16,20 @@ use sluice_rib::{Input, OriginSettings, Output, Rib, Scope, SubscriptionId, Watc
 use sluice_stage::{Stage, StageId};
 use std::collections::BTreeMap;
 
+#[path = "../../../../../testkit/families/label.rs"]
 pub mod label;
 pub use label::Label;
+
+impl TableKey for Label {
+    type Trie = (u32, u8);
+
+    fn to_trie(self) -> (u32, u8) {
+        self.to_parts()
+    }
+    fn from_trie((bits, len): (u32, u8)) -> Self {
+        Label::from_parts(bits, len).unwrap()
+    }
+}
 
 /// A family to test with.
 pub trait Net: TableKey {

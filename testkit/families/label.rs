@@ -1,9 +1,14 @@
-//! A family whose keys are no IP prefixes: labels of 24 bits, whose leading bits say who gave them out.
+//! A family whose keys are no IP prefixes, for the tests of everything that takes keys of any family: labels of 24 bits, whose leading
+//! bits say who gave them out. The tests of several crates have this file as a module of their own, because each implements traits of
+//! its crate for the key.
 
+extern crate alloc;
+
+use self::alloc::vec::Vec;
+use core::fmt::{self, Debug, Display};
+use core::net::Ipv4Addr;
+use core::str::FromStr;
 use sluice_base::{Address, FamilyId, Identifier, Prefix, PrefixError, WrongFamily};
-use sluice_rib::TableKey;
-use std::fmt::{self, Debug, Display};
-use std::str::FromStr;
 
 /// Some leading bits of a label.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,7 +30,9 @@ impl Display for LabelAddress {
 impl From<LabelAddress> for Address {
     fn from(label: LabelAddress) -> Address {
         let [a, b, c, _] = label.0.to_be_bytes();
-        Address::Identifier(Identifier::new(Label::ID, &[a, b, c]).unwrap())
+        // Three octets are an identifier in any case.
+        Identifier::new(Label::ID, &[a, b, c])
+            .map_or(Address::Ip(Ipv4Addr::UNSPECIFIED.into()), Address::Identifier)
     }
 }
 
@@ -94,17 +101,6 @@ impl Prefix for Label {
     fn child(self, right: bool) -> Option<Self> {
         let bit = if right { 1 << (31 - self.len) } else { 0 };
         (self.len < Self::WIDTH).then(|| Label { bits: self.bits | bit, len: self.len + 1 })
-    }
-}
-
-impl TableKey for Label {
-    type Trie = (u32, u8);
-
-    fn to_trie(self) -> (u32, u8) {
-        self.to_parts()
-    }
-    fn from_trie((bits, len): (u32, u8)) -> Self {
-        Label { bits, len }
     }
 }
 
