@@ -4,6 +4,7 @@ use super::{Capability, Engine, EngineOp, Notice, Refused, RouteReader};
 use alloc::boxed::Box;
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 /// A set of engines. One engine is the *authority*: it has every capability that the core uses, and its refusals, notices and routes
 /// are the set's. Engines *beside* the authority get each operation that they have the capability for, after the authority has
@@ -11,16 +12,71 @@ use alloc::vec::Vec;
 ///
 /// A packet that an engine beside the authority cannot forward falls through to the authority. Such an engine may therefore refuse
 /// an operation, and must then forget what it held for the same prefix, member or group.
+///
+/// An engine that joins beside the authority holds nothing of what the authority holds. The core replays that to it
+/// ([`EngineSet::replay`]); meanwhile the engine's [`Stage`] decides on the operations that reach it.
 pub struct EngineSet {
     authority: Box<dyn Engine>,
     beside: Vec<Beside>,
     name: String,
     notices: Vec<Notice>,
+    /// The engines that have joined and that the core does not know yet.
+    joined: Vec<BesideId>,
+}
+
+/// The number of an engine beside the authority, in the order of joining.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BesideId(pub u32);
+
+/// The stage of the replay to an engine that joined. An operation on an object of a later stage does not reach the engine: the object is
+/// replayed at that stage, as it is then. An operation on an object of this stage or an earlier one does, whether or not the object has
+/// been replayed yet: all that the operation needs is of an earlier stage, and writing an object again does no harm.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Stage {
+    /// The host's settings, and then the members, are replayed.
+    Members,
+    /// The groups are replayed.
+    Groups,
+    /// The routes are replayed.
+    Routes,
+    /// Nothing is left to replay.
+    Complete,
+}
+
+impl Stage {
+    /// Returns an operation on the set as an engine at this stage is to get it; `None` if the engine is not to get it.
+    fn admit(self, op: &EngineOp) -> Option<EngineOp> {
+        let is_later = match op {
+            EngineOp::SetGroup { .. } => self < Stage::Groups,
+            EngineOp::SetRoute { .. } => self < Stage::Routes,
+            _ => false,
+        };
+        if is_later {
+            return None;
+        }
+        let mut op = op.clone();
+        // The group may not have been replayed yet.
+        if let EngineOp::SetGroup { create, .. } = &mut op {
+            *create |= self < Stage::Complete;
+        }
+        Some(op)
+    }
+}
+
+/// A step of the replay to an engine that joined.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ReplayStep {
+    /// The engine carries out an operation that gives it an object of the authority.
+    Apply(EngineOp),
+    /// The replay enters a stage.
+    Enter(Stage),
 }
 
 /// An engine beside the authority.
 pub struct Beside {
     engine: Box<dyn Engine>,
+    stage: Stage,
     refused: u64,
     ops: Vec<EngineOp>,
     refusals: Vec<Refused>,
@@ -32,19 +88,38 @@ impl Beside {
         &*self.engine
     }
 
+    /// Returns the stage of the replay to the engine.
+    pub const fn stage(&self) -> Stage {
+        self.stage
+    }
+
     /// Returns the number of operations that the engine refused and left to the authority.
     pub const fn refused(&self) -> u64 {
         self.refused
     }
 
     fn apply<'a>(&mut self, ops: impl Iterator<Item = &'a EngineOp>) {
-        let capabilities = self.engine.capabilities();
-        self.ops.extend(ops.filter(|op| capabilities.contains(&op.capability())).cloned());
-        if !self.ops.is_empty() {
-            self.engine.apply(&self.ops, &mut self.refusals);
-            self.refused += self.refusals.len() as u64;
-            self.refusals.clear();
-            self.ops.clear();
+        let (stage, capabilities) = (self.stage, self.engine.capabilities());
+        let ops = ops.filter(|op| capabilities.contains(&op.capability()));
+        self.ops.extend(ops.filter_map(|op| stage.admit(op)));
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        if self.ops.is_empty() {
+            return;
+        }
+        self.engine.apply(&self.ops, &mut self.refusals);
+        let is_refused = |r: &Refused| !self.ops[r.index].is_satisfied_despite(&r.refusal);
+        self.refused += self.refusals.iter().filter(|r| is_refused(r)).count() as u64;
+        self.refusals.clear();
+        self.ops.clear();
+    }
+
+    fn replay(&mut self, step: ReplayStep) {
+        match step {
+            ReplayStep::Apply(op) => self.ops.push(op),
+            ReplayStep::Enter(stage) => self.stage = stage,
         }
     }
 }
@@ -53,16 +128,44 @@ impl EngineSet {
     /// Makes a set of the authority alone.
     pub fn new(authority: Box<dyn Engine>) -> Self {
         let name = authority.name().into();
-        EngineSet { authority, beside: Vec::new(), name, notices: Vec::new() }
+        EngineSet { authority, beside: Vec::new(), name, notices: Vec::new(), joined: Vec::new() }
     }
 
-    /// Adds an engine beside the authority. The engine gets the operations that follow, and nothing of what was there before.
+    /// Adds an engine beside the authority; see [`EngineSet::join`].
     #[must_use]
     pub fn with(mut self, engine: Box<dyn Engine>) -> Self {
+        self.join(engine);
+        self
+    }
+
+    /// Adds an engine beside the authority, and returns its number. The engine is empty, but for the routes, members and groups of others,
+    /// and for the host's own settings. [`EngineSet::take_joined`] tells its driver that the core is to fill it.
+    pub fn join(&mut self, engine: Box<dyn Engine>) -> BesideId {
         self.name.push_str(", ");
         self.name.push_str(engine.name());
-        self.beside.push(Beside { engine, refused: 0, ops: Vec::new(), refusals: Vec::new() });
-        self
+        let id = BesideId(self.beside.len() as u32);
+        let (ops, refusals) = (Vec::new(), Vec::new());
+        self.beside.push(Beside { engine, stage: Stage::Members, refused: 0, ops, refusals });
+        self.joined.push(id);
+        id
+    }
+
+    /// Takes the engines that have joined since the last call, with their capabilities.
+    pub fn take_joined(&mut self) -> Vec<(BesideId, Vec<Capability>)> {
+        let joined = core::mem::take(&mut self.joined);
+        let capabilities =
+            |id: BesideId| Some(self.beside.get(id.0 as usize)?.engine.capabilities().to_vec());
+        joined.into_iter().filter_map(|id| Some((id, capabilities(id)?))).collect()
+    }
+
+    /// Carries out steps of replays, in order. Steps of an engine that is not in the set are dropped.
+    pub fn replay(&mut self, steps: impl IntoIterator<Item = (BesideId, ReplayStep)>) {
+        for (id, step) in steps {
+            if let Some(beside) = self.beside.get_mut(id.0 as usize) {
+                beside.replay(step);
+            }
+        }
+        self.beside.iter_mut().for_each(Beside::carry_out);
     }
 
     /// Returns the engines beside the authority.
@@ -84,9 +187,13 @@ impl Engine for EngineSet {
         let before = refused.len();
         self.authority.apply(ops, refused);
         let refused = &refused[before..];
-        let is_done = |index: usize| refused.binary_search_by_key(&index, |r| r.index).is_err();
+        // An object that the authority lost without a word is to go from the others too.
+        let is_done = |index: usize, op: &EngineOp| {
+            let refusal = refused.binary_search_by_key(&index, |r| r.index).map(|n| &refused[n].refusal);
+            refusal.map_or(true, |refusal| op.is_satisfied_despite(refusal))
+        };
         for beside in &mut self.beside {
-            beside.apply(ops.iter().enumerate().filter(|(index, _)| is_done(*index)).map(|(_, op)| op));
+            beside.apply(ops.iter().enumerate().filter(|(index, op)| is_done(*index, op)).map(|(_, op)| op));
         }
     }
 
@@ -105,5 +212,9 @@ impl Engine for EngineSet {
 
     fn reader(&self) -> Option<Box<dyn RouteReader>> {
         self.authority.reader()
+    }
+
+    fn as_set(&mut self) -> Option<&mut EngineSet> {
+        Some(self)
     }
 }
