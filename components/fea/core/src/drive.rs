@@ -116,6 +116,10 @@ impl<E: Engine> Drive<E> {
                 self.core.handle(now, Input::Refused(refused), &mut self.out);
             }
             self.ops.clear();
+            let first = self.engine.as_set().map(EngineSet::take_first_refusals).unwrap_or_default();
+            for (engine, op, refusal) in first {
+                self.core.handle(now, Input::RefusedBeside(engine, op, refusal), &mut self.out);
+            }
         }
     }
 }

@@ -36,6 +36,8 @@ pub enum Input {
     EndResync(TableId),
     /// The engine refused these operations, in the order in which they were handed over.
     Refused(Vec<(EngineOp, Refusal)>),
+    /// An engine beside the authority, by its name, refused an operation for the first time.
+    RefusedBeside(String, EngineOp, Refusal),
     /// The engine told something.
     Notice(Notice),
     /// The operator wants interfaces like this.
@@ -476,7 +478,7 @@ impl Machine for Fea {
     type State = State;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
-        if !matches!(input, Input::Refused(_)) {
+        if !matches!(input, Input::Refused(_) | Input::RefusedBeside(..)) {
             self.pool.settle(out);
         }
         match input {
@@ -506,6 +508,9 @@ impl Machine for Fea {
                 }
             }
             Input::Refused(list) => self.refused(list, out),
+            Input::RefusedBeside(engine, op, refusal) => {
+                out.push(Output::Effect(Effect::Event(Event::RefusedBeside(engine, op, refusal))));
+            }
             Input::Notice(notice) => self.notice(now, notice, out),
             Input::Configure(configuration) => self.interfaces.configure(configuration, out),
             Input::Join { engine, capabilities } => self.replays.start(engine, &capabilities),

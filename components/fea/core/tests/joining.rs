@@ -7,7 +7,9 @@ use proptest::prelude::*;
 use shared::{ALL, Shared, UNICAST, index};
 use sluice_base::*;
 use sluice_fea::engine::{Capability, Stage};
-use sluice_fea::{Configuration, Drive, Effect, Engine, EngineSet, Fea, Input, LinkConfiguration};
+use sluice_fea::{
+    Configuration, Drive, Effect, Engine, EngineSet, Event, Fea, Input, LinkConfiguration, RefusalKind,
+};
 use sluice_machine::{Budget, Progress};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -297,6 +299,14 @@ fn an_engine_joins_and_refuses_a_part() {
     assert_eq!((engine.engine.borrow().routes.len(), other.engine.borrow().routes.len()), (152, 160));
     let refused = |world: &mut World| world.drive.engine().beside()[0].refused();
     assert_eq!(refused(&mut world), 8);
+    let reported = |world: &World| {
+        let is_first = |e: &&Effect| matches!(e, Effect::Event(Event::RefusedBeside(..)));
+        world.effects.iter().filter(is_first).cloned().collect::<Vec<_>>()
+    };
+    let [Effect::Event(event)] = &reported(&world)[..] else { panic!("{:?}", reported(&world)) };
+    assert_eq!(event.id(), "fea.engine.refused-beside");
+    let text = event.to_string();
+    assert!(text.starts_with("engine sim refused for the first time: refused on order: SetRoute"), "{text}");
     // What the authority refuses does not reach the others.
     world.authority.engine.borrow_mut().refuse.insert(prefix(5).into());
     world.routes(TABLES[0], false, Some(3), &[5]);
@@ -307,6 +317,14 @@ fn an_engine_joins_and_refuses_a_part() {
     world.routes(TABLES[0], false, None, &[3, 4, 5]);
     world.check();
     assert_eq!(refused(&mut world), 8);
+    assert_eq!(reported(&world).len(), 1);
+    // An engine of the same name refuses too.
+    engine.engine.borrow_mut().refuse.clear();
+    world.join(UNICAST, &[6]);
+    world.check();
+    let counts: Vec<_> = world.drive.engine().refused_beside().into_iter().collect();
+    assert_eq!(counts, [(("sim", RefusalKind::Invalid), 12)]);
+    assert_eq!(reported(&world).len(), 2);
 }
 
 /// The authority loses members, groups and routes with a link, without a word; so the operations that delete them fail there.

@@ -137,7 +137,7 @@ impl EngineOp {
 }
 
 /// The kind of a refusal, which decides on the next step.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum RefusalKind {
     /// Somebody else's route, address or object stands there.
     Exists,
@@ -147,6 +147,17 @@ pub enum RefusalKind {
     Resources,
     /// Anything else: it is not possible as things are.
     Invalid,
+}
+
+impl fmt::Display for RefusalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RefusalKind::Exists => "exists",
+            RefusalKind::NotFound => "not-found",
+            RefusalKind::Resources => "resources",
+            RefusalKind::Invalid => "invalid",
+        })
+    }
 }
 
 /// The reason why an operation was refused.

@@ -1,7 +1,8 @@
 //! Several engines, driven as one.
 
-use super::{Capability, Engine, EngineOp, Notice, Refused, RouteReader};
+use super::{Capability, Engine, EngineOp, Notice, Refusal, RefusalKind, Refused, RouteReader};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -77,12 +78,19 @@ pub enum ReplayStep {
 pub struct Beside {
     engine: Box<dyn Engine>,
     stage: Stage,
-    refused: u64,
+    refused: BTreeMap<RefusalKind, u64>,
+    /// The first refusal, until it is taken.
+    first: Option<(EngineOp, Refusal)>,
     ops: Vec<EngineOp>,
     refusals: Vec<Refused>,
 }
 
 impl Beside {
+    fn new(engine: Box<dyn Engine>) -> Self {
+        let (refused, ops, refusals) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Beside { engine, stage: Stage::Members, refused, first: None, ops, refusals }
+    }
+
     /// Returns the engine.
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
@@ -94,8 +102,8 @@ impl Beside {
     }
 
     /// Returns the number of operations that the engine refused and left to the authority.
-    pub const fn refused(&self) -> u64 {
-        self.refused
+    pub fn refused(&self) -> u64 {
+        self.refused.values().sum()
     }
 
     fn apply<'a>(&mut self, ops: impl Iterator<Item = &'a EngineOp>) {
@@ -110,9 +118,17 @@ impl Beside {
             return;
         }
         self.engine.apply(&self.ops, &mut self.refusals);
-        let is_refused = |r: &Refused| !self.ops[r.index].is_satisfied_despite(&r.refusal);
-        self.refused += self.refusals.iter().filter(|r| is_refused(r)).count() as u64;
-        self.refusals.clear();
+        for Refused { index, refusal } in self.refusals.drain(..) {
+            let op = &self.ops[index];
+            if op.is_satisfied_despite(&refusal) {
+                continue;
+            }
+            let is_first = self.refused.is_empty();
+            *self.refused.entry(refusal.kind).or_default() += 1;
+            if is_first {
+                self.first = Some((op.clone(), refusal));
+            }
+        }
         self.ops.clear();
     }
 
@@ -144,8 +160,7 @@ impl EngineSet {
         self.name.push_str(", ");
         self.name.push_str(engine.name());
         let id = BesideId(self.beside.len() as u32);
-        let (ops, refusals) = (Vec::new(), Vec::new());
-        self.beside.push(Beside { engine, stage: Stage::Members, refused: 0, ops, refusals });
+        self.beside.push(Beside::new(engine));
         self.joined.push(id);
         id
     }
@@ -166,6 +181,27 @@ impl EngineSet {
             }
         }
         self.beside.iter_mut().for_each(Beside::carry_out);
+    }
+
+    /// Takes the first refusal of each engine beside the authority that has refused an operation since the last call, and never before:
+    /// the engine's name, the operation and the refusal.
+    pub fn take_first_refusals(&mut self) -> Vec<(String, EngineOp, Refusal)> {
+        let first = |beside: &mut Beside| {
+            let (op, refusal) = beside.first.take()?;
+            Some((beside.engine.name().into(), op, refusal))
+        };
+        self.beside.iter_mut().filter_map(first).collect()
+    }
+
+    /// Returns the numbers of operations that engines beside the authority refused, by name and kind. Engines of one name count as one.
+    pub fn refused_beside(&self) -> BTreeMap<(&str, RefusalKind), u64> {
+        let mut refused = BTreeMap::new();
+        for beside in &self.beside {
+            for (kind, count) in &beside.refused {
+                *refused.entry((beside.engine.name(), *kind)).or_default() += count;
+            }
+        }
+        refused
     }
 
     /// Returns the engines beside the authority.
