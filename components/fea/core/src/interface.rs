@@ -84,7 +84,7 @@ pub(crate) struct Interfaces {
     configured: bool,
     /// True if all that existed at the start has been told.
     complete: bool,
-    /// The settings that the engine refused when it was last asked for them.
+    /// The settings whose last operation the engine refused.
     refused: BTreeSet<Setting>,
 }
 

@@ -9,7 +9,7 @@
 //! * What others change is set again, less and less often if they insist (`repair`).
 //! * After a restart of the RIB or of the FEA, what is there is matched with what is announced; what is equal is not
 //!   touched, and what was not announced goes at the end.
-//! * An engine that joins beside others is given what they hold, in slices (`replay`).
+//! * An engine that joins beside the authority of a set gets the authority's objects, in slices (`replay`).
 //! * The rules of who may open which socket are in [`socket`].
 #![no_std]
 

@@ -42,8 +42,8 @@ pub enum Input {
     Notice(Notice),
     /// The operator wants interfaces like this.
     Configure(Configuration),
-    /// An engine joined beside the authority of a set, and holds nothing. What the authority holds is replayed to it in the background,
-    /// from the beginning if a replay to it is under way.
+    /// An empty engine joined beside the authority of a set. The authority's objects are replayed to the engine in the background. A
+    /// replay to the engine that is under way begins again.
     Join {
         /// The engine.
         engine: BesideId,

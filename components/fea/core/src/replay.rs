@@ -1,9 +1,8 @@
-//! Replays to engines that join beside the authority of a set: settings of the host, members, groups and routes, as the authority holds
-//! them.
+//! Replays of the authority's objects to engines that join beside the authority: settings of the host, members, groups and routes.
 //!
-//! A replay walks over the core's own state, a slice at a time, and only while no operation is under way: what the core believes is then
-//! what the authority has. Operations that come between two slices reach the joining engine as its [`Stage`] has it. Each object is thus
-//! written to the engine after the objects that it needs, and after its last change either by the walk or by the change itself.
+//! A replay walks over the core's own state, a slice at a time, and only while no operation is under way: the core's state is then the
+//! authority's. The joining engine's [`Stage`] decides on the operations between two slices that reach the engine. Each object is thus written
+//! to the engine after the objects that it needs, and its last state is written either by the walk or by the operation that changed it.
 
 use crate::engine::{BesideId, Capability, EngineOp, ReplayStep, Stage};
 use crate::interface::Interfaces;
@@ -107,7 +106,7 @@ impl Replay {
         Progress::Done
     }
 
-    /// Replays from `place` on to the end of its part. Returns the place of the next part, or breaks with the place at which the budget
+    /// Replays from `place` on to the end of the part. Returns the place of the next part, or breaks with the place at which the budget
     /// was used up.
     fn go_on(
         &self,

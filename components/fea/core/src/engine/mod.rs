@@ -123,8 +123,8 @@ impl EngineOp {
         }
     }
 
-    /// Returns true if an engine that refuses the operation with `refusal` is as the operation wants it: the address is there, or the
-    /// object to delete is not.
+    /// Returns true if an engine is as the operation wants although the engine refused the operation with `refusal`: the address is
+    /// there, or the object to delete is not.
     pub fn is_satisfied_despite(&self, refusal: &Refusal) -> bool {
         match self {
             EngineOp::DeleteRoute { .. }

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 /// A packet that an engine beside the authority cannot forward falls through to the authority. Such an engine may therefore refuse
 /// an operation, and must then forget what it held for the same prefix, member or group.
 ///
-/// An engine that joins beside the authority holds nothing of what the authority holds. The core replays that to it
-/// ([`EngineSet::replay`]); meanwhile the engine's [`Stage`] decides on the operations that reach it.
+/// An engine that joins beside the authority is empty. The core replays the authority's objects to the engine
+/// ([`EngineSet::replay`]); meanwhile the engine's [`Stage`] decides on the operations that reach the engine.
 pub struct EngineSet {
     authority: Box<dyn Engine>,
     beside: Vec<Beside>,
@@ -30,9 +30,9 @@ pub struct EngineSet {
 #[serde(transparent)]
 pub struct BesideId(pub u32);
 
-/// The stage of the replay to an engine that joined. An operation on an object of a later stage does not reach the engine: the object is
-/// replayed at that stage, as it is then. An operation on an object of this stage or an earlier one does, whether or not the object has
-/// been replayed yet: all that the operation needs is of an earlier stage, and writing an object again does no harm.
+/// The stage of the replay to an engine that joined. An operation on an object of a later stage does not reach the engine: the later stage
+/// replays the object's state of that time. An operation on an object of the current or an earlier stage reaches the engine, whether or not
+/// the object has been replayed yet: the objects that the operation needs are of earlier stages, and writing an object again does no harm.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum Stage {
     /// The host's settings, and then the members, are replayed.
@@ -46,7 +46,8 @@ pub enum Stage {
 }
 
 impl Stage {
-    /// Returns an operation on the set as an engine at this stage is to get it; `None` if the engine is not to get it.
+    /// Returns the form of an operation on the set in which the operation reaches an engine at this stage; `None` if the operation does
+    /// not reach the engine.
     fn admit(self, op: &EngineOp) -> Option<EngineOp> {
         let is_later = match op {
             EngineOp::SetGroup { .. } => self < Stage::Groups,
@@ -79,7 +80,7 @@ pub struct Beside {
     engine: Box<dyn Engine>,
     stage: Stage,
     refused: BTreeMap<RefusalKind, u64>,
-    /// The first refusal, until it is taken.
+    /// The first refusal, until [`EngineSet::take_first_refusals`].
     first: Option<(EngineOp, Refusal)>,
     ops: Vec<EngineOp>,
     refusals: Vec<Refused>,
@@ -155,7 +156,8 @@ impl EngineSet {
     }
 
     /// Adds an engine beside the authority, and returns its number. The engine is empty, but for the routes, members and groups of others,
-    /// and for the host's own settings. [`EngineSet::take_joined`] tells its driver that the core is to fill it.
+    /// and for the host's own settings. The driver of the set learns of the engine by [`EngineSet::take_joined`], and has
+    /// the core replay the authority's objects.
     pub fn join(&mut self, engine: Box<dyn Engine>) -> BesideId {
         self.name.push_str(", ");
         self.name.push_str(engine.name());

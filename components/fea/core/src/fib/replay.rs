@@ -1,4 +1,4 @@
-//! The groups and routes that the authority holds, for an engine that joins beside it.
+//! The groups and routes that the authority holds, for an engine that joins beside the authority.
 
 use super::{Fib, Group};
 use crate::engine::{EngineOp, RouteTarget};
@@ -72,9 +72,9 @@ impl<P: TableKey + IpKey> Replay for Fib<P> {
 }
 
 impl<P: TableKey + IpKey> Fib<P> {
-    /// Returns the target of a route in the authority; `None` if the authority does not hold the route, or if it was found there with a
-    /// target that cannot be requested. Such a route is written when it is held, or announced. No walk over routes that are due may be under
-    /// way.
+    /// Returns the target of a route in the authority; `None` if the authority does not hold the route, or if the route was found there
+    /// with a target that cannot be requested. An operation on such a route follows when the route is repaired or announced. No walk over
+    /// routes that are due may be under way.
     fn held_target(&self, route: Route) -> Option<RouteTarget> {
         let group = self.groups.get(route.group()).filter(|_| route.standing() == Standing::Installed)?;
         match group.target() {
