@@ -63,6 +63,17 @@ mutations! {
         "fea-refused-count-kept": "self.refused -= usize::from(route.standing() == Standing::Refused);" => "";
         "fea-unused-groups-kept": "group.owner = None;\n                    }\n                    self.drop_if_unused(n, pool, out);\n                }\n                None" => "}\n                }\n                None";
     }
+    "fib/replay.rs" {
+        "fea-refused-route-replayed": ".filter(|_| route.standing() == Standing::Installed)?" => "?";
+        "fea-group-not-replayed": "ControlFlow::Break(n + 1)" => "ControlFlow::Break(n + 2)";
+    }
+    "engine/set.rs" {
+        "fea-later-stage-admitted": "if is_later {" => "if false && is_later {";
+        "fea-silent-loss-stays-beside": "refusal.map_or(true, |refusal| op.is_satisfied_despite(refusal))" => "refusal.is_err()";
+    }
+    "machine.rs" {
+        "fea-operation-under-way-replayed": "if !out.is_empty() {" => "if false {";
+    }
     "fib/resync.rs" {
         "fea-resync-sweeps-nothing": "self.routes.values_mut().for_each(|r| r.set_announced(false));" => "";
         "fea-damage-overlooked": "Standing::Installed if wanted == Some(target) => Observation::Fine," => "Standing::Installed => Observation::Fine,";

@@ -1,6 +1,6 @@
 //! The core and its engine together: the loop between them, the same in the process, in tests and in the simulator.
 
-use crate::engine::{Engine, EngineOp, Notice, Refused};
+use crate::engine::{BesideId, Engine, EngineOp, EngineSet, Notice, Refused, ReplayStep};
 use crate::machine::{Effect, Fea, Input, Output};
 use alloc::vec::Vec;
 use sluice_base::Instant;
@@ -13,6 +13,7 @@ pub struct Drive<E> {
     engine: E,
     out: Outbox<Output>,
     ops: Vec<EngineOp>,
+    replayed: Vec<(BesideId, ReplayStep)>,
     refused: Vec<Refused>,
     notices: Vec<Notice>,
 }
@@ -21,7 +22,8 @@ impl<E: Engine> Drive<E> {
     /// A core that knows nothing, and its engine, which is asked for what it holds; see [`Drive::poll`].
     pub fn new(core: Fea, mut engine: E) -> Self {
         engine.request_snapshot();
-        Drive { core, engine, out: Outbox::new(), ops: Vec::new(), refused: Vec::new(), notices: Vec::new() }
+        let (out, ops, replayed) = (Outbox::new(), Vec::new(), Vec::new());
+        Drive { core, engine, out, ops, replayed, refused: Vec::new(), notices: Vec::new() }
     }
 
     /// The core, to look at.
@@ -36,8 +38,8 @@ impl<E: Engine> Drive<E> {
 
     /// The same core with another engine, as when the connection to one was lost; the next snapshot says what that holds.
     pub fn with_engine<F: Engine>(self, engine: F) -> Drive<F> {
-        let Drive { core, out, ops, refused, notices, .. } = self;
-        Drive { core, engine, out, ops, refused, notices }
+        let Drive { core, out, ops, replayed, refused, notices, .. } = self;
+        Drive { core, engine, out, ops, replayed, refused, notices }
     }
 
     /// Hands an input to the core, and returns when the engine has done what follows.
@@ -70,8 +72,13 @@ impl<E: Engine> Drive<E> {
         self.settle(now, effects);
     }
 
-    /// Does a slice of background work.
+    /// Does a slice of background work. Engines that have joined beside the authority since the last slice are known to the core from
+    /// then on.
     pub fn run_slice(&mut self, now: Instant, budget: Budget, effects: &mut Vec<Effect>) -> Progress {
+        let joined = self.engine.as_set().map(EngineSet::take_joined).unwrap_or_default();
+        for (engine, capabilities) in joined {
+            self.handle(now, Input::Join { engine, capabilities }, effects);
+        }
         let progress = self.core.run_slice(now, budget, &mut self.out);
         self.settle(now, effects);
         progress
@@ -93,17 +100,26 @@ impl<E: Engine> Drive<E> {
             for output in self.out.drain() {
                 match output {
                     Output::Engine(op) => self.ops.push(op),
+                    Output::Replay(engine, step) => self.replayed.push((engine, step)),
                     Output::RequestSnapshot => self.engine.request_snapshot(),
                     Output::Effect(effect) => effects.push(effect),
                 }
             }
             self.engine.apply(&self.ops, &mut self.refused);
+            if let Some(set) = self.engine.as_set().filter(|_| !self.replayed.is_empty()) {
+                set.replay(self.replayed.drain(..));
+            }
+            self.replayed.clear();
             if !self.refused.is_empty() {
                 let pair = |r: Refused| (self.ops[r.index].clone(), r.refusal);
                 let refused = self.refused.drain(..).map(pair).collect();
                 self.core.handle(now, Input::Refused(refused), &mut self.out);
             }
             self.ops.clear();
+            let first = self.engine.as_set().map(EngineSet::take_first_refusals).unwrap_or_default();
+            for (engine, op, refusal) in first {
+                self.core.handle(now, Input::RefusedBeside(engine, op, refusal), &mut self.out);
+            }
         }
     }
 }

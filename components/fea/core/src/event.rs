@@ -21,6 +21,8 @@ pub enum Event {
     Overrun,
     /// The engine refused something that is not a route.
     Refused(EngineOp, Refusal),
+    /// An engine beside the authority, by its name, refused an operation for the first time.
+    RefusedBeside(String, EngineOp, Refusal),
     /// A next hop without an interface: the engine resolves nothing.
     Unresolved(GroupId),
     /// A route of a group that was never announced.
@@ -41,6 +43,7 @@ impl Event {
             Event::Contended(_) => "fea.engine.contended",
             Event::Overrun => "fea.engine.overrun",
             Event::Refused(..) => "fea.engine.refused",
+            Event::RefusedBeside(..) => "fea.engine.refused-beside",
             Event::Unresolved(_) => "fea.next-hop.unresolved",
             Event::UnknownGroup(..) => "fea.route.unknown-group",
             Event::WrongFamily(_) => "fea.route.wrong-family",
@@ -64,6 +67,9 @@ impl fmt::Display for Event {
             Event::Contended(what) => write!(f, "{what} is changed from outside again and again"),
             Event::Overrun => f.write_str("the engine lost notices; comparing everything"),
             Event::Refused(op, refusal) => write!(f, "refused: {refusal}: {op:?}"),
+            Event::RefusedBeside(engine, op, refusal) => {
+                write!(f, "engine {engine} refused for the first time: {refusal}: {op:?}")
+            }
             Event::Unresolved(group) => {
                 write!(f, "next-hop group {} has a next hop without an interface", group.0)
             }

@@ -3,12 +3,14 @@
 use crate::engine::{EngineOp, Link};
 use crate::event::Event;
 use crate::machine::{Effect, Output};
+use crate::replay::Apply;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::ops::{Bound, ControlFlow};
 use serde::{Deserialize, Serialize};
 use sluice_base::{Family, Interface, InterfaceAddress, InterfaceEvent, InterfaceIndex};
-use sluice_machine::Outbox;
+use sluice_machine::{Budget, Outbox};
 
 /// The smallest largest packet of a link that carries IPv6, in octets (RFC 8200, section 5).
 const SMALLEST_IPV6_MTU: u32 = 1280;
@@ -39,7 +41,7 @@ struct Known {
     interface: Interface,
     seen: bool,
     seen_addresses: BTreeSet<InterfaceAddress>,
-    /// Addresses that a configuration gave it, also in an earlier life.
+    /// Addresses that a configuration gave it, also in an earlier life, and that nobody has taken away since.
     own: BTreeSet<InterfaceAddress>,
 }
 
@@ -54,6 +56,25 @@ pub(crate) enum Transition {
     None,
 }
 
+/// A setting of the host that the configuration asks an engine for.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+enum Setting {
+    Forwarding(Family),
+    Link(InterfaceIndex),
+    Address(InterfaceIndex, InterfaceAddress),
+}
+
+impl Setting {
+    const fn of(op: &EngineOp) -> Option<Self> {
+        match op {
+            EngineOp::SetForwarding { family, .. } => Some(Setting::Forwarding(*family)),
+            EngineOp::SetLink { interface, .. } => Some(Setting::Link(*interface)),
+            EngineOp::AddAddress { interface, address } => Some(Setting::Address(*interface, *address)),
+            _ => None,
+        }
+    }
+}
+
 /// The interfaces of the host.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Interfaces {
@@ -63,6 +84,8 @@ pub(crate) struct Interfaces {
     configured: bool,
     /// True if all that existed at the start has been told.
     complete: bool,
+    /// The settings whose last operation the engine refused.
+    refused: BTreeSet<Setting>,
 }
 
 impl Interfaces {
@@ -122,6 +145,11 @@ impl Interfaces {
 
     pub(crate) fn link_gone(&mut self, index: InterfaceIndex, out: &mut Outbox<Output>) {
         if self.known.remove(&index).is_some() {
+            let is_elsewhere = |setting: &Setting| match setting {
+                Setting::Forwarding(_) => true,
+                Setting::Link(interface) | Setting::Address(interface, _) => *interface != index,
+            };
+            self.refused.retain(is_elsewhere);
             out.push(Output::Effect(Effect::Interface(InterfaceEvent::Removed(index))));
         }
     }
@@ -152,6 +180,7 @@ impl Interfaces {
         out: &mut Outbox<Output>,
     ) {
         let Some(known) = self.known.get_mut(&index) else { return };
+        known.own.remove(&address);
         if let Ok(place) = known.interface.addresses.binary_search(&address) {
             known.interface.addresses.remove(place);
             out.push(changed(&known.interface));
@@ -174,9 +203,13 @@ impl Interfaces {
             self.link_gone(index, out);
         }
         for known in self.known.values_mut() {
-            let before = known.interface.addresses.len();
+            let before = known.interface.addresses.clone();
             known.interface.addresses.retain(|a| known.seen_addresses.contains(a));
-            if known.interface.addresses.len() != before {
+            if known.interface.addresses != before {
+                let is_lost = |a: &InterfaceAddress| {
+                    before.binary_search(a).is_ok() && !known.seen_addresses.contains(a)
+                };
+                known.own.retain(|a| !is_lost(a));
                 out.push(changed(&known.interface));
             }
         }
@@ -193,7 +226,7 @@ impl Interfaces {
     /// Takes in a configuration and does what it changes.
     pub(crate) fn configure(&mut self, configuration: Configuration, out: &mut Outbox<Output>) {
         for (family, enabled) in &configuration.forwarding {
-            out.push(Output::Engine(EngineOp::SetForwarding { family: *family, enabled: *enabled }));
+            self.write_forwarding(*family, *enabled, out);
         }
         self.configuration = configuration;
         self.configured = true;
@@ -245,13 +278,71 @@ impl Interfaces {
         let up = wanted.enabled.filter(|up| *up != known.interface.admin_up);
         let mtu = wanted.mtu.filter(|mtu| *mtu != known.interface.mtu);
         if up.is_some() || mtu.is_some() {
-            out.push(Output::Engine(EngineOp::SetLink { interface, up, mtu }));
+            request(&mut self.refused, EngineOp::SetLink { interface, up, mtu }, out);
         }
         for address in wanted.addresses.iter().filter(|a| !has(a)) {
-            out.push(Output::Engine(EngineOp::AddAddress { interface, address: *address }));
+            request(&mut self.refused, EngineOp::AddAddress { interface, address: *address }, out);
         }
         known.own.clone_from(&wanted.addresses);
     }
+
+    /// Asks the engine to forward packets of a family between the interfaces, or not to.
+    pub(crate) fn write_forwarding(&mut self, family: Family, enabled: bool, out: &mut Outbox<Output>) {
+        request(&mut self.refused, EngineOp::SetForwarding { family, enabled }, out);
+    }
+
+    /// Notes that the engine refused an operation.
+    pub(crate) fn note_refused(&mut self, op: &EngineOp) {
+        self.refused.extend(Setting::of(op));
+    }
+
+    /// Replays the switches for forwarding that the configuration sets.
+    pub(crate) fn replay_switches(&self, apply: Apply<'_>) {
+        for (family, enabled) in &self.configuration.forwarding {
+            self.replay_one(EngineOp::SetForwarding { family: *family, enabled: *enabled }, apply);
+        }
+    }
+
+    /// Replays the configured settings and addresses of the interfaces after `after`. Breaks with the interface to go on after.
+    pub(crate) fn replay_interfaces(
+        &self,
+        after: Option<InterfaceIndex>,
+        budget: &mut Budget,
+        apply: Apply<'_>,
+    ) -> ControlFlow<InterfaceIndex> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        for (interface, known) in self.known.range((from, Bound::Unbounded)) {
+            let interface = *interface;
+            let wanted = self.configuration.interfaces.get(&known.interface.name);
+            if let Some(LinkConfiguration { enabled: up, mtu, .. }) = wanted
+                && (up.is_some() || mtu.is_some())
+            {
+                self.replay_one(EngineOp::SetLink { interface, up: *up, mtu: *mtu }, apply);
+            }
+            for address in &known.own {
+                self.replay_one(EngineOp::AddAddress { interface, address: *address }, apply);
+            }
+            if !budget.spend(1 + known.own.len() as u32) {
+                return ControlFlow::Break(interface);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Replays a setting unless the authority refused it.
+    fn replay_one(&self, op: EngineOp, apply: Apply<'_>) {
+        if Setting::of(&op).is_none_or(|setting| !self.refused.contains(&setting)) {
+            apply(op);
+        }
+    }
+}
+
+/// Asks the engine for a setting; an earlier refusal is no longer true.
+fn request(refused: &mut BTreeSet<Setting>, op: EngineOp, out: &mut Outbox<Output>) {
+    if let Some(setting) = Setting::of(&op) {
+        refused.remove(&setting);
+    }
+    out.push(Output::Engine(op));
 }
 
 fn changed(interface: &Interface) -> Output {

@@ -9,6 +9,7 @@
 //! * What others change is set again, less and less often if they insist (`repair`).
 //! * After a restart of the RIB or of the FEA, what is there is matched with what is announced; what is equal is not
 //!   touched, and what was not announced goes at the end.
+//! * An engine that joins beside the authority of a set gets the authority's objects, in slices (`replay`).
 //! * The rules of who may open which socket are in [`socket`].
 #![no_std]
 
@@ -24,10 +25,12 @@ pub mod interface;
 mod machine;
 mod members;
 mod repair;
+mod replay;
 mod routes;
 pub mod sim;
 mod slab;
 pub mod socket;
+mod table;
 
 pub use drive::Drive;
 pub use engine::{

@@ -1,11 +1,15 @@
 //! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
 
-use crate::engine::{EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, RouteTarget};
+use crate::engine::{
+    BesideId, Capability, EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, ReplayStep, RouteTarget,
+};
 use crate::event::Event;
-use crate::fib::{Fib, Observation, RefusedRoute, Side, Summary};
+use crate::fib::{Observation, RefusedRoute, Summary};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
 use crate::repair::{Drift, Repairs, Verdict};
+use crate::replay::{Held, Replays};
+use crate::table::Table;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -32,10 +36,20 @@ pub enum Input {
     EndResync(TableId),
     /// The engine refused these operations, in the order in which they were handed over.
     Refused(Vec<(EngineOp, Refusal)>),
+    /// An engine beside the authority, by its name, refused an operation for the first time.
+    RefusedBeside(String, EngineOp, Refusal),
     /// The engine told something.
     Notice(Notice),
     /// The operator wants interfaces like this.
     Configure(Configuration),
+    /// An empty engine joined beside the authority of a set. The authority's objects are replayed to the engine in the background. A
+    /// replay to the engine that is under way begins again.
+    Join {
+        /// The engine.
+        engine: BesideId,
+        /// The engine's capabilities.
+        capabilities: Vec<Capability>,
+    },
 }
 
 /// An effect that the machine asks for.
@@ -43,6 +57,9 @@ pub enum Input {
 pub enum Output {
     /// The engine is to do this.
     Engine(EngineOp),
+    /// One engine beside the authority is to get a step of its replay. Never among [`Output::Engine`] operations: an operation that the
+    /// authority may yet refuse is not replayed.
+    Replay(BesideId, ReplayStep),
     /// The engine is to tell all that it holds.
     RequestSnapshot,
     /// Somebody outside is concerned.
@@ -87,30 +104,6 @@ pub struct State {
     pub tables: Vec<(TableId, FibBatch<Ipv4Prefix>, FibBatch<Ipv6Prefix>)>,
 }
 
-/// The two families of a table.
-#[derive(Clone, Debug)]
-struct Table {
-    ipv4: Fib<Ipv4Prefix>,
-    ipv6: Fib<Ipv6Prefix>,
-}
-
-impl Table {
-    fn new(table: TableId, seed: u64) -> Self {
-        Table { ipv4: Fib::new(table, seed), ipv6: Fib::new(table, seed) }
-    }
-
-    fn side(&mut self, family: Family) -> &mut dyn Side {
-        match family {
-            Family::Ipv4 => &mut self.ipv4,
-            Family::Ipv6 => &mut self.ipv6,
-        }
-    }
-
-    fn sides(&mut self) -> [&mut dyn Side; 2] {
-        [&mut self.ipv4, &mut self.ipv6]
-    }
-}
-
 /// The core. It is made with a seed, which keeps who chooses next hops from choosing hash collisions.
 #[derive(Clone, Debug)]
 pub struct Fea {
@@ -119,6 +112,7 @@ pub struct Fea {
     pool: Pool,
     interfaces: Interfaces,
     repairs: Repairs,
+    replays: Replays,
     /// Groups that a snapshot showed and that no route has used yet.
     found_groups: BTreeMap<NextHopId, Members>,
     in_snapshot: bool,
@@ -156,6 +150,7 @@ impl Fea {
             pool: Pool::new(),
             interfaces: Interfaces::default(),
             repairs: Repairs::default(),
+            replays: Replays::default(),
             found_groups: BTreeMap::new(),
             in_snapshot: false,
             started: false,
@@ -183,7 +178,8 @@ impl Fea {
     /// Figures.
     pub fn totals(&mut self) -> Totals {
         let mut totals = Totals { repaired: self.repaired, refused: self.refusals, ..Totals::default() };
-        (totals.nexthop_objects, totals.idle) = (self.pool.len(), !self.in_snapshot);
+        (totals.nexthop_objects, totals.idle) =
+            (self.pool.len(), !self.in_snapshot && self.replays.is_idle());
         for (id, table) in &mut self.tables {
             for family in Family::ALL {
                 let side = table.side(family);
@@ -223,12 +219,11 @@ impl Fea {
                     let side = self.table(table).side(prefix.family());
                     side.route_refused(refused, round, out);
                 }
-                EngineOp::DeleteRoute { .. }
-                | EngineOp::DeleteNextHop { .. }
-                | EngineOp::DeleteAddress { .. }
-                    if refusal.kind == RefusalKind::NotFound => {}
-                EngineOp::AddAddress { .. } if refusal.kind == RefusalKind::Exists => {}
-                op => out.push(Output::Effect(Effect::Event(Event::Refused(op, refusal)))),
+                op if op.is_satisfied_despite(&refusal) => {}
+                op => {
+                    self.interfaces.note_refused(&op);
+                    out.push(Output::Effect(Effect::Event(Event::Refused(op, refusal))));
+                }
             }
         }
     }
@@ -455,7 +450,7 @@ impl Fea {
             Drift::Forwarding(family) => {
                 if let Some(enabled) = self.interfaces.wanted_forwarding(family) {
                     out.push(Output::Effect(Effect::Event(Event::ForwardingRepaired(family))));
-                    out.push(Output::Engine(EngineOp::SetForwarding { family, enabled }));
+                    self.interfaces.write_forwarding(family, enabled, out);
                 }
             }
             Drift::NextHop(id) => {
@@ -483,7 +478,7 @@ impl Machine for Fea {
     type State = State;
 
     fn handle(&mut self, now: Instant, input: Input, out: &mut Outbox<Output>) {
-        if !matches!(input, Input::Refused(_)) {
+        if !matches!(input, Input::Refused(_) | Input::RefusedBeside(..)) {
             self.pool.settle(out);
         }
         match input {
@@ -513,8 +508,12 @@ impl Machine for Fea {
                 }
             }
             Input::Refused(list) => self.refused(list, out),
+            Input::RefusedBeside(engine, op, refusal) => {
+                out.push(Output::Effect(Effect::Event(Event::RefusedBeside(engine, op, refusal))));
+            }
             Input::Notice(notice) => self.notice(now, notice, out),
             Input::Configure(configuration) => self.interfaces.configure(configuration, out),
+            Input::Join { engine, capabilities } => self.replays.start(engine, &capabilities),
         }
     }
 
@@ -535,7 +534,15 @@ impl Machine for Fea {
                 return Progress::More;
             }
         }
-        Progress::Done
+        // Before the first snapshot ends, the core does not know what the authority holds.
+        if self.replays.is_idle() || !self.started {
+            return Progress::Done;
+        }
+        if !out.is_empty() {
+            return Progress::More;
+        }
+        let held = Held { interfaces: &self.interfaces, pool: &self.pool, tables: &self.tables };
+        self.replays.run(&held, &mut budget, out)
     }
 
     fn export(&self) -> State {

@@ -2,12 +2,14 @@
 
 use crate::engine::{EngineOp, Member, NextHopId, Refusal};
 use crate::machine::Output;
+use crate::replay::Apply;
 use crate::slab::Slab;
 use alloc::vec::Vec;
+use core::ops::ControlFlow;
 use foldhash::fast::FixedState;
 use hashbrown::{HashMap, HashSet};
 use sluice_base::InterfaceIndex;
-use sluice_machine::Outbox;
+use sluice_machine::{Budget, Outbox};
 
 /// A member in use.
 #[derive(Clone, Debug)]
@@ -227,5 +229,18 @@ impl Pool {
 
     pub(crate) fn len(&self) -> usize {
         self.members.len()
+    }
+
+    /// Replays the members that the authority holds from number `from` on. Breaks with the number to go on from.
+    pub(crate) fn replay(&self, from: u32, budget: &mut Budget, apply: Apply<'_>) -> ControlFlow<u32> {
+        for n in from..self.members.end() {
+            if let Some(entry) = self.members.get(n).filter(|m| m.dead.is_none()) {
+                apply(EngineOp::SetMember { id: entry.id, member: entry.member });
+            }
+            if !budget.spend(1) {
+                return ControlFlow::Break(n + 1);
+            }
+        }
+        ControlFlow::Continue(())
     }
 }

@@ -2,73 +2,13 @@
 #![allow(clippy::unwrap_used)]
 
 mod conformance;
+mod shared;
 
 use conformance::Subject;
+use shared::{ALL, Shared, UNICAST};
 use sluice_base::*;
-use sluice_fea::engine::{Beside, Capability, RouteReader};
-use sluice_fea::sim::SimEngine;
-use sluice_fea::{Engine, EngineOp, EngineSet, Member, NextHopId, Notice, Refused, RouteTarget};
-use std::cell::RefCell;
-use std::rc::Rc;
-
-/// A simulated engine that the test can still reach when it is in a set.
-#[derive(Clone)]
-struct Shared {
-    engine: Rc<RefCell<SimEngine>>,
-    capabilities: &'static [Capability],
-}
-
-impl Shared {
-    fn new(capabilities: &'static [Capability]) -> Self {
-        let mut engine = SimEngine::new();
-        for n in [1, 2] {
-            engine.set_link(sluice_fea::engine::Link {
-                index: InterfaceIndex::new(n).unwrap(),
-                name: format!("eth{n}"),
-                admin_up: true,
-                running: true,
-                loopback: false,
-                point_to_point: false,
-                multicast: true,
-                mtu: 1500,
-                mac: vec![2, 0, 0, 0, 0, n as u8],
-            });
-            let addr = [10, 0, n as u8 - 1, 1].into();
-            let address = InterfaceAddress { addr, prefix_len: 24, peer: None };
-            engine.add_address(InterfaceIndex::new(n).unwrap(), address);
-        }
-        Shared { engine: Rc::new(RefCell::new(engine)), capabilities }
-    }
-}
-
-impl Engine for Shared {
-    fn name(&self) -> &str {
-        "sim"
-    }
-
-    fn capabilities(&self) -> &[Capability] {
-        self.capabilities
-    }
-
-    fn apply(&mut self, ops: &[EngineOp], refused: &mut Vec<Refused>) {
-        assert!(ops.iter().all(|op| self.capabilities.contains(&op.capability())));
-        self.engine.borrow_mut().apply(ops, refused);
-    }
-
-    fn poll(&mut self, notices: &mut Vec<Notice>) -> bool {
-        self.engine.borrow_mut().poll(notices)
-    }
-
-    fn request_snapshot(&mut self) {
-        self.engine.borrow_mut().request_snapshot();
-    }
-
-    fn reader(&self) -> Option<Box<dyn RouteReader>> {
-        self.engine.borrow().reader()
-    }
-}
-
-const ALL: &[Capability] = &[Capability::Unicast, Capability::Host];
+use sluice_fea::engine::{Beside, BesideId, ReplayStep, Stage};
+use sluice_fea::{Engine, EngineOp, EngineSet, Member, NextHopId, Notice, RouteTarget};
 
 struct Sim<E> {
     engine: E,
@@ -99,11 +39,17 @@ fn the_simulated_engine_conforms() {
     conformance::check(Sim { engine: authority.clone(), authority });
 }
 
+/// Leaves nothing to replay to the first engine beside the authority.
+fn complete(set: &mut EngineSet) {
+    set.replay([(BesideId(0), ReplayStep::Enter(Stage::Complete))]);
+}
+
 #[test]
 fn a_set_conforms() {
     let authority = Shared::new(ALL);
-    let beside = Shared::new(&[Capability::Unicast]);
-    let engine = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside));
+    let beside = Shared::new(UNICAST);
+    let mut engine = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside));
+    complete(&mut engine);
     assert_eq!(engine.name(), "sim, sim");
     conformance::check(Sim { engine, authority });
 }
@@ -112,8 +58,9 @@ fn a_set_conforms() {
 /// refusals are counted and concern nobody else.
 #[test]
 fn an_engine_beside_follows_the_authority() {
-    let (authority, beside) = (Shared::new(ALL), Shared::new(&[Capability::Unicast]));
+    let (authority, beside) = (Shared::new(ALL), Shared::new(UNICAST));
     let mut set = EngineSet::new(Box::new(authority.clone())).with(Box::new(beside.clone()));
+    complete(&mut set);
     let (interface, prefix) = (InterfaceIndex::new(1).unwrap(), "192.0.2.0/24".parse().unwrap());
     let other: IpPrefix = "192.0.3.0/24".parse().unwrap();
     authority.engine.borrow_mut().refuse.insert(other);

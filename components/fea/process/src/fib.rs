@@ -4,7 +4,7 @@ use crate::pages;
 use crate::process::{FeaProcess, ResyncWait};
 use sluice_base::{Family, FibBatch, IpKey, IpPrefix, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_fea::engine::RouteQuery;
-use sluice_fea::{Effect, Input};
+use sluice_fea::{Effect, EngineSet, Input, RefusalKind};
 use sluice_process::Point;
 use sluice_xrl::convert::{self, family};
 use sluice_xrl::idl::common::v1 as common;
@@ -62,6 +62,16 @@ pub(crate) fn note_resynced(process: &Rc<FeaProcess>, table: TableId, kept: u64,
             let _ = told.send((wait.kept, wait.swept));
         }
     }
+}
+
+/// Returns the numbers of operations that engines beside the authority refused, as they cross processes.
+pub(crate) fn refused_beside(engines: &EngineSet) -> Vec<pb::RefusedBeside> {
+    let message = |((engine, kind), count): ((&str, RefusalKind), u64)| pb::RefusedBeside {
+        engine: engine.into(),
+        reason: kind.to_string(),
+        refused: count,
+    };
+    engines.refused_beside().into_iter().map(message).collect()
 }
 
 /// The FEA as handlers of this interface see it.
@@ -194,6 +204,37 @@ impl pb::Fib for Served {
             routes_repaired: totals.repaired,
             nexthop_objects: totals.nexthop_objects as u64,
             idle: totals.idle,
+            refused_beside: self.0.refused_beside(),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sluice_base::Provenance;
+    use sluice_fea::engine::{BesideId, Engine, EngineOp, ReplayStep, RouteTarget};
+    use sluice_fea::sim::SimEngine;
+
+    #[test]
+    fn refusals_of_engines_beside_are_counted_by_engine_and_reason() {
+        let prefix: IpPrefix = "192.0.2.0/24".parse().unwrap();
+        let mut beside = SimEngine::new();
+        beside.refuse.insert(prefix);
+        let mut engines = EngineSet::new(Box::new(SimEngine::new()));
+        assert_eq!(refused_beside(&engines), []);
+        engines.join(Box::new(beside));
+        assert_eq!(refused_beside(&engines), []);
+        let op = EngineOp::SetRoute {
+            table: TableId::MAIN,
+            prefix,
+            target: RouteTarget::Unreachable,
+            replace: true,
+            provenance: Provenance::NONE,
+        };
+        engines.replay([(BesideId(0), ReplayStep::Apply(op))]);
+        assert_eq!(engines.name(), "sim, sim");
+        let row = pb::RefusedBeside { engine: "sim".into(), reason: "invalid".into(), refused: 1 };
+        assert_eq!(refused_beside(&engines), [row]);
     }
 }

@@ -198,6 +198,11 @@ impl FeaProcess {
         self.drive.borrow_mut().engine().name().into()
     }
 
+    /// Returns the numbers of operations that engines beside the authority refused.
+    pub(crate) fn refused_beside(&self) -> Vec<pb::RefusedBeside> {
+        fib::refused_beside(self.drive.borrow_mut().engine())
+    }
+
     fn tell_interface(self: &Rc<Self>, event: InterfaceEvent) {
         self.subscribers.tell(self, event);
     }

@@ -6,7 +6,7 @@
 mod set;
 mod unicast;
 
-pub use set::{Beside, EngineSet};
+pub use set::{Beside, BesideId, EngineSet, ReplayStep, Stage};
 pub use unicast::{
     EngineRoute, Member, Members, NextHopId, PREFERENCE, PROTOCOL, ReadError, RouteQuery, RouteReader,
     RouteTarget,
@@ -47,7 +47,7 @@ pub enum EngineOp {
         /// True if it may be new. Otherwise a group that is not there, and whose routes therefore are not either, is refused as not found.
         create: bool,
     },
-    /// The member or group, which nothing uses, goes.
+    /// The member or group goes: a member from its groups too, and a group, or one without members, with its routes.
     DeleteNextHop {
         /// Its number.
         id: NextHopId,
@@ -122,10 +122,22 @@ impl EngineOp {
             | EngineOp::SetForwarding { .. } => Capability::Host,
         }
     }
+
+    /// Returns true if an engine is as the operation wants although the engine refused the operation with `refusal`: the address is
+    /// there, or the object to delete is not.
+    pub fn is_satisfied_despite(&self, refusal: &Refusal) -> bool {
+        match self {
+            EngineOp::DeleteRoute { .. }
+            | EngineOp::DeleteNextHop { .. }
+            | EngineOp::DeleteAddress { .. } => refusal.kind == RefusalKind::NotFound,
+            EngineOp::AddAddress { .. } => refusal.kind == RefusalKind::Exists,
+            _ => false,
+        }
+    }
 }
 
 /// The kind of a refusal, which decides on the next step.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub enum RefusalKind {
     /// Somebody else's route, address or object stands there.
     Exists,
@@ -135,6 +147,17 @@ pub enum RefusalKind {
     Resources,
     /// Anything else: it is not possible as things are.
     Invalid,
+}
+
+impl fmt::Display for RefusalKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            RefusalKind::Exists => "exists",
+            RefusalKind::NotFound => "not-found",
+            RefusalKind::Resources => "resources",
+            RefusalKind::Invalid => "invalid",
+        })
+    }
 }
 
 /// The reason why an operation was refused.
@@ -254,4 +277,9 @@ pub trait Engine {
     /// Returns a reader of the unicast routes that the engine holds; `None` without [`Capability::Unicast`]. A reader may be used
     /// on another thread.
     fn reader(&self) -> Option<Box<dyn RouteReader>>;
+
+    /// Returns the set, if the engine is a set of engines.
+    fn as_set(&mut self) -> Option<&mut EngineSet> {
+        None
+    }
 }

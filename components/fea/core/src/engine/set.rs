@@ -1,9 +1,11 @@
 //! Several engines, driven as one.
 
-use super::{Capability, Engine, EngineOp, Notice, Refused, RouteReader};
+use super::{Capability, Engine, EngineOp, Notice, Refusal, RefusalKind, Refused, RouteReader};
 use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use serde::{Deserialize, Serialize};
 
 /// A set of engines. One engine is the *authority*: it has every capability that the core uses, and its refusals, notices and routes
 /// are the set's. Engines *beside* the authority get each operation that they have the capability for, after the authority has
@@ -11,40 +13,130 @@ use alloc::vec::Vec;
 ///
 /// A packet that an engine beside the authority cannot forward falls through to the authority. Such an engine may therefore refuse
 /// an operation, and must then forget what it held for the same prefix, member or group.
+///
+/// An engine that joins beside the authority is empty. The core replays the authority's objects to the engine
+/// ([`EngineSet::replay`]); meanwhile the engine's [`Stage`] decides on the operations that reach the engine.
 pub struct EngineSet {
     authority: Box<dyn Engine>,
     beside: Vec<Beside>,
     name: String,
     notices: Vec<Notice>,
+    /// The engines that have joined and that the core does not know yet.
+    joined: Vec<BesideId>,
+}
+
+/// The number of an engine beside the authority, in the order of joining.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct BesideId(pub u32);
+
+/// The stage of the replay to an engine that joined. An operation on an object of a later stage does not reach the engine: the later stage
+/// replays the object's state of that time. An operation on an object of the current or an earlier stage reaches the engine, whether or not
+/// the object has been replayed yet: the objects that the operation needs are of earlier stages, and writing an object again does no harm.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
+pub enum Stage {
+    /// The host's settings, and then the members, are replayed.
+    Members,
+    /// The groups are replayed.
+    Groups,
+    /// The routes are replayed.
+    Routes,
+    /// Nothing is left to replay.
+    Complete,
+}
+
+impl Stage {
+    /// Returns the form of an operation on the set in which the operation reaches an engine at this stage; `None` if the operation does
+    /// not reach the engine.
+    fn admit(self, op: &EngineOp) -> Option<EngineOp> {
+        let is_later = match op {
+            EngineOp::SetGroup { .. } => self < Stage::Groups,
+            EngineOp::SetRoute { .. } => self < Stage::Routes,
+            _ => false,
+        };
+        if is_later {
+            return None;
+        }
+        let mut op = op.clone();
+        // The group may not have been replayed yet.
+        if let EngineOp::SetGroup { create, .. } = &mut op {
+            *create |= self < Stage::Complete;
+        }
+        Some(op)
+    }
+}
+
+/// A step of the replay to an engine that joined.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum ReplayStep {
+    /// The engine carries out an operation that gives it an object of the authority.
+    Apply(EngineOp),
+    /// The replay enters a stage.
+    Enter(Stage),
 }
 
 /// An engine beside the authority.
 pub struct Beside {
     engine: Box<dyn Engine>,
-    refused: u64,
+    stage: Stage,
+    refused: BTreeMap<RefusalKind, u64>,
+    /// The first refusal, until [`EngineSet::take_first_refusals`].
+    first: Option<(EngineOp, Refusal)>,
     ops: Vec<EngineOp>,
     refusals: Vec<Refused>,
 }
 
 impl Beside {
+    fn new(engine: Box<dyn Engine>) -> Self {
+        let (refused, ops, refusals) = (BTreeMap::new(), Vec::new(), Vec::new());
+        Beside { engine, stage: Stage::Members, refused, first: None, ops, refusals }
+    }
+
     /// Returns the engine.
     pub fn engine(&self) -> &dyn Engine {
         &*self.engine
     }
 
+    /// Returns the stage of the replay to the engine.
+    pub const fn stage(&self) -> Stage {
+        self.stage
+    }
+
     /// Returns the number of operations that the engine refused and left to the authority.
-    pub const fn refused(&self) -> u64 {
-        self.refused
+    pub fn refused(&self) -> u64 {
+        self.refused.values().sum()
     }
 
     fn apply<'a>(&mut self, ops: impl Iterator<Item = &'a EngineOp>) {
-        let capabilities = self.engine.capabilities();
-        self.ops.extend(ops.filter(|op| capabilities.contains(&op.capability())).cloned());
-        if !self.ops.is_empty() {
-            self.engine.apply(&self.ops, &mut self.refusals);
-            self.refused += self.refusals.len() as u64;
-            self.refusals.clear();
-            self.ops.clear();
+        let (stage, capabilities) = (self.stage, self.engine.capabilities());
+        let ops = ops.filter(|op| capabilities.contains(&op.capability()));
+        self.ops.extend(ops.filter_map(|op| stage.admit(op)));
+        self.carry_out();
+    }
+
+    fn carry_out(&mut self) {
+        if self.ops.is_empty() {
+            return;
+        }
+        self.engine.apply(&self.ops, &mut self.refusals);
+        for Refused { index, refusal } in self.refusals.drain(..) {
+            let op = &self.ops[index];
+            if op.is_satisfied_despite(&refusal) {
+                continue;
+            }
+            let is_first = self.refused.is_empty();
+            *self.refused.entry(refusal.kind).or_default() += 1;
+            if is_first {
+                self.first = Some((op.clone(), refusal));
+            }
+        }
+        self.ops.clear();
+    }
+
+    fn replay(&mut self, step: ReplayStep) {
+        match step {
+            ReplayStep::Apply(op) => self.ops.push(op),
+            ReplayStep::Enter(stage) => self.stage = stage,
         }
     }
 }
@@ -53,16 +145,65 @@ impl EngineSet {
     /// Makes a set of the authority alone.
     pub fn new(authority: Box<dyn Engine>) -> Self {
         let name = authority.name().into();
-        EngineSet { authority, beside: Vec::new(), name, notices: Vec::new() }
+        EngineSet { authority, beside: Vec::new(), name, notices: Vec::new(), joined: Vec::new() }
     }
 
-    /// Adds an engine beside the authority. The engine gets the operations that follow, and nothing of what was there before.
+    /// Adds an engine beside the authority; see [`EngineSet::join`].
     #[must_use]
     pub fn with(mut self, engine: Box<dyn Engine>) -> Self {
+        self.join(engine);
+        self
+    }
+
+    /// Adds an engine beside the authority, and returns its number. The engine is empty, but for the routes, members and groups of others,
+    /// and for the host's own settings. The driver of the set learns of the engine by [`EngineSet::take_joined`], and has
+    /// the core replay the authority's objects.
+    pub fn join(&mut self, engine: Box<dyn Engine>) -> BesideId {
         self.name.push_str(", ");
         self.name.push_str(engine.name());
-        self.beside.push(Beside { engine, refused: 0, ops: Vec::new(), refusals: Vec::new() });
-        self
+        let id = BesideId(self.beside.len() as u32);
+        self.beside.push(Beside::new(engine));
+        self.joined.push(id);
+        id
+    }
+
+    /// Takes the engines that have joined since the last call, with their capabilities.
+    pub fn take_joined(&mut self) -> Vec<(BesideId, Vec<Capability>)> {
+        let joined = core::mem::take(&mut self.joined);
+        let capabilities =
+            |id: BesideId| Some(self.beside.get(id.0 as usize)?.engine.capabilities().to_vec());
+        joined.into_iter().filter_map(|id| Some((id, capabilities(id)?))).collect()
+    }
+
+    /// Carries out steps of replays, in order. Steps of an engine that is not in the set are dropped.
+    pub fn replay(&mut self, steps: impl IntoIterator<Item = (BesideId, ReplayStep)>) {
+        for (id, step) in steps {
+            if let Some(beside) = self.beside.get_mut(id.0 as usize) {
+                beside.replay(step);
+            }
+        }
+        self.beside.iter_mut().for_each(Beside::carry_out);
+    }
+
+    /// Takes the first refusal of each engine beside the authority that has refused an operation since the last call, and never before:
+    /// the engine's name, the operation and the refusal.
+    pub fn take_first_refusals(&mut self) -> Vec<(String, EngineOp, Refusal)> {
+        let first = |beside: &mut Beside| {
+            let (op, refusal) = beside.first.take()?;
+            Some((beside.engine.name().into(), op, refusal))
+        };
+        self.beside.iter_mut().filter_map(first).collect()
+    }
+
+    /// Returns the numbers of operations that engines beside the authority refused, by name and kind. Engines of one name count as one.
+    pub fn refused_beside(&self) -> BTreeMap<(&str, RefusalKind), u64> {
+        let mut refused = BTreeMap::new();
+        for beside in &self.beside {
+            for (kind, count) in &beside.refused {
+                *refused.entry((beside.engine.name(), *kind)).or_default() += count;
+            }
+        }
+        refused
     }
 
     /// Returns the engines beside the authority.
@@ -84,9 +225,13 @@ impl Engine for EngineSet {
         let before = refused.len();
         self.authority.apply(ops, refused);
         let refused = &refused[before..];
-        let is_done = |index: usize| refused.binary_search_by_key(&index, |r| r.index).is_err();
+        // An object that the authority lost without a word is to go from the others too.
+        let is_done = |index: usize, op: &EngineOp| {
+            let refusal = refused.binary_search_by_key(&index, |r| r.index).map(|n| &refused[n].refusal);
+            refusal.map_or(true, |refusal| op.is_satisfied_despite(refusal))
+        };
         for beside in &mut self.beside {
-            beside.apply(ops.iter().enumerate().filter(|(index, _)| is_done(*index)).map(|(_, op)| op));
+            beside.apply(ops.iter().enumerate().filter(|(index, op)| is_done(*index, op)).map(|(_, op)| op));
         }
     }
 
@@ -105,5 +250,9 @@ impl Engine for EngineSet {
 
     fn reader(&self) -> Option<Box<dyn RouteReader>> {
         self.authority.reader()
+    }
+
+    fn as_set(&mut self) -> Option<&mut EngineSet> {
+        Some(self)
     }
 }

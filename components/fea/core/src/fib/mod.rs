@@ -6,6 +6,7 @@
 
 mod group;
 mod refusal;
+mod replay;
 mod resync;
 
 use crate::engine::EngineOp;
@@ -424,7 +425,7 @@ impl<P: TableKey + IpKey> Fib<P> {
 }
 
 /// The operations on a table of any family.
-pub(crate) trait Side: refusal::Refusals + resync::Resync {
+pub(crate) trait Side: refusal::Refusals + replay::Replay + resync::Resync {
     /// Background work.
     fn run_slice(&mut self, budget: &mut Budget, pool: &mut Pool, out: &mut Outbox<Output>) -> Progress;
 
