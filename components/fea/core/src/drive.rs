@@ -1,7 +1,8 @@
 //! The core and its engine together: the loop between them, the same in the process, in tests and in the simulator.
 
 use crate::engine::{BesideId, Engine, EngineOp, EngineSet, Notice, Refused, ReplayStep};
-use crate::machine::{Effect, Fea, Input, Output};
+use crate::machine::{Fea, Input};
+use crate::output::{Effect, Output};
 use alloc::vec::Vec;
 use sluice_base::Instant;
 use sluice_machine::{Budget, Machine, Outbox, Progress};

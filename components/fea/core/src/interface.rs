@@ -2,8 +2,7 @@
 
 use crate::engine::{EngineOp, Link};
 use crate::event::Event;
-use crate::machine::{Effect, Output};
-use crate::replay::Apply;
+use crate::output::{Apply, Effect, Output};
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;

@@ -24,6 +24,7 @@ mod fib;
 pub mod interface;
 mod machine;
 mod members;
+mod output;
 mod repair;
 mod replay;
 mod routes;
@@ -40,4 +41,5 @@ pub use engine::{
 pub use event::Event;
 pub use fib::Summary;
 pub use interface::{Configuration, LinkConfiguration};
-pub use machine::{Effect, Fea, Input, Output, State, Totals};
+pub use machine::{Fea, Input, State, Totals};
+pub use output::{Effect, Output};

@@ -1,12 +1,13 @@
 //! The FEA's core: all tables, the interfaces, and what to do when the engine tells something.
 
 use crate::engine::{
-    BesideId, Capability, EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, ReplayStep, RouteTarget,
+    BesideId, Capability, EngineOp, Members, NextHopId, Notice, Refusal, RefusalKind, RouteTarget,
 };
 use crate::event::Event;
 use crate::fib::{Observation, RefusedRoute, Summary};
 use crate::interface::{Configuration, Interfaces, Transition};
 use crate::members::Pool;
+use crate::output::{Effect, Output};
 use crate::repair::{Drift, Repairs, Verdict};
 use crate::replay::{Held, Replays};
 use crate::table::Table;
@@ -15,8 +16,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use sluice_base::{
-    Family, FibBatch, Instant, Interface, InterfaceEvent, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix,
-    Provenance, TableId,
+    Family, FibBatch, Instant, Interface, InterfaceIndex, IpPrefix, Ipv4Prefix, Ipv6Prefix, Provenance,
+    TableId,
 };
 use sluice_machine::{Budget, Machine, Outbox, Progress};
 
@@ -50,51 +51,6 @@ pub enum Input {
         /// The engine's capabilities.
         capabilities: Vec<Capability>,
     },
-}
-
-/// An effect that the machine asks for.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Output {
-    /// The engine is to do this.
-    Engine(EngineOp),
-    /// One engine beside the authority is to get a step of its replay. Never among [`Output::Engine`] operations: an operation that the
-    /// authority may yet refuse is not replayed.
-    Replay(BesideId, ReplayStep),
-    /// The engine is to tell all that it holds.
-    RequestSnapshot,
-    /// Somebody outside is concerned.
-    Effect(Effect),
-}
-
-/// The work outside the core and the engine.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub enum Effect {
-    /// The owner of a route is to know that it is not installed, and why.
-    Rejected {
-        /// The table.
-        table: TableId,
-        /// The prefix.
-        prefix: IpPrefix,
-        /// The event that caused the route, where it is known.
-        provenance: Provenance,
-        /// The engine's own words.
-        reason: String,
-    },
-    /// Subscribers are to know this about interfaces.
-    Interface(InterfaceEvent),
-    /// A resync is over.
-    Resynced {
-        /// The table.
-        table: TableId,
-        /// The family.
-        family: Family,
-        /// Routes that were announced again (or are new).
-        kept: u64,
-        /// Routes that were not.
-        swept: u64,
-    },
-    /// The log is to have this.
-    Event(Event),
 }
 
 /// The core's state: what was announced, to be announced to a core that takes over.

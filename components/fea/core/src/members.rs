@@ -1,8 +1,7 @@
 //! The members in use: each way to forward once, whoever uses it.
 
 use crate::engine::{EngineOp, Member, NextHopId, Refusal};
-use crate::machine::Output;
-use crate::replay::Apply;
+use crate::output::{Apply, Output};
 use crate::slab::Slab;
 use alloc::vec::Vec;
 use core::ops::ControlFlow;

@@ -4,10 +4,10 @@
 //! authority's. The joining engine's [`Stage`] decides on the operations between two slices that reach the engine. Each object is thus written
 //! to the engine after the objects that it needs, and its last state is written either by the walk or by the operation that changed it.
 
-use crate::engine::{BesideId, Capability, EngineOp, ReplayStep, Stage};
+use crate::engine::{BesideId, Capability, ReplayStep, Stage};
 use crate::interface::Interfaces;
-use crate::machine::Output;
 use crate::members::Pool;
+use crate::output::Output;
 use crate::table::Table;
 use alloc::collections::{BTreeMap, VecDeque};
 use core::ops::{Bound, ControlFlow};
@@ -172,6 +172,3 @@ impl Replay {
         out.push(Output::Replay(self.engine, ReplayStep::Enter(stage)));
     }
 }
-
-/// The receiver of the operations of a replay.
-pub(crate) type Apply<'a> = &'a mut dyn FnMut(EngineOp);

@@ -1,8 +1,8 @@
 //! The groups of one table and family: which object of the engine each is, and what it forwards by.
 
 use crate::engine::{EngineOp, Member, Members, NextHopId, Refusal, RefusalKind, RouteTarget};
-use crate::machine::Output;
 use crate::members::Pool;
+use crate::output::Output;
 use alloc::string::String;
 use sluice_base::{Family, Forwarding, GroupId, NextHop};
 use sluice_machine::Outbox;

@@ -11,8 +11,8 @@ mod resync;
 
 use crate::engine::EngineOp;
 use crate::event::Event;
-use crate::machine::{Effect, Output};
 use crate::members::Pool;
+use crate::output::{Effect, Output};
 use crate::routes::{Route, Routes, Standing, Walk};
 use crate::slab::Slab;
 use foldhash::fast::FixedState;

@@ -3,8 +3,8 @@
 
 use super::Fib;
 use crate::engine::{NextHopId, Refusal, RefusalKind, RouteTarget};
-use crate::machine::Output;
 use crate::members::Pool;
+use crate::output::Output;
 use crate::routes::{Route, Standing};
 use sluice_base::{IpKey, IpPrefix, Provenance};
 use sluice_machine::Outbox;

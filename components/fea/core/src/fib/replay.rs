@@ -3,7 +3,7 @@
 use super::{Fib, Group};
 use crate::engine::{EngineOp, RouteTarget};
 use crate::members::Pool;
-use crate::replay::Apply;
+use crate::output::Apply;
 use crate::routes::{Route, Standing};
 use core::ops::ControlFlow;
 use sluice_base::{IpKey, IpPrefix, Provenance};
