@@ -1,4 +1,4 @@
-//! Two feeds of the full table, and the better one fails: how long packets to random prefixes are lost, and how long the router
+//! Two or three feeds of the full table, and the best one fails: how long packets to random prefixes are lost, and how long the router
 //! works until its tables and the kernel's are final, by Sluice and by BIRD 2 in turn. `make bench-failover`, as root; in network namespaces of its own.
 
 mod network;
@@ -8,10 +8,14 @@ use anyhow::{Context, Result, ensure};
 use bench_lab::{Device, TableArgs};
 use bench_report::{Bar, Report, median, table};
 use clap::Parser;
-use network::FEEDS;
+use network::{BACKUP, FEEDS};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::json;
+use sluice_base::Asn;
 use sluice_lab::{Lab, LabOptions};
 use sluice_load::RoutingTable;
+use std::collections::BTreeSet;
 use std::fs::read_to_string;
 use std::path::Path;
 use std::thread::{sleep, spawn};
@@ -40,16 +44,34 @@ enum Failure {
     Process,
     /// The link to the neighbor goes down.
     Link,
+    /// The neighbor's process is stopped: its connection stays, and the hold timer of the router expires.
+    Silence,
 }
 
-const FAILURES: [(Failure, &str); 2] = [(Failure::Process, "process"), (Failure::Link, "link")];
+/// A failure among so many feeds.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Case {
+    failure: Failure,
+    feeds: usize,
+    name: &'static str,
+}
+
+const CASES: [Case; 4] = [
+    Case { failure: Failure::Process, feeds: 2, name: "process" },
+    Case { failure: Failure::Process, feeds: 3, name: "process, three feeds" },
+    Case { failure: Failure::Link, feeds: 2, name: "link" },
+    Case { failure: Failure::Silence, feeds: 2, name: "hold timer" },
+];
 
 /// Failover from a neighbor with the full table, beside BIRD 2.
 #[derive(Parser)]
 struct Args {
-    /// Runs of each router for each failure.
+    /// Runs of each router in each case.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
+    /// Only cases whose name begins so.
+    #[arg(long, default_value = "")]
+    only: String,
     #[command(flatten)]
     full: TableArgs,
 }
@@ -57,7 +79,7 @@ struct Args {
 /// A run.
 struct Run {
     device: Device,
-    failure: Failure,
+    case: Case,
     /// From the moment when the router's kernel sees the failure to the last packet that did not arrive by the other way, in milliseconds.
     forwarding_ms: f64,
     /// Packets that were lost.
@@ -74,15 +96,16 @@ fn main() -> Result<()> {
     let (routes, source) = args.full.table()?;
     let mut runs = Vec::new();
     for round in 0..args.rounds {
-        for (failure, name) in FAILURES {
+        for case in cases(&args.only) {
             let mut devices = DEVICES;
             devices.rotate_left(round % DEVICES.len());
             for device in devices {
-                let run = once(&sluice, device, failure, &routes)?;
+                let run = once(&sluice, device, case, &routes)?;
                 println!(
-                    "round {}: {:<6} {name:<7} packets lost for {:>8.1} ms ({} packets), at rest after {:>8.1} ms",
+                    "round {}: {:<6} {:<20} packets lost for {:>8.1} ms ({} packets), at rest after {:>8.1} ms",
                     round + 1,
                     device.name(),
+                    case.name,
                     run.forwarding_ms,
                     run.lost,
                     run.final_ms
@@ -98,22 +121,28 @@ fn main() -> Result<()> {
     Ok(())
 }
 
+/// The cases whose names begin with a text.
+fn cases(begin: &str) -> impl Iterator<Item = Case> {
+    CASES.into_iter().filter(move |case| case.name.starts_with(begin))
+}
+
 /// Brings a network up, lets the better feed fail, and follows the packets.
-fn once(sluice: &Path, device: Device, failure: Failure, routes: &RoutingTable) -> Result<Run> {
+fn once(sluice: &Path, device: Device, case: Case, routes: &RoutingTable) -> Result<Run> {
+    let feeds = &FEEDS[..case.feeds];
     let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-failover") };
-    let mut lab = Lab::up(&network::topology(device, routes)?, options)?;
-    network::open_to_traffic(&lab)?;
-    let run = fail(&mut lab, device, failure, routes);
+    let mut lab = Lab::up(&network::topology(device, feeds, routes)?, options)?;
+    network::open_to_traffic(&lab, feeds)?;
+    let run = fail(&mut lab, device, case, routes);
     run.with_context(|| format!("{}: {}", device.name(), lab.log(device.node(), device.node())))
 }
 
-fn fail(lab: &mut Lab, device: Device, failure: Failure, routes: &RoutingTable) -> Result<Run> {
+fn fail(lab: &mut Lab, device: Device, case: Case, routes: &RoutingTable) -> Result<Run> {
     at_rest(lab, device, routes)?;
-    let stream = Stream::start(lab, routes)?;
+    let stream = Stream::start(lab, &FEEDS[..case.feeds], routes)?;
     sleep(BEFORE);
     let pid = bench_lab::of_node(lab, device.node()).first().map(|process| process.id.pid);
     let pid = pid.context("the router does not run")?;
-    let (event, killed) = match failure {
+    let (event, killed) = match case.failure {
         Failure::Process => {
             // A killed process first gives its memory back, then its connections: the router hears of it later.
             let killed = Instant::now();
@@ -128,17 +157,24 @@ fn fail(lab: &mut Lab, device: Device, failure: Failure, routes: &RoutingTable) 
             lab.exec(FEEDS[0], "ip", ["link", "set", "router", "down"])?;
             (event, event)
         }
+        Failure::Silence => {
+            let stopped = Instant::now();
+            for process in bench_lab::of_node(lab, FEEDS[0]) {
+                kill(Pid::from_raw(process.id.pid.cast_signed()), Signal::SIGSTOP)?;
+            }
+            (connection_ends(pid)?, stopped)
+        }
     };
     let over = at_rest(lab, device, routes)?;
     sleep(AFTER);
     let arrivals = stream.stop()?;
-    let (_, elsewhere) = arrivals.lost_since(killed - BEFORE / 2, 1);
+    let (_, elsewhere) = arrivals.lost_since(killed - BEFORE / 2, BACKUP);
     ensure!(elsewhere > 0, "the stream did not flow through the first feed");
-    let (forwarding, lost) = arrivals.lost_since(event, 1);
+    let (forwarding, lost) = arrivals.lost_since(event, BACKUP);
     ensure!(lost < arrivals.sent.len(), "no packet arrived by the other way");
     let ms = |time: Duration| time.as_secs_f64() * 1000.0;
     let final_ms = ms(over.duration_since(event));
-    Ok(Run { device, failure, forwarding_ms: ms(forwarding), lost, final_ms })
+    Ok(Run { device, case, forwarding_ms: ms(forwarding), lost, final_ms })
 }
 
 /// Waits until the router's kernel has no established connection with the first feed. Returns when that was.
@@ -182,16 +218,20 @@ fn at_rest(lab: &Lab, device: Device, routes: &RoutingTable) -> Result<Instant> 
 /// Prints and notes the medians.
 fn tell(runs: &[Run], routes: &RoutingTable, source: &str, report: &mut Report) {
     let mut lines = Vec::new();
-    for (failure, name) in FAILURES {
+    let sets: BTreeSet<&[Asn]> =
+        routes.v4.iter().chain(&routes.v6).map(|route| route.path.as_slice()).collect();
+    println!("{} prefixes with {} AS paths", routes.v4.len() + routes.v6.len(), sets.len());
+    for case in CASES.into_iter().filter(|case| runs.iter().any(|run| run.case == *case)) {
+        let name = case.name;
         let middle = |device: Device, value: &dyn Fn(&Run) -> f64| {
-            let of = runs.iter().filter(|run| run.device == device && run.failure == failure);
+            let of = runs.iter().filter(|run| run.device == device && run.case == case);
             median(&of.map(value).collect::<Vec<_>>())
         };
         for device in DEVICES {
             let forwarding = middle(device, &|run| run.forwarding_ms);
             let (lost, last) = (middle(device, &|run| run.lost as f64), middle(device, &|run| run.final_ms));
             report.row(json!({
-                "what": "failover", "failure": name, "router": device.name(), "table": source, "ipv4": routes.v4.len(),
+                "what": "failover", "failure": name, "feeds": case.feeds, "as_paths": sets.len(), "router": device.name(), "table": source, "ipv4": routes.v4.len(),
                 "ipv6": routes.v6.len(), "detected_to_forwarding_ms": forwarding, "packets_lost": lost,
                 "rest_ms": last, "packets_a_second": stream::RATE,
             }));
@@ -205,7 +245,7 @@ fn tell(runs: &[Run], routes: &RoutingTable, source: &str, report: &mut Report) 
         let of = |device| middle(device, &|run| run.forwarding_ms);
         let ratio = of(Device::Sluice) / of(Device::Bird);
         println!("{name}: Sluice / BIRD {ratio:.3}");
-        if failure == Failure::Process {
+        if case == CASES[0] {
             report.bar(Bar::lower("failover.detected_to_forwarding_ms", of(Device::Sluice), "ms", 100.0));
             report.bar(Bar::lower("failover.vs_bird", ratio, "x", 0.05));
         } else {

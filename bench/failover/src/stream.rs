@@ -1,6 +1,6 @@
 //! A stream of packets to random prefixes, and where each packet arrives.
 
-use crate::network::{FEEDS, HOST};
+use crate::network::HOST;
 use anyhow::Result;
 use nix::sys::socket::{setsockopt, sockopt::RcvBufForce};
 use sluice_base::Rng;
@@ -38,10 +38,10 @@ pub struct Arrivals {
 
 impl Stream {
     /// Begins to send.
-    pub fn start(lab: &Lab, table: &RoutingTable) -> Result<Self> {
+    pub fn start(lab: &Lab, feeds: &[&str], table: &RoutingTable) -> Result<Self> {
         let ends = Arc::new(AtomicBool::new(false));
         let mut sinks = Vec::new();
-        for feed in FEEDS {
+        for feed in feeds {
             let socket = bench_lab::inside(lab, feed, || Ok(UdpSocket::bind(("0.0.0.0", PORT))?))?;
             setsockopt(&socket, RcvBufForce, &BUFFER)?;
             socket.set_read_timeout(Some(Duration::from_millis(200)))?;
