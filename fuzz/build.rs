@@ -57,12 +57,15 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
 }
 
 /// Returns the Rust type that the generator makes of a message.
-fn rust_path(message: &MessageDescriptor, files: &[(String, &str)]) -> Result<String, String> {
+fn rust_path(
+    message: &MessageDescriptor,
+    files: &[(String, &str)],
+) -> Result<String, Box<dyn std::error::Error>> {
     let file = message.parent_file();
     let known = files.iter().find(|(name, _)| name == file.name());
     let (_, crate_name) = known.ok_or_else(|| format!("{} is of no folder", message.full_name()))?;
     if message.parent_message().is_some() {
-        return Err(format!("{} is nested in another message", message.full_name()));
+        return Err(format!("{} is nested in another message", message.full_name()).into());
     }
     let package = message.package_name().replace('.', "::");
     Ok(format!("{crate_name}::idl::{package}::{}", message.name()))

@@ -92,8 +92,8 @@ pub fn load(octets: &[u8]) {
             assert_eq!(schema.change(class, Some(&tree), &again), None);
             let Some(part) = schema.part(class, &tree) else { continue };
             let _refused_or_read = match class {
-                "bgp" => sluice_bgp_process::config::settings(part).err(),
-                "static" => sluice_static_process::config::input(&routes(&part)).err(),
+                "bgp" => sluice_bgp_process::config::settings(part).err().map(|e| e.to_string()),
+                "static" => sluice_static_process::config::input(&routes(&part)).err().map(|e| e.to_string()),
                 "fea" => sluice_fea_process::configuration::read(&part).err().map(|e| e.to_string()),
                 other => panic!("{other} has a configuration that no target reads"),
             };

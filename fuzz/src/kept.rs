@@ -9,7 +9,7 @@ use sluice_process::rights::Rights;
 /// A `package.toml`.
 pub fn manifest(octets: &[u8]) {
     if let Err(reason) = Manifest::parse(&String::from_utf8_lossy(octets)) {
-        assert!(reason.starts_with("package.toml: "));
+        assert!(reason.to_string().starts_with("package.toml: "));
     }
 }
 
@@ -31,7 +31,7 @@ pub fn revision(octets: &[u8]) {
     let whole = String::from_utf8_lossy(octets);
     match parse_revision(&whole) {
         Ok((revision, text)) => assert!(whole.ends_with(text) && !format!("{revision:?}").is_empty()),
-        Err(reason) => assert!(!reason.is_empty()),
+        Err(reason) => assert!(!reason.to_string().is_empty()),
     }
 }
 

@@ -38,6 +38,24 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
+/// Returns true if a line has a `Result` whose error is a `String`.
+fn has_string_error(line: &str) -> bool {
+    line.match_indices("Result<").any(|(at, _)| {
+        let mut depth = 0_usize;
+        let mut error = at;
+        for (place, c) in line[at..].char_indices() {
+            match c {
+                '<' | '(' => depth += 1,
+                '>' | ')' if depth == 1 => return line[error..at + place].trim() == "String",
+                '>' | ')' => depth -= 1,
+                ',' if depth == 1 => error = at + place + 1,
+                _ => {}
+            }
+        }
+        false
+    })
+}
+
 fn rust(shown: &str, text: &str, found: &mut Vec<String>) {
     let lines = text.lines().count();
     let limit = OLD_SINS.iter().find(|(file, _)| *file == shown).map_or(LINES, |(_, lines)| *lines);
@@ -53,6 +71,10 @@ fn rust(shown: &str, text: &str, found: &mut Vec<String>) {
     }
     if shown.starts_with("xtask") {
         return; // the rules below are written here
+    }
+    let code = text.split("#[cfg(test)]").next().unwrap_or_default();
+    if !shown.contains("tests") && code.lines().any(has_string_error) {
+        found.push(format!("{shown}: an error is a String; write an enum of what can go wrong"));
     }
     let is_ffi = shown.contains("ffi") || text.contains("#![allow(unsafe_code)]");
     if !is_ffi && text.lines().any(|l| l.trim_start().starts_with("unsafe ") || l.contains("= unsafe {")) {

@@ -355,7 +355,7 @@ impl<'a> Binder<'a> {
         match self.schema.yang.canonical(id, &word.text) {
             Ok((text, form)) => Ok(Leaf { text: text.into(), form }),
             Err(reason) => {
-                let words = match translated(reason.lines().next().unwrap_or_default()) {
+                let words = match translated(reason.to_string().lines().next().unwrap_or_default()) {
                     _ if def.is_secret => ": it does not fit".into(),
                     Some(reason) => format!(": {reason}"),
                     None => String::new(),

@@ -97,7 +97,7 @@ impl Index {
         let wrong = |id: Id, reason| SchemaError::Module { name: self[id].module.to_string(), reason };
         for places in self.classes.values() {
             if let Some(id) = places.listed {
-                places::check_lists(self, nodes, &self[id].path).map_err(|reason| wrong(id, reason))?;
+                places::check_lists(self, nodes, id)?;
             }
             for id in places.both() {
                 if let Some((name, _)) = self[id].uses.iter().find(|(name, _)| self[id].child(name).is_some())

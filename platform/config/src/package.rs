@@ -2,8 +2,11 @@
 
 use crate::error::SchemaError;
 use crate::metrics;
+use crate::metrics::MetricsError;
 use serde::{Deserialize, Serialize};
+use std::io;
 use std::path::{Path, PathBuf};
+use thiserror::Error;
 
 /// A package that extends the router.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -58,9 +61,9 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Reads a `package.toml`. The error names the line and what is wrong in it.
-    pub fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|e| format!("package.toml: {}", e.to_string().trim_end()))
+    /// Reads a `package.toml`.
+    pub fn parse(text: &str) -> Result<Self, PackageError> {
+        toml::from_str(text).map_err(|e| PackageError::Manifest(e.to_string().trim_end().into()))
     }
 }
 
@@ -115,31 +118,65 @@ pub fn read_folder(dir: &Path) -> Result<Vec<Result<Package, Refused>>, SchemaEr
     }
     folders.sort();
     let read = |path: &PathBuf| {
-        read_one(path).map_err(|reason| Refused {
+        read_one(path).map_err(|error| Refused {
             name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            reason,
+            reason: error.to_string(),
         })
     };
     Ok(folders.iter().map(read).collect())
 }
 
+/// The reason why a package cannot be read.
+#[derive(Debug, Error)]
+pub enum PackageError {
+    /// There is no `package.toml`.
+    #[error("it has no package.toml")]
+    NoManifest,
+    /// `package.toml` is not TOML, or has other fields: the line, and the error there.
+    #[error("package.toml: {0}")]
+    Manifest(String),
+    /// The package has another name than its folder.
+    #[error("package.toml: its name is `{0}`, not that of its folder")]
+    Name(String),
+    /// There is no file for the executable.
+    #[error("package.toml: there is no executable {}", .0.display())]
+    NoExecutable(PathBuf),
+    /// A file is too long.
+    #[error("{0}: it is longer than {LONGEST} octets")]
+    Long(String),
+    /// A file cannot be read.
+    #[error("{name}: {error}")]
+    File {
+        /// The name of the file.
+        name: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// The folder cannot be read.
+    #[error(transparent)]
+    Folder(#[from] io::Error),
+    /// The metrics are refused.
+    #[error(transparent)]
+    Metrics(#[from] MetricsError),
+}
+
 /// A file longer than this is none of a package.
 const LONGEST: u64 = 1 << 20;
 
-fn read_one(folder: &Path) -> Result<Package, String> {
-    let manifest = optional(folder, "package.toml")?.ok_or("it has no package.toml")?;
+fn read_one(folder: &Path) -> Result<Package, PackageError> {
+    let manifest = optional(folder, "package.toml")?.ok_or(PackageError::NoManifest)?;
     let manifest = Manifest::parse(&manifest)?;
     let folder_name = folder.file_name().unwrap_or_default().to_string_lossy();
     if manifest.name != folder_name {
-        return Err(format!("package.toml: its name is `{}`, not that of its folder", manifest.name));
+        return Err(PackageError::Name(manifest.name));
     }
     let executable = manifest.executable.map(|path| folder.join(path));
     if let Some(path) = executable.as_ref().filter(|path| !path.is_file()) {
-        return Err(format!("package.toml: there is no executable {}", path.display()));
+        return Err(PackageError::NoExecutable(path.clone()));
     }
     let mut modules = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(|e| e.to_string())? {
-        let name = entry.map_err(|e| e.to_string())?.file_name().to_string_lossy().into_owned();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
         if let Some(stem) = name.strip_suffix(".yang") {
             let module = stem.split('@').next().unwrap_or(stem).to_owned();
             modules.push((module, optional(folder, &name)?.unwrap_or_default()));
@@ -148,7 +185,7 @@ fn read_one(folder: &Path) -> Result<Package, String> {
     modules.sort();
     let metrics = optional(folder, "metrics.toml")?;
     if let Some(text) = &metrics {
-        metrics::parse(&manifest.name, text).map_err(|error| error.to_string())?;
+        metrics::parse(&manifest.name, text)?;
     }
     Ok(Package {
         name: manifest.name,
@@ -166,15 +203,16 @@ fn read_one(folder: &Path) -> Result<Package, String> {
 }
 
 /// A file's text; `None` if there is no such file.
-fn optional(folder: &Path, name: &str) -> Result<Option<String>, String> {
+fn optional(folder: &Path, name: &str) -> Result<Option<String>, PackageError> {
+    let failed = |error| PackageError::File { name: name.into(), error };
     let path = folder.join(name);
     match std::fs::metadata(&path) {
         Ok(found) if found.len() > LONGEST => {
-            return Err(format!("{name}: it is longer than {LONGEST} octets"));
+            return Err(PackageError::Long(name.into()));
         }
         Ok(_) => {}
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(format!("{name}: {error}")),
+        Err(error) => return Err(failed(error)),
     }
-    std::fs::read_to_string(&path).map(Some).map_err(|error| format!("{name}: {error}"))
+    std::fs::read_to_string(&path).map(Some).map_err(failed)
 }

@@ -1,6 +1,7 @@
 //! Where components have their configuration: a class has a container at the top of the tree, or one in the entries of a list whose key names
 //! the instance, or both.
 
+use crate::error::SchemaError;
 use crate::index::{Id, Index, Kind, ROOT};
 use crate::node::{Node, NodeKind};
 use crate::schema::Schema;
@@ -46,11 +47,13 @@ pub(crate) fn lists_above(index: &Index, path: &str) -> Vec<Id> {
     found
 }
 
-/// Checks that the list above a component's container can name its instances. The error says what is missing.
-pub(crate) fn check_lists(index: &Index, nodes: &[Node], path: &str) -> Result<(), String> {
+/// Checks that the list above a component's container can name the component's instances.
+pub(crate) fn check_lists(index: &Index, nodes: &[Node], id: Id) -> Result<(), SchemaError> {
+    let path = &index[id].path;
+    let wrong = |reason| Err(SchemaError::Module { name: index[id].module.to_string(), reason });
     let lists = lists_above(index, path);
     let [list] = *lists else {
-        return Err(format!(
+        return wrong(format!(
             "`{path}` is a component's and below {} lists; it can have one name only",
             lists.len()
         ));
@@ -66,7 +69,7 @@ pub(crate) fn check_lists(index: &Index, nodes: &[Node], path: &str) -> Result<(
     };
     match index[list].keys() {
         [key] if is_name(key) => Ok(()),
-        _ => Err(format!(
+        _ => wrong(format!(
             "`{}` holds the component of `{path}`, so its only key has to be of type sluice:{KEY_TYPE}",
             index[list].path
         )),

@@ -183,7 +183,7 @@ impl Check<'_> {
     fn value(&mut self, before: Option<&Node>, id: Id, text: &str) {
         let def = &self.new.index[id];
         if let Err(reason) = self.new.yang.canonical(id, text) {
-            let in_words = || translated(&reason).filter(|_| !def.is_secret);
+            let in_words = || translated(&reason.to_string()).filter(|_| !def.is_secret);
             let reason = in_words().unwrap_or_else(|| format!("it has to be {}", def.expects));
             self.note(What::Refused { reason });
         }

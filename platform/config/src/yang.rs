@@ -4,6 +4,7 @@
 
 use crate::tree::Form;
 use std::ffi::{CStr, CString, c_char};
+use thiserror::Error;
 use yang5::context::Context;
 use yang5::ffi;
 use yang5::schema::{DataValueType, SchemaLeafType, SchemaNode, SchemaNodeKind};
@@ -154,6 +155,23 @@ pub(crate) struct Yang {
     handles: Vec<Handle>,
 }
 
+/// The reason why a value is refused.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub(crate) enum ValueError {
+    /// The node is a block.
+    #[error("it takes no value")]
+    NoValue,
+    /// The value is longer than libyang takes.
+    #[error("it is too long")]
+    Long,
+    /// The value has an octet 0.
+    #[error("it holds an octet 0")]
+    Octet,
+    /// The value is not of the type: libyang's message.
+    #[error("{0}")]
+    Refused(String),
+}
+
 impl Yang {
     /// Keeps a context, and the handles that `walk` makes of its nodes and of no others.
     pub fn new<T>(context: Context, walk: impl FnOnce(&Context, &mut Vec<Handle>) -> T) -> (Self, T) {
@@ -168,18 +186,18 @@ impl Yang {
 
     /// The form of a value of the leaf or leaf-list `handle` that is the same for all who write it, or why it is refused. What only
     /// the whole tree can show to be wrong is accepted.
-    pub fn canonical(&self, handle: usize, value: &str) -> Result<(Box<str>, Form), String> {
+    pub fn canonical(&self, handle: usize, value: &str) -> Result<(Box<str>, Form), ValueError> {
         let Some(Handle(node)) = self.handles.get(handle).copied() else {
-            return Err("it takes no value".into());
+            return Err(ValueError::NoValue);
         };
-        let Ok(length) = u32::try_from(value.len()) else { return Err("it is too long".into()) };
-        let owned = CString::new(value).map_err(|_| "it holds an octet 0".to_owned())?;
+        let Ok(length) = u32::try_from(value.len()) else { return Err(ValueError::Long) };
+        let owned = CString::new(value).map_err(|_| ValueError::Octet)?;
         let (mut kind, mut canonical) = (std::ptr::null(), std::ptr::null());
         // SAFETY: the node belongs to our context, and its walk made handles of leaves and leaf-lists only; the value ends in an
         // octet 0; what is written to `kind` lives as long as the context, what is written to `canonical` until it is given back.
         unsafe {
             if !matches!(u32::from((*node).nodetype), ffi::LYS_LEAF | ffi::LYS_LEAFLIST) {
-                return Err("it takes no value".into());
+                return Err(ValueError::NoValue);
             }
             let context = (*(*node).module).ctx;
             let result = ffi::lyd_value_validate(
@@ -194,7 +212,7 @@ impl Yang {
                 let error = ffi::ly_err_last(context);
                 let reason = if error.is_null() { String::new() } else { text((*error).msg) };
                 ffi::ly_err_clean(context, std::ptr::null_mut());
-                return Err(reason.trim_end_matches('.').to_owned());
+                return Err(ValueError::Refused(reason.trim_end_matches('.').to_owned()));
             }
             let form = if kind.is_null() { Form::Text } else { form((*kind).basetype) };
             let found = if canonical.is_null() {

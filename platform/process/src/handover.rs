@@ -50,13 +50,13 @@ pub enum HandOverError {
     Refused(String),
     /// The component cannot let go, or cannot take it.
     #[error("{0}")]
-    Component(String),
+    Component(Box<dyn std::error::Error>),
 }
 
-/// Components say what is wrong in words.
-impl From<String> for HandOverError {
-    fn from(reason: String) -> Self {
-        HandOverError::Component(reason)
+impl HandOverError {
+    /// Wraps the component's own reason.
+    pub fn component(reason: impl Into<Box<dyn std::error::Error>>) -> Self {
+        HandOverError::Component(reason.into())
     }
 }
 

@@ -51,6 +51,9 @@ pub trait Component: 'static {
     /// A change of its configuration, ready to be applied.
     type Settings: 'static;
 
+    /// The reasons for which a change is refused, or cannot be applied.
+    type Error: std::error::Error + 'static;
+
     /// Returns the component's own services.
     fn services(self: &Rc<Self>) -> Vec<Service>;
 
@@ -59,10 +62,10 @@ pub trait Component: 'static {
 
     /// The first half of a change of configuration: whether it would take it, and what that would touch. Changes nothing. The
     /// error says what is wrong in it.
-    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, String>;
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, Self::Error>;
 
     /// The second half: what was prepared holds from now on.
-    async fn apply(self: Rc<Self>, settings: Self::Settings) -> Result<(), String>;
+    async fn apply(self: Rc<Self>, settings: Self::Settings) -> Result<(), Self::Error>;
 
     /// Returns the reasons why the component runs without something that its configuration asks for, a sentence each; none while all is
     /// well. `sluice status` and the metrics show them.
@@ -101,7 +104,7 @@ pub trait Component: 'static {
         settings: Self::Settings,
         _from: &mut Source,
     ) -> Result<(), HandOverError> {
-        Ok(self.apply(settings).await?)
+        self.apply(settings).await.map_err(HandOverError::component)
     }
 }
 
@@ -365,8 +368,9 @@ impl<C: Component> pb::Component for Life<C> {
                 self.prepared.replace(Some((request.transaction, change, settings)));
                 Ok(pb::PrepareReply { effects })
             }
-            Err(reason) => {
+            Err(error) => {
                 self.prepared.take();
+                let reason = error.to_string();
                 error!(event = "config.part-refused", reason, "configuration refused");
                 Err(XrlError::application(1, reason))
             }
@@ -379,7 +383,8 @@ impl<C: Component> pb::Component for Life<C> {
         else {
             return Err(XrlError::application(1, "this change was not prepared; prepare it first"));
         };
-        Rc::clone(&self.component).apply(settings).await.map_err(|reason| {
+        Rc::clone(&self.component).apply(settings).await.map_err(|error| {
+            let reason = error.to_string();
             error!(event = "config.part-not-applied", reason, "configuration could not be applied");
             XrlError::application(1, reason)
         })?;

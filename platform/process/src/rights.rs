@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
+/// The error in a text of rights: the line, and the reason.
+pub type ParseError = toml::de::Error;
+
 /// A component's rights.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +32,7 @@ pub struct Rights {
 
 impl Rights {
     /// Reads a `rights.toml`. An error names the line.
-    pub fn parse(text: &str) -> Result<Self, toml::de::Error> {
+    pub fn parse(text: &str) -> Result<Self, ParseError> {
         toml::from_str(text)
     }
 

@@ -76,7 +76,7 @@ impl<C: Component> Life<C> {
             return Err(XrlError::application(1, "it is not ready, or hands over already"));
         }
         self.succession.stage.set(Stage::Giving);
-        let late = |_| HandOverError::Component(format!("it took more than {} s", HAND_OVER.as_secs()));
+        let late = |_| HandOverError::component(format!("it took more than {} s", HAND_OVER.as_secs()));
         let outcome = timeout(HAND_OVER, self.give(successor)).await.map_err(late).flatten();
         match outcome {
             Ok(sink) => {
@@ -219,7 +219,7 @@ impl<C: Component> Life<C> {
         }
         let change = serde_json::from_slice(&text).map_err(|e| HandOverError::Value(e.to_string()))?;
         let planned = Planned { part: &Part::default(), change: &change };
-        let Prepared { settings, .. } = self.component.prepare(&planned)?;
+        let Prepared { settings, .. } = self.component.prepare(&planned).map_err(HandOverError::component)?;
         Rc::clone(&self.component).take_over(settings, source).await?;
         self.part.borrow_mut().apply(change);
         source.finish().await

@@ -3,6 +3,7 @@
 use crate::stream::{Stamp, Stream};
 use sluice_base::Rng;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// How messages of different peers follow each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -15,19 +16,30 @@ pub enum Order {
     Threads,
 }
 
-impl FromStr for Order {
-    type Err = String;
+/// A text names no order.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum OrderError {
+    /// The text behind the colon is no number of messages.
+    #[error("`{0}` is not a number of messages")]
+    Number(String),
+    /// The word is none of the three.
+    #[error("expected trace, round-robin:K or threads")]
+    Word,
+}
 
-    fn from_str(s: &str) -> Result<Self, String> {
+impl FromStr for Order {
+    type Err = OrderError;
+
+    fn from_str(s: &str) -> Result<Self, OrderError> {
         match s.split_once(':') {
             None if s == "trace" => Ok(Order::Trace),
             None if s == "threads" => Ok(Order::Threads),
             None if s == "round-robin" => Ok(Order::RoundRobin(1)),
             Some(("round-robin", k)) => match k.parse() {
                 Ok(k) if k > 0 => Ok(Order::RoundRobin(k)),
-                _ => Err(format!("`{k}` is not a number of messages")),
+                _ => Err(OrderError::Number(k.into())),
             },
-            _ => Err("expected trace, round-robin:K or threads".into()),
+            _ => Err(OrderError::Word),
         }
     }
 }

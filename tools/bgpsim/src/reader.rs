@@ -13,6 +13,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// Octets that are read at a time.
 const CHUNK: usize = 1 << 18;
@@ -180,8 +181,8 @@ impl Listener<'_> {
                     Ok(_) if self.ear.sessions[number].peer.role == Role::Receiver => {}
                     Ok(LITTLE..) => self.wait_for(number)?,
                     Ok(_) => self.resting.push(number),
-                    Err(reason) => {
-                        self.ear.fail(number, &reason);
+                    Err(error) => {
+                        self.ear.fail(number, &error.to_string());
                         epoll::delete(&self.epoll, &self.ear.sessions[number].socket)?;
                     }
                 }
@@ -202,7 +203,7 @@ impl Listener<'_> {
     }
 
     /// Reads what is there, a chunk at most, so that no session has to wait for another; how many octets there were.
-    fn read(&mut self, number: usize) -> Result<usize, String> {
+    fn read(&mut self, number: usize) -> Result<usize, ReadError> {
         let session = &self.ear.sessions[number];
         let rest = &mut self.rest[number];
         let old = rest.len();
@@ -212,10 +213,10 @@ impl Listener<'_> {
             &mut self.chunk[old..old + CHUNK],
             RecvFlags::DONTWAIT,
         ) {
-            Ok((_, 0)) => return Err("the target closed the connection".into()),
+            Ok((_, 0)) => return Err(ReadError::Closed),
             Ok((_, read)) => read,
             Err(Errno::AGAIN | Errno::INTR) => return Ok(0),
-            Err(e) => return Err(format!("the connection broke: {e}")),
+            Err(e) => return Err(ReadError::Broken(e)),
         };
         let at = Instant::now();
         session.octets_received.fetch_add(read as u64, Ordering::Relaxed);
@@ -236,6 +237,26 @@ impl Listener<'_> {
     }
 }
 
+/// The end of a session.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+enum ReadError {
+    /// The target ended the connection in order.
+    #[error("the target closed the connection")]
+    Closed,
+    /// The connection failed.
+    #[error("the connection broke: {0}")]
+    Broken(Errno),
+    /// A header is not one.
+    #[error("the target is out of step: {0}")]
+    OutOfStep(String),
+    /// An UPDATE cannot be read.
+    #[error("a malformed UPDATE from the target: {0}")]
+    Malformed(String),
+    /// A NOTIFICATION came.
+    #[error("the target says {0}")]
+    Notification(String),
+}
+
 /// From the first message on (RFC 4271, section 4.1): from its marker, or from what may be the beginning of one.
 fn from_marker(stream: &[u8]) -> &[u8] {
     let is_one = |octet: &&u8| **octet == 0xff;
@@ -248,21 +269,17 @@ fn from_marker(stream: &[u8]) -> &[u8] {
 }
 
 /// Takes the whole messages at the front of a stream; how many octets they have.
-fn messages(stream: &[u8], mut tally: Option<&mut Tally>, at: Instant) -> Result<usize, String> {
+fn messages(stream: &[u8], mut tally: Option<&mut Tally>, at: Instant) -> Result<usize, ReadError> {
     let mut used = 0;
-    while let Some(frame) =
-        header::frame(&stream[used..]).map_err(|e| format!("the target is out of step: {e}"))?
-    {
+    while let Some(frame) = header::frame(&stream[used..]).map_err(|e| ReadError::OutOfStep(e.to_string()))? {
         match frame.kind {
             MessageType::Update => {
                 if let Some(tally) = tally.as_deref_mut() {
-                    tally
-                        .update(frame.body, at)
-                        .map_err(|e| format!("a malformed UPDATE from the target: {e}"))?;
+                    tally.update(frame.body, at).map_err(|e| ReadError::Malformed(e.to_string()))?;
                 }
             }
             MessageType::Notification => {
-                return Err(format!("the target says {}", session::said(frame.body)));
+                return Err(ReadError::Notification(session::said(frame.body)));
             }
             MessageType::Keepalive | MessageType::RouteRefresh | MessageType::Open => {}
         }

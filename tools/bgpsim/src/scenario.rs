@@ -1,6 +1,7 @@
 //! The eight scenarios of the thesis's table 2.1 (Wu, Liao, Wolf, Gao: Benchmarking BGP Routers, IISWC 2007), and two more.
 
 use std::str::FromStr;
+use thiserror::Error;
 
 /// What is measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,10 +132,15 @@ impl Act {
     }
 }
 
-impl FromStr for Scenario {
-    type Err = String;
+/// A text names no scenario.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("expected announce, lost, lost-best, latency, late, or one of the eight scenarios: 1 to 8")]
+pub struct ScenarioError;
 
-    fn from_str(s: &str) -> Result<Self, String> {
+impl FromStr for Scenario {
+    type Err = ScenarioError;
+
+    fn from_str(s: &str) -> Result<Self, ScenarioError> {
         match (s, s.parse()) {
             ("announce", _) => Ok(Scenario::Announce),
             ("lost", _) => Ok(Scenario::Lost),
@@ -142,10 +148,7 @@ impl FromStr for Scenario {
             ("latency", _) => Ok(Scenario::Latency),
             ("late", _) => Ok(Scenario::Late),
             (_, Ok(n @ 1..=8)) => Ok(Scenario::Numbered(n)),
-            _ => Err(
-                "expected announce, lost, lost-best, latency, late, or one of the eight scenarios: 1 to 8"
-                    .into(),
-            ),
+            _ => Err(ScenarioError),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+use thiserror::Error;
 
 /// Octets that are written at a time, where the order allows it.
 const PIECE: usize = 1 << 18;
@@ -23,16 +24,21 @@ pub enum Speed {
     Original(f64),
 }
 
-impl FromStr for Speed {
-    type Err = String;
+/// A text names no speed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+#[error("expected full, original, or how many times as fast: 10x")]
+pub struct SpeedError;
 
-    fn from_str(s: &str) -> Result<Self, String> {
+impl FromStr for Speed {
+    type Err = SpeedError;
+
+    fn from_str(s: &str) -> Result<Self, SpeedError> {
         match s {
             "full" => Ok(Speed::Full),
             "original" => Ok(Speed::Original(1.0)),
             _ => match s.strip_suffix('x').map(str::parse) {
                 Some(Ok(factor)) if factor > 0.0 && f64::is_finite(factor) => Ok(Speed::Original(factor)),
-                _ => Err("expected full, original, or how many times as fast: 10x".into()),
+                _ => Err(SpeedError),
             },
         }
     }

@@ -1,12 +1,14 @@
 //! Where the routes come from.
 
 use crate::scenario::Scenario;
+use crate::scenario::ScenarioError;
 use crate::table::{Size, Table};
 use crate::trace::Trace;
 use crate::workload::Families;
 use anyhow::Result;
 use std::path::PathBuf;
 use std::str::FromStr;
+use thiserror::Error;
 
 /// What the user named.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,17 +30,28 @@ pub enum Content {
     Trace(Vec<u8>),
 }
 
-impl FromStr for Source {
-    type Err = String;
+/// A text names no source.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Error)]
+pub enum SourceError {
+    /// The scenario is unknown.
+    #[error(transparent)]
+    Scenario(#[from] ScenarioError),
+    /// The word is none of the sources.
+    #[error("expected table, table:FILE, mrt:FILE, synthetic or synthetic:SCENARIO")]
+    Word,
+}
 
-    fn from_str(s: &str) -> Result<Self, String> {
+impl FromStr for Source {
+    type Err = SourceError;
+
+    fn from_str(s: &str) -> Result<Self, SourceError> {
         match s.split_once(':') {
             None if s == "table" => Ok(Source::Table(None)),
             None if s == "synthetic" => Ok(Source::Synthetic(None)),
             Some(("table", file)) => Ok(Source::Table(Some(file.into()))),
             Some(("mrt", file)) => Ok(Source::Trace(file.into())),
-            Some(("synthetic", scenario)) => scenario.parse().map(|s| Source::Synthetic(Some(s))),
-            _ => Err("expected table, table:FILE, mrt:FILE, synthetic or synthetic:SCENARIO".into()),
+            Some(("synthetic", scenario)) => Ok(Source::Synthetic(Some(scenario.parse()?))),
+            _ => Err(SourceError::Word),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The configuration tree (bgp.yang) as this process takes it.
 
+use crate::error::ConfigError;
 use crate::executor::pool::Plan;
 use sluice_bgp::speaker::Settings;
 
@@ -9,10 +10,10 @@ const MOST_THREADS: usize = 8;
 /// Reads a configuration tree.
 ///
 /// # Errors
-/// In words, what is wrong in the tree.
-pub fn settings(tree: serde_json::Value) -> Result<Settings, String> {
-    let settings: Settings = serde_json::from_value(tree).map_err(|error| error.to_string())?;
-    settings.check().map_err(|error| error.to_string())?;
+/// The tree is not as `bgp.yang` has it, or values contradict each other.
+pub fn settings(tree: serde_json::Value) -> Result<Settings, ConfigError> {
+    let settings: Settings = serde_json::from_value(tree)?;
+    settings.check()?;
     Ok(settings)
 }
 
@@ -90,7 +91,7 @@ mod tests {
     #[test]
     fn says_what_is_wrong() {
         let check = |tree: serde_json::Value, expected: &str| {
-            assert!(settings(tree).is_err_and(|e| e.contains(expected)), "{expected}");
+            assert!(settings(tree).is_err_and(|e| e.to_string().contains(expected)), "{expected}");
         };
         check(serde_json::json!({"local-as": 1, "router-id": "0.0.0.0"}), "router-id");
         let neighbor = |extra: serde_json::Value| {

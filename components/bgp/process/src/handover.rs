@@ -4,6 +4,7 @@
 //! neighbour's socket does not take goes along as octets. So the other process knows that everybody was told everything that its
 //! tables say, and tells nobody again. The sockets themselves are copies: neither process shuts any down.
 
+use crate::error::RestError;
 use crate::tables::table::{self, TableMessage};
 use crate::transport::connection::{Connection, Inherited};
 use crate::transport::listeners as listening;
@@ -29,7 +30,7 @@ use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
 
 /// The longest wait for tables to send neighbors all pending routes.
-const REST: Duration = Duration::from_secs(5);
+pub(crate) const REST: Duration = Duration::from_secs(5);
 
 /// A table's task.
 enum TableTask {
@@ -92,7 +93,7 @@ impl BgpProcess {
     /// Comes to rest, and says what there is.
     pub(crate) async fn hand_over_to(self: &Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
         let Some(core) = self.core() else {
-            return Err(HandOverError::Component("it is not configured yet".into()));
+            return Err(HandOverError::component("it is not configured yet"));
         };
         let (told, rested) = oneshot::channel();
         let me = Rc::clone(self);
@@ -101,15 +102,15 @@ impl BgpProcess {
             let _turn = me.handover.resting.lock().await;
             let _ = told.send(me.rest().await);
         });
-        rested.await.map_err(|_| "the process ends".to_string())??;
+        rested.await.unwrap_or(Err(RestError::Ending)).map_err(HandOverError::component)?;
         let state = core.driver.read(|control| control.export());
         let established: Vec<ConnectionKey> = state.established().collect();
         to.put(&state).await?;
         to.put(&established.len()).await?;
         for (address, id) in established {
             let halted = self.connection(address, id).and_then(|c| c.halted());
-            let (descriptor, pending, unsent) =
-                halted.ok_or_else(|| format!("the connection to {address} broke"))?;
+            let (descriptor, pending, unsent) = halted
+                .ok_or_else(|| HandOverError::component(format!("the connection to {address} broke")))?;
             to.put(&Held { address, id, pending, unsent }).await?;
             to.put_descriptor(descriptor.as_fd()).await?;
         }
@@ -120,7 +121,7 @@ impl BgpProcess {
     }
 
     /// Comes to rest. Not to be abandoned.
-    async fn rest(self: &Rc<Self>) -> Result<(), String> {
+    async fn rest(self: &Rc<Self>) -> Result<(), RestError> {
         let Some(core) = self.core() else { return Ok(()) };
         let _no_change_of_threads = core.moving.lock().await;
         self.handover.asleep.set(true);
@@ -154,7 +155,7 @@ impl BgpProcess {
         Ok(())
     }
 
-    async fn rest_tables(&self, core: &Core) -> Result<(), String> {
+    async fn rest_tables(&self, core: &Core) -> Result<(), RestError> {
         let until = Instant::now() + REST;
         for table in &core.post.tables {
             table.write(TableMessage::Rest);
@@ -164,7 +165,7 @@ impl BgpProcess {
         for mut task in core.tables.take() {
             tasks.push(match timeout_at(until, &mut task).await {
                 Ok(Ok(post)) => TableTask::Resting(Box::new(post)),
-                Ok(Err(error)) => return Err(format!("a table is lost: {error}")),
+                Ok(Err(error)) => return Err(RestError::LostTable(error)),
                 Err(_) => {
                     late += 1;
                     TableTask::Running(task)
@@ -174,10 +175,7 @@ impl BgpProcess {
         self.handover.tables.replace(Rc::new(tasks));
         match late {
             0 => Ok(()),
-            _ => Err(format!(
-                "after {} s neighbors have not taken yet what there is to tell them; try again when they have",
-                REST.as_secs()
-            )),
+            _ => Err(RestError::BusyNeighbors),
         }
     }
 
@@ -228,7 +226,7 @@ impl BgpProcess {
         let state: SpeakerState = from.take().await?;
         let identity = Identity { source: self.frame.provenance.source(), ..state.identity.clone() };
         if (identity.local_as, identity.router_id) != (settings.local_as, settings.router_id) {
-            return Err(HandOverError::Component("local-as or router-id is another one".into()));
+            return Err(HandOverError::component("local-as or router-id is another one"));
         }
         let mut control = Control::new(identity.clone(), clock::now());
         let mut tables = control.make_tables();
@@ -240,7 +238,9 @@ impl BgpProcess {
             let held: Held = from.take().await?;
             let stream = std::net::TcpStream::from(from.take_descriptor().await?);
             let name = (held.address, held.id);
-            let link = links.remove(&name).ok_or_else(|| format!("{} has no session", held.address))?;
+            let link = links
+                .remove(&name)
+                .ok_or_else(|| HandOverError::component(format!("{} has no session", held.address)))?;
             let inherited = Inherited { stream, link: *link, pending: held.pending, unsent: held.unsent };
             connections.push((name, inherited));
         }
@@ -251,7 +251,7 @@ impl BgpProcess {
         let expected: Fingerprint = from.take().await?;
         let found = fingerprint(&tables);
         if found != expected {
-            return Err(HandOverError::Component(format!(
+            return Err(HandOverError::component(format!(
                 "{} paths of {} prefixes came, or others than the {} of {} that were sent",
                 found.paths, found.decided, expected.paths, expected.decided
             )));
@@ -261,7 +261,7 @@ impl BgpProcess {
         let next = incoming.map(|((_, id), _)| id.number.wrapping_add(1)).max();
         self.accepted.set(next.unwrap_or(0));
         self.identity.replace(Some(identity));
-        self.set_core(control, tables, config::plan(settings))?;
+        self.set_core(control, tables, config::plan(settings)).map_err(HandOverError::component)?;
         self.handover.waiting.replace(Some(Waiting { connections, outputs }));
         Ok(())
     }

@@ -6,6 +6,7 @@
 //! hops ([`rib`]), and answers what operators ask ([`service`]). No rule of the protocol is here.
 
 pub mod config;
+pub mod error;
 mod executor;
 mod ffi;
 mod handover;
@@ -17,6 +18,7 @@ mod transport;
 
 sluice_xrl::include_idl!();
 
+use error::{ConfigError, ThreadsError};
 use executor::pool::{Plan, Pool};
 use rib::RibSide;
 use sluice_base::{Distance, Duration};
@@ -378,9 +380,9 @@ impl BgpProcess {
         own.is_some_and(|own| own != (settings.local_as, settings.router_id))
     }
 
-    fn start_core(self: &Rc<Self>, settings: &Settings) -> Result<(), String> {
+    fn start_core(self: &Rc<Self>, settings: &Settings) -> Result<(), ConfigError> {
         let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|e| format!("no randomness: {e}"))?;
+        getrandom::fill(&mut seed).map_err(ConfigError::Randomness)?;
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let plan = config::plan(settings);
         let tables = u16::try_from(cores.max(plan.threads)).unwrap_or(MOST_TABLES);
@@ -404,8 +406,8 @@ impl BgpProcess {
     }
 
     /// There are control and tables from now on; control's timers do not fire yet.
-    fn set_core(self: &Rc<Self>, control: Control, made: Vec<Table>, plan: Plan) -> Result<(), String> {
-        let pool = Pool::start(plan).map_err(|e| format!("no threads: {e}"))?;
+    fn set_core(self: &Rc<Self>, control: Control, made: Vec<Table>, plan: Plan) -> Result<(), ThreadsError> {
+        let pool = Pool::start(plan).map_err(ThreadsError::Start)?;
         let (main, letters) = mpsc::unbounded_channel();
         let mut tasks = Vec::new();
         let mut tables = Vec::new();
@@ -433,13 +435,13 @@ impl BgpProcess {
     }
 
     /// Goes over to other threads; no session notices.
-    async fn change_threads(&self, plan: Plan) -> Result<(), String> {
+    async fn change_threads(&self, plan: Plan) -> Result<(), ThreadsError> {
         let Some(core) = self.core() else { return Ok(()) };
         let _turn = core.moving.lock().await;
         if core.pool.borrow().plan() == plan {
             return Ok(());
         }
-        let pool = Rc::new(Pool::start(plan).map_err(|e| format!("no threads: {e}"))?);
+        let pool = Rc::new(Pool::start(plan).map_err(ThreadsError::Start)?);
         // From now on new connections are on the new ones; the old ones go when the last has moved.
         let _old = core.pool.replace(Rc::clone(&pool));
         let tasks = core.tables.take();
@@ -447,7 +449,7 @@ impl BgpProcess {
             address.write(TableMessage::Halt);
         }
         for (number, task) in tasks.into_iter().enumerate() {
-            let post = task.await.map_err(|e| format!("a table is lost: {e}"))?;
+            let post = task.await.map_err(ThreadsError::LostTable)?;
             core.tables.borrow_mut().push(pool.spawn(number, post.serve()));
         }
         let connections: Vec<(ConnectionKey, Rc<Connection>)> =
@@ -469,6 +471,8 @@ impl Component for BgpProcess {
     const STATE: u32 = 3;
 
     type Settings = Settings;
+
+    type Error = ConfigError;
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
@@ -524,7 +528,7 @@ impl Component for BgpProcess {
         [true, false].into_iter().filter_map(problem).chain(self.origin.problem()).collect()
     }
 
-    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, String> {
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Settings>, ConfigError> {
         let settings = config::settings(planned.whole())?;
         let mut effects = Vec::new();
         if self.is_other(&settings) {
@@ -541,9 +545,9 @@ impl Component for BgpProcess {
         Ok(Prepared::touching(settings, effects))
     }
 
-    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), String> {
+    async fn apply(self: Rc<Self>, settings: Settings) -> Result<(), ConfigError> {
         if self.is_other(&settings) {
-            return Err("local-as and router-id hold for the life of the process: restart bgp".into());
+            return Err(ConfigError::OtherRouter);
         }
         match self.core() {
             None => self.start_core(&settings)?,

@@ -256,6 +256,8 @@ impl Component for FeaProcess {
 
     type Settings = configuration::Read;
 
+    type Error = configuration::ConfigurationError;
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             fib_service(Rc::new(fib::Served(Rc::clone(self)))),
@@ -273,13 +275,13 @@ impl Component for FeaProcess {
         }
     }
 
-    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, String> {
-        let read = configuration::read(&planned.whole()).map_err(|e| e.to_string())?;
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<configuration::Read>, Self::Error> {
+        let read = configuration::read(&planned.whole())?;
         let interrupted = self.with_core(|core| core.interrupted_by(&read.configuration));
         Ok(Prepared::touching(read, vec![(EffectKind::Interrupted, interrupted)]))
     }
 
-    async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), String> {
+    async fn apply(self: Rc<Self>, settings: configuration::Read) -> Result<(), Self::Error> {
         let configuration::Read { configuration, policy, installs_routes } = settings;
         self.sockets.set_policy(policy);
         self.input(Input::Configure(configuration));

@@ -5,6 +5,7 @@
 //! the new configuration is stored: from that moment on it is what runs, and whoever dies starts again with it. Whatever fails
 //! before is undone, and whoever dies before starts again with what ran.
 
+use crate::Reason;
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::format;
 use alloc::string::{String, ToString};
@@ -25,9 +26,9 @@ pub struct Plan {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input<E> {
     /// A component says what its share would touch, or why it refuses it.
-    Prepared(String, Result<Vec<E>, String>),
+    Prepared(String, Result<Vec<E>, Reason>),
     /// A component took its share, or did not.
-    Applied(String, Result<(), String>),
+    Applied(String, Result<(), Reason>),
     /// A component that is started (anew) runs and has its configuration.
     Ready(String),
     /// A component's process ended, or it refused its configuration as it started.
@@ -35,7 +36,7 @@ pub enum Input<E> {
     /// A component has again what ran before, or starts again with that, or has ended if it did not run.
     Restored(String),
     /// The new configuration is stored, or could not be.
-    Stored(Result<(), String>),
+    Stored(Result<(), Reason>),
 }
 
 /// An effect that the machine asks for.
@@ -58,7 +59,7 @@ pub enum Output<E> {
     /// Store the new configuration.
     Store,
     /// The end: the effects, or the reason why nothing changed.
-    Done(Result<BTreeMap<String, Vec<E>>, String>),
+    Done(Result<BTreeMap<String, Vec<E>>, Reason>),
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]

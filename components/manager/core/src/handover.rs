@@ -2,6 +2,7 @@
 //! falls silent. Up to the step in which the successor takes over, the old process is the component, and goes on as it
 //! was when the successor is gone; from then on the successor is.
 
+use crate::Reason;
 use alloc::string::String;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Duration, Instant};
@@ -15,11 +16,11 @@ pub enum Input {
     /// The successor's process was started and waits for what is handed over.
     Ready,
     /// The old process has handed over, or says why it has not.
-    HandedOver(Result<(), String>),
+    HandedOver(Result<(), Reason>),
     /// The old process has given up its name, or says why it has not.
-    Released(Result<(), String>),
+    Released(Result<(), Reason>),
     /// The successor has taken over, or says why it has not.
-    TookOver(Result<(), String>),
+    TookOver(Result<(), Reason>),
     /// The old process has ended, in this way.
     OldEnded(String),
     /// The successor has ended, in this way, or could not be started.
@@ -48,7 +49,7 @@ pub enum Output {
     /// The component's process has ended, in this way: the successor is of no use.
     Died(String),
     /// The result for the caller.
-    Done(Result<(), String>),
+    Done(Result<(), Reason>),
     /// The end: no work is left.
     Over,
 }

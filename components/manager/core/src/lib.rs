@@ -21,3 +21,6 @@ pub use component::{Phase, Spec};
 pub use crash_budget::CrashBudget;
 pub use event::Event;
 pub use machine::{End, Input, Manager, Output};
+
+/// The reason of another process, in the words of that process. The manager reports the reason and bases no decision on the text.
+pub type Reason = alloc::string::String;

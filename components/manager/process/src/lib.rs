@@ -464,9 +464,9 @@ fn principal(name: &str, rights: &sluice_process::rights::Rights) -> Principal {
     Principal { name: name.into(), may_register: vec![name.into()], may_call: rights.call_patterns() }
 }
 
-fn random_secret() -> anyhow::Result<[u8; 16]> {
+fn random_secret() -> std::io::Result<[u8; 16]> {
     let mut secret = [0; 16];
-    getrandom::fill(&mut secret).map_err(|e| anyhow::anyhow!("no randomness: {e}"))?;
+    getrandom::fill(&mut secret).map_err(|e| std::io::Error::other(format!("no randomness: {e}")))?;
     Ok(secret)
 }
 

@@ -68,7 +68,7 @@ impl RibProcess {
         let expected: Vec<(TableId, FamilyId, String, u64)> = from.take().await?;
         let found = self.driver.read(|rib| rib.counts());
         if found != expected {
-            return Err(HandOverError::Component(format!("{found:?} routes came, {expected:?} were sent")));
+            return Err(HandOverError::component(format!("{found:?} routes came, {expected:?} were sent")));
         }
         self.driver.input(Input::Imported);
         self.interfaces.arrived();

@@ -127,6 +127,8 @@ impl Component for RibProcess {
 
     type Settings = ();
 
+    type Error = std::convert::Infallible;
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             pb::rib_service(Rc::new(Served(Rc::clone(self)))),
@@ -161,11 +163,11 @@ impl Component for RibProcess {
         self.take_over_from(from).await
     }
 
-    fn prepare(self: &Rc<Self>, _planned: &Planned<'_>) -> Result<Prepared<()>, String> {
+    fn prepare(self: &Rc<Self>, _planned: &Planned<'_>) -> Result<Prepared<()>, Self::Error> {
         Ok(Prepared::quiet(())) // what routes there are, their origins say
     }
 
-    async fn apply(self: Rc<Self>, (): ()) -> Result<(), String> {
+    async fn apply(self: Rc<Self>, (): ()) -> Result<(), Self::Error> {
         Ok(())
     }
 }

@@ -1,10 +1,12 @@
 //! The configuration tree (static.yang) as routes.
 
 use serde::Deserialize;
+use sluice_base::prefix::PrefixError;
 use sluice_base::{Distance, IpPrefix, Tag};
 use sluice_process::part::{Change, Edit};
 use sluice_static::{Input, RouteKind, StaticNextHop, StaticRoute};
 use std::net::IpAddr;
+use thiserror::Error;
 
 #[derive(Deserialize)]
 struct Route {
@@ -32,49 +34,73 @@ fn one() -> u8 {
     1
 }
 
+/// The reason why a change of the configuration is refused.
+#[derive(Debug, Error)]
+pub enum ConfigError {
+    /// An entry is not as `static.yang` has it.
+    #[error(transparent)]
+    Tree(#[from] serde_json::Error),
+    /// The removal of a route names no prefix.
+    #[error("a route without its prefix")]
+    NoPrefix,
+    /// A text is no prefix.
+    #[error("`{text}` is not a prefix: {error}")]
+    Prefix {
+        /// The text.
+        text: String,
+        /// The error in it.
+        error: PrefixError,
+    },
+    /// A text is no address of a gateway.
+    #[error("route {prefix}: `{text}` is not an address; a zone is named as interface")]
+    Gateway {
+        /// The route.
+        prefix: IpPrefix,
+        /// The text.
+        text: String,
+    },
+}
+
 /// A change of the configuration tree as the core takes it.
-pub fn input(change: &Change) -> Result<Input, String> {
+pub fn input(change: &Change) -> Result<Input, ConfigError> {
     let routes = change.edits.iter().filter(|edit| edit.name == "route");
-    let changes = routes.map(of_edit).collect::<Result<Vec<_>, String>>()?;
+    let changes = routes.map(of_edit).collect::<Result<Vec<_>, ConfigError>>()?;
     Ok(match change.clear {
         true => Input::Configure(changes.into_iter().filter_map(|(_, route)| route).collect()),
         false => Input::Change(changes),
     })
 }
 
-fn of_edit(edit: &Edit) -> Result<(IpPrefix, Option<StaticRoute>), String> {
+fn of_edit(edit: &Edit) -> Result<(IpPrefix, Option<StaticRoute>), ConfigError> {
     match &edit.value {
         Some(value) => {
-            let route = route(Route::deserialize(value).map_err(|e| e.to_string())?)?;
+            let route = route(Route::deserialize(value)?)?;
             Ok((route.prefix, Some(route)))
         }
         None => {
             let key = edit.key.as_deref().and_then(<[String]>::first);
-            Ok((canonical(key.ok_or("a route without its prefix")?)?, None))
+            Ok((canonical(key.ok_or(ConfigError::NoPrefix)?)?, None))
         }
     }
 }
 
-fn route(r: Route) -> Result<StaticRoute, String> {
+fn route(r: Route) -> Result<StaticRoute, ConfigError> {
     let prefix: IpPrefix = canonical(&r.prefix)?;
     let kind = match (r.discard, r.reject) {
         (Some(_), _) => RouteKind::Discard,
         (_, Some(_)) => RouteKind::Reject,
         _ => {
             let gateways = r.next_hop.into_iter().map(|hop| {
-                let gateway = hop.gateway.parse::<IpAddr>().map_err(|_| {
-                    format!(
-                        "route {prefix}: `{}` is not an address; a zone is named as interface",
-                        hop.gateway
-                    )
-                })?;
+                let Ok(gateway) = hop.gateway.parse::<IpAddr>() else {
+                    return Err(ConfigError::Gateway { prefix, text: hop.gateway });
+                };
                 Ok(StaticNextHop { gateway: Some(gateway), interface: hop.interface, weight: hop.weight })
             });
             let links = r
                 .interface
                 .into_iter()
                 .map(|name| Ok(StaticNextHop { gateway: None, interface: Some(name), weight: 1 }));
-            RouteKind::NextHops(gateways.chain(links).collect::<Result<_, String>>()?)
+            RouteKind::NextHops(gateways.chain(links).collect::<Result<_, ConfigError>>()?)
         }
     };
     Ok(StaticRoute {
@@ -86,8 +112,8 @@ fn route(r: Route) -> Result<StaticRoute, String> {
 }
 
 /// A prefix, its host bits cleared: libyang has accepted the text.
-fn canonical(text: &str) -> Result<IpPrefix, String> {
-    IpPrefix::parse_subnet(text).map_err(|error| format!("`{text}` is not a prefix: {error}"))
+fn canonical(text: &str) -> Result<IpPrefix, ConfigError> {
+    IpPrefix::parse_subnet(text).map_err(|error| ConfigError::Prefix { text: text.into(), error })
 }
 
 #[cfg(test)]
@@ -128,6 +154,6 @@ mod tests {
         });
         let gone = "10.0.0.0/8".parse().expect("a prefix");
         let expected = vec![(routes[2].prefix, Some(routes[2].clone())), (gone, None)];
-        assert_eq!(input(&Change { clear: false, edits }), Ok(Input::Change(expected)));
+        assert_eq!(input(&Change { clear: false, edits }).ok(), Some(Input::Change(expected)));
     }
 }

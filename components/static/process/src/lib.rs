@@ -85,6 +85,8 @@ impl Component for StaticProcess {
 
     type Settings = Input;
 
+    type Error = config::ConfigError;
+
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
             interface_observer_service(Rc::new(Served(Rc::clone(self)))),
@@ -112,11 +114,11 @@ impl Component for StaticProcess {
         self.origin.problem().into_iter().collect()
     }
 
-    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Input>, String> {
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Input>, Self::Error> {
         config::input(planned.change).map(Prepared::quiet)
     }
 
-    async fn apply(self: Rc<Self>, input: Input) -> Result<(), String> {
+    async fn apply(self: Rc<Self>, input: Input) -> Result<(), Self::Error> {
         self.driver.input(input);
         self.configured.set(true);
         self.announce_end();

@@ -6,7 +6,7 @@ use crate::world::Fabric;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Instant, TableId, class_of, component_name, instance_of};
 use std::any::Any;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::net::IpAddr;
 
 /// A class of processes, as the manager knows them.
@@ -92,13 +92,22 @@ impl ProcessId {
     }
 }
 
-impl TryFrom<String> for ProcessId {
-    type Error = String;
+/// A name is no process's.
+#[derive(Clone, Debug)]
+pub struct UnknownProcess(String);
 
-    fn try_from(name: String) -> Result<Self, String> {
-        let names: Vec<String> = Self::single().map(ProcessId::name).collect();
-        Self::named(&name)
-            .ok_or_else(|| format!("`{name}` is no process; expected one of {}", names.join(", ")))
+impl fmt::Display for UnknownProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<String> = ProcessId::single().map(ProcessId::name).collect();
+        write!(f, "`{}` is no process; expected one of {}", self.0, names.join(", "))
+    }
+}
+
+impl TryFrom<String> for ProcessId {
+    type Error = UnknownProcess;
+
+    fn try_from(name: String) -> Result<Self, UnknownProcess> {
+        Self::named(&name).ok_or(UnknownProcess(name))
     }
 }
 

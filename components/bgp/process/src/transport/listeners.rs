@@ -217,7 +217,7 @@ pub async fn hand_over(process: &BgpProcess, to: &mut Sink) -> Result<(), HandOv
             continue;
         };
         let shared = process.sockets.share(about.socket, to.successor()).await;
-        shared.map_err(|error| format!("the listener is not shared: {error}"))?;
+        shared.map_err(|error| HandOverError::component(format!("the listener is not shared: {error}")))?;
         to.put(&Some(about)).await?;
         to.put_descriptor(listener.as_fd()).await?;
     }

@@ -525,8 +525,9 @@ pub async fn configure(process: &Rc<BgpProcess>, config: serde_json::Value) -> R
         value: Some(value.clone()),
     });
     let change = Change { clear: true, edits: edits.collect() };
-    let prepared = process.prepare(&Planned { part: &Part::default(), change: &change })?;
-    Rc::clone(process).apply(prepared.settings).await
+    let prepared =
+        process.prepare(&Planned { part: &Part::default(), change: &change }).map_err(|e| e.to_string())?;
+    Rc::clone(process).apply(prepared.settings).await.map_err(|e| e.to_string())
 }
 
 /// Starts BGP's process, not configured yet.

@@ -4,10 +4,35 @@ use crate::ManagerProcess;
 use crate::commit::transaction::Request;
 use crate::revisions::{New, Via, now_unix_ms};
 use sluice_config::{Comparison, Secrets, Tree};
+use std::io;
+use thiserror::Error;
+use tokio::task::JoinError;
 use tracing::warn;
 
 /// Octets of steps that one difference makes at least.
 const SHORTEST_STEP: usize = 8;
+
+/// The reason why a revision is not stored.
+#[derive(Debug, Error)]
+pub enum StoreError {
+    /// The folder or the file cannot be written.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// The thread that writes has ended.
+    #[error(transparent)]
+    Thread(#[from] JoinError),
+    /// The running configuration has no revision, and still gets none.
+    #[error(
+        "what runs could not be stored at the start, and cannot be now, so that nothing could go back to it: {error}; free \
+         some space in {folder}"
+    )]
+    Running {
+        /// The folder of revisions.
+        folder: String,
+        /// The reason.
+        error: Box<StoreError>,
+    },
+}
 
 /// The revision to store when all components have prepared.
 pub struct ToStore<'a> {
@@ -19,7 +44,7 @@ pub struct ToStore<'a> {
 
 impl ManagerProcess {
     /// Writes the revision. When it is there it runs, and the configuration file follows.
-    pub async fn store(&self, to_store: &ToStore<'_>) -> Result<(), String> {
+    pub async fn store(&self, to_store: &ToStore<'_>) -> Result<(), StoreError> {
         let ToStore { request, comparison } = to_store;
         let steps = self.steps_to(&request.after, comparison);
         let until = request.confirm_within.map(|within| {
@@ -75,7 +100,7 @@ impl ManagerProcess {
 
     /// Writes a revision of what runs, if there was no space for one at the start: else a commit that is not confirmed would go back to
     /// another one.
-    pub async fn store_what_runs(&self) -> Result<(), String> {
+    pub async fn store_what_runs(&self) -> Result<(), StoreError> {
         if self.running.borrow().is_stored {
             return Ok(());
         }
@@ -89,10 +114,7 @@ impl ManagerProcess {
         };
         let written = self.write_revision(new, None).await.map_err(|error| {
             let folder = self.revisions.borrow().folder().display().to_string();
-            format!(
-                "what runs could not be stored at the start, and cannot be now, so that nothing could go back to it: {error}; free \
-                 some space in {folder}"
-            )
+            StoreError::Running { folder, error: Box::new(error) }
         });
         let revision = written?;
         let mut running = self.running.borrow_mut();
@@ -119,11 +141,11 @@ impl ManagerProcess {
         Box::new(move || renderer.text(&tree))
     }
 
-    async fn write_revision(&self, new: New<'_>, until: Option<(u64, u64)>) -> Result<u64, String> {
+    async fn write_revision(&self, new: New<'_>, until: Option<(u64, u64)>) -> Result<u64, StoreError> {
         let draft = self.revisions.borrow().draft(new, until);
-        let written = tokio::task::spawn_blocking(move || draft.write()).await.map_err(|e| e.to_string())?;
+        let written = tokio::task::spawn_blocking(move || draft.write()).await?;
         let mut revisions = self.revisions.borrow_mut();
-        let number = revisions.written(written.map_err(|e| e.to_string())?);
+        let number = revisions.written(written?);
         let _ = revisions.write_schema(self.model.schema_json()); // only a check before an upgrade asks for it
         Ok(number)
     }

@@ -6,9 +6,9 @@ use crate::commit::store::ToStore;
 use crate::configure::editors::{CandidateId, EditError};
 use crate::revisions::{Unconfirmed, Via, now_unix_ms};
 use sluice_config::{Comparison, ConfigError, Impact, Tree};
-use sluice_manager::End;
 use sluice_manager::commit::{Commit, Input, Output, Plan};
 use sluice_manager::component::Phase;
+use sluice_manager::{End, Reason};
 use sluice_process::part::Change;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::common::v1::{self as common, Effect, EffectKind};
@@ -223,7 +223,7 @@ impl ManagerProcess {
         let started = Instant::now();
         let (comparison, shares) = self.compare(&request.after)?;
         if comparison.is_empty() || request.confirm_within.is_some() {
-            self.store_what_runs().await.map_err(Refusal::Failed)?;
+            self.store_what_runs().await.map_err(|error| Refusal::Failed(error.to_string()))?;
         }
         if comparison.is_empty() {
             self.confirm();
@@ -316,7 +316,7 @@ impl ManagerProcess {
         plan: Plan,
         after: Tree,
         to_store: Option<ToStore<'_>>,
-    ) -> Result<BTreeMap<String, Vec<Effect>>, String> {
+    ) -> Result<BTreeMap<String, Vec<Effect>>, Reason> {
         let (inputs, mut answers) = unbounded_channel();
         let mut out = Vec::new();
         let commit = Commit::begin(plan, to_store.is_none(), &mut out);
@@ -339,7 +339,7 @@ impl ManagerProcess {
                     // Others are served meanwhile.
                     (Output::Store, Some(to_store)) => {
                         let stored = self.store(to_store).await;
-                        self.tell_commit(Input::Stored(stored));
+                        self.tell_commit(Input::Stored(stored.map_err(|error| error.to_string())));
                     }
                     (output, _) => self.do_for_commit(output),
                 }
@@ -471,7 +471,8 @@ impl ManagerProcess {
                 match me.take_back(open).await {
                     Ok(()) => return,
                     Err(_) if !me.is_unconfirmed(revision) => return, // somebody was quicker
-                    Err(reason) => {
+                    Err(refusal) => {
+                        let reason = refusal.to_string();
                         error!(
                             event = "config.rollback-failed",
                             revision, reason, "a commit was not confirmed in time and cannot be rolled back"
@@ -487,14 +488,14 @@ impl ManagerProcess {
         self.revisions.borrow().unconfirmed().is_some_and(|open| open.revision == revision)
     }
 
-    async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), String> {
+    async fn take_back(self: &Rc<Self>, open: Unconfirmed) -> Result<(), EditError> {
         let back = open.back_to;
         let request = CommitRequest {
             source: Source::Unconfirmed(open),
             comment: format!("not confirmed in time: back to revision {back}"),
             confirm_within: None,
         };
-        let done = self.commit(request).await.map_err(|e| e.to_string())?;
+        let done = self.commit(request).await?;
         warn!(
             event = "config.rollback",
             revision = done.revision,

@@ -151,7 +151,7 @@ impl Model {
         for package in package::read_folder(&source.packages_dir)? {
             let checked = package.and_then(|package| match third_party_rights(&package, &rights) {
                 Ok(found) => Ok((package, found)),
-                Err(reason) => Err(Refused { name: package.name, reason }),
+                Err(error) => Err(Refused { name: package.name, reason: error.to_string() }),
             });
             match checked {
                 Ok((package, found)) => {
@@ -335,7 +335,7 @@ pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String>
     let mut problems = Vec::new();
     match third_party_rights(&package, &rights) {
         Ok(found) => rights.extend(found.map(|found| (found.class.clone(), found))),
-        Err(reason) => problems.push(reason),
+        Err(error) => problems.push(error.to_string()),
     }
     problems.extend(unknown_need(&package, &rights, &known).map(|need| {
         format!("rights.toml: it needs `{need}`, and no component of the router is of that class; another package may be")
@@ -367,16 +367,47 @@ fn unknown_need(
     rights.needs.iter().find(|need| !known.contains(*need)).cloned()
 }
 
-/// The rights that a third party's package asks for; the error says what is wrong with them.
-fn third_party_rights(package: &Package, taken: &BTreeMap<String, Rights>) -> Result<Option<Rights>, String> {
+/// The reason why a third party's package gets no rights.
+#[derive(Debug, Error)]
+enum RightsError {
+    /// The class is another component's.
+    #[error("there is a component `{0}` already; give yours another class")]
+    TakenClass(String),
+    /// The package names no executable for the class.
+    #[error("package.toml names no executable for `{0}`")]
+    NoExecutable(String),
+    /// There is no such file.
+    #[error("the executable {} is not there", .0.display())]
+    MissingExecutable(PathBuf),
+    /// The file is not as docs/extending.md has it.
+    #[error("rights.toml: {0}")]
+    Rights(sluice_process::rights::ParseError),
+    /// Two files name two classes.
+    #[error("rights.toml is of `{rights}`, package.toml of `{package}`")]
+    TwoClasses {
+        /// The class in rights.toml.
+        rights: String,
+        /// The class in package.toml.
+        package: String,
+    },
+    /// The right is the FEA's alone.
+    #[error("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL")]
+    NetworkAdmin,
+}
+
+/// The rights that a third party's package asks for.
+fn third_party_rights(
+    package: &Package,
+    taken: &BTreeMap<String, Rights>,
+) -> Result<Option<Rights>, RightsError> {
     let Some(class) = &package.class else { return Ok(None) };
     if taken.contains_key(class) {
-        return Err(format!("there is a component `{class}` already; give yours another class"));
+        return Err(RightsError::TakenClass(class.clone()));
     }
     match &package.executable {
-        None => return Err(format!("package.toml names no executable for `{class}`")),
+        None => return Err(RightsError::NoExecutable(class.clone())),
         Some(path) if !path.is_file() => {
-            return Err(format!("the executable {} is not there", path.display()));
+            return Err(RightsError::MissingExecutable(path.clone()));
         }
         Some(_) => {}
     }
@@ -384,12 +415,12 @@ fn third_party_rights(package: &Package, taken: &BTreeMap<String, Rights>) -> Re
     if text.is_empty() {
         return Ok(None);
     }
-    let rights = Rights::parse(text).map_err(|e| format!("rights.toml: {e}"))?;
+    let rights = Rights::parse(text).map_err(RightsError::Rights)?;
     if rights.class != *class {
-        return Err(format!("rights.toml is of `{}`, package.toml of `{class}`", rights.class));
+        return Err(RightsError::TwoClasses { rights: rights.class, package: class.clone() });
     }
     if rights.network_admin {
-        return Err("rights.toml asks for network_admin, which only the FEA has; ask the FEA by XRL".into());
+        return Err(RightsError::NetworkAdmin);
     }
     Ok(Some(rights))
 }

@@ -3,6 +3,9 @@
 use crate::configure::model::{ConfigSource, Model, StartError};
 use crate::revisions::{New, Revisions, Via, now_unix_ms};
 use sluice_config::Tree;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
 use tracing::{error, info, warn};
 
 /// The configuration that the router starts with.
@@ -86,7 +89,7 @@ pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -
                 trouble: start.trouble,
                 before: None,
             },
-            Err(trouble) => Start { tree, is_stored: false, ..start }.in_trouble(trouble),
+            Err(trouble) => Start { tree, is_stored: false, ..start }.in_trouble(trouble.to_string()),
         };
         warn!(
             event = "config.rollback",
@@ -202,7 +205,7 @@ fn stored_from(
                 revision: older,
                 is_stored: false,
                 is_behind: false,
-                trouble: Some(trouble),
+                trouble: Some(trouble.to_string()),
                 before: None,
             }
         }
@@ -214,20 +217,28 @@ fn overdue(revisions: &Revisions) -> Option<u64> {
     revisions.unconfirmed().filter(|u| u.until_unix_ms <= now_unix_ms()).map(|u| u.back_to)
 }
 
+/// No revision could be written at the start.
+#[derive(Debug, Error)]
+#[error(
+    "no revision can be written in {}: {error}; free some space there, or name another folder with --state-dir",
+    folder.display()
+)]
+struct NotStored {
+    folder: PathBuf,
+    error: io::Error,
+}
+
 fn write(
     revisions: &mut Revisions,
     model: &Model,
     tree: &Tree,
     comment: &str,
     via: Via,
-) -> Result<u64, String> {
+) -> Result<u64, NotStored> {
     let (renderer, tree) = (model.schema.renderer(), tree.clone());
     let new =
         New { user: "sluice", comment, via, steps: None, whole: Box::new(move || renderer.text(&tree)) };
     let written = revisions.write(new, None);
     let _ = revisions.write_schema(model.schema_json()); // only a check before an upgrade asks for it
-    written.map_err(|error| {
-        let folder = revisions.folder().display();
-        format!("no revision can be written in {folder}: {error}; free some space there, or name another folder with --state-dir")
-    })
+    written.map_err(|error| NotStored { folder: revisions.folder().into(), error })
 }

@@ -2,7 +2,7 @@
 //! at the end of its chain with all steps taken. A chain is as good as each of its links.
 
 use super::KEPT;
-use super::line::{Base, Revision, parse_first_line, parse_revision};
+use super::line::{Base, Damage, Revision, parse_first_line, parse_revision};
 use sluice_config::steps::Outline;
 use std::collections::BTreeSet;
 use std::fs;
@@ -95,7 +95,7 @@ impl Folder {
         let length = whole.len();
         let text = match links {
             0 => whole,
-            _ => taken(&whole, &steps).map_err(damaged)?,
+            _ => taken(&whole, &steps).map_err(|damage| damaged(damage.to_string()))?,
         };
         Ok(Chain { revision, text, links, steps: octets, whole: length })
     }
@@ -120,11 +120,11 @@ impl Folder {
 }
 
 /// A text after steps, of which the newest come first.
-fn taken(whole: &str, steps: &[String]) -> Result<String, String> {
-    let mut outline = Outline::read("revision", whole).map_err(|e| e.without_line().to_string())?;
+fn taken(whole: &str, steps: &[String]) -> Result<String, Damage> {
+    let mut outline =
+        Outline::read("revision", whole).map_err(|e| Damage::Base(e.without_line().to_string()))?;
     for steps in steps.iter().rev() {
-        // Which one does not fit is left out: this is logged, and it may set a secret.
-        outline.step(steps).map_err(|_| "its steps lead nowhere")?;
+        outline.step(steps).map_err(|_| Damage::Steps)?;
     }
     Ok(outline.to_string())
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use thiserror::Error;
 
 /// The origin of a revision.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -67,19 +68,45 @@ impl Revision {
     }
 }
 
-/// Reads a revision's file: what its first line says, and the text behind it. The error says how it is damaged.
-pub fn parse_revision(whole: &str) -> Result<(Revision, &str), String> {
-    let (first, text) = whole.split_once('\n').ok_or("it is too short")?;
+/// The damage of a revision's file.
+#[derive(Debug, Error)]
+pub enum Damage {
+    /// There is no text behind the first line.
+    #[error("it is too short")]
+    Short,
+    /// The file begins with another line.
+    #[error("its first line is another")]
+    FirstLine,
+    /// The first line has other fields.
+    #[error(transparent)]
+    Fields(#[from] serde_json::Error),
+    /// The hash of the text is another one.
+    #[error("its text was changed after it was committed")]
+    Text,
+    /// The text that steps stand on is none.
+    #[error("{0}")]
+    Base(String),
+    /// Steps do not fit the text before. The step is not named: the reason is logged, and the step may set a secret.
+    #[error("its steps lead nowhere")]
+    Steps,
+}
+
+/// Reads a revision's file: the first line, and the text behind it.
+///
+/// # Errors
+/// The file is damaged.
+pub fn parse_revision(whole: &str) -> Result<(Revision, &str), Damage> {
+    let (first, text) = whole.split_once('\n').ok_or(Damage::Short)?;
     let revision = parse_first_line(first)?;
     match revision.text_sha256 == hash_on(revision.base.as_ref(), text) {
         true => Ok((revision, text)),
-        false => Err("its text was changed after it was committed".into()),
+        false => Err(Damage::Text),
     }
 }
 
-pub(super) fn parse_first_line(line: &str) -> Result<Revision, String> {
-    let first = line.strip_prefix(FIRST_LINE).ok_or("its first line is another")?;
-    serde_json::from_str(first).map_err(|e| e.to_string())
+pub(super) fn parse_first_line(line: &str) -> Result<Revision, Damage> {
+    let first = line.strip_prefix(FIRST_LINE).ok_or(Damage::FirstLine)?;
+    Ok(serde_json::from_str(first)?)
 }
 
 /// Returns the hash of a text with its base, if any.

@@ -1,11 +1,12 @@
 //! Hand-overs of components: what the core's [`HandOver`] says, done to processes.
 
+use crate::supervise::replace_error::{ReplaceError, StartError};
 use crate::supervise::restart as restarting;
 use crate::supervise::start_again as starting_again;
 use crate::supervise::succession as succeeding;
 use crate::{ManagerProcess, principal, random_secret};
 use sluice_manager::handover::{HandOver, Input, Output};
-use sluice_manager::{Input as ManagerInput, Phase};
+use sluice_manager::{Input as ManagerInput, Phase, Reason};
 use sluice_process::{Driver, successor_class};
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1 as pb;
@@ -39,7 +40,7 @@ struct UnderWay {
     new: Cell<u32>,
     began: Instant,
     report: RefCell<pb::RestartReply>,
-    told: Cell<Option<oneshot::Sender<Result<pb::RestartReply, String>>>>,
+    told: Cell<Option<oneshot::Sender<Result<pb::RestartReply, ReplaceError>>>>,
 }
 
 impl HandOvers {
@@ -76,28 +77,28 @@ pub async fn hand_over(
     process: &Rc<ManagerProcess>,
     class: &str,
     binary: Option<PathBuf>,
-) -> Result<pb::RestartReply, String> {
+) -> Result<pb::RestartReply, ReplaceError> {
     if class == MANAGER {
         return succeeding::succeed(process, binary).await;
     }
     let phase = process.driver.read(|m| m.component(class).map(|c| c.phase));
     match phase {
-        None => return Err(format!("there is no component {class}")),
+        None => return Err(ReplaceError::Unknown(class.into())),
         Some(Phase::Ready) => {}
         Some(phase) if binary.is_none() && starting_again::waits_for_its_next_try(phase) => {
             return starting_again::start_again(process, class).await;
         }
-        Some(phase) => return Err(format!("{class} is {}; only one that runs is replaced", phase.name())),
+        Some(phase) => {
+            return Err(ReplaceError::NotRunning { component: class.into(), phase: phase.name() });
+        }
     }
     if process.handovers.of(class).is_some() {
-        return Err(format!("{class} is being replaced already"));
+        return Err(ReplaceError::UnderWay(class.into()));
     }
     if !restarting::hands_over(process, class).await {
         return match binary {
             None => restarting::restart(process, class).await,
-            Some(_) => Err(format!(
-                "{class} hands nothing over: put the new executable in the place of its old one, then tell `sluice restart {class}`"
-            )),
+            Some(_) => Err(ReplaceError::NoHandOver(class.into())),
         };
     }
     let (told, outcome) = oneshot::channel();
@@ -126,7 +127,7 @@ pub async fn hand_over(
     let task = tokio::task::spawn_local(async move { me.driver.run().await });
     under_way.task.set(Some(task.abort_handle()));
     under_way.driver.input(Input::Begin);
-    outcome.await.map_err(|_| "the router manager ends".to_string())?
+    outcome.await.unwrap_or(Err(ReplaceError::ManagerEnds))
 }
 
 impl UnderWay {
@@ -154,7 +155,7 @@ impl UnderWay {
         }
     }
 
-    fn done(&self, process: &Rc<ManagerProcess>, outcome: Result<(), String>) {
+    fn done(&self, process: &Rc<ManagerProcess>, outcome: Result<(), Reason>) {
         let class = self.class.clone();
         match &outcome {
             Ok(()) => {
@@ -172,7 +173,7 @@ impl UnderWay {
         }
         if let Some(told) = self.told.take() {
             // Whoever asked may be gone.
-            let _ = told.send(outcome.map(|()| self.report.take()));
+            let _ = told.send(outcome.map(|()| self.report.take()).map_err(ReplaceError::Failed));
         }
     }
 
@@ -182,15 +183,15 @@ impl UnderWay {
 
     async fn start(&self, process: Rc<ManagerProcess>) {
         if let Err(reason) = self.try_start(&process).await {
-            self.driver.input(Input::NewEnded(reason));
+            self.driver.input(Input::NewEnded(reason.to_string()));
         }
     }
 
-    async fn try_start(&self, process: &Rc<ManagerProcess>) -> Result<(), String> {
+    async fn try_start(&self, process: &Rc<ManagerProcess>) -> Result<(), StartError> {
         let next = successor_class(&self.class);
-        let mut lives = process.router.watch_class(&next).await.map_err(|e| e.to_string())?;
+        let mut lives = process.router.watch_class(&next).await?;
         let rights = process.model.rights(&self.class);
-        let secret = random_secret().map_err(|e| e.to_string())?;
+        let secret = random_secret().map_err(StartError::Secret)?;
         let mut principal = principal(&self.class, &rights);
         principal.may_register.push(next.clone());
         process.finder.set_principal(secret, principal);
@@ -205,8 +206,8 @@ impl UnderWay {
         let child = child.map_err(|error| {
             process.finder.remove_principal(&secret);
             match &self.binary {
-                Some(binary) => format!("{} cannot be started: {error}", binary.display()),
-                None => format!("a new process cannot be started: {error}"),
+                Some(executable) => StartError::Other { executable: executable.clone(), error },
+                None => StartError::Own(error),
             }
         })?;
         self.new.set(child.id().unwrap_or(0));

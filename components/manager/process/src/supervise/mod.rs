@@ -6,6 +6,7 @@ pub mod handover;
 pub mod inherited;
 pub mod left_behind;
 pub mod processes;
+pub mod replace_error;
 pub mod restart;
 pub mod service;
 pub mod service_manager;

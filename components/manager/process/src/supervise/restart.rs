@@ -2,6 +2,7 @@
 //! started, and whoever asked hears that it was so.
 
 use crate::ManagerProcess;
+use crate::supervise::replace_error::ReplaceError;
 use crate::supervise::start_again::comes_up;
 use sluice_base::component_of;
 use sluice_manager::{Input, Phase};
@@ -24,13 +25,13 @@ pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
 }
 
 /// Ends a component's process and starts it anew.
-pub async fn restart(process: &Rc<ManagerProcess>, class: &str) -> Result<pb::RestartReply, String> {
+pub async fn restart(process: &Rc<ManagerProcess>, class: &str) -> Result<pb::RestartReply, ReplaceError> {
     let began = Instant::now();
     let old = process.processes.pid(class);
     let restarts = process.driver.read(|m| m.component(class).map(|c| c.restarts));
     process.driver.input(Input::Renew(class.into()));
     if process.phase(class) == Some(Phase::Ready) {
-        return Err(format!("{class} cannot be restarted now"));
+        return Err(ReplaceError::NotNow(class.into()));
     }
     let took = comes_up(process, class, restarts, began).await?;
     let client = common::ComponentClient::new(&process.router, class);

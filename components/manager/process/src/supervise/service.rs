@@ -85,10 +85,10 @@ impl pb::Manager for Served {
     ) -> Result<pb::RestartReply, XrlError> {
         let waited = self.phase(&request.component).is_some_and(starting_again::waits_for_its_next_try);
         let outcome = handover::hand_over(self, &request.component, None).await;
-        outcome.map_err(|reason| {
+        outcome.map_err(|error| {
             // Where there is no process there is none that goes on.
             let ended = self.phase(&request.component).is_some_and(|phase| phase != Phase::Ready);
-            XrlError::application(if waited || ended { NOT_STARTED } else { 1 }, reason)
+            XrlError::application(if waited || ended { NOT_STARTED } else { 1 }, error.to_string())
         })
     }
 
@@ -98,7 +98,7 @@ impl pb::Manager for Served {
         request: pb::UpgradeRequest,
     ) -> Result<pb::RestartReply, XrlError> {
         let outcome = handover::hand_over(self, &request.component, Some(request.binary.into())).await;
-        outcome.map_err(|reason| XrlError::application(1, reason))
+        outcome.map_err(|error| XrlError::application(1, error.to_string()))
     }
 }
 

@@ -1,6 +1,7 @@
 //! `sluice restart` of a component that died and waits for its next try: it is tried at once, and whoever asked hears what came of it.
 
 use crate::ManagerProcess;
+use crate::supervise::replace_error::ReplaceError;
 use sluice_manager::{Input, Phase};
 use sluice_xrl::idl::manager::v1 as pb;
 use std::rc::Rc;
@@ -17,7 +18,10 @@ pub fn waits_for_its_next_try(phase: Phase) -> bool {
 }
 
 /// Forgets a component's deaths, starts it, and waits until it runs or has ended again. The reply names no process before it.
-pub async fn start_again(process: &Rc<ManagerProcess>, class: &str) -> Result<pb::RestartReply, String> {
+pub async fn start_again(
+    process: &Rc<ManagerProcess>,
+    class: &str,
+) -> Result<pb::RestartReply, ReplaceError> {
     let began = Instant::now();
     let restarts = process.driver.read(|m| m.component(class).map(|c| c.restarts));
     process.driver.input(Input::ResetBackoff(class.into()));
@@ -37,27 +41,24 @@ pub async fn comes_up(
     class: &str,
     restarts: Option<u32>,
     began: Instant,
-) -> Result<u32, String> {
+) -> Result<u32, ReplaceError> {
     while began.elapsed() < PATIENCE {
         tokio::time::sleep(LOOK).await;
         let now = process.driver.read(|m| m.component(class).cloned());
-        let Some(now) = now else { return Err(format!("{class} is not configured any more")) };
+        let Some(now) = now else { return Err(ReplaceError::NotConfigured(class.into())) };
         if now.phase == Phase::Ready {
             return Ok(u32::try_from(began.elapsed().as_millis()).unwrap_or(u32::MAX));
         }
         if Some(now.restarts) != restarts {
-            return Err(format!("{class} was started and ended again: {}", now.last_exit));
+            return Err(ReplaceError::Ended { component: class.into(), how: now.last_exit });
         }
         if now.phase == Phase::Waiting {
             let needs = now.spec.needs.iter().filter(|need| process.phase(need) != Some(Phase::Ready));
             let needs: Vec<&str> = needs.map(String::as_str).collect();
             if !needs.is_empty() {
-                return Err(format!(
-                    "{class} is started as soon as {} runs, which it needs; see `sluice show processes`",
-                    needs.join(", ")
-                ));
+                return Err(ReplaceError::Waiting { component: class.into(), needs: needs.join(", ") });
             }
         }
     }
-    Err(format!("{class} was started and does not come up; see `sluice show processes`"))
+    Err(ReplaceError::Silent(class.into()))
 }

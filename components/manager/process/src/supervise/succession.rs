@@ -3,6 +3,7 @@
 //! register again under the same names.
 
 use crate::ManagerProcess;
+use crate::supervise::replace_error::ReplaceError;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -22,12 +23,12 @@ const ANSWER: Duration = Duration::from_millis(50);
 pub async fn succeed(
     process: &Rc<ManagerProcess>,
     binary: Option<PathBuf>,
-) -> Result<pb::RestartReply, String> {
+) -> Result<pb::RestartReply, ReplaceError> {
     let began = Instant::now();
     if process.under_way.borrow().is_some() || !process.handovers.is_empty() {
-        return Err("a commit or a hand-over is under way; try again when it is over".into());
+        return Err(ReplaceError::Busy);
     }
-    let executable = binary.map_or_else(std::env::current_exe, Ok).map_err(|e| e.to_string())?;
+    let executable = binary.map_or_else(std::env::current_exe, Ok)?;
     let version = version(&executable).await?;
     let pid = std::process::id();
     let process = Rc::clone(process);
@@ -51,16 +52,16 @@ pub async fn succeed(
     })
 }
 
-async fn version(executable: &PathBuf) -> Result<String, String> {
-    let shown = executable.display();
+async fn version(executable: &PathBuf) -> Result<String, ReplaceError> {
     let mut command = Command::new(executable);
     command.arg("--version").stdin(Stdio::null()).kill_on_drop(true);
     let output = timeout(CHECK, command.output()).await;
-    let output = output.map_err(|_| format!("{shown} does not say its version"))?;
-    let output = output.map_err(|e| format!("{shown} cannot be started: {e}"))?;
+    let output = output.map_err(|_| ReplaceError::NoVersion(executable.clone()))?;
+    let output =
+        output.map_err(|error| ReplaceError::NotStarted { executable: executable.clone(), error })?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     match text.trim().strip_prefix("sluice ") {
         Some(version) if output.status.success() => Ok(version.into()),
-        _ => Err(format!("{shown} is no sluice")),
+        _ => Err(ReplaceError::OtherProgram(executable.clone())),
     }
 }
