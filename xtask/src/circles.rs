@@ -4,7 +4,7 @@ use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// Crates with circles older than this check, and the number of modules in circles: a limit to lower.
+/// Crates with circles older than the check, and the number of modules in circles: a limit to lower.
 const OLD_CIRCLES: [(&str, usize); 3] =
     [("components/fea/core", 4), ("components/rib/core", 9), ("kits/mrt", 2)];
 
@@ -46,7 +46,7 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Adds the uses of all files below `folder`, the folder of module `path`.
+/// Adds the uses of the files below `folder`, the folder of module `path`.
 fn read(folder: &Path, path: &mut Vec<String>, uses: &mut Uses) -> Result<()> {
     if !folder.exists() {
         return Ok(());
