@@ -32,7 +32,7 @@ fn one() -> u8 {
     1
 }
 
-/// A change of the configuration tree as the core takes it.
+/// Converts a change of the configuration tree for the core.
 pub fn input(change: &Change) -> Result<Input, String> {
     let routes = change.edits.iter().filter(|edit| edit.name == "route");
     let changes = routes.map(of_edit).collect::<Result<Vec<_>, String>>()?;
@@ -85,7 +85,7 @@ fn route(r: Route) -> Result<StaticRoute, String> {
     })
 }
 
-/// A prefix, its host bits cleared: libyang has accepted the text.
+/// A prefix with cleared host bits: libyang has accepted the text.
 fn canonical(text: &str) -> Result<IpPrefix, String> {
     IpPrefix::parse_subnet(text).map_err(|error| format!("`{text}` is not a prefix: {error}"))
 }

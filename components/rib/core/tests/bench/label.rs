@@ -1,4 +1,4 @@
-//! A family whose keys are no IP prefixes: labels of 24 bits, whose leading bits say who gave them out.
+//! A family with keys other than IP prefixes: labels of 24 bits, with the allocating node in the leading bits.
 
 use sluice_base::{Address, FamilyId, Identifier, Prefix, PrefixError, WrongFamily};
 use sluice_rib::TableKey;
@@ -123,7 +123,7 @@ impl Debug for Label {
 impl FromStr for Label {
     type Err = PrefixError;
 
-    /// Reads what [`Display`] writes; a label without a length is a whole one.
+    /// Reads the format of [`Display`]; a label without a length is a whole label.
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let (addr, len) = text.split_once('/').unwrap_or((text, "24"));
         let digits = addr.strip_prefix("family-200:").ok_or(PrefixError::Address)?;
