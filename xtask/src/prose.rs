@@ -1,8 +1,8 @@
 //! Counts vague words in doc comments, area by area, and refuses a rise.
 //!
 //! Two shares are measured. *Pronouns*: pronouns and relative words among the words of doc comments. *Openings*: doc
-//! comments of items (`///`) with such a word, in place of a noun or a verb, at the beginning. The goal is 6 % and 10
-//! %. Areas above the goal keep their shares in `xtask/prose.txt`, which may only fall.
+//! comments of items (`///`) with such a word, in place of a noun or a verb, at the beginning. The goal is
+//! 6 % and 10 %. Areas above the goal keep their shares in `xtask/prose.txt`, which may only fall.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -274,7 +274,7 @@ mod tests {
     const SAMPLE: &str = "\
 //! A table.
 
-/// Its content.
+/// What it holds.
 struct Table;
 
 /// Returns the path of a neighbor.

@@ -12,9 +12,9 @@ use sluice_machine::{Budget, Progress};
 
 /// A stage that arrives and leaves gradually.
 ///
-/// On arrival the stage walks its upstream in slices: keys behind the walk pass the inner stage, keys beyond the walk
-/// pass unchanged. On leaving the walk runs the same way, with the roles exchanged. Downstream sees a single change
-/// for each key for which the inner stage makes a difference, and fresh changes at any time.
+/// On arrival the stage walks its upstream in slices: keys that the walk has reached pass the inner stage, later keys
+/// pass unchanged. On leaving a second walk does the reverse. Downstream sees a single change for each key for which
+/// the inner stage makes a difference, and fresh changes at any time.
 ///
 /// A guarded inner stage is not trusted to keep the rules. The guard stores the routes sent downstream, which costs a
 /// copy of the table, and answers look-ups from the copy. An inner stage that breaks a rule is isolated at once: its
