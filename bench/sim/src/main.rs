@@ -1,5 +1,5 @@
-//! The simulator: a network of 1,000 routers from the first OPEN until it has come to rest, one of 10,000 routers of which few originate
-//! anything, and how many networks of a campaign a core runs in a second. `make bench-sim`.
+//! The simulator: a network of 1,000 routers from the first OPEN until rest, a network of 10,000 routers of which few
+//! originate prefixes, and the number of a campaign's networks that a core runs in a second. `make bench-sim`.
 
 use anyhow::{Context, Result, ensure};
 use bench_report::{Bar, Report, median, table};

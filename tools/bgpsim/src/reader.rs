@@ -155,7 +155,7 @@ struct Listener<'a> {
     resting: Vec<usize>,
 }
 
-/// Waits once for a sender's session, and again after the session's pause.
+/// Returns the events to wait for: a sender's session is waited for once, and again after the session's pause.
 fn interest(session: &Session) -> EventFlags {
     match session.peer.role {
         Role::Receiver => EventFlags::IN,

@@ -169,7 +169,7 @@ fn list<P: Unicast>(field: &[u8]) -> Result<Vec<IpPrefix>, WireError> {
     Nlri::<P>::new(field, 0).map(|p| p.map(Into::into)).collect()
 }
 
-/// Returns true if an external peer may send the attribute.
+/// Appends an attribute to `rest` if an external peer may send it.
 fn keep(attribute: &RawAttribute<'_>, width: Width, rest: &mut Vec<u8>) {
     match attribute.code {
         // A next hop is the sender's own; the others have no place between ASes, or between speakers of 4-octet numbers.

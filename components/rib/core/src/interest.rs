@@ -90,7 +90,8 @@ impl<P: TableKey> Interests<P> {
         }
     }
 
-    /// Handles an added, removed or changed route of `changed`: drops the affected answers and returns their watchers.
+    /// Handles an added, removed or changed route of `changed`: drops the affected answers and adds
+    /// them to `told` with their watchers.
     pub fn invalidate(&mut self, changed: P, told: &mut Vec<(WatcherId, P)>) {
         if self.answers.is_empty() {
             return;
