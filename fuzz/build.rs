@@ -1,4 +1,4 @@
-//! Lists the methods of all services in `idl/` and `components/*/idl`, with the decoders that the generator made of them.
+//! Lists the methods of the services in `idl/` and `components/*/idl`, with their generated decoders.
 
 use prost_reflect::{DescriptorPool, MessageDescriptor, MethodDescriptor};
 use std::fmt::Write;
@@ -56,7 +56,7 @@ fn entries(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// Returns the Rust type that the generator makes of a message.
+/// Returns the generated Rust type of a message.
 fn rust_path(
     message: &MessageDescriptor,
     files: &[(String, &str)],

@@ -21,7 +21,7 @@ use sluice_bgp::writer::put_end_of_rib;
 use sluice_machine::{Budget, Machine, Outbox};
 use std::net::IpAddr;
 
-/// Framing: the octets in one piece and in many give the same messages.
+/// Framing: the octets in a single piece and in many pieces give the same messages.
 pub fn frame(octets: &[u8]) {
     let whole = cut(octets, octets.len().max(1));
     assert_eq!(cut(octets, 7), whole);
@@ -42,7 +42,7 @@ fn cut(octets: &[u8], piece: usize) -> Vec<(u8, Vec<u8>)> {
     messages
 }
 
-/// OPEN: what is understood and fits comes back the same.
+/// OPEN: a valid message is the same after encoding and decoding.
 pub fn open(body: &[u8]) {
     let Ok(open) = Open::decode(body) else { return };
     let mut octets = Vec::new();
@@ -113,7 +113,7 @@ fn check<P: FamilyKey>(batch: &Batch<P>) {
     }
 }
 
-/// A session that is up gets any octets; another peer is told what they lead to.
+/// An established session receives any octets; a second peer receives the resulting routes.
 pub fn session(octets: &[u8]) {
     let identity = Identity { local_as: Asn(65001), router_id: RouterId(1), seed: 7, tables: 2, source: 1 };
     let mut speaker = Speaker::new(identity);
@@ -187,7 +187,7 @@ pub fn refreshes() -> Vec<Vec<u8>> {
     vec![vec![0, 1, 0, 1], vec![0, 2, 0, 1]]
 }
 
-/// Bodies of UPDATEs: all attributes that are known, both families, both kinds of withdrawals.
+/// Bodies of UPDATEs: every known attribute, both families, both kinds of withdrawals.
 pub fn updates() -> Vec<Vec<u8>> {
     let all: &[(u8, u8, &[u8])] = &[
         (0x40, 1, &[0]),

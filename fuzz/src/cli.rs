@@ -1,4 +1,4 @@
-//! The command line: what operators type, and what packages add to it.
+//! The command line: input of operators, and commands of packages.
 
 use crate::config::with_schema;
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ thread_local! {
     static ANSWER: Value = answer();
 }
 
-/// Lines of output that filters are tried on.
+/// Lines of output for filters.
 const OUTPUT: [&str; 3] = ["10.0.0.0/8 via 192.0.2.1", "", "Established \u{e9}"];
 
-/// A line as it is typed: it is understood or refused in words, and at any of its ends there is something to be offered.
+/// A typed line: the line is parsed or refused with a message, and completion works at any of its ends.
 pub fn line(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     let line = split(&text);
@@ -45,7 +45,7 @@ pub fn line(octets: &[u8]) {
     }
 }
 
-/// A path of the configuration as it is typed: written out it leads to the same place.
+/// A typed path of the configuration: written out, the path leads to the same place.
 pub fn path(octets: &[u8]) {
     let words = split(&String::from_utf8_lossy(octets)).texts();
     with_schema(|schema| {
@@ -65,7 +65,7 @@ pub fn path(octets: &[u8]) {
     });
 }
 
-/// A package's `commands.toml`: what is taken can be typed.
+/// A package's `commands.toml`: accepted commands can be typed.
 pub fn commands(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     match package::parse(&text) {
@@ -80,7 +80,7 @@ pub fn commands(octets: &[u8]) {
     }
 }
 
-/// A package's `metrics.toml`: what is taken prints lines that a reader takes, whatever is answered.
+/// A package's `metrics.toml`: accepted metrics print lines that a reader accepts, for any answer.
 pub fn metrics(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     // The package that its first metric says it is of.
@@ -97,7 +97,7 @@ pub fn metrics(octets: &[u8]) {
     }
 }
 
-/// A family's text: three kinds of remarks, then a sample a line, none twice.
+/// A family's text: three kinds of remarks, then a sample a line, without repetitions.
 fn printed(family: &Family) {
     let text = family.text();
     let (remarks, rows): (Vec<&str>, Vec<&str>) = text.lines().partition(|line| line.starts_with("# "));
@@ -118,7 +118,7 @@ fn printed(family: &Family) {
     assert_eq!(series.len(), all, "{text}");
 }
 
-/// What all our components would answer together, and what none would.
+/// The combined answers of Sluice's components, and an answer of no component.
 fn answer() -> Value {
     let messages = json!({ "update": 7, "notification": 0, "keepalive": u64::MAX });
     let family =
@@ -137,7 +137,7 @@ fn answer() -> Value {
     })
 }
 
-/// Lines with all that a line can have.
+/// Lines with every element of a line.
 pub fn lines() -> Vec<Vec<u8>> {
     let lines = include_str!("../seeds/commands.txt");
     lines.lines().map(|line| line.as_bytes().to_vec()).collect()
@@ -150,7 +150,7 @@ pub fn paths() -> Vec<Vec<u8>> {
     paths.map(|path| path.as_bytes().to_vec()).collect()
 }
 
-/// Those of our packages.
+/// The files of Sluice's packages.
 pub fn command_files() -> Vec<Vec<u8>> {
     let files = [
         include_str!("../../components/manager/commands.toml"),

@@ -1,11 +1,11 @@
-//! Configuration: the text, what YANG makes of it, and what the components read out of that.
+//! Configuration: the text, its YANG form, and the settings that components read from it.
 
 use sluice_config::steps::Outline;
 use sluice_config::text::{self, Statement};
 use sluice_config::{ConfigError, Module, Schema, Secrets, Tree};
 use sluice_process::part::{Change, Edit, Part};
 
-/// A text: what is understood reads the same when it is written again.
+/// A text: parsed statements are the same after writing and parsing.
 pub fn statements(octets: &[u8]) {
     let source = String::from_utf8_lossy(octets);
     let statements = match text::parse("fuzz", &source) {
@@ -60,22 +60,22 @@ macro_rules! module {
 }
 
 thread_local! {
-    /// libyang's context is good for one thread, and takes a while to make.
+    /// libyang's context serves a single thread, and takes a while to create.
     static SCHEMA: Schema =
         Schema::of(&[module!("bgp"), module!("static"), module!("fea")]).expect("our modules are good");
-    /// What statements are tried on.
+    /// The base configuration of the statements.
     static BASE: Tree = SCHEMA.with(|schema| {
         schema.read("base", include_str!("../seeds/router.conf")).expect("the seed is good")
     });
 }
 
-/// Does something with the schema of this executable.
+/// Runs a closure with the schema of the executable.
 pub fn with_schema<T>(act: impl FnOnce(&Schema) -> T) -> T {
     SCHEMA.with(act)
 }
 
-/// The whole way of a configuration: what the schema accepts reads the same when it is written again, in every form, and every
-/// component can say something about it.
+/// The whole path of a configuration: an accepted configuration is the same after writing and reading, in every form,
+/// and every component can judge its part.
 pub fn load(octets: &[u8]) {
     let source = String::from_utf8_lossy(octets);
     SCHEMA.with(|schema| {
@@ -105,7 +105,7 @@ fn replay(schema: &Schema, tree: &Tree, lines: &[String]) -> Tree {
     lines.iter().fold(tree.clone(), |tree, line| schema.edit(&tree, line).expect("the statement is ours"))
 }
 
-/// A configuration after steps: taken by its tree, and by its text without the schema.
+/// A configuration after steps: by its tree, and by its text without the schema.
 fn stepped(schema: &Schema, base: &Tree, steps: &str) -> (Option<Tree>, Option<Tree>) {
     let whole = schema.renderer().text(base);
     let mut outline = Outline::read("base", &whole).expect("what was written is read");
@@ -114,7 +114,7 @@ fn stepped(schema: &Schema, base: &Tree, steps: &str) -> (Option<Tree>, Option<T
     (schema.step(base, steps).ok(), taken.and_then(read))
 }
 
-/// Steps on a configuration with everything there is: whoever can take them comes to the same.
+/// Steps on a configuration with every statement: both ways of applying the steps have the same result.
 pub fn steps(octets: &[u8]) {
     let source = String::from_utf8_lossy(octets);
     SCHEMA.with(|schema| {
@@ -126,8 +126,9 @@ pub fn steps(octets: &[u8]) {
     });
 }
 
-/// Statements, one a line, on a configuration with everything there is: what they come to can be said in statements again, a
-/// component that is told what differs knows what one knows that is told everything, and what is valid is so from wherever one looks.
+/// Statements, a line each, on a configuration with every statement. The result can be written as statements again. A
+/// component with the differences has the same state as a component with the whole configuration. Every check of
+/// validity gives the same answer.
 pub fn edit(octets: &[u8]) {
     let source = String::from_utf8_lossy(octets);
     SCHEMA.with(|schema| {
@@ -163,7 +164,7 @@ pub fn edit(octets: &[u8]) {
     });
 }
 
-/// All routes of the part, as static takes them.
+/// The routes of the part, as static receives them.
 fn routes(part: &serde_json::Value) -> Change {
     let entries = part["route"].as_array().into_iter().flatten();
     let edit = |entry: &serde_json::Value| Edit {
@@ -175,7 +176,7 @@ fn routes(part: &serde_json::Value) -> Change {
     Change { clear: true, edits: entries.map(edit).collect() }
 }
 
-/// Configurations that are valid: one with everything there is, in braces and as lines.
+/// Valid configurations: one with every statement, in braces and as lines.
 pub fn configurations() -> Vec<Vec<u8>> {
     let braces = include_str!("../seeds/router.conf");
     let lines = include_str!("../seeds/router-lines.conf");
@@ -189,7 +190,7 @@ pub fn step_texts() -> Vec<Vec<u8>> {
     vec![include_bytes!("../seeds/steps.txt").to_vec()]
 }
 
-/// Statements that are good, alone and in a row.
+/// Valid statements, alone and in sequence.
 pub fn edits() -> Vec<Vec<u8>> {
     let lines = include_str!("../seeds/edits.txt");
     lines.split_inclusive('\n').chain([lines]).map(|t| t.as_bytes().to_vec()).collect()

@@ -1,4 +1,4 @@
-//! Datagrams on the socket `fea.fd`: requests as any local process may send them, and answers as a process fetches them.
+//! Datagrams on the socket `fea.fd`: requests as from any local process, and answers as to a fetching process.
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, SocketAddrUnix,
@@ -45,7 +45,7 @@ impl Broker {
     }
 }
 
-/// A process that fetches, and an FEA of which the fuzzer makes the answers.
+/// A fetching process, and an FEA with answers from the fuzzer.
 struct Requester {
     runtime: Runtime,
     listener: OwnedFd,
@@ -70,8 +70,9 @@ thread_local! {
     static REQUESTER: Requester = Requester::new();
 }
 
-/// Sends a request while a descriptor waits. The first octet says how many octets of the true token come first, the other octets
-/// follow. Only the token itself gets the descriptor, once; a wrong request takes it from nobody.
+/// Sends a request while a descriptor waits. The first octet is the number of leading octets of the true token, the
+/// remaining octets follow. Only the token itself gets the descriptor, once; a wrong request takes the descriptor from
+/// nobody.
 pub fn request(octets: &[u8]) {
     let (kept, rest) = octets.split_first().map_or((0, octets), |(first, rest)| (usize::from(*first), rest));
     BROKER.with(|broker| {
@@ -89,8 +90,9 @@ pub fn request(octets: &[u8]) {
     });
 }
 
-/// Fetches from an FEA that answers with one datagram: the first octet says with how many descriptors, the other octets are its
-/// content. A descriptor beside at least one octet is fetched; everything else is an error.
+/// Fetches from an FEA that answers with a single datagram: the first octet is the number of descriptors, the
+/// remaining octets are the content. A descriptor with at least one octet is fetched; any different answer is an
+/// error.
 pub fn answer(octets: &[u8]) {
     let (count, rest) = octets.split_first().map_or((0, octets), |(first, rest)| (first % 4, rest));
     REQUESTER.with(|requester| {
@@ -119,7 +121,7 @@ pub fn answer(octets: &[u8]) {
     });
 }
 
-/// Requests with the whole token, a part of it, too much, and nothing.
+/// Requests with the whole token, a part of it, too many octets, and no octets.
 pub fn requests() -> Vec<Vec<u8>> {
     vec![vec![16], vec![15, 7], vec![16, 0], vec![0], [&[0][..], &[0x55; TOKEN]].concat()]
 }

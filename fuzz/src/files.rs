@@ -14,7 +14,7 @@ pub fn mrt_trace(octets: &[u8]) {
     assert!(total <= octets.len());
 }
 
-/// An MRT trace with records of every kind: what was understood says the same when it is written again.
+/// An MRT trace with records of every kind: parsed records are the same after writing and parsing.
 pub fn mrt_records(octets: &[u8]) {
     let mut writer = mrt::Writer::with_microseconds();
     for record in mrt::records(octets) {
@@ -40,7 +40,7 @@ pub fn packets(octets: &[u8]) {
     assert!(streams.iter().map(Vec::len).sum::<usize>() <= octets.len());
 }
 
-/// A scenario of the simulator, as `--replay` reads one: a scenario that is taken says the same when it is written again.
+/// A scenario of the simulator, as for `--replay`: an accepted scenario is the same after writing and reading.
 pub fn scenario(octets: &[u8]) {
     let Ok(scenario) = Scenario::parse(&String::from_utf8_lossy(octets)) else { return };
     let again = serde_json::to_string(&scenario).expect("scenarios are written");
@@ -70,7 +70,7 @@ pub fn prefix_list(octets: &[u8]) {
     assert!(text.lines().filter_map(source::mrt_line).all(|a| !a.path.is_empty()));
 }
 
-/// A lab's topology: what is understood makes sense, and says the same when it is written again.
+/// A lab's topology: a parsed topology is consistent, and the same after writing and parsing.
 pub fn topology(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     match text.parse::<Topology>() {
@@ -83,7 +83,7 @@ pub fn topology(octets: &[u8]) {
     }
 }
 
-/// Records of every kind that is read.
+/// Records of every supported kind.
 pub fn traces() -> Vec<Vec<u8>> {
     let record = |kind: u16, subtype: u16, body: &[u8]| {
         let mut out = 1_700_000_000u32.to_be_bytes().to_vec();
@@ -122,7 +122,7 @@ pub fn record_traces() -> Vec<Vec<u8>> {
     traces.into()
 }
 
-/// A capture of either format: two segments of a stream and one that has nothing to do with it.
+/// A capture of either format: two segments of a stream and an unrelated segment.
 pub fn captures() -> Vec<Vec<u8>> {
     let frame = |sequence: u8, port: u8, payload: &[u8]| {
         let mut ip =

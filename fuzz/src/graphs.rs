@@ -1,8 +1,8 @@
-//! Topologies of others, as they come in files and as words of a command line.
+//! External topologies, from files and from words of a command line.
 
 use sluice_topology::Topology;
 
-/// What always holds of one.
+/// Invariants of a topology.
 fn check(topology: &Topology) {
     for link in &topology.links {
         assert!(link.a.index() < topology.nodes.len() && link.b.index() < topology.nodes.len());

@@ -1,5 +1,5 @@
-//! What a process hands over to the one after it: packets of a socket, of which the other side may be of another version, or no process of
-//! ours at all.
+//! The state that a process exports to its replacement: packets of a socket. The sender may have a different version,
+//! or be a foreign process.
 
 use nix::sys::socket::{AddressFamily, MsgFlags, SockFlag, SockType, send, socketpair};
 use sluice_process::{HandOverError, Source};
@@ -11,7 +11,8 @@ thread_local! {
     static RUNTIME: Runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
 }
 
-/// Packets, each behind its length in two octets, high octet first: all is taken, or refused in words.
+/// Packets, each behind its length in two octets, high octet first: every packet is imported, or refused with a
+/// message.
 pub fn stream(octets: &[u8]) {
     let flags = SockFlag::SOCK_NONBLOCK | SockFlag::SOCK_CLOEXEC;
     let pair = socketpair(AddressFamily::Unix, SockType::SeqPacket, None, flags);

@@ -1,4 +1,4 @@
-//! Files that the router or a package keeps, what the manager tells components, and what the kernel says of cores.
+//! Files of the router and of packages, the manager's messages to components, and the kernel's patterns for cores.
 
 use sluice_config::package::Manifest;
 use sluice_manager_process::core_file::{Destination, Facts, expand, matches};
@@ -26,7 +26,7 @@ pub fn rights(octets: &[u8]) {
     }
 }
 
-/// A revision's file: what is taken is whole.
+/// A revision's file: an accepted file is whole.
 pub fn revision(octets: &[u8]) {
     let whole = String::from_utf8_lossy(octets);
     match parse_revision(&whole) {
@@ -35,7 +35,7 @@ pub fn revision(octets: &[u8]) {
     }
 }
 
-/// The file of a commit that has to be confirmed.
+/// The file of an unconfirmed commit.
 pub fn unconfirmed(octets: &[u8]) {
     if let Some(unconfirmed) = parse_unconfirmed(octets) {
         let again = serde_json::to_vec(&unconfirmed).expect("it is written");
@@ -43,7 +43,8 @@ pub fn unconfirmed(octets: &[u8]) {
     }
 }
 
-/// The manager's `state.json`: records are written as they were read, and a secret is 32 hexadecimal digits or none.
+/// The manager's `state.json`: records are the same after reading and writing, and a secret is 32 hexadecimal digits
+/// or absent.
 pub fn state(octets: &[u8]) {
     let processes = parse_state(octets);
     let again = serde_json::to_vec_pretty(&processes).expect("records are written");
@@ -59,14 +60,15 @@ pub fn state(octets: &[u8]) {
     }
 }
 
-/// The manager's `copy.json`: notes are written as they were read.
+/// The manager's `copy.json`: notes are the same after reading and writing.
 pub fn copy(octets: &[u8]) {
     let noted = parse_copy(octets);
     let again = serde_json::to_vec(&noted).expect("notes are written");
     assert_eq!(parse_copy(&again), noted);
 }
 
-/// A change of a component's part: in pieces it is the same, and what it makes can be made at once.
+/// A change of a component's part: pieces combine to the same change, and applying the result once has the same
+/// effect.
 pub fn change(octets: &[u8]) {
     let Ok(change) = serde_json::from_slice::<Change>(octets) else { return };
     let read = |piece: &String| serde_json::from_str::<Change>(piece).expect("a piece is a change");
@@ -79,7 +81,7 @@ pub fn change(octets: &[u8]) {
     assert_eq!(same.whole(), part.whole());
 }
 
-/// A pattern of the kernel's for cores, and in a second line a name that is looked for.
+/// A kernel pattern for cores, and in a second line a name to look for.
 pub fn core_pattern(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     let (pattern, name) = text.split_once('\n').unwrap_or((&text, ""));
@@ -113,7 +115,7 @@ pub fn manifests() -> Vec<Vec<u8>> {
     seeds(&[include_str!("../../sdk/python/examples/hello/package.toml")])
 }
 
-/// Those of our components.
+/// The files of Sluice's components.
 pub fn rights_files() -> Vec<Vec<u8>> {
     seeds(&[
         include_str!("../../components/bgp/rights.toml"),
@@ -125,17 +127,17 @@ pub fn rights_files() -> Vec<Vec<u8>> {
     ])
 }
 
-/// One that holds, with its hash, and one of steps from there.
+/// A valid revision with its hash, and a revision of steps based on it.
 pub fn revisions() -> Vec<Vec<u8>> {
     seeds(&[include_str!("../seeds/revision.conf"), include_str!("../seeds/revision-steps.conf")])
 }
 
-/// One.
+/// A file of an unconfirmed commit.
 pub fn unconfirmed_files() -> Vec<Vec<u8>> {
     seeds(&["{\"revision\":2,\"back_to\":1,\"until_unix_ms\":1700000000000}"])
 }
 
-/// Processes of a router, one of them in its first minutes after an upgrade.
+/// Processes of a router, including a process in its first minutes after an upgrade.
 pub fn state_files() -> Vec<Vec<u8>> {
     seeds(&[
         "{}",
@@ -145,7 +147,7 @@ pub fn state_files() -> Vec<Vec<u8>> {
     ])
 }
 
-/// A configuration file that is written, and one that may be either of two.
+/// A written configuration file, and an ambiguous configuration file.
 pub fn copy_files() -> Vec<Vec<u8>> {
     seeds(&[
         "[{\"sha256\":\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\",\"revision\":7}]",
@@ -153,7 +155,7 @@ pub fn copy_files() -> Vec<Vec<u8>> {
     ])
 }
 
-/// A leaf, a container, entries of a list that come and go, all in place of what was there.
+/// A leaf, a container, added and removed entries of a list, in place of the earlier configuration.
 pub fn changes() -> Vec<Vec<u8>> {
     seeds(&[
         "{\"clear\":true,\"edits\":[{\"name\":\"local-as\",\"value\":64500},{\"name\":\"neighbor\",\"key\":[\"192.0.2.1\"],\
@@ -163,7 +165,7 @@ pub fn changes() -> Vec<Vec<u8>> {
     ])
 }
 
-/// Those of distributions, and one with everything.
+/// Patterns of distributions, and a pattern with every placeholder.
 pub fn core_patterns() -> Vec<Vec<u8>> {
     seeds(&[
         "core\ncore.7",

@@ -1,12 +1,12 @@
-//! Every decoder of octets from outside is a function here that must not panic, whatever it gets.
+//! Every decoder of external octets is a function here, and must not panic for any input.
 //!
-//! A target is one function and one row of [`TARGETS`]. `cargo test` runs each over its seeds, real captures where they are
-//! at hand, and a bounded number of mutations of both; `cargo run -p sluice-fuzz -- all|TARGET [SECONDS]`
-//! goes on for longer (without `--release`: overflow is to be found). `cargo xtask fuzz-guided` runs the same functions under libFuzzer
-//! (`fuzz/guided`), which follows coverage; small inputs that it found are in `fuzz/corpus`, a file a target.
+//! A target is a function and a row of [`TARGETS`]. `cargo test` runs each target over its seeds, over real captures
+//! if available, and over a bounded number of mutations of both. `cargo run -p sluice-fuzz -- all|TARGET [SECONDS]`
+//! continues for longer (without `--release`, to find overflows). `cargo xtask fuzz-guided` runs the same functions
+//! under libFuzzer (`fuzz/guided`), which follows coverage; its small inputs are in `fuzz/corpus`, a file a target.
 //!
-//! No target may panic, and none may take more memory than its input explains. Where there is a writer beside the reader, what
-//! is read, written and read again must be the same.
+//! No target may panic, and none may take more memory than its input explains. If the reader has a writer, the result
+//! of reading, writing and reading again must be the same.
 
 pub mod bgp;
 pub mod cli;
@@ -29,22 +29,22 @@ use std::path::Path;
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
 
-/// Octets of the heap that a target may take whatever its input, and for each octet of that.
+/// Octets of the heap that a target may take for any input, and for each octet of the input.
 const MEMORY: (usize, usize) = (1 << 20, 256);
 
-/// A decoder, and what to start from.
+/// A decoder and its seeds.
 #[derive(Clone, Copy)]
 pub struct Target {
-    /// What it is called: protocol, then decoder.
+    /// The target's name: protocol, then decoder.
     pub name: &'static str,
-    /// Runs it. Panics if the decoder, or what must hold between it and its encoder, is wrong.
+    /// Runs the target. Panics if the decoder is wrong, or does not fit its encoder.
     pub run: fn(&[u8]),
-    /// Inputs that it understands.
+    /// Valid inputs.
     pub seeds: fn() -> Vec<Vec<u8>>,
 }
 
 impl Target {
-    /// Runs it, and panics if it takes more of the heap than its input explains.
+    /// Runs the target, and panics if the target takes more of the heap than its input explains.
     pub fn check(&self, input: &[u8]) {
         let base = heap::start();
         (self.run)(input);
@@ -58,8 +58,8 @@ impl Target {
         );
     }
 
-    /// Checks it with damaged `inputs` for as long as `more` says so of the number done; returns that number. The input that
-    /// it panics at is left in a file.
+    /// Checks the target with damaged `inputs` while `more` returns true for the number of checks; returns the number
+    /// of checks. The input of a panic is left in a file.
     pub fn attack(&self, inputs: &[Vec<u8>], seed: u64, mut more: impl FnMut(u64) -> bool) -> u64 {
         let (mut mutator, mut done) = (Mutator::new(seed), 0);
         while more(done) {
@@ -77,7 +77,7 @@ impl Target {
         done
     }
 
-    /// Returns the seeds, and the inputs that a coverage-guided run found (`fuzz/corpus`).
+    /// Returns the seeds, and the inputs from a coverage-guided run (`fuzz/corpus`).
     pub fn inputs(&self) -> Vec<Vec<u8>> {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(format!("{}.bin", self.name));
         let packed = std::fs::read(file).unwrap_or_default();
@@ -92,7 +92,7 @@ impl Target {
         inputs
     }
 
-    /// Runs it once for nothing: what it makes once, and keeps, does not count.
+    /// Runs the target once without checks: state that is created once and kept does not count.
     pub fn warm_up(&self) {
         (self.run)(&[]);
         (self.seeds)().iter().take(1).for_each(|seed| (self.run)(seed));
@@ -104,7 +104,7 @@ pub fn target(name: &str) -> Option<&'static Target> {
     TARGETS.iter().find(|t| t.name == name)
 }
 
-/// All targets.
+/// The targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "bgp-frame", run: bgp::frame, seeds: bgp::messages },
     Target { name: "bgp-open", run: bgp::open, seeds: bgp::opens },

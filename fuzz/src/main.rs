@@ -1,4 +1,4 @@
-//! Runs targets for a while, or one over files that another fuzzer made.
+//! Runs targets for a while, or a single target over files of a different fuzzer.
 
 use sluice_fuzz::{TARGETS, Target};
 use std::process::ExitCode;

@@ -14,13 +14,13 @@ pub struct Method {
     reply: fn(&[u8]),
 }
 
-/// All methods of all interfaces.
+/// The methods of every interface.
 pub const METHODS: &[Method] = &include!(concat!(env!("OUT_DIR"), "/methods.rs"));
 
-/// Levels of messages within messages in a seed; interfaces with trees have no end of them.
+/// Levels of nested messages in a seed; interfaces with trees have no limit.
 const DEPTH: usize = 4;
 
-/// Decodes a message; a decoded message is as long as its encoding says, and decodes again.
+/// Decodes a message; a decoded message is as long as its encoding, and decodes again.
 fn body<M: Message + Default>(octets: &[u8]) {
     if let Ok(message) = M::decode(octets) {
         let again = M::decode(&*message.encode_to_vec()).expect("an encoded message decodes");

@@ -1,4 +1,4 @@
-//! Small damage, as a broken or hostile peer would do it.
+//! Small damage, as from a broken or hostile peer.
 
 use sluice_base::Rng;
 
@@ -9,7 +9,7 @@ pub struct Mutator {
 }
 
 impl Mutator {
-    /// A mutator that repeats itself for the same `seed`.
+    /// A mutator with the same mutations for the same `seed`.
     pub fn new(seed: u64) -> Self {
         Mutator { rng: Rng::from_seed(seed) }
     }
@@ -18,7 +18,7 @@ impl Mutator {
         self.rng.below(bound as u64) as usize
     }
 
-    /// One of `inputs`, damaged in one to four places.
+    /// A damaged copy of a random input, with damage in one to four places.
     pub fn mutate(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
         if inputs.is_empty() {
             return Vec::new();

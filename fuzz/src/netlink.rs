@@ -1,4 +1,4 @@
-//! Netlink: what the kernel says.
+//! Netlink: the kernel's messages.
 
 use sluice_base::Provenance;
 use sluice_fea::engine::EngineOp;
@@ -6,7 +6,8 @@ use sluice_fea::{Notice, RouteTarget};
 use sluice_fea_process::linux::netlink::decode::{error, messages, notice};
 use sluice_fea_process::linux::netlink::encode::Messages;
 
-/// A datagram of messages. What one tells that is ours, we can ask for, and would hear again.
+/// A datagram of messages. A notice about Sluice's own objects can be requested, and the request gives the same
+/// notice.
 pub fn datagram(octets: &[u8]) {
     for message in messages(octets) {
         let _ = error(&message);
@@ -20,7 +21,7 @@ pub fn datagram(octets: &[u8]) {
     }
 }
 
-/// What makes the kernel say this.
+/// The operation that causes the notice.
 fn asks_for(notice: &Notice) -> Option<EngineOp> {
     let provenance = Provenance::NONE;
     Some(match notice.clone() {
@@ -40,7 +41,8 @@ fn asks_for(notice: &Notice) -> Option<EngineOp> {
     })
 }
 
-/// What a kernel said to dumps and changes in a namespace with a pair of interfaces, and each message of that alone.
+/// A kernel's answers to dumps and changes in a namespace with a pair of interfaces, and each message of the answers
+/// alone.
 pub fn datagrams() -> Vec<Vec<u8>> {
     let dumps: [&[u8]; 6] = [
         include_bytes!("../seeds/netlink/links.bin"),

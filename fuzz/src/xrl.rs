@@ -1,4 +1,4 @@
-//! XRL: frames and what is in them, the text form, packed route batches.
+//! XRL: frames and their content, the text form, packed route batches.
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, MessageDescriptor};
@@ -17,7 +17,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Frames as they come out of a connection: each is written back as it was, and none is seen before it is complete.
+/// Frames from a connection: each frame is the same after writing, and no frame is delivered before it is complete.
 pub fn frames(octets: &[u8]) {
     let mut rest = octets;
     while let Ok(Some((frame, size))) = frame::decode(rest) {
@@ -52,7 +52,7 @@ fn error(body: &[u8]) {
     assert!(!again.to_string().is_empty());
 }
 
-/// A datagram of the family `udp`: one frame, and a whole call in it.
+/// A datagram of the family `udp`: a frame with a whole call.
 pub fn datagram(octets: &[u8]) {
     let Ok(Some((Frame { kind: Kind::Datagram, sequence, body, .. }, size))) = frame::decode(octets) else {
         return;
@@ -66,7 +66,7 @@ pub fn datagram(octets: &[u8]) {
     assert_eq!(out, octets[..size]);
 }
 
-/// Messages that a text may be a call of: one with a field of every type, and those that components know.
+/// Messages for calls in text form: a message with a field of every type, and the components' messages.
 fn described() -> &'static [MessageDescriptor] {
     static DESCRIBED: OnceLock<Vec<MessageDescriptor>> = OnceLock::new();
     DESCRIBED.get_or_init(|| {
@@ -82,7 +82,7 @@ fn described() -> &'static [MessageDescriptor] {
     })
 }
 
-/// The text form: what is understood reads the same when it is written again, as a call and as a message.
+/// The text form: a parsed text is the same after writing and parsing, as a call and as a message.
 pub fn text(octets: &[u8]) {
     let text = String::from_utf8_lossy(octets);
     if let Some(plain) = text::unescape(&text) {
@@ -104,7 +104,7 @@ pub fn text(octets: &[u8]) {
     }
 }
 
-/// A packed batch of either kind and family, and the messages that say the same.
+/// A packed batch of either kind and family, and the equivalent messages.
 pub fn packed(octets: &[u8]) {
     batches::<Ipv4Prefix>(octets);
     batches::<Ipv6Prefix>(octets);
@@ -177,7 +177,7 @@ pub fn datagrams() -> Vec<Vec<u8>> {
     vec![call(0, &[]), call(500, b"arguments")]
 }
 
-/// Calls as people write them.
+/// Calls as written by people.
 pub fn texts() -> Vec<Vec<u8>> {
     let all = [
         "finder://bgp/bgp.v1.Bgp/SetLocalAs?as:u32=65001&name:txt=a+b%26c->ok:bool",

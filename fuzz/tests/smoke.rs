@@ -1,10 +1,10 @@
-//! Each target over its seeds, over real and fuzzer-made inputs where they are at hand, and over damage to them.
+//! Each target over its seeds, over available real and fuzzer-made inputs, and over damage to them.
 
 use sluice_fuzz::methods::METHODS;
 use sluice_fuzz::{TARGETS, Target};
 use sluice_testkit::tar;
 
-/// Damaged inputs a target gets on every test run; those that take long get fewer.
+/// Damaged inputs of a target in every test run; slow targets get fewer.
 const RUNS: u64 = 20_000;
 const FEW: u64 = 2_000;
 

@@ -1,4 +1,4 @@
-//! Generates the platform's own interfaces, and those that the tests use.
+//! Generates the platform's own interfaces, and the interfaces of tests.
 
 fn main() {
     sluice_xrl_build::Generator::default()

@@ -119,7 +119,7 @@ impl Debug for Label {
 impl FromStr for Label {
     type Err = PrefixError;
 
-    /// Reads what [`Display`] writes; a label without a length is a whole one.
+    /// Reads the format of [`Display`]; a label without a length is a whole label.
     fn from_str(text: &str) -> Result<Self, PrefixError> {
         let (addr, len) = text.split_once('/').unwrap_or((text, "24"));
         let digits = addr.strip_prefix("family-200:").ok_or(PrefixError::Address)?;

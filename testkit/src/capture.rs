@@ -5,8 +5,7 @@ use std::collections::BTreeMap;
 /// The two ends of a TCP stream, as octets: addresses and ports of sender and receiver.
 pub type Stream = Vec<u8>;
 
-/// The octets that each TCP stream with `port` at one end carries, put together in the order of their sequence numbers; what
-/// is missing ends a stream.
+/// The octets of each TCP stream with `port` at one end, in the order of their sequence numbers; a gap ends a stream.
 pub fn tcp_streams(capture: &[u8], port: u16) -> Vec<Vec<u8>> {
     let mut segments: BTreeMap<Stream, Vec<(u32, &[u8])>> = BTreeMap::new();
     for (link, frame) in frames(capture) {
@@ -114,7 +113,7 @@ fn pcapng(capture: &[u8]) -> Vec<(u32, &[u8])> {
     frames
 }
 
-/// Stream, sequence number and payload of a frame that is a TCP segment of `port`.
+/// Stream, sequence number and payload of a frame with a TCP segment of `port`.
 fn segment(link: u32, frame: &[u8], port: u16) -> Option<(Stream, u32, &[u8])> {
     let packet = match link {
         1 => {

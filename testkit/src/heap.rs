@@ -1,6 +1,6 @@
 //! How much of the heap a thread has in use: the system's allocator with a counter.
 //!
-//! A test program or benchmark makes it its own:
+//! A test program or benchmark installs the allocator:
 //!
 //! ```
 //! #[global_allocator]
@@ -16,12 +16,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 thread_local! {
-    /// Octets that this thread asked for less those that it gave back, and the most of that since [`start`].
+    /// Octets allocated minus octets freed by the current thread, and the peak since [`start`].
     static HELD: Cell<isize> = const { Cell::new(0) };
     static PEAK: Cell<isize> = const { Cell::new(0) };
 }
 
-/// The allocator. It counts octets as they were asked for, not what the system adds to them.
+/// The allocator. Counts the requested octets, without the system's overhead.
 #[derive(Clone, Copy, Debug)]
 pub struct Counting;
 
@@ -63,19 +63,20 @@ unsafe impl GlobalAlloc for Counting {
 /// A thread's use of the heap.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Usage {
-    /// Octets that are still held.
+    /// Octets still allocated.
     pub held: usize,
-    /// The most that ever were.
+    /// The peak.
     pub peak: usize,
 }
 
-/// Returns the octets that this thread holds now, for [`since`]; the peak is counted anew from here.
+/// Returns the octets that the current thread holds now, for [`since`]; the peak is counted anew.
 pub fn start() -> isize {
     PEAK.set(HELD.get());
     HELD.get()
 }
 
-/// Returns this thread's use since `start` returned `base`; zeros where [`Counting`] is not the program's allocator.
+/// Returns the current thread's use since `start` returned `base`; zeros if [`Counting`] is not the program's
+/// allocator.
 pub fn since(base: isize) -> Usage {
     let above = |octets: isize| usize::try_from(octets.wrapping_sub(base)).unwrap_or(0);
     Usage { held: above(HELD.get()), peak: above(PEAK.get()) }

@@ -1,7 +1,7 @@
 //! Readers of real inputs: compressed files of the shared data folder, packet captures, archives; and tshark as a second decoder.
 //!
-//! A dev-dependency only. Nothing here is on a router; a reader stops at the first thing that it does not understand and
-//! hands out what came before.
+//! A dev-dependency only. No code here runs on a router. A reader stops at the first unknown record and returns the
+//! records before it.
 
 pub mod capture;
 pub mod heap;

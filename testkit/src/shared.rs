@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Returns a path in the folder of shared inputs: `$SLUICE_SHARED`, or `../shared` beside the repository. `None` if it does not
-/// exist; that is recorded as a skipped test.
+/// Returns a path in the folder of shared inputs: `$SLUICE_SHARED`, or `../shared` beside the repository. `None` if
+/// the path does not exist, which is recorded as a skipped test.
 pub fn shared(path: &str) -> Option<PathBuf> {
     let root = std::env::var_os("SLUICE_SHARED")
         .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared"), PathBuf::from);
@@ -16,8 +16,8 @@ pub fn shared(path: &str) -> Option<PathBuf> {
     None
 }
 
-/// The content of a shared file, unpacked by the machine's own tools if its name says that it is packed. `None` if the file,
-/// or the tool, is not there.
+/// The content of a shared file, unpacked by the machine's own tools if its name has a suffix of a packed file. `None`
+/// if the file, or the tool, does not exist.
 pub fn read(path: &str) -> Option<Vec<u8>> {
     let path = shared(path)?;
     let tool = match path.extension().and_then(|e| e.to_str()) {

@@ -1,13 +1,14 @@
-//! The record of tests that could not run on this machine.
+//! The record of tests that could not run on the machine.
 
 use std::fmt::Display;
 use std::io::Write;
 
-/// Names the file that every skipped test is recorded in. `cargo xtask test` sets the variable and counts the file's lines.
+/// Environment variable with the file for records of skipped tests. `cargo xtask test` sets the variable and counts
+/// the file's lines.
 pub const RECORD: &str = "SLUICE_SKIPPED";
 
-/// Reports that the running test, or a part of it, cannot run on this machine: prints the test's name and `reason`, and appends
-/// both to the file that `SLUICE_SKIPPED` names, where the test runner counts them.
+/// Reports that the running test, or a part of it, cannot run on the machine: prints the test's name and `reason`, and
+/// appends both to the file of `SLUICE_SKIPPED`, for the test runner to count.
 ///
 /// # Panics
 ///

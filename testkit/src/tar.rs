@@ -1,4 +1,4 @@
-//! Tar archives: the files in them.
+//! Tar archives and their files.
 
 /// Name and content of every plain file, in order.
 pub fn files(archive: &[u8]) -> Vec<(String, &[u8])> {

@@ -1,21 +1,21 @@
-//! tshark as a decoder that shares no code with this project.
+//! tshark as a decoder without shared code.
 
 use std::ops::Range;
 use std::path::Path;
 use std::process::Command;
 
-/// A field of a decoded packet. Texts are as tshark's XML has them, so that `&`, `<` and `"` in them stay escaped.
+/// A field of a decoded packet. Texts are as in tshark's XML, with `&`, `<` and `"` escaped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Field {
-    /// The name that display filters use.
+    /// The field's name in display filters.
     pub name: String,
     /// The decoded value.
     pub show: String,
-    /// The octets of the frame that the field is in.
+    /// The field's octets in the frame.
     pub place: Range<usize>,
 }
 
-/// A decoded packet: the fields of all its layers, in order.
+/// A decoded packet: the fields of its layers, in order.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Packet {
     /// The fields.
@@ -33,7 +33,7 @@ impl Packet {
         self.fields.iter().filter(|f| f.name == name).map(|f| f.place.clone()).collect()
     }
 
-    /// Returns what tshark complains about: malformed packets and values that its dissectors doubt. Notes and chats are none.
+    /// Returns tshark's complaints: malformed packets and doubtful values. Notes and chats are ignored.
     pub fn complaints(&self) -> Vec<&str> {
         const WARNING: u32 = 0x0060_0000;
         let is_complaint = |pair: &[Field]| {
@@ -47,8 +47,8 @@ impl Packet {
     }
 }
 
-/// Decodes the packets of a capture that match the display filter `filter`, with these preferences (`bgp.asn_length:4`). `None` if
-/// tshark is not installed; that is recorded as a skipped test.
+/// Decodes the packets of a capture that match the display filter `filter`, with the given preferences
+/// (`bgp.asn_length:4`). `None` if tshark is not installed, which is recorded as a skipped test.
 ///
 /// # Panics
 ///

@@ -9,10 +9,10 @@ use std::{env, fs};
 
 /// Environment variable that names the checkout.
 const DATABASE: &str = "SLUICE_ADVISORY_DB";
-/// Where packages of crates.io come from, as lock files name it. Advisories are about these packages only.
+/// The source of crates.io packages in lock files. Advisories concern only these packages.
 const CRATES_IO: &str = "registry+https://github.com/rust-lang/crates.io-index";
 
-/// An advisory, as far as the check needs it.
+/// The needed parts of an advisory.
 #[derive(Debug, Deserialize)]
 struct Advisory {
     advisory: Head,
@@ -24,7 +24,7 @@ struct Advisory {
 struct Head {
     id: String,
     package: String,
-    /// The kind of an advisory that is no vulnerability: `unmaintained`, `unsound`, `notice`.
+    /// The kind of an advisory without a vulnerability: `unmaintained`, `unsound`, `notice`.
     informational: Option<String>,
     /// The day on which the advisory was taken back.
     withdrawn: Option<String>,
@@ -76,9 +76,9 @@ struct Locked {
 /// The outcome of a check, in words.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Findings {
-    /// Dependencies that are vulnerable or unsound.
+    /// Vulnerable or unsound dependencies.
     broken: Vec<String>,
-    /// Dependencies that nobody maintains, or about which there is something to know.
+    /// Unmaintained dependencies, and dependencies with a notice.
     notes: Vec<String>,
 }
 
@@ -96,7 +96,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     Ok(found.broken)
 }
 
-/// Returns the database's folder: the one that the environment names, else one where `cargo audit` or the house keeps it.
+/// Returns the database's folder: from the environment, or else a usual folder of `cargo audit` or of the house.
 fn database(root: &Path) -> Result<Option<PathBuf>> {
     if let Some(named) = env::var_os(DATABASE).map(PathBuf::from) {
         ensure!(named.join("crates").is_dir(), "{DATABASE}: {} has no folder `crates`", named.display());
@@ -108,7 +108,7 @@ fn database(root: &Path) -> Result<Option<PathBuf>> {
     Ok(candidates.into_iter().flatten().find(|c| c.join("crates").is_dir()))
 }
 
-/// Reads all advisories of a database by package.
+/// Reads the advisories of a database by package.
 fn read(database: &Path) -> Result<BTreeMap<String, Vec<Advisory>>> {
     let mut advisories: BTreeMap<String, Vec<Advisory>> = BTreeMap::new();
     for package in fs::read_dir(database.join("crates"))? {

@@ -45,7 +45,7 @@ fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// Adds the uses of all files below `folder`, the folder of module `path`.
+/// Adds the uses of the files below `folder`, the folder of module `path`.
 fn read(folder: &Path, path: &mut Vec<String>, uses: &mut Uses) -> Result<()> {
     if !folder.exists() {
         return Ok(());

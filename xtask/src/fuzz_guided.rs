@@ -14,7 +14,7 @@ pub struct Options {
     /// Runs these targets only.
     #[arg(long)]
     target: Vec<String>,
-    /// Writes what the fuzzer found worth keeping to `fuzz/corpus`, from where tests take it as seeds.
+    /// Writes the fuzzer's best inputs to `fuzz/corpus`, as seeds for tests.
     #[arg(long)]
     keep: bool,
 }
@@ -29,10 +29,10 @@ const COVERAGE: [&str; 6] = [
     "-Ccodegen-units=4",
 ];
 
-/// Octets of one input that is kept, and of all that are kept of a target.
+/// Octets of a kept input, and total octets of a target's kept inputs.
 const KEPT: (u64, usize) = (1024, 16 << 10);
 
-/// Fuzzes the targets one after the other. The status says whether one failed.
+/// Fuzzes the targets in sequence. The status is a failure if a target failed.
 pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     if let Some(missing) = missing()? {
         println!("skipped: fuzz-guided: {missing}");
@@ -60,7 +60,7 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     Ok(ExitCode::FAILURE)
 }
 
-/// Returns what the machine lacks for libFuzzer; `None` if it has all.
+/// Returns the missing requirements of libFuzzer; `None` if the machine has them.
 fn missing() -> Result<Option<String>> {
     let works = |command: &mut Command| {
         command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|s| s.success())
@@ -109,7 +109,7 @@ fn names(root: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// Runs one target, and returns whether it went well. Its corpus grows in `folder`.
+/// Runs a target; returns true if the target passed. Its corpus grows in `folder`.
 fn fuzz(program: &Path, name: &str, folder: &Path, seconds: u64) -> Result<bool> {
     let corpus = folder.join("corpus");
     fs::create_dir_all(&corpus)?;
@@ -132,7 +132,7 @@ fn fuzz(program: &Path, name: &str, folder: &Path, seconds: u64) -> Result<bool>
     Ok(status.success())
 }
 
-/// Writes the smallest inputs that together cover what all of the corpus covers to a file of `kept`.
+/// Writes the smallest inputs with the coverage of the whole corpus to a file of `kept`.
 fn keep(program: &Path, name: &str, folder: &Path, kept: &Path) -> Result<()> {
     let small = folder.join("small");
     if small.exists() {

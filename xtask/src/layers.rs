@@ -1,11 +1,11 @@
-//! Who may know whom: the layers of the house as data, checked against `cargo metadata`.
+//! The layers of the house as data, checked against `cargo metadata`: each crate may use only certain layers.
 
 use crate::metadata;
 use anyhow::Result;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// A layer of the house. The order is the order of the table: what may use what is said in [`MAY_USE`].
+/// A layer of the house. The order is the order of the table; [`MAY_USE`] has the allowed uses.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Layer {
     Base,
@@ -42,7 +42,7 @@ const LAYERS: [(&str, Layer); 20] = [
     ("", Layer::Top),
 ];
 
-/// What each layer may use of the workspace.
+/// The layers of the workspace that each layer may use.
 const MAY_USE: [(Layer, &[Layer]); 8] = [
     (Layer::Base, &[]),
     (Layer::Kit1, &[Layer::Base]),
@@ -66,10 +66,10 @@ const MAY_USE: [(Layer, &[Layer]); 8] = [
     (Layer::Test, &[Layer::Base, Layer::Kit1, Layer::Kit2]),
 ];
 
-/// Layers whose crates must be `no_std`, so that impurity does not compile.
+/// Layers whose crates must be `no_std`, so that impure code does not compile.
 const NO_STD: [Layer; 4] = [Layer::Base, Layer::Kit1, Layer::Kit2, Layer::Core];
 
-/// Crates from outside that a pure layer must not name.
+/// External crates forbidden in a pure layer.
 const IMPURE: [&str; 8] = ["tokio", "nix", "libc", "socket2", "getrandom", "tracing", "rustix", "mio"];
 
 fn layer_of(folder: &str) -> Layer {
@@ -82,7 +82,7 @@ fn layer_of(folder: &str) -> Layer {
     LAYERS.iter().find(|(prefix, _)| folder.starts_with(prefix)).map_or(Layer::Top, |(_, layer)| *layer)
 }
 
-/// The rules that are broken, in words.
+/// Returns the broken rules, in words.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let packages = metadata::packages(root, &["--no-deps", "--offline"])?;
     let mut folders = BTreeMap::new();

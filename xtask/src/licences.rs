@@ -1,10 +1,10 @@
-//! Dependencies: where they come from and under which licence.
+//! Dependencies: their sources and licences.
 
 use crate::metadata;
 use anyhow::Result;
 use std::path::Path;
 
-/// Licences that need no further thought.
+/// Licences that need no further review.
 const ALLOWED: [&str; 14] = [
     "MIT",
     "Apache-2.0",
@@ -22,7 +22,7 @@ const ALLOWED: [&str; 14] = [
     "MIT-0",
 ];
 
-/// The rules that are broken, in words.
+/// Returns the broken rules, in words.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     for package in &metadata::packages(root, &["--locked"])? {
@@ -39,7 +39,7 @@ pub fn check(root: &Path) -> Result<Vec<String>> {
     Ok(found)
 }
 
-/// Returns true if one side of every choice in a licence expression is allowed, and all of every conjunction.
+/// Returns true if a side of every choice in a licence expression is allowed, and both sides of every conjunction.
 fn is_allowed(expression: &str) -> bool {
     let expression = expression.replace(['(', ')'], "").replace('/', " OR ");
     !expression.is_empty()

@@ -21,7 +21,7 @@ use std::process::ExitCode;
 /// Chores of the house.
 #[derive(Parser)]
 enum Chore {
-    /// Checks the rules of the house that a compiler cannot: layers, names, sizes, links.
+    /// Checks the rules of the house beyond the compiler: layers, names, sizes, links.
     Tidy,
     /// Checks where dependencies come from and under which licence.
     Licences,
@@ -34,15 +34,15 @@ enum Chore {
     FuzzGuided(fuzz_guided::Options),
     /// Counts the cache lines that a route needs in BGP's core, by cachegrind.
     WorkingSet(working_set::Options),
-    /// Seeds bugs, one by one, in a copy of the sources, and says which the tests see.
+    /// Seeds bugs, one by one, in a copy of the sources, and prints the bugs that tests find.
     Mutate(mutate::Options),
-    /// Runs all tests and counts passed, failed and skipped ones.
+    /// Runs every test and counts passed, failed and skipped ones.
     Test(test::Options),
     /// Writes a new component: core, process, schema, rights; and its rows in the executable.
     NewComponent {
         /// The component's class, in lower case, as in `rip`.
         name: String,
-        /// Another folder than `components/` of this workspace; then no rows are written.
+        /// A folder other than `components/` of this workspace; then no rows are written.
         #[arg(long)]
         into: Option<PathBuf>,
     },

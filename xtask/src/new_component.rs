@@ -1,11 +1,11 @@
-//! Writes a new component: its rooms, and the rows by which the executable knows it. What it writes passes the tests.
+//! Writes a new component: its rooms, and its rows in the executable. The new component passes the tests.
 
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The files of a component, and what is in them; see [`Names::fill`] for the marks.
+/// The files of a component, and their content; see [`Names::fill`] for the marks.
 const FILES: [(&str, &str); 10] = [
     ("README.md", include_str!("../templates/component/README.md.in")),
     ("@NAME@.yang", include_str!("../templates/component/NAME.yang.in")),
@@ -19,14 +19,14 @@ const FILES: [(&str, &str); 10] = [
     ("process/src/lib.rs", include_str!("../templates/component/process/src/lib.rs.in")),
 ];
 
-/// What a component outside the workspace has besides: a workspace of its own, and what makes it a package with a program.
+/// The additional files of a component outside the workspace: a workspace of its own, and a package with a program.
 const OF_PACKAGES: [(&str, &str); 3] = [
     ("Cargo.toml", include_str!("../templates/package/Cargo.toml.in")),
     ("package.toml", include_str!("../templates/package/package.toml.in")),
     ("process/src/main.rs", include_str!("../templates/package/process/src/main.rs.in")),
 ];
 
-/// Names that mean something else to the Finder, to the manager or to the schema.
+/// Names with a different meaning for the Finder, the manager or the schema.
 const TAKEN: [&str; 6] = ["extensions", "finder", "manager", "operator", "router", "sluice"];
 
 /// A class name is also a file name, a YANG identifier and part of crate names.
@@ -35,8 +35,8 @@ const LONGEST: usize = 32;
 const MANIFEST: &str = "apps/sluice/Cargo.toml";
 const ROWS: &str = "apps/sluice/src/components.rs";
 
-/// Writes the component `name` into `components/` of the workspace at `root`, and its rows; or into `into`, as a package with a program
-/// of its own that is built outside of this workspace.
+/// Writes the component `name` into `components/` of the workspace at `root`, and its rows; or into `into`, as a
+/// package with a program of its own, built outside of the workspace.
 pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
     let names = Names::of(name)?;
     let workspace = read(&root.join("Cargo.toml"))?;
@@ -87,9 +87,9 @@ pub fn write(root: &Path, name: &str, into: Option<&Path>) -> Result<()> {
     Ok(())
 }
 
-/// A component's name in the forms that files need.
+/// A component's name in the forms for files.
 struct Names {
-    /// As the Finder and the configuration know it: `my-proto`.
+    /// The name for the Finder and the configuration: `my-proto`.
     class: String,
     /// As part of a crate's name in Rust: `my_proto`.
     krate: String,
@@ -119,7 +119,7 @@ impl Names {
         })
     }
 
-    /// Puts the names in the places that are marked for them.
+    /// Puts the names in their marked places.
     fn fill(&self, template: &str) -> String {
         template.replace("@NAME@", &self.class).replace("@CRATE@", &self.krate).replace("@TYPE@", &self.kind)
     }
@@ -129,7 +129,7 @@ fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
-/// The executable's manifest with the process among its dependencies, in the order of the alphabet.
+/// The executable's manifest with the process among its dependencies, in alphabetical order.
 fn with_dependency(manifest: &str, names: &Names) -> Result<String> {
     let row = names.fill("sluice-@NAME@-process = { path = \"../../components/@NAME@/process\" }");
     let mut lines: Vec<&str> = manifest.lines().collect();
@@ -156,7 +156,7 @@ fn with_rows(list: &str, names: &Names) -> Result<String> {
     Ok(format!("{before}, {builtin}{between}{run}{rest}"))
 }
 
-/// Brings what was written into the house's form: how lines break depends on the length of the name.
+/// Formats the new files like the house's: line breaks depend on the length of the name.
 fn format(root: &Path, written: &[PathBuf]) {
     let sources = written.iter().filter(|p| p.extension().is_some_and(|e| e == "rs"));
     let mut rustfmt = Command::new("rustfmt");

@@ -1,4 +1,4 @@
-//! A component is written into a copy of what the writer looks at.
+//! Writes a component into a copy of the files that the writer reads.
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
@@ -69,7 +69,7 @@ fn rows_add_up() {
     assert_eq!(table.matches("builtin!(").count(), read_rows() + 3, "{table}");
 }
 
-/// The rows of this checkout's own table.
+/// The rows of the checkout's own table.
 fn read_rows() -> usize {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let rows = read(&root.join(ROWS)).unwrap();

@@ -1,8 +1,8 @@
 //! Counts vague words in doc comments, area by area, and refuses a rise.
 //!
-//! Two shares are measured. *Pronouns*: pronouns and relative words among all words of doc comments. *Openings*: doc comments
-//! of items (`///`) that open with such a word in place of a noun or a verb. The goal is 6 % and 10 %. Areas that are above
-//! it keep the shares that are written in `xtask/prose.txt`, which may only fall.
+//! Two shares are measured. *Pronouns*: pronouns and relative words among the words of doc comments. *Openings*: doc
+//! comments of items (`///`) with such a word, in place of a noun or a verb, at the beginning. The goal is
+//! 6 % and 10 %. Areas above the goal keep their shares in `xtask/prose.txt`, which may only fall.
 
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 const LIMITS: &str = "xtask/prose.txt";
 /// Shares that no area has to go below, in tenths of a percent.
 const GOAL: Shares = Shares { pronouns: 60, openings: 100 };
-/// Files with fewer words are not listed among the worst ones: one sentence decides their share.
+/// Files with fewer words are not listed among the worst files: a single sentence decides their share.
 const FEWEST_WORDS: usize = 80;
 
 const PRONOUNS: &[&str] = &[
@@ -65,7 +65,7 @@ struct Shares {
     openings: usize,
 }
 
-/// Counts of one file or of one area.
+/// Counts of a file or of an area.
 #[derive(Clone, Copy, Default, PartialEq, Eq, Debug)]
 struct Counts {
     words: usize,
@@ -126,7 +126,7 @@ const HEADING: &str = "\
 # They may only fall: `cargo xtask prose --write` stores today's.
 ";
 
-/// Lists the areas whose shares are above both their limit and the goal.
+/// Lists the areas with shares above both their limit and the goal.
 ///
 /// # Errors
 /// A file cannot be read, or a line of the limits is malformed.
@@ -175,7 +175,7 @@ fn parse_limits(text: &str) -> Result<BTreeMap<String, Shares>> {
     Ok(limits)
 }
 
-/// Sums the counts of files that belong to one crate.
+/// Sums the counts of a crate's files.
 fn by_area(files: &[(PathBuf, Counts)]) -> BTreeMap<String, Counts> {
     let mut areas: BTreeMap<String, Counts> = BTreeMap::new();
     for (file, counts) in files {
@@ -184,7 +184,7 @@ fn by_area(files: &[(PathBuf, Counts)]) -> BTreeMap<String, Counts> {
     areas
 }
 
-/// The crate's folder that a file lies in: one, two or, for components, three levels deep.
+/// The crate's folder of a file: one, two or, for components, three levels deep.
 fn area(file: &Path) -> String {
     let parts: Vec<String> = file.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     let depth = match parts.first().map(String::as_str) {

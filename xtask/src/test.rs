@@ -1,22 +1,22 @@
-//! All tests in one run, with one line at the end that counts passed, failed and skipped tests.
+//! Every test in a single run, with a last line that counts passed, failed and skipped tests.
 
 use anyhow::Context;
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
-/// How the tests are run.
+/// Options of the test run.
 #[derive(clap::Args)]
 pub struct Options {
     /// Fails if a test was skipped.
     #[arg(long)]
     no_skips: bool,
-    /// Runs the tests of these packages only; without the Python client's.
+    /// Runs the tests of the given packages only; without the Python client's.
     #[arg(long, short)]
     package: Vec<String>,
 }
 
-/// Environment variable that names the record of skipped tests (`testkit/src/skip.rs` writes it).
+/// Environment variable with the file for the record of skipped tests (`testkit/src/skip.rs` writes it).
 const RECORD: &str = "SLUICE_SKIPPED";
 
 #[derive(Default)]
@@ -28,7 +28,7 @@ struct Count {
 }
 
 impl Count {
-    /// Adds what a line of a Rust test program says.
+    /// Adds the counts in a line of a Rust test program.
     fn rust(&mut self, line: &str) {
         if let Some(rest) = line.strip_prefix("test result: ") {
             for part in rest.split([';', '.']) {
@@ -46,7 +46,8 @@ impl Count {
         }
     }
 
-    /// Adds what a line of Python's unittest says: `Ran 12 tests in 1.2s`, `FAILED (failures=1, errors=2)`, `OK (skipped=1)`.
+    /// Adds the counts in a line of Python's unittest: `Ran 12 tests in 1.2s`, `FAILED (failures=1, errors=2)`,
+    /// `OK (skipped=1)`.
     fn python(&mut self, line: &str) {
         let number_after = |word: &str| -> u64 {
             let digits = line.split_once(word).map(|(_, rest)| rest).unwrap_or_default();
@@ -66,7 +67,7 @@ impl Count {
     }
 }
 
-/// Runs a command, passes its output on, and gives each line to `count`. Returns whether the command succeeded.
+/// Runs a command, passes its output on, and gives each line to `count`. Returns true if the command succeeded.
 fn follow(command: &mut Command, mut count: impl FnMut(&str)) -> anyhow::Result<bool> {
     let mut child =
         command.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot run {command:?}"))?;

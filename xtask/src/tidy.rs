@@ -1,16 +1,16 @@
-//! Rules of the house about files: sizes, names, what must not be in them, links that lead nowhere.
+//! Rules of the house about files: sizes, names, forbidden content, broken links.
 
 use anyhow::Result;
 use std::path::{Path, PathBuf};
 
-/// A file is seldom longer; those that are stand here with their length, and may shrink but not grow.
+/// Files are seldom longer. Longer files are listed here with their length, and may shrink but not grow.
 const LINES: usize = 600;
 const OLD_SINS: &[(&str, usize)] = &[];
 
-/// Names that say nothing.
+/// Meaningless names.
 const EMPTY_NAMES: [&str; 5] = ["utils.rs", "util.rs", "common.rs", "misc.rs", "helpers.rs"];
 
-/// The rules that are broken, in words.
+/// Returns the broken rules, in words.
 pub fn check(root: &Path) -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut files = Vec::new();

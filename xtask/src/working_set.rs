@@ -27,7 +27,7 @@ const LINE: f64 = 64.0;
 /// The thesis's first-level cache of data: octets, ways, octets of a line.
 const FIRST_LEVEL: &str = "32768,8,64";
 
-/// What cachegrind counted.
+/// Cachegrind's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 struct Counts {
     instructions: f64,
@@ -37,7 +37,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// Parses the summary that cachegrind prints; `None` if a line is missing.
+    /// Parses cachegrind's summary; `None` if a line is missing.
     fn parse(text: &str) -> Option<Self> {
         let value = |name: &str| {
             let label: Vec<&str> = name.split(' ').collect();
@@ -56,7 +56,7 @@ impl Counts {
         })
     }
 
-    /// Returns what each of `routes` routes cost that `self` has more than `less`.
+    /// Returns the cost of each of the `routes` routes that `self` has more than `less`.
     fn each(self, less: Self, routes: f64) -> Self {
         let each = |a: f64, b: f64| (a - b) / routes;
         Counts {
@@ -132,7 +132,7 @@ fn build(root: &Path) -> Result<PathBuf> {
     Ok(target.join("release/examples/full_table"))
 }
 
-/// Runs the example under cachegrind. Returns what was counted, and how many routes the table has.
+/// Runs the example under cachegrind. Returns the counts, and the number of routes in the table.
 fn simulate(program: &Path, size: u32, updates: u32, singles: u32) -> Result<(Counts, f64)> {
     let output = Command::new("valgrind")
         .args(["--tool=cachegrind", "--cache-sim=yes", "--cachegrind-out-file=/dev/null"])

@@ -1,4 +1,4 @@
-//! One router, one scenario, one time.
+//! A cell: a router, a scenario, a run.
 
 use crate::contender::{Contender, PEERS, ROUTER};
 use crate::scenario::Play;
@@ -20,82 +20,84 @@ use std::path::Path;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// A phase ends with so much silence, which does not count: longer than a router puts anything off, so that it is counted where it belongs.
+/// The silence that ends a phase, which does not count. Longer than any delay of a router, so that delayed messages
+/// are counted in their own phase.
 const SETTLE: Duration = Duration::from_millis(1500);
-/// How long a router may go on working when the receivers have everything.
+/// The longest time that a router may work after the receivers have every route.
 const UNREST: Duration = Duration::from_secs(30);
 /// Between the start of a router and the first connection.
 const REST: Duration = Duration::from_secs(1);
 
-/// How long a router's sockets may take to take over all that is said, while the router stands still.
+/// The longest time until the sockets of a stopped router have accepted every message.
 const TAKING_OVER: Duration = Duration::from_secs(10);
 
-/// Where the client is while the router works.
+/// The client's place while the router works.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Client {
-    /// Beside it: it sends, and reads and verifies what it is told as it comes.
+    /// Beside the router: the client sends, and reads and verifies its input at once.
     Beside,
-    /// Out of the way: all has been sent before, and what receivers are told is read and verified afterwards.
+    /// Out of the way: the client sends every message beforehand, and reads and verifies the receivers' input
+    /// afterwards.
     Aloof,
 }
 
-/// What is measured everywhere.
+/// The measurements of every cell.
 #[derive(Clone, Debug, Default)]
 pub struct Sample {
-    /// Until the last receiver had heard the last route; `None`: that did not happen, and `note` says why.
+    /// Time until the last receiver had the last route; `None`: a receiver lacks routes, and `note` has the reason.
     pub seconds: Option<f64>,
     /// The reason.
     pub note: String,
-    /// Of the processors, by all processes of the router, in the measured phase.
+    /// Processor time of the router's processes in the measured phase.
     pub cpu_s: f64,
-    /// The most that all of its processes had resident, in octets, but for what they have more than once: as much as that is in the
-    /// end.
+    /// Peak resident memory of the router's processes, in octets, minus the memory shared between them at the end.
     pub peak: u64,
-    /// The same with every page counted as often as it is mapped, as the executable in each of its processes.
+    /// Peak resident memory with every page counted as often as it is mapped, for example the executable in each
+    /// process.
     pub resident_peak: u64,
-    /// Each of them: its name, its processor time in the measured phase, its peak.
+    /// Each process: its name, its processor time in the measured phase, its peak.
     pub processes: Vec<(String, f64, u64)>,
-    /// Of the processors, by the client.
+    /// Processor time of the client.
     pub client_cpu_s: f64,
-    /// Of the machine, by everybody else, in percent.
+    /// Load of the machine by foreign processes, in percent.
     pub foreign_pct: f64,
-    /// How long single routes took in milliseconds: median and 99th of a hundred.
+    /// Delays of single routes in milliseconds: median and 99th percentile.
     pub delays_ms: Option<(f64, f64)>,
-    /// UPDATEs that the receivers heard, on average.
+    /// UPDATEs that the receivers received, on average.
     pub updates: f64,
-    /// UPDATEs that the senders sent.
+    /// UPDATEs from the senders.
     pub sent: usize,
-    /// Seconds, and prefixes that a receiver had heard by then.
+    /// Seconds, and the prefixes that a receiver had received by then.
     pub progress: Vec<(f64, f64)>,
-    /// Sluice's BGP by thread: what each did in the measured phase and until the router's rest.
+    /// Sluice's BGP by thread: the work of each thread in the measured phase and until the router's rest.
     pub threads: Vec<Thread>,
 }
 
 impl Sample {
-    /// What the cell is about: seconds, or the median of single routes in milliseconds.
+    /// The cell's main value: seconds, or the median of single routes in milliseconds.
     pub fn value(&self) -> Option<f64> {
         self.seconds?;
         Some(self.delays_ms.map_or(self.seconds?, |d| d.0))
     }
 }
 
-/// How a cell is performed.
+/// The setting in which cells run.
 pub struct Stage<'a> {
     /// The Sluice executable.
     pub sluice: &'a Path,
-    /// Processors that routers may use.
+    /// Processors for routers.
     pub processors: &'a [usize],
-    /// How long a cell may take.
+    /// The longest time of a cell.
     pub limit: Duration,
 }
 
 impl Stage<'_> {
-    /// Performs a scenario with a router. What goes wrong with the router is a result.
+    /// Runs a scenario with a router. A fault of the router is a result.
     pub fn perform(&self, contender: Contender, play: &Play) -> Sample {
         self.perform_with(contender, play, Client::Beside)
     }
 
-    /// The same with the client where it is wanted.
+    /// Runs a scenario with a router, with the client at the given place.
     pub fn perform_with(&self, contender: Contender, play: &Play, client: Client) -> Sample {
         self.try_perform(contender, play, client).unwrap_or_else(|e| {
             eprintln!("{}: {e:#}", contender.name());
@@ -163,7 +165,7 @@ impl Stage<'_> {
         Ok(sample)
     }
 
-    /// The end of what the router has logged.
+    /// The end of the router's log.
     fn log(&self, lab: &Lab, contender: Contender) -> String {
         let part = match contender.device {
             Device::Frr => "bgpd",
@@ -173,7 +175,7 @@ impl Stage<'_> {
         lab.log(ROUTER, part)
     }
 
-    /// The same with a relay that only copies octets: the client's own limit.
+    /// Runs a scenario with a relay that only copies octets: the client's own limit.
     pub fn floor(&self, play: &Play) -> Result<Sample> {
         let told = play.peers.iter().filter(|p| p.role == Role::Receiver).map(|p| p.asn).collect();
         let relay = Relay::start(Asn(bench_lab::LOCAL_AS), play.peers.len(), told)?;
@@ -239,7 +241,7 @@ fn sample(
     }
 }
 
-/// The router's processes when they have come to rest.
+/// Waits until the router's processes are at rest; returns them.
 fn until_quiet(lab: &Lab) -> Vec<Process> {
     let begin = Instant::now();
     let mut before = of_node(lab, ROUTER);
@@ -302,7 +304,7 @@ pub fn line(sample: &Sample) -> String {
     )
 }
 
-/// How long everything took so far, for people.
+/// The time since the start, for people.
 pub fn clock(begin: Instant) -> String {
     let seconds = begin.elapsed().as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)

@@ -1,4 +1,4 @@
-//! What was measured: cells, and what they say together.
+//! The measured cells, and their summaries.
 
 use crate::cell::Sample;
 use crate::contender::Contender;
@@ -6,17 +6,17 @@ use crate::scenario::Scenario;
 use bench_lab::Device;
 use bench_report::median;
 
-/// One router, one scenario, one time.
+/// A router, a scenario, a run.
 pub struct Cell {
     /// Which scenario.
     pub scenario: Scenario,
     /// Which router.
     pub contender: Contender,
-    /// What was measured.
+    /// The measurements.
     pub sample: Sample,
 }
 
-/// Cells in the order in which they were performed.
+/// Cells in their order of execution.
 #[derive(Default)]
 pub struct Cells(Vec<Cell>);
 
@@ -29,18 +29,18 @@ impl Cells {
         self.0.push(cell);
     }
 
-    /// The first that was not done.
+    /// The first failed cell.
     pub fn failed(&self) -> Option<&Cell> {
         self.0.iter().find(|c| c.sample.seconds.is_none())
     }
 
-    /// Those of a router in a scenario.
+    /// The cells of a router in a scenario.
     pub fn of(&self, scenario: Scenario, contender: Contender) -> Vec<&Sample> {
         let cells = self.0.iter().filter(|c| c.scenario == scenario && c.contender == contender);
         cells.map(|c| &c.sample).collect()
     }
 
-    /// All who took part in a scenario, or in any, in the order in which they are shown.
+    /// The participants of a scenario, or of any scenario, in the order of display.
     pub fn contenders(&self, scenario: Option<Scenario>) -> Vec<Contender> {
         let mut all: Vec<Contender> = Vec::new();
         for cell in self.0.iter().filter(|c| scenario.is_none_or(|s| s == c.scenario)) {
@@ -52,7 +52,7 @@ impl Cells {
         all
     }
 
-    /// What was performed, in order.
+    /// The executed scenarios, in order.
     pub fn scenarios(&self) -> Vec<Scenario> {
         let mut all: Vec<Scenario> = self.0.iter().map(|c| c.scenario).collect();
         all.sort();

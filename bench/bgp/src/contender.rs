@@ -1,4 +1,4 @@
-//! Who is compared, and how each is brought up: in a lab of its own, beside the peers' node.
+//! The compared routers, and how to start each of them: in a lab of its own, beside the peers' node.
 
 use crate::cell::Client;
 use crate::scenario::{Play, address, address_v6};
@@ -15,8 +15,8 @@ pub const ROUTER: &str = "router";
 /// The peers' node.
 pub const PEERS: &str = "peers";
 
-/// What a socket's receive buffer holds from the start where the client is out of the way (least, at first, at most; octets with all
-/// that the system needs beside them): everything that is sent to it.
+/// The size of a socket's receive buffer from the start if the client is out of the way (least, initial, most; octets
+/// with the system's overhead): large enough for the whole input.
 const ROOMY: (&str, &str) = ("net.ipv4.tcp_rmem", "4096 268435456 536870912");
 
 /// A router with its setting.
@@ -24,21 +24,21 @@ const ROOMY: (&str, &str) = ("net.ipv4.tcp_rmem", "4096 268435456 536870912");
 pub struct Contender {
     /// Which router.
     pub device: Device,
-    /// Threads of its BGP, if not what it does as shipped.
+    /// Threads of the router's BGP, if not the default.
     pub threads: Option<usize>,
-    /// How work is dealt to them, if not as shipped.
+    /// The scheduling of work on the threads, if not the default.
     pub scheduling: Option<&'static str>,
-    /// With how many of the processors it must make do, all of its processes together; all of them if absent.
+    /// The number of processors for the router's processes together; absent: no limit.
     pub cores: Option<usize>,
 }
 
 impl Contender {
-    /// A router as it is shipped.
+    /// A router with default settings.
     pub const fn new(device: Device) -> Self {
         Contender { device, threads: None, scheduling: None, cores: None }
     }
 
-    /// Its name in tables.
+    /// The router's name in tables.
     pub fn name(self) -> String {
         let mut name = self.device.name().to_owned();
         match self.threads {
@@ -51,17 +51,17 @@ impl Contender {
         name
     }
 
-    /// The name that the user chooses it by.
+    /// The router's name on the command line.
     pub const fn key(self) -> &'static str {
         self.device.node()
     }
 
-    /// Returns true if it can put routes into the kernel by itself.
+    /// Returns true if the router itself can put routes into the kernel.
     pub const fn installs(self) -> bool {
         matches!(self.device, Device::Sluice | Device::Bird | Device::Bird3 | Device::Frr)
     }
 
-    /// Brings it up on some processors, in a lab of its own that ends with this process whatever happens.
+    /// Starts the router on some processors, in a lab of its own that ends with the current process in every case.
     pub fn up(self, play: &Play, sluice: &Path, processors: &[usize], client: Client) -> Result<Lab> {
         let options = LabOptions { sluice: Some(sluice.into()), ..LabOptions::unique("bench-bgp") };
         let topology = self.topology(play, client)?;
@@ -108,13 +108,14 @@ impl Contender {
     }
 }
 
-/// The processors that this process may use.
+/// The processors available to the current process.
 pub fn processors() -> Result<Vec<usize>> {
     let set = sched_getaffinity(Pid::from_raw(0))?;
     Ok((0..CpuSet::count()).filter(|n| set.is_set(*n).unwrap_or(false)).collect())
 }
 
-/// Does something with this thread on some processors only; what it starts meanwhile stays on them.
+/// Runs a closure with the current thread on some processors only; processes started meanwhile stay on these
+/// processors.
 fn confined<T>(processors: &[usize], work: impl FnOnce() -> Result<T>) -> Result<T> {
     let this = Pid::from_raw(0);
     let before = sched_getaffinity(this)?;
@@ -126,7 +127,7 @@ fn confined<T>(processors: &[usize], work: impl FnOnce() -> Result<T>) -> Result
     done
 }
 
-/// Where the Sluice executable is, for those who have none beside them.
+/// The path of the Sluice executable, for programs without one beside them.
 pub fn sluice(named: Option<&Path>) -> Result<PathBuf> {
     sluice_load::counts::sluice_program(named)
 }

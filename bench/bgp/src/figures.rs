@@ -1,5 +1,5 @@
-//! The figures of the multicore BGP thesis (chapter 4 and table 5.1) as far as they are software, with the paper's numbers beside ours
-//! where its text says them. Only as many threads are measured as there are cores.
+//! The figures of the multicore BGP thesis (chapter 4 and table 5.1), as far as they concern software, beside the
+//! paper's numbers from its text. The number of measured threads is at most the number of cores.
 
 use crate::cell::{Sample, Stage};
 use crate::contender::Contender;
@@ -15,7 +15,7 @@ use sluice_bgpsim::trace::Trace;
 
 /// Peers of the thesis's router.
 const PEERS: usize = 12;
-/// Routes where the size is not what is drawn.
+/// Number of routes in figures without a size axis.
 const ROUTES: f64 = 500_000.0;
 /// Table sizes of figure 4.8.
 const SIZES: [f64; 3] = [250_000.0, 1_000_000.0, 4_000_000.0];
@@ -30,15 +30,15 @@ const PAPER_STREAMS: (f64, f64) = (5.85, 6.67);
 
 const MIXES: [Mix; 5] = [Mix::Best, Mix::One, Mix::Two, Mix::Three, Mix::Worst];
 
-/// What is drawn, and how.
+/// The parameters of the figures.
 pub struct Figures<'a> {
-    /// How cells are performed.
+    /// The setting in which cells run.
     pub stage: &'a Stage<'a>,
     /// Runs of each.
     pub runs: usize,
     /// The share of routes.
     pub scale: f64,
-    /// What the thesis's router hears, for the figures of threads and of mixes; made-up feeds if absent.
+    /// The input of the thesis's router, for the figures of threads and of mixes; generated feeds if absent.
     pub trace: Option<Trace<'a>>,
 }
 
@@ -61,7 +61,7 @@ impl Figures<'_> {
         Ok(())
     }
 
-    /// What the peers of the thesis's router say.
+    /// The messages of the peers of the thesis's router.
     fn feeds(&self, order: Order, mix: Mix) -> Result<Play> {
         match &self.trace {
             Some(trace) => Play::trace(trace, PEERS, order, mix),
@@ -73,7 +73,7 @@ impl Figures<'_> {
         Table::synthetic(Size { v4: ((routes * self.scale) as usize).max(1000), v6: 0 }, 3, 1)
     }
 
-    /// Runs of a play with Sluice so set; all have to be verified.
+    /// Runs a play with Sluice in the given setting; every run has to be verified.
     fn samples(&self, contender: Contender, play: &Play) -> Result<Vec<Sample>> {
         let mut samples = Vec::new();
         for _ in 0..self.runs {
@@ -96,7 +96,7 @@ impl Figures<'_> {
         Ok(median(&all?))
     }
 
-    /// Figures 4.3 and 4.9: twelve feeds, by threads and by how work is dealt to them.
+    /// Figures 4.3 and 4.9: twelve feeds, by threads and by the scheduling of work.
     fn speedup(&self, cores: usize, report: &mut Report, plots: &mut Plots) -> Result<()> {
         println!("figures 4.3 and 4.9: {PEERS} feeds, 1 to {cores} threads");
         let play = self.feeds(Order::Threads, Mix::One)?;

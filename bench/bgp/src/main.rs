@@ -1,6 +1,6 @@
-//! BGP side by side: Sluice beside every other BGP daemon of this machine, with the same feeds by the same client (`sluice bgpsim`, as
-//! a library), each in network namespaces of its own. `make bench-bgp`, as root. How it is measured, and what each scenario is, is in
-//! `docs/performance.md`.
+//! BGP side by side: Sluice beside the BGP daemons of the machine, with the same feeds by the same client
+//! (`sluice bgpsim`, as a library), each in network namespaces of its own. `make bench-bgp`, as root.
+//! `docs/performance.md` describes the way of measuring and the scenarios.
 
 mod cell;
 mod cells;
@@ -35,10 +35,10 @@ use transactions::Transactions;
 /// The table of a quick look.
 const SMOKE: Size = Size { v4: 2000, v6: 500 };
 
-/// Sluice beside other BGP daemons.
+/// Sluice beside the BGP daemons of the machine.
 #[derive(Parser)]
 struct Args {
-    /// Runs of each, with another order of the daemons each time; medians are told.
+    /// Runs of each cell, each with the daemons in a different order; results are medians.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// Only these scenarios.
@@ -50,21 +50,21 @@ struct Args {
     /// The share of each table that is used.
     #[arg(long, default_value_t = 1.0)]
     scale: f64,
-    /// Sluice also with one thread, on all processors and on one alone, and with so many, where ten feeds come (S2, S3) and where single
-    /// routes do (S6). As shipped it has as many as cores. Where ten feeds come, once more with the client out of the way, which is what
-    /// the speed-up is taken from.
+    /// Sluice also with a single thread, on every processor and on a single one, and with the given number of threads,
+    /// in the scenarios with ten feeds (S2, S3) and with single routes (S6). The default is a thread for each core.
+    /// The scenarios with ten feeds also run with the client out of the way, which gives the speed-up.
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
     /// Number of additional silent neighbors: IPv6 sessions without routes, beside IPv4 routes only. Compare with `--silent 0`.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(..=4000), conflicts_with_all = ["figures", "scaling"])]
     silent: Option<u16>,
-    /// Seconds that one daemon may take for one scenario; more is "not done", and it is not tried again.
+    /// Seconds that a daemon may take for a scenario; longer is "not done", and is not tried again.
     #[arg(long, default_value_t = 240)]
     limit: u64,
-    /// Processors that the daemons may use, by number; all of this machine if absent. The client uses what it likes.
+    /// Processors for the daemons, by number; absent: the whole machine. The client has no limit.
     #[arg(long, value_delimiter = ',')]
     processors: Vec<usize>,
-    /// The table: prefixes one a line, or an MRT dump; a real one if absent.
+    /// The table: prefixes, a line each, or an MRT dump; a real one if absent.
     #[arg(long)]
     table: Option<PathBuf>,
     /// The Sluice executable; the one beside this program if absent.
@@ -77,8 +77,8 @@ struct Args {
     /// if absent.
     #[arg(long, requires = "figures")]
     trace: Option<PathBuf>,
-    /// Instead of the comparison: how S1 to S4 get on with more threads than this machine has cores, by what each stage costs, beside
-    /// what is measured with as many as it has.
+    /// Instead of the comparison: predict S1 to S4 with more threads than the machine has cores, from the cost of each
+    /// stage, beside measurements with as many threads as cores.
     #[arg(long, conflicts_with_all = ["smoke", "figures"])]
     scaling: bool,
     /// Instead of the comparison: table 2.1 of the thesis, eight scenarios in prefixes a second.
@@ -100,7 +100,7 @@ impl Args {
         self
     }
 
-    /// The table, and where it is from.
+    /// The table and its source.
     fn table(&self) -> Result<(Table, String)> {
         if self.smoke {
             return Ok((Table::synthetic(SMOKE, 3, 1)?, "made up".to_owned()));
@@ -109,14 +109,14 @@ impl Args {
         Ok((Table::real(&table), source.to_string()))
     }
 
-    /// The scenarios that are asked for.
+    /// The requested scenarios.
     fn scenarios(&self) -> Vec<Scenario> {
         use Scenario::{S1, S2, S3, S4, S5, S6, S7, S8};
         let all = [S1, S2, S3, S4, S5, S6, S7, S8];
         all.into_iter().filter(|s| self.only.is_empty() || self.only.contains(s)).collect()
     }
 
-    /// The daemons that are asked for and are on this machine.
+    /// The requested daemons that are installed.
     fn contenders(&self) -> Result<Vec<Contender>> {
         let all = [Device::Sluice, Device::Bird, Device::Bird3, Device::Frr, Device::Openbgpd, Device::Gobgp];
         let all = all.map(Contender::new);
@@ -185,7 +185,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// All runs of a scenario; the order of the daemons is another one each time.
+/// Runs a scenario several times, each with the daemons in a different order.
 fn compare(
     args: &Args,
     stage: &Stage<'_>,

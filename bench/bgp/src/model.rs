@@ -1,4 +1,5 @@
-//! How long a scenario takes at least with so many threads: what has to be done one after the other, however many there are.
+//! A lower bound for the time of a scenario with a number of threads, from the work that is serial with any number of
+//! threads.
 
 use bench_profile::crossing::{LetterCost, TcpCost};
 use bench_profile::stages::{Stages, TableCost};
@@ -6,10 +7,10 @@ use bench_profile::stages::{Stages, TableCost};
 /// Octets of one read, as the router does.
 const READ: f64 = 65_536.0;
 
-/// Who else needs the processors, in seconds.
+/// The load besides BGP's routes, in seconds.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Others {
-    /// The thread of BGP's process that has control and the RIB's ear.
+    /// The thread of BGP's process with control and the RIB's replies.
     pub main: f64,
     /// The router's other processes.
     pub processes: f64,
@@ -17,45 +18,45 @@ pub struct Others {
     pub client: f64,
 }
 
-/// Processor time of everything that stays on one thread, in seconds.
+/// Processor time of work that stays on a single thread, in seconds.
 #[derive(Clone, Debug)]
 pub struct Model {
-    /// One for each sender.
+    /// An intake for each sender.
     pub intakes: Vec<f64>,
-    /// One for each table: deciding, and packing for all peers.
+    /// A table's deciding, and packing for every peer.
     pub tables: Vec<f64>,
-    /// One for each peer, senders first.
+    /// A writer for each peer, senders first.
     pub writers: Vec<f64>,
-    /// Who else there is.
+    /// The load besides BGP's routes.
     pub others: Others,
-    /// Letters, of all.
+    /// Total number of messages between threads.
     pub letters: usize,
 }
 
-/// What is predicted.
+/// A predicted time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Prediction {
     /// At least.
     pub seconds: f64,
-    /// Because of what.
+    /// The limit that causes the prediction.
     pub bound: &'static str,
 }
 
-/// Where it runs.
+/// The machine of the prediction.
 #[derive(Clone, Copy, Debug)]
 pub struct Machine {
-    /// Threads of BGP beside its main thread; 1: all is on that.
+    /// Threads of BGP beside its main thread; 1: only the main thread.
     pub threads: usize,
-    /// Processors, but for what others use of them.
+    /// Processors, minus the foreign load.
     pub cores: f64,
-    /// True if the client is on it, too.
+    /// True if the client runs on the same machine.
     pub client: bool,
-    /// True if tasks stay where they are put, as with `scheduling peer`.
+    /// True if tasks keep their threads, as with `scheduling peer`.
     pub pinned: bool,
 }
 
 impl Model {
-    /// From what stages cost by themselves. `senders` are the octets that each sends.
+    /// Builds a model from the separate costs of stages. `senders` are the octets that each sender sends.
     pub fn new(stages: &Stages, senders: &[usize], letter: LetterCost, tcp: TcpCost, others: Others) -> Self {
         // Half of a letter is for who writes it, half for who reads it; with one thread it is cheaper than this.
         let half = letter.awake / 2.0;
@@ -81,7 +82,7 @@ impl Model {
         }
     }
 
-    /// Of BGP's routes, without its main thread's own.
+    /// The work for BGP's routes, without the main thread's own work.
     pub fn work(&self) -> f64 {
         [&self.intakes, &self.tables, &self.writers].into_iter().flatten().sum()
     }
@@ -97,7 +98,7 @@ impl Model {
         ]
     }
 
-    /// The thread that has most to do, by where connections and tables are put.
+    /// The load of the busiest thread, by the placement of connections and tables.
     fn busiest(&self, threads: usize) -> f64 {
         let mut busy = vec![0.0; threads];
         // Connections come one after the other to who has the fewest; each has an intake and a writer.
@@ -108,7 +109,7 @@ impl Model {
         busy.into_iter().fold(0.0, f64::max)
     }
 
-    /// How long it takes at least.
+    /// Predicts the least time of a scenario.
     pub fn predict(&self, machine: Machine) -> Prediction {
         let client = if machine.client { self.others.client } else { 0.0 };
         let all = self.work() + self.others.main + self.others.processes + client;

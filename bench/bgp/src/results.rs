@@ -1,4 +1,4 @@
-//! What the cells say: tables, rows, bars, plots.
+//! The summaries of cells: tables, rows, bars, plots.
 
 use crate::cell::Sample;
 use crate::cells::{Cell, Cells, Value};
@@ -10,19 +10,19 @@ use bench_lab::Device;
 use bench_report::{Bar, Plot, Report, Series, median, number, table};
 use serde_json::json;
 
-/// All of it.
+/// The results of a benchmark.
 pub struct Results {
     source: String,
     scale: f64,
     processors: Vec<usize>,
-    /// What was measured with the client beside the router.
+    /// Cells with the client beside the router.
     pub cells: Cells,
     floors: Vec<(Scenario, Sample)>,
-    /// What was measured with the client out of the way.
+    /// Cells with the client out of the way.
     pub speedups: Speedups,
 }
 
-/// What is compared, with its name in bars and its unit.
+/// The compared values, with their name in bars and their unit.
 const VALUES: [(&str, &str, Value); 3] = [
     ("time_vs_best", "time", Sample::value),
     ("cpu_vs_best", "CPU", |s| s.seconds.map(|_| s.cpu_s)),
@@ -30,7 +30,7 @@ const VALUES: [(&str, &str, Value); 3] = [
 ];
 
 impl Results {
-    /// Nothing yet.
+    /// Returns empty results.
     pub fn new(source: &str, scale: f64, processors: &[usize]) -> Self {
         Results {
             source: source.to_owned(),
@@ -47,7 +47,7 @@ impl Results {
         self.floors.push((scenario, sample));
     }
 
-    /// The best of the others.
+    /// The best of the competitors.
     fn best_peer(&self, scenario: Scenario, value: Value) -> Option<(Contender, f64)> {
         let peers = self.cells.contenders(Some(scenario)).into_iter().filter(|c| c.device != Device::Sluice);
         let values = peers.filter_map(|c| Some((c, self.cells.middle(scenario, c, value)?)));
@@ -183,8 +183,8 @@ impl Results {
         self.speedups.tell(scenario, self.processors.len(), report);
     }
 
-    /// How many times as fast `several` is, for more threads on as many processors or for more of both, with the client on them too:
-    /// no bar, for it is as much about the client.
+    /// The speed-up of `several`, for more threads on the same processors or for more of both, with the client on the
+    /// same processors: no bar, because the client influences the value as much.
     fn speedup_beside(
         &self,
         scenario: Scenario,

@@ -1,5 +1,5 @@
-//! Past this machine's cores: what each stage costs by itself says how long a scenario takes at least with so many threads, and what
-//! the process needs with as many as there are cores says how good that is.
+//! Predictions beyond the machine's cores. The separate cost of each stage gives a lower bound of a scenario with a
+//! number of threads. The process with as many threads as cores shows the accuracy of the bound.
 
 use crate::cell::{Sample, Stage};
 use crate::contender::Contender;
@@ -15,14 +15,14 @@ use sluice_bgpsim::session::Role;
 use sluice_bgpsim::table::Table;
 use sluice_bgpsim::workload::Action;
 
-/// Numbers of threads that are of interest.
+/// The interesting numbers of threads.
 const THREADS: [usize; 6] = [1, 2, 4, 8, 16, 32];
 /// Octets by which TCP is measured.
 const TCP_OCTETS: usize = 512 << 20;
 
-/// How it is measured.
+/// The parameters of the measurement.
 pub struct Scaling<'a> {
-    /// How cells are performed.
+    /// The setting in which cells run.
     pub stage: &'a Stage<'a>,
     /// Runs of each cell.
     pub runs: usize,
@@ -30,28 +30,28 @@ pub struct Scaling<'a> {
     pub scale: f64,
 }
 
-/// What the process did with so many threads.
+/// The measured process with a number of threads.
 struct Measured {
     threads: usize,
     seconds: f64,
-    /// Of BGP alone.
+    /// Processor time of BGP alone.
     cpu_s: f64,
     others: Others,
     switches: f64,
-    /// Of the machine, by everybody else: 0 to 1.
+    /// Load of the machine by foreign processes: 0 to 1.
     foreign: f64,
 }
 
-/// A number of threads, all about it.
+/// The results for a number of threads.
 struct Point<'a> {
     threads: usize,
     cores: usize,
     model: Model,
     stages: Stages,
     measured: Option<&'a Measured>,
-    /// On a machine of its own, beside the client, and beside the client when idle threads take what is ready.
+    /// On a separate machine, beside the client, and beside the client if idle threads take ready work.
     predicted: [Prediction; 3],
-    /// Beside the client and everybody else who was there when it was measured.
+    /// Beside the client and the foreign load of the measurement.
     expected: Prediction,
 }
 
@@ -170,7 +170,7 @@ impl Scaling<'_> {
 }
 
 impl Point<'_> {
-    /// Microseconds of each stage in a prefix that is read.
+    /// Microseconds of each stage for a prefix.
     fn each_route(&self) -> [f64; 5] {
         let routes = self.stages.read.1.max(1) as f64;
         let tables = |part: fn(&stages::TableCost) -> f64| self.stages.tables.iter().map(part).sum::<f64>();

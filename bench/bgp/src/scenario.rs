@@ -1,4 +1,4 @@
-//! What is compared: who says what to whom.
+//! The compared scenarios: senders, receivers and messages.
 
 use anyhow::Result;
 use sluice_base::{Asn, IpPrefix};
@@ -20,30 +20,30 @@ const IPV6: Families = Families { v4: false, v6: true };
 /// The first peer's AS; the next has the next.
 const FIRST_AS: u32 = 65001;
 
-/// What is compared.
+/// The compared scenarios.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, clap::ValueEnum)]
 #[value(rename_all = "UPPER")]
 pub enum Scenario {
-    /// One feed of the whole table to one receiver.
+    /// A feed of the whole table to a single receiver.
     S1,
-    /// Ten feeds with a tenth of the table each, told back to each other and to one receiver.
+    /// Ten feeds with a tenth of the table each, announced to the senders and to a single receiver.
     S2,
     /// Ten feeds of the same 500,000 prefixes with different paths.
     S3,
-    /// One feed of 500,000 prefixes to 30 receivers.
+    /// A feed of 500,000 prefixes to 30 receivers.
     S4,
-    /// Two feeds of the same 500,000 prefixes; the one with the best paths is lost.
+    /// Two feeds of the same 500,000 prefixes; the feed with the best paths is lost.
     S5,
     /// Single routes at full table, each followed to the receiver.
     S6,
     /// S1 with the kernel's table: until receiver and kernel have everything.
     S7,
-    /// One feed of the whole table; then another receiver comes and is told everything.
+    /// A feed of the whole table; then a second receiver connects and receives the whole table.
     S8,
 }
 
 impl Scenario {
-    /// Its name in tables and bars.
+    /// The scenario's name in tables and bars.
     pub const fn name(self) -> &'static str {
         match self {
             Scenario::S1 => "S1",
@@ -57,7 +57,7 @@ impl Scenario {
         }
     }
 
-    /// What it is, for people.
+    /// The scenario's description, for people.
     pub const fn title(self) -> &'static str {
         match self {
             Scenario::S1 => "one feed to one receiver",
@@ -71,22 +71,22 @@ impl Scenario {
         }
     }
 
-    /// Returns true if the kernel's table is part of it.
+    /// Returns true if the scenario includes the kernel's table.
     pub const fn installs(self) -> bool {
         matches!(self, Scenario::S7)
     }
 
-    /// Returns true if what counts is how long single routes take.
+    /// Returns true if the scenario measures the delay of single routes.
     pub const fn is_latency(self) -> bool {
         matches!(self, Scenario::S6)
     }
 
-    /// Returns true if it is of interest how many threads there are.
+    /// Returns true if the number of threads matters.
     pub const fn has_threads(self) -> bool {
         matches!(self, Scenario::S2 | Scenario::S3 | Scenario::S6)
     }
 
-    /// Returns true if what it takes with more threads can be told from its stages: everything is sent at once.
+    /// Returns true if the stages can predict the scenario with more threads: the senders send without pauses.
     pub const fn has_model(self) -> bool {
         matches!(self, Scenario::S1 | Scenario::S2 | Scenario::S3 | Scenario::S4)
     }
@@ -121,7 +121,7 @@ impl Scenario {
         matches!(self, Scenario::S8) as usize
     }
 
-    /// Returns true if the whole table is said, rather than half a million of its IPv4 part.
+    /// Returns true if the scenario uses the whole table, rather than half a million of its IPv4 prefixes.
     const fn is_whole(self) -> bool {
         !matches!(self, Scenario::S3 | Scenario::S4 | Scenario::S5)
     }
@@ -131,16 +131,16 @@ impl Scenario {
 pub struct Play {
     /// Which.
     pub scenario: Scenario,
-    /// What is said and what should be heard.
+    /// The messages of senders and the expectation of receivers.
     pub workload: Workload,
     /// The peers: senders first, silent ones last.
     pub peers: Vec<Peer>,
-    /// Who comes late.
+    /// Receivers that connect late.
     pub late: Vec<Peer>,
-    /// Routes that the router should have in the end, of IPv4 and of IPv6: also those that mark the end of a feed. Only known where
+    /// Routes that the router should have at the end, of IPv4 and of IPv6, including end marks of feeds. Known only if
     /// routes go into the kernel.
     pub routes: (usize, usize),
-    /// It is a trace: senders take back what others still announce, which a relay cannot know.
+    /// True for a trace: senders withdraw prefixes that other senders still announce, which a relay cannot know.
     pub is_trace: bool,
 }
 
@@ -185,7 +185,7 @@ impl Play {
         Ok(Play::made_up(workload, senders, table.prefixes().count() + senders))
     }
 
-    /// One of the eight scenarios of the thesis's table 2.1, with so many routes.
+    /// A scenario of the thesis's table 2.1, with the given number of routes.
     pub fn numbered(number: u8, routes: usize) -> Result<Self> {
         let plan = Plan::Numbered(number);
         let senders = if plan.needs_two() { 2 } else { 1 };
@@ -194,7 +194,7 @@ impl Play {
         Ok(Play::made_up(cast.table(&table, plan, Spread::Split, ANY_NUMBER)?, senders, routes + senders))
     }
 
-    /// So many feeds of IPv4 routes, and one receiver.
+    /// Generated feeds of IPv4 routes, and a single receiver.
     fn made_up(workload: Workload, senders: usize, routes: usize) -> Self {
         Play {
             scenario: Scenario::S2,
@@ -206,19 +206,19 @@ impl Play {
         }
     }
 
-    /// The feeds of a trace, dealt out to so many senders, and one receiver.
+    /// The feeds of a trace, distributed over the senders, and a single receiver.
     pub fn trace(trace: &Trace<'_>, senders: usize, order: Order, mix: Mix) -> Result<Self> {
         let workload = cast(senders, IPV4, order, mix).trace(trace)?;
         Ok(Play { is_trace: true, ..Play::made_up(workload, senders, 0) })
     }
 
-    /// All who ever take part, by address and AS.
+    /// Every participant, by address and AS.
     pub fn neighbors(&self) -> impl Iterator<Item = (String, u32)> {
         (0..self.peers.len() + self.late.len()).map(|n| (address(n).to_string(), asn(n).0))
     }
 }
 
-/// Those who speak.
+/// The participating peers.
 fn cast(senders: usize, families: Families, order: Order, mix: Mix) -> Cast {
     let voices = (0..senders).map(|n| Voice {
         asn: asn(n),

@@ -1,5 +1,5 @@
-//! How many times as fast Sluice is with more threads, and on more processors: measured with the client out of the way, because a
-//! client that works on the same processors leaves the one thread a processor of its own, and the many none.
+//! The speed-up of Sluice with more threads, and on more processors. The client is out of the way, because a client on
+//! the same processors would leave a processor to the single thread, but none to many threads.
 
 use crate::cell::{Client, Sample, Stage, line};
 use crate::cells::{Cell, Cells};
@@ -10,13 +10,13 @@ use bench_lab::Device;
 use bench_report::{Bar, Report, table};
 use serde_json::json;
 
-/// What more threads should gain, and as many threads and processors.
+/// The target for the gain of more threads, and of more threads and processors.
 const WANTED: f64 = 1.7;
 
-/// A run has so many of each: they are short, and machines that share their processors with others are not equally fast all the time.
+/// Repetitions in a run: the measurements are short, and machines with shared processors vary in speed.
 const ROUNDS: usize = 3;
 
-/// All that was measured.
+/// The measured cells.
 #[derive(Default)]
 pub struct Speedups(Cells);
 
@@ -25,18 +25,18 @@ pub const fn fixed(threads: usize) -> Contender {
     Contender { threads: Some(threads), ..Contender::new(Device::Sluice) }
 }
 
-/// Sluice with one thread and one processor for all its processes.
+/// Sluice with a single thread and a single processor for its processes.
 pub const fn alone() -> Contender {
     Contender { cores: Some(1), ..fixed(1) }
 }
 
-/// Against what so many threads are compared, with the names of it.
+/// The settings that a number of threads is compared with, with their names.
 const fn rivals() -> [(&'static str, Contender); 2] {
     [("threads", fixed(1)), ("cores", alone())]
 }
 
 impl Speedups {
-    /// Measures some times with so many threads and what they are compared with, in another order each time.
+    /// Measures a number of threads and the compared settings several times, each time in a different order.
     pub fn measure(&mut self, stage: &Stage<'_>, play: &Play, threads: usize, run: usize) {
         for round in run * ROUNDS..(run + 1) * ROUNDS {
             let mut order = [alone(), fixed(1), fixed(threads)];
@@ -61,7 +61,7 @@ impl Speedups {
         self.0.middle(scenario, contender, |s| s.seconds)
     }
 
-    /// A scenario's table, with what the cells with the client beside the router say.
+    /// A scenario's table, with the results of the cells with the client beside the router.
     pub fn show(&self, scenario: Scenario, beside: &Cells) {
         let contenders = self.0.contenders(Some(scenario));
         let Some(many) = contenders.last().copied() else { return };

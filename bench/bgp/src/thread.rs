@@ -1,22 +1,22 @@
-//! What the threads of a process do.
+//! The load of a process's threads.
 
 use std::fs::{read_dir, read_to_string};
 
 /// A thread of a process.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Thread {
-    /// Its number.
+    /// The thread's number.
     pub id: u32,
-    /// True if it is the process's first.
+    /// True for the process's first thread.
     pub is_main: bool,
     /// Processor time, in seconds.
     pub cpu_s: f64,
-    /// How often it gave up its processor or lost it.
+    /// Number of times that the thread gave up or lost its processor.
     pub switches: u64,
 }
 
 impl Thread {
-    /// What it did since then; all of it, if it was not there.
+    /// The load since an earlier measurement; the whole load of a new thread.
     pub fn since(self, earlier: &[Thread]) -> Self {
         let Some(before) = earlier.iter().find(|t| t.id == self.id) else { return self };
         Thread {
@@ -27,7 +27,7 @@ impl Thread {
     }
 }
 
-/// All threads of a process; none if it has ended.
+/// The threads of a process; empty if the process has ended.
 pub fn of_process(pid: u32) -> Vec<Thread> {
     let entries = read_dir(format!("/proc/{pid}/task")).into_iter().flatten();
     let ids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());

@@ -26,7 +26,7 @@ const ROUTES: f64 = 100_000.0;
 
 /// The table, ready to be measured.
 pub struct Transactions<'a> {
-    /// How cells are performed.
+    /// The setting in which cells run.
     pub stage: &'a Stage<'a>,
     /// Daemons that take part.
     pub contenders: &'a [Contender],
@@ -37,7 +37,7 @@ pub struct Transactions<'a> {
 }
 
 impl Transactions<'_> {
-    /// Measures everything; what a daemon does not do in time is left empty.
+    /// Measures every scenario; cells that a daemon does not finish in time stay empty.
     pub fn draw(&self) -> Result<()> {
         let mut report = Report::begin("transactions");
         let routes = ((ROUTES * self.scale) as usize).max(1000);

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Runs the smallest benchmark with more arguments and returns what it prints. `None` if it cannot run here.
+/// Runs the smallest benchmark with more arguments and returns its output; `None` if the benchmark cannot run here.
 fn smoke(arguments: &[&str]) -> Option<String> {
     // Cargo builds the router beside this benchmark when it tests the workspace.
     let sluice = Path::new(env!("CARGO_BIN_EXE_bench-bgp")).with_file_name("sluice");

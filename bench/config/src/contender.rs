@@ -19,7 +19,7 @@ pub enum Contender {
     Frr,
 }
 
-/// The configuration that each starts with. Only FRR, which cannot leave them out, puts the routes into the kernel.
+/// The initial configuration of a router. Only FRR, which cannot omit them, puts the routes into the kernel.
 pub fn topology() -> Result<Topology> {
     let text = "
 [nodes.sluice]
@@ -50,7 +50,7 @@ impl Contender {
     /// Every contender.
     pub const ALL: [Contender; 3] = [Contender::Sluice, Contender::Bird, Contender::Frr];
 
-    /// Its name for people.
+    /// The router's name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Contender::Sluice => "Sluice",
@@ -71,7 +71,7 @@ impl Contender {
         lab.dir(self.node()).join("large")
     }
 
-    /// A configuration of so many routes, one a line.
+    /// A configuration with the given number of routes, a line each.
     fn text(self, lines: usize) -> String {
         let mut text = String::with_capacity(lines * 64);
         // Writing to a string cannot fail.
@@ -115,8 +115,8 @@ impl Contender {
         Ok(())
     }
 
-    /// Loads so many lines into a router that runs with next to none. Returns when the operator's command does and all routes are
-    /// there.
+    /// Loads the given number of lines into a router with an almost empty configuration. Returns after the operator's
+    /// command has returned and every route is present.
     pub fn load(self, lab: &Lab, lines: usize) -> Result<Duration> {
         let file = self.file(lab);
         std::fs::write(&file, self.text(lines))?;
@@ -130,7 +130,7 @@ impl Contender {
         Ok(begin.elapsed())
     }
 
-    /// Adds one line.
+    /// Adds a single line.
     pub fn add_line(self, lab: &Lab, lines: usize, change: usize) -> Result<Duration> {
         let new = prefix(lines + change);
         let file = self.file(lab);
@@ -153,7 +153,7 @@ impl Contender {
         Ok(begin.elapsed())
     }
 
-    /// Takes all lines out again.
+    /// Removes the lines again.
     pub fn empty(self, lab: &mut Lab) -> Result<()> {
         if self == Contender::Frr {
             lab.stop("frr", true)?;
@@ -170,7 +170,7 @@ fn succeed(mut command: Command) -> Result<()> {
     Ok(())
 }
 
-/// Milliseconds for one line more, a bar for each router.
+/// Milliseconds for an additional line, a bar for each router.
 pub fn plot(milliseconds: &[(&str, f64)]) -> Plot {
     let points = milliseconds.iter().enumerate().map(|(place, (_, ms))| (place as f64, *ms, 0.0));
     Plot {

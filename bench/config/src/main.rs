@@ -1,5 +1,5 @@
-//! Large configurations: 100,000 lines loaded, one line more, beside BIRD 2 and FRR with the same routes; and how soon `show`
-//! answers while a full table comes in. `make bench-config`, as root; in network namespaces of its own.
+//! Large configurations: loading 100,000 lines, adding a line, beside BIRD 2 and FRR with the same routes; and the
+//! delay of `show` while a full table loads. `make bench-config`, as root; in network namespaces of its own.
 
 mod contender;
 mod show;
@@ -18,17 +18,17 @@ struct Args {
     /// Lines: a static route each.
     #[arg(long, default_value_t = 100_000)]
     lines: usize,
-    /// Alternating runs of each; FRR has one.
+    /// Alternating runs of each router; FRR has a single run.
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Lines that are added one by one in each run.
+    /// Lines to add singly in each run.
     #[arg(long, default_value_t = 10)]
     changes: usize,
     #[command(flatten)]
     full: TableArgs,
 }
 
-/// The time that one contender needed: seconds for all, milliseconds for each line more.
+/// The time of a contender: seconds for the whole load, milliseconds for each additional line.
 #[derive(Default)]
 struct Times {
     load_s: Vec<f64>,

@@ -37,7 +37,7 @@ const AFTER: Duration = Duration::from_secs(2);
 
 const DEVICES: [Device; 2] = [Device::Sluice, Device::Bird];
 
-/// What fails.
+/// The failing part.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Failure {
     /// The neighbor's process is killed: its connection ends at once.
@@ -80,7 +80,8 @@ struct Args {
 struct Run {
     device: Device,
     case: Case,
-    /// From the moment when the router's kernel sees the failure to the last packet that did not arrive by the other way, in milliseconds.
+    /// From the router's kernel noticing the failure to the last packet that did not arrive over the second feed, in
+    /// milliseconds.
     forwarding_ms: f64,
     /// Packets that were lost.
     lost: usize,

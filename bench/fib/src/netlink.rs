@@ -125,7 +125,7 @@ fn in_namespace<T: Send>(work: impl FnOnce(&Lab) -> Result<T> + Send) -> Result<
 pub struct Took {
     /// By the clock.
     pub wall: f64,
-    /// Of the processor.
+    /// Processor time.
     pub cpu: f64,
 }
 

@@ -21,15 +21,15 @@ const FROM_RIB: usize = 4096;
 
 /// The FEA's results.
 pub struct Engine {
-    /// All routes from the RIB's batches to the kernel.
+    /// Every route, from the RIB's batches to the kernel.
     pub took: Took,
     /// A next hop changed under all of them, until the kernel uses the new one.
     pub change_ms: f64,
-    /// One route.
+    /// A single route.
     pub single_us: f64,
 }
 
-/// The least that can be done: a message made once, its prefix and number patched, 128 in a datagram, refusals read.
+/// The least possible work: a message made once, its prefix and number patched, 128 in a datagram, refusals read.
 pub fn bare_loop(lab: &Lab, prefixes: &[Ipv4Prefix]) -> Result<Took> {
     let socket = Socket::open()?;
     let template = template(lab, &socket)?;
@@ -90,10 +90,11 @@ struct Bench {
     ways: [(Forwarding, InterfaceIndex); 2],
 }
 
-/// All routes lead to this one.
+/// The group of every route.
 const GROUP: GroupId = GroupId(1);
 
-/// The whole path, from the RIB's batch to the kernel; then next-hop changes under all of it, then single routes.
+/// The whole path, from the RIB's batch to the kernel; then next-hop changes under the whole table, then single
+/// routes.
 pub fn fea(lab: &Lab, prefixes: &[Ipv4Prefix]) -> Result<Engine> {
     let way = |gateway: &str, interface: &str| -> Result<(Forwarding, InterfaceIndex)> {
         let index = index(lab, interface)?;

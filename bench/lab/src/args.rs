@@ -1,4 +1,4 @@
-//! What benchmarks with a full table are told on the command line.
+//! Command-line options of benchmarks with a full table.
 
 use anyhow::Result;
 use sluice_load::RoutingTable;
@@ -15,7 +15,7 @@ pub struct TableArgs {
     /// At most this many IPv6 prefixes of the full table.
     #[arg(long, default_value_t = usize::MAX)]
     max_ipv6: usize,
-    /// The Sluice executable; the one beside this program if absent.
+    /// The Sluice executable; if absent, the executable beside the program.
     #[arg(long)]
     sluice: Option<PathBuf>,
 }
@@ -26,7 +26,7 @@ impl TableArgs {
         sluice_program(self.sluice.as_deref())
     }
 
-    /// Returns the full table, as much of it as is wanted, and its source; prints both.
+    /// Returns the requested part of the full table and its source; prints both.
     pub fn table(&self) -> Result<(RoutingTable, TableSource)> {
         let (table, source) = source::find(None)?;
         let table = table.thinned(self.max_ipv4, self.max_ipv6);

@@ -1,4 +1,4 @@
-//! The routers that are compared: the same network, the same neighbours, the same job.
+//! The compared routers: the same network, the same neighbors, the same job.
 
 use crate::processes;
 use anyhow::{Context, Result, ensure};
@@ -25,14 +25,14 @@ pub enum Device {
     Gobgp,
 }
 
-/// What a router does beside learning and telling routes.
+/// A router's settings besides accepting and announcing routes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Setting {
     /// True if routes go into the kernel's tables.
     pub installs: bool,
-    /// Threads of Sluice's BGP; `None` leaves it as it is shipped.
+    /// Threads of Sluice's BGP; `None` for the default.
     pub threads: Option<usize>,
-    /// How Sluice deals work to its threads; `None` leaves it as it is shipped.
+    /// The scheduling of work on Sluice's threads; `None` for the default.
     pub scheduling: Option<&'static str>,
 }
 
@@ -42,23 +42,23 @@ impl Default for Setting {
     }
 }
 
-/// A neighbour of the router under test, which waits for its connection.
+/// A neighbor of the router under test, which waits for the router's connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Neighbor<'a> {
-    /// Its address.
+    /// The neighbor's address.
     pub address: &'a str,
-    /// Its AS.
+    /// The neighbor's AS.
     pub asn: u32,
 }
 
-/// How long a router or a link may take to come up.
+/// The longest time until a router or a link is up.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The router's own AS.
 pub const LOCAL_AS: u32 = 64500;
 
 impl Device {
-    /// The name of its node in the lab, and of its daemon in a topology.
+    /// The name of the router's node in the lab, and of its daemon in a topology.
     pub const fn node(self) -> &'static str {
         match self {
             Device::Sluice => "sluice",
@@ -70,7 +70,7 @@ impl Device {
         }
     }
 
-    /// Its name for people.
+    /// The router's name for people.
     pub const fn name(self) -> &'static str {
         match self {
             Device::Sluice => "Sluice",
@@ -96,19 +96,20 @@ impl Device {
         std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
     }
 
-    /// The hold time that peers propose, in seconds. Without one no timer runs during a measurement; but GoBGP then gives each write no
-    /// time at all.
+    /// The hold time that peers propose, in seconds. With 0, no timer runs during a measurement; but GoBGP then gives
+    /// each write no time at all.
     pub const fn hold_time(self) -> u16 {
         if matches!(self, Device::Gobgp) { 240 } else { 0 }
     }
 
-    /// A configuration: everything that any neighbour says is learned, installed and said to the others, in both families.
+    /// A configuration that accepts and installs the routes of every neighbor and announces them to the remaining
+    /// neighbors, in both families.
     pub fn config(self, router_id: &str, neighbors: &[Neighbor<'_>]) -> String {
         self.config_with(router_id, neighbors, Setting::default())
     }
 
-    /// The same with a setting of its own. OpenBGPD and GoBGP install nothing whatever it says: they cannot on Linux, or not by
-    /// themselves.
+    /// A configuration with the given setting. OpenBGPD and GoBGP install no routes in any setting: on Linux they
+    /// cannot, or not by themselves.
     pub fn config_with(self, router_id: &str, neighbors: &[Neighbor<'_>], setting: Setting) -> String {
         let mut text = String::new();
         // Writing to a string cannot fail.
@@ -122,8 +123,8 @@ impl Device {
         text
     }
 
-    /// Ends the router and empties its kernel's tables: the links go down, which takes every route with it, and up again.
-    /// Addresses stay, if the node keeps those of IPv6 (`keep_addr_on_down`).
+    /// Ends the router and empties its kernel's tables: the links go down, which removes every route, and up again.
+    /// Addresses stay, if the node keeps IPv6 addresses (`keep_addr_on_down`).
     pub fn reset(self, lab: &mut Lab, interfaces: &[&str]) -> Result<()> {
         let node = self.node();
         let left = processes::of_node(lab, node);
@@ -145,7 +146,8 @@ impl Device {
         Ok(())
     }
 
-    /// Starts the router; returns when it answers and has its BGP port open. The number of one of its processes.
+    /// Starts the router; returns after the router answers and has its BGP port open, with the number of a process of
+    /// the router.
     pub fn start(self, lab: &mut Lab) -> Result<u32> {
         lab.start(self.node())?;
         let processes = processes::of_node(lab, self.node());
@@ -173,7 +175,7 @@ fn await_link(lab: &Lab, node: &str, interface: &str) -> Result<()> {
     }
 }
 
-/// Returns true if somebody in the namespace of `pid` waits for BGP's connections over TCP.
+/// Returns true if a process in the namespace of `pid` listens for BGP's connections over TCP.
 fn listens(pid: u32) -> Result<bool> {
     // Local address and port in hexadecimal, then the remote one, then the state: 0A is LISTEN.
     let is_bgp = |line: &str| {

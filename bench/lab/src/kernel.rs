@@ -1,4 +1,4 @@
-//! The kernel's tables of a namespace, by counters that cost little, seen through a process that lives there.
+//! The kernel's tables of a namespace, read from cheap counters, seen through a process in the namespace.
 
 use anyhow::{Context, Result, ensure};
 use sluice_load::counts::Count;
@@ -6,15 +6,15 @@ use std::fs::read_to_string;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// A look at the IPv4 table walks over it (a tenth of a second for a million routes), so it is taken seldom while there is long to
-/// go, and often near the end.
+/// Reading the IPv4 table walks over it (a tenth of a second for a million routes). Therefore the table is read rarely
+/// at first, and often near the end.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(300));
 
-/// How long an empty table must stay as it is.
+/// The time for which an empty table must stay unchanged.
 const SETTLED: Duration = Duration::from_millis(300);
 
-/// The routes of the namespace in which the process `pid` lives: the IPv4 main table, where nobody has rules of his own together
-/// with the local one, and all IPv6 tables.
+/// The routes of the namespace of the process `pid`: the IPv4 main table (together with the local table, in a
+/// namespace without own rules), and every IPv6 table.
 pub fn routes(pid: u32) -> Result<Count> {
     let trie = read_to_string(format!("/proc/{pid}/net/fib_triestat"))
         .context("the kernel does not count its IPv4 routes: CONFIG_IP_FIB_TRIE_STATS is off")?;
@@ -22,7 +22,7 @@ pub fn routes(pid: u32) -> Result<Count> {
     Ok(Count { v4: v4.unwrap_or(0), v6: ipv6_routes(pid)? })
 }
 
-/// The IPv6 routes alone: this look costs nothing.
+/// The IPv6 routes alone, which are free to read.
 fn ipv6_routes(pid: u32) -> Result<u64> {
     let stats = read_to_string(format!("/proc/{pid}/net/rt6_stats")).context("the kernel has no IPv6")?;
     // The fourth number is that of the entries.
@@ -30,7 +30,7 @@ fn ipv6_routes(pid: u32) -> Result<u64> {
     entries.context("rt6_stats has no entries")
 }
 
-/// The octets that an interface of the namespace has received.
+/// The octets received by an interface of the namespace.
 pub fn octets_received(pid: u32, interface: &str) -> Result<u64> {
     let devices = read_to_string(format!("/proc/{pid}/net/dev"))?;
     let line = devices.lines().find_map(|l| l.trim().strip_prefix(interface)?.strip_prefix(':'));
@@ -38,15 +38,15 @@ pub fn octets_received(pid: u32, interface: &str) -> Result<u64> {
     octets.with_context(|| format!("no interface {interface}"))
 }
 
-/// Watches how routes are added to what is there already.
+/// Watches the routes added to an existing table.
 pub struct TableWatch {
     pid: u32,
     before: Count,
 }
 
 impl TableWatch {
-    /// From what there is now, in the namespace of the process `pid`. The kernel adds routes of its own a moment after links and
-    /// addresses come up; so this looks until two looks see the same.
+    /// Starts from the current contents, in the namespace of the process `pid`. The kernel adds routes of its own
+    /// shortly after links and addresses come up. Therefore the function reads until two readings agree.
     pub fn start(pid: u32) -> Result<Self> {
         let begin = Instant::now();
         let mut before = routes(pid)?;
@@ -61,18 +61,18 @@ impl TableWatch {
         }
     }
 
-    /// Routes that have come since.
+    /// Routes added since the start.
     pub fn added(&self) -> Result<Count> {
         let now = routes(self.pid)?;
         Ok(Count { v4: now.v4.saturating_sub(self.before.v4), v6: now.v6.saturating_sub(self.before.v6) })
     }
 
-    /// IPv6 routes that have come since: a look that costs nothing.
+    /// IPv6 routes added since the start, which are free to read.
     pub fn ipv6_added(&self) -> Result<u64> {
         Ok(ipv6_routes(self.pid)?.saturating_sub(self.before.v6))
     }
 
-    /// Waits until `wanted` routes have come since; when the look began that saw it.
+    /// Waits until `wanted` routes were added; returns the start of the reading with the last route.
     pub fn wait(&self, wanted: Count, patience: Duration) -> Result<Instant> {
         let begin = Instant::now();
         loop {

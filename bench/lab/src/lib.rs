@@ -1,4 +1,4 @@
-//! Routers under test in a lab: brought up, emptied again, and what their processes and their kernel's table cost.
+//! Routers under test in a lab: starting, emptying, and the cost of their processes and their kernel's table.
 //!
 //! Everything is measured from outside and in the same way for every router: the kernel's own counters, `/proc` of the processes.
 

@@ -5,7 +5,8 @@ use nix::sched::{CloneFlags, setns};
 use sluice_lab::Lab;
 use std::fs::File;
 
-/// Runs `work` to its end on a thread of its own inside the network namespace of a node. Sockets that it opens stay there.
+/// Runs `work` to its end on a separate thread inside the network namespace of a node. Sockets opened by `work` stay
+/// in the namespace.
 pub fn inside<T: Send>(lab: &Lab, node: &str, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
     let state = lab.state();
     let file = File::open(state.scope.namespace_file(&state.node(node)?.namespace))?;

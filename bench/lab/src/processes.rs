@@ -12,11 +12,12 @@ use std::time::Duration;
 /// A process of a router.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Process {
-    /// Which one it is.
+    /// The process's identity.
     pub id: ProcessId,
-    /// The component that it runs, or its program.
+    /// The process's component or program.
     pub name: String,
-    /// Processor time of all its threads so far, those that have ended too, in user space and in the kernel, in seconds.
+    /// Processor time of the process's threads so far, including ended threads, in user space and in the kernel, in
+    /// seconds.
     pub cpu_s: f64,
     /// Resident memory now, in octets.
     pub memory: u64,
@@ -25,8 +26,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Its part of the memory now, in octets: what it shares with others, as the executable of several processes, is divided by
-    /// their number. 0 if it has ended.
+    /// Proportional share of memory, in octets: memory shared by several processes, for example their executable, is
+    /// divided by the number of processes. 0 if the process has ended.
     pub fn proportional_memory(&self) -> u64 {
         let rollup = read_to_string(format!("/proc/{}/smaps_rollup", self.id.pid)).unwrap_or_default();
         let line = rollup.lines().find_map(|l| l.strip_prefix("Pss:"));
@@ -35,13 +36,13 @@ impl Process {
     }
 }
 
-/// From now on this process inherits the children of processes that end before them, so that what those have used is counted as
-/// its own and not as somebody else's.
+/// Makes the current process inherit the children of ended processes, so that their processor time counts as its own
+/// and not as foreign load.
 pub fn adopt_orphans() -> nix::Result<()> {
     nix::sys::prctl::set_child_subreaper(true)
 }
 
-/// Waits for the inherited processes that have ended. No lab may be up: it waits for its own.
+/// Waits for inherited processes that have ended. Call only without a running lab, which waits for its own processes.
 pub fn reap_orphans() {
     while let Ok(status) = waitpid(None, Some(WaitPidFlag::WNOHANG)) {
         if status == WaitStatus::StillAlive {
@@ -64,7 +65,7 @@ pub fn of_node(lab: &Lab, node: &str) -> Vec<Process> {
     all
 }
 
-/// `None` if it has ended.
+/// `None` if the process has ended.
 fn process(pid: u32) -> Option<Process> {
     let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
     let octets = |name: &str| {
@@ -94,7 +95,7 @@ fn processor_time(pid: u32) -> Option<Duration> {
     clock.now().ok().map(Duration::from)
 }
 
-/// Ends processes at once and waits until they have.
+/// Ends processes at once and waits for their end.
 pub(crate) fn end(processes: &[Process]) {
     processes.iter().for_each(|p| p.id.kill());
     for pid in processes.iter().filter_map(|p| i32::try_from(p.id.pid).ok()) {

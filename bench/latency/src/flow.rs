@@ -1,4 +1,4 @@
-//! Figure 13: routes come from one peer, one after the other; when does each appear at another peer?
+//! Figure 13: a peer sends routes in sequence; measured is the appearance of each route at a second peer.
 
 use crate::network::Peers;
 use crate::speaker::probe;
@@ -11,14 +11,14 @@ pub const ROUTES: u8 = 255;
 /// Between two routes; the paper had a second.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the last routes may take.
+/// The longest time of the last routes.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// What one run saw: for each route when it was told, in seconds since the first, and how long it took to the other peer in
-/// milliseconds.
+/// The result of a run: for each route its time of sending, in seconds since the first route, and its delay to the
+/// second peer in milliseconds.
 pub type Flow = Vec<(f64, f64)>;
 
-/// Announces the routes from `b`, notes them at `c`, and withdraws them again.
+/// Announces the routes from `b`, records them at `c`, and withdraws them again.
 pub fn run(peers: &mut Peers) -> Result<Flow> {
     while peers.c.arrivals.try_recv().is_ok() {}
     let begin = Instant::now();
@@ -47,7 +47,7 @@ pub fn run(peers: &mut Peers) -> Result<Flow> {
     Ok(flow)
 }
 
-/// Notes what arrives until `due`.
+/// Records arrivals until `due`.
 fn collect(peers: &Peers, arrived: &mut [Option<Instant>], due: Instant) {
     while let Some(left) = due.checked_duration_since(Instant::now()) {
         let Ok(seen) = peers.c.arrivals.recv_timeout(left) else { return };

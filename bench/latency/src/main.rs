@@ -1,5 +1,6 @@
-//! Figures 10 to 13 of the XORP paper again: a single route from BGP to the kernel and to another peer, at full table, with BIRD 2
-//! (and, with an empty table, FRR, OpenBGPD and GoBGP, those that are installed) in the same run. `make bench-latency`, as root; in network namespaces of its own.
+//! Figures 10 to 13 of the XORP paper again: a single route from BGP to the kernel and to a second peer, at full
+//! table, with BIRD 2 (and, with an empty table, the installed ones of FRR, OpenBGPD and GoBGP) in the same run.
+//! `make bench-latency`, as root; in network namespaces of its own.
 
 mod flow;
 mod message;
@@ -22,7 +23,7 @@ use speaker::Speaker;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long a router may take for the table.
+/// The longest time of a router for the table.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Latency of single routes, beside peers in the same run.
@@ -118,7 +119,7 @@ fn measure_in(
     Ok(results)
 }
 
-/// One route by each peer is there all the time.
+/// Keeps a route of each peer present.
 fn keep_one(peers: &mut Peers) -> Result<()> {
     let before = peers.c.announced();
     peers.a.announce(speaker::kept())?;
@@ -126,7 +127,8 @@ fn keep_one(peers: &mut Peers) -> Result<()> {
     peers.c.await_announced(before + 1, PATIENCE)
 }
 
-/// Gives a router the table by its peer `a`, does something meanwhile, and waits until kernel and peer `c` have it all.
+/// Sends a router the table by its peer `a`, runs a closure meanwhile, and waits until kernel and peer `c` have the
+/// whole table.
 fn load<T>(
     lab: &Lab,
     device: Device,

@@ -64,12 +64,12 @@ fn nlri(prefix: IpPrefix) -> Vec<u8> {
     out
 }
 
-/// Where a speaker's routes lead.
+/// Next hops of a speaker's routes.
 #[derive(Clone, Copy, Debug)]
 pub struct NextHops {
-    /// Of IPv4 routes.
+    /// Next hop of IPv4 routes.
     pub v4: Ipv4Addr,
-    /// Of IPv6 routes.
+    /// Next hop of IPv6 routes.
     pub v6: Ipv6Addr,
 }
 
@@ -126,7 +126,7 @@ pub fn withdrawal(prefix: IpPrefix) -> Vec<u8> {
     message(UPDATE, &body)
 }
 
-/// The IPv4 prefixes of an UPDATE's body: address, length, and whether it is withdrawn. Nothing of one that is malformed.
+/// The IPv4 prefixes of an UPDATE's body: address, length, and true for a withdrawal. Empty for a malformed body.
 pub fn prefixes(body: &[u8]) -> impl Iterator<Item = (Ipv4Addr, u8, bool)> {
     let (withdrawn, announced) = parts(body).unwrap_or_default();
     list(withdrawn).map(|(a, l)| (a, l, true)).chain(list(announced).map(|(a, l)| (a, l, false)))

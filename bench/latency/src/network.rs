@@ -17,7 +17,7 @@ pub fn devices() -> Vec<Device> {
     here
 }
 
-/// The peers' nodes: who has the table, who has other routes, who is told.
+/// The peers' nodes: the peer with the table, the peer with further routes, the receiving peer.
 const PEERS: [&str; 3] = ["peer1", "peer2", "peer3"];
 
 /// A number for each router's links.
@@ -45,7 +45,7 @@ fn identity(device: Device, peer: usize) -> Identity {
 pub struct Peers {
     /// Has the table.
     pub a: Speaker,
-    /// Has other routes.
+    /// Has further routes.
     pub b: Speaker,
     /// Is told.
     pub c: Speaker,

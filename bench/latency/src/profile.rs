@@ -94,10 +94,10 @@ pub const POINTS: [Point; 8] = [
     ),
 ];
 
-/// For each point how long each route took to it since it entered BGP, in milliseconds, sorted.
+/// For each point, the times of the routes from BGP to the point, in milliseconds, sorted.
 pub type Times = [Vec<f64>; POINTS.len()];
 
-/// Introduces `routes` routes by `peer`, one after the other, each withdrawn before the next.
+/// Introduces `routes` routes by `peer`, in sequence, each withdrawn before the next.
 pub fn run(cli: &Cli<'_>, peer: &mut Speaker, routes: usize) -> Result<Times> {
     switch(cli, true)?;
     for index in 0..routes {

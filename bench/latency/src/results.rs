@@ -1,4 +1,4 @@
-//! What was measured, as tables, rows, bars and plots.
+//! The measurements, as tables, rows, bars and plots.
 
 use crate::flow::{Flow, ROUTES};
 use crate::profile::{POINTS, Times};
@@ -16,7 +16,7 @@ const FLOW_MS: f64 = 10.0;
 /// The paper's figure 13, as far as its text has numbers: routers, and the longest delay in milliseconds. The timer counted seconds.
 const PAPER_FIGURE13: [(&str, f64); 2] = [("XORP and MRTD", 1000.0), ("Cisco 4500 and Quagga", 30_000.0)];
 
-/// Everything that was measured.
+/// The measurements.
 #[derive(Default)]
 pub struct Results {
     /// To the kernel with an empty table.
@@ -33,7 +33,7 @@ pub struct Results {
     pub while_loading: Vec<f64>,
     /// The same with the table complete.
     pub at_rest: Vec<f64>,
-    /// How many answers were the longest match.
+    /// Number of answers with the longest match.
     pub matches: usize,
 }
 
@@ -59,7 +59,7 @@ fn within(flow: &Flow) -> usize {
 }
 
 impl Results {
-    /// How the last round went.
+    /// Prints the last round.
     pub fn show_round(&self, round: usize) {
         let mut text = format!("round {}:", round + 1);
         if let Some(kernel) = self.figure12.last().map(|times| &times[POINTS.len() - 1]) {

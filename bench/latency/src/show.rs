@@ -1,4 +1,4 @@
-//! How long the operator waits: `sluice show routes ADDRESS`, from the start of the program to its first line.
+//! The operator's waiting time: `sluice show routes ADDRESS`, from the start of the program to its first line.
 
 use anyhow::{Context, Result};
 use sluice_base::IpPrefix;
@@ -27,7 +27,7 @@ fn ask(cli: &Cli<'_>, address: IpAddr) -> Result<(f64, String)> {
     Ok((took, text))
 }
 
-/// Addresses all over the table whose longest match is known: in prefixes that are so long that no other is inside.
+/// Addresses over the whole table with a known longest match: inside prefixes too long to contain further prefixes.
 fn questions(table: &RoutingTable, count: usize) -> Vec<(IpAddr, IpPrefix)> {
     let longest: Vec<IpPrefix> = table.v4.iter().map(|a| a.prefix).filter(|p| p.len() == 24).collect();
     let inside = |prefix: IpPrefix| match prefix.addr() {

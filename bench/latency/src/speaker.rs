@@ -1,4 +1,4 @@
-//! A BGP speaker that does no more than is needed to time others: it says what it is told to, and notes when routes arrive.
+//! A minimal BGP speaker for timing routers: sends given messages, and records the arrival of routes.
 
 use crate::message::{self, HEADER, KEEPALIVE, NOTIFICATION, NextHops, OPEN, UPDATE};
 use anyhow::{Context, Result, bail, ensure};
@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::time::{Duration, Instant};
 
-/// How long the other side may take to say something during the handshake.
+/// The longest wait for a message of the router during the handshake.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Timed routes that may wait to be looked at; more than any run has.
@@ -35,20 +35,20 @@ fn slash24(address: [u8; 4]) -> IpPrefix {
 /// A timed route has arrived.
 #[derive(Clone, Copy, Debug)]
 pub struct Seen {
-    /// Which one.
+    /// The route's number.
     pub number: u8,
-    /// True if it is gone, rather than there.
+    /// True for a withdrawn route.
     pub withdrawn: bool,
     /// The time when its octets had been read.
     pub at: Instant,
 }
 
-/// Who a speaker is, and to whom it speaks.
+/// The identities of a speaker and of its router.
 #[derive(Clone, Copy, Debug)]
 pub struct Identity {
-    /// Its AS.
+    /// The speaker's AS.
     pub asn: u32,
-    /// Its own addresses, where its routes lead.
+    /// The speaker's addresses, which are the next hops of its routes.
     pub local: NextHops,
     /// The router.
     pub router: Ipv4Addr,
@@ -120,12 +120,12 @@ impl Speaker {
         Ok(self.stream.write_all(&octets)?)
     }
 
-    /// IPv4 prefixes that have been announced to it so far, repetitions too.
+    /// IPv4 prefixes announced to the speaker so far, including repetitions.
     pub fn announced(&self) -> u64 {
         self.announced.load(Ordering::Relaxed)
     }
 
-    /// Waits until so many IPv4 prefixes have been announced to it.
+    /// Waits until the given number of IPv4 prefixes have been announced to the speaker.
     pub fn await_announced(&self, wanted: u64, patience: Duration) -> Result<()> {
         let begin = Instant::now();
         while self.announced() < wanted {

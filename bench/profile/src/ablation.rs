@@ -1,4 +1,4 @@
-//! What each optimisation gains: the same work with it and without it, as far as the core's interface lets one choose.
+//! The gain of each optimization: the same work with and without it, as far as the core's interface has a choice.
 
 use crate::clock::time;
 use crate::feed::Feed;
@@ -12,26 +12,26 @@ const RECEIVERS: usize = 30;
 
 /// The same with and without something.
 pub struct Ablation {
-    /// What.
+    /// The optimization.
     pub what: &'static str,
-    /// How it is.
+    /// The optimized case.
     pub with: &'static str,
-    /// What it is compared with.
+    /// The compared case.
     pub without: &'static str,
     /// Nanoseconds in an UPDATE, with and without; medians.
     pub ns: (f64, f64),
-    /// What changes beside the time.
+    /// Changes besides the time.
     pub note: String,
 }
 
 impl Ablation {
-    /// How many times as long it takes without.
+    /// The factor of time without the optimization.
     pub fn gain(&self) -> f64 {
         self.ns.1 / self.ns.0.max(f64::MIN_POSITIVE)
     }
 }
 
-/// All of them, each with so many alternating runs.
+/// Measures every optimization, each with the given number of alternating runs.
 pub fn all(feed: &Feed, runs: usize) -> Result<Vec<Ablation>> {
     let compare = Compare { updates: feed.updates as f64, runs };
     let split = feed.split();
@@ -129,7 +129,7 @@ fn read_time(feed: &Feed, piece: usize) -> Result<f64> {
     over_tcp(feed, piece, |octets| session.read(octets, true))
 }
 
-/// A table that is there is told to many.
+/// Announces an existing table to many receivers.
 fn tell(feed: &Feed, together: bool) -> Result<(f64, Session)> {
     let mut session = Session::new(Way::default(), RECEIVERS);
     session.join(together);
@@ -142,7 +142,7 @@ fn tell(feed: &Feed, together: bool) -> Result<(f64, Session)> {
     Ok((ns, session))
 }
 
-/// A table is taken and told to one: in one go, or after each UPDATE.
+/// Takes a table and announces it to a single receiver: in a single pass, or after each UPDATE.
 fn tell_at_once(feed: &Feed, packed: bool) -> Result<(f64, Session)> {
     let way = if packed { Way::default() } else { Way { batch: 1, ..Way::default() } };
     let mut session = Session::new(way, 1);

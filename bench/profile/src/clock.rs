@@ -1,23 +1,23 @@
-//! Processor time of the calling thread: what others do on the machine is not in it.
+//! Processor time of the calling thread, without the load of other programs.
 
 use anyhow::Result;
 use nix::time::{ClockId, clock_gettime};
 use std::fs::read_to_string;
 
-/// Nanoseconds that this thread has run.
+/// Nanoseconds of processor time of the current thread.
 pub fn now() -> Result<f64> {
     let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)?;
     Ok(time.tv_sec() as f64 * 1e9 + time.tv_nsec() as f64)
 }
 
-/// How long something runs on this thread, in nanoseconds.
+/// The processor time of a closure on the current thread, in nanoseconds.
 pub fn time(work: impl FnOnce() -> Result<()>) -> Result<f64> {
     let before = now()?;
     work()?;
     Ok(now()? - before)
 }
 
-/// Cycles a nanosecond by the processor's own word, which is its nominal frequency; `None` where it does not say.
+/// Cycles a nanosecond at the processor's reported nominal frequency; `None` if the processor does not report it.
 pub fn cycles_per_ns() -> Option<f64> {
     let info = read_to_string("/proc/cpuinfo").ok()?;
     let line = info.lines().find_map(|l| l.strip_prefix("cpu MHz"))?;

@@ -1,4 +1,4 @@
-//! What it costs to get from one thread to another, and in and out of the kernel.
+//! The cost of passing data between threads, and in and out of the kernel.
 
 use crate::clock::now;
 use crate::passes::PIECE as READ;
@@ -10,32 +10,33 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// Octets that are written at a time.
 const PIECE: usize = 32_768;
-/// Octets that differ before they come again.
+/// Octets before the content repeats.
 const AHEAD: usize = 64 << 20;
-/// Letters that are exchanged.
+/// Number of exchanged messages.
 const LETTERS: usize = 40_000;
-/// Letters of one who does not wait for answers, before he does.
+/// Messages sent without waiting for answers.
 const BURST: usize = 64;
 
 /// Processor time of a letter from thread to thread, in seconds, of both threads together.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LetterCost {
-    /// The one who gets it is awake: it waits there with others.
+    /// The receiver is awake, with further waiting work.
     pub awake: f64,
-    /// Who gets it sleeps, and who sends it sleeps until the answer.
+    /// The receiver sleeps, and the sender sleeps until the answer.
     pub asleep: f64,
 }
 
-/// Of an octet of a TCP connection, in seconds, by who reads and by who writes.
+/// Cost of an octet of a TCP connection, in seconds, for the reader and for the writer.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TcpCost {
     /// Reading 64 KiB at a time.
     pub read: f64,
-    /// Writing 32 KiB at a time; on one machine much of what receiving costs the kernel is done by who writes.
+    /// The cost of writing 32 KiB at a time; within a machine, the writer does much of the kernel's work for
+    /// receiving.
     pub write: f64,
 }
 
-/// Letters between two threads with a runtime each, as the process has them.
+/// Messages between two threads with a runtime each, as in the process.
 ///
 /// # Errors
 /// If a runtime cannot be made.
@@ -79,7 +80,7 @@ fn exchange(burst: usize) -> Result<f64> {
     })
 }
 
-/// A connection on the loopback that so many octets go through.
+/// A connection on the loopback with the given number of octets.
 ///
 /// # Errors
 /// If there is no loopback.

@@ -1,4 +1,4 @@
-//! What is read: the UPDATEs of one session, as octets.
+//! The input: the UPDATEs of a single session, as octets.
 
 use anyhow::{Result, ensure};
 use sluice_base::{Asn, IpPrefix, Ipv4Prefix};
@@ -14,24 +14,25 @@ use std::path::Path;
 /// A whole table over one session, as a route collector received it.
 const REAL: &str = "data/bgp/updates/pch-as3856.fullfeed.20151023.et.mrt.gz";
 
-/// Routes of a table that is made up where there is no real one.
+/// Routes of a generated table, if no real table exists.
 const MADE_UP: usize = 500_000;
 
-/// UPDATEs, one after the other.
+/// UPDATEs in sequence.
 #[derive(Clone, Debug, Default)]
 pub struct Feed {
-    /// Where they are from.
+    /// The source of the UPDATEs.
     pub source: String,
-    /// Their octets.
+    /// The UPDATEs' octets.
     pub octets: Vec<u8>,
     /// The number of elements.
     pub updates: usize,
-    /// Prefixes that they announce or withdraw.
+    /// Prefixes in announcements and withdrawals.
     pub prefixes: usize,
 }
 
 impl Feed {
-    /// The feed of an MRT trace: all its UPDATEs as if of one session; without a file the shared data's, or a made-up one.
+    /// The feed of an MRT trace, with its UPDATEs as of a single session; without a file the shared data's feed, or a
+    /// generated one.
     pub fn find(file: Option<&Path>) -> Result<Self> {
         if let Some(file) = file {
             return Feed::of_trace(file);
@@ -84,7 +85,7 @@ impl Feed {
         let _ = sluice_bgpsim::routes::each(body, |_: IpPrefix, _| self.prefixes += 1);
     }
 
-    /// The same with a prefix in each message, so that messages share attributes; IPv4 only.
+    /// The feed with a prefix in each message, so that messages share attributes; IPv4 only.
     #[must_use]
     pub fn split(&self) -> Self {
         let mut split = Feed { source: self.source.clone(), ..Feed::default() };
@@ -106,8 +107,8 @@ impl Feed {
         split
     }
 
-    /// The same, where every message has one more attribute: a large community (RFC 8092) that is another one each time, or the
-    /// same.
+    /// The feed with an additional attribute in every message: a large community (RFC 8092), either distinct in each
+    /// message or constant.
     #[must_use]
     pub fn marked(&self, is_unique: bool) -> Self {
         let mut marked = Feed { source: self.source.clone(), ..Feed::default() };

@@ -22,13 +22,13 @@ use passes::{FUNCTIONS, Profile};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 
-/// What is profiled.
+/// The profiled work.
 #[derive(Args, Clone, Debug)]
 pub struct ProfileArgs {
-    /// An MRT trace whose UPDATEs are read; a whole table of one real session if absent, or a made-up one.
+    /// An MRT trace to read; if absent, a whole table of a real session, or a generated one.
     #[arg(long)]
     pub trace: Option<PathBuf>,
-    /// Threads of the parallel profile; all cores if absent.
+    /// Threads of the parallel profile; absent: every core.
     #[arg(long)]
     pub threads: Option<usize>,
     /// Runs, of which the median is told.
@@ -60,19 +60,19 @@ pub fn run(args: &ProfileArgs) -> Result<()> {
 /// A function in the router's way of an UPDATE, and in the paper's (the thesis's table 4.2).
 #[derive(Clone, Copy, Debug)]
 pub struct Row {
-    /// Its name.
+    /// The function's name.
     pub name: &'static str,
-    /// Nanoseconds in an UPDATE on one thread; `None`: not a step of its own.
+    /// Nanoseconds in an UPDATE on a single thread; `None`: not a separate step.
     pub ns: Option<f64>,
-    /// The same on each of several threads beside each other.
+    /// Nanoseconds in an UPDATE on each of several parallel threads.
     pub ns_beside: Option<f64>,
     /// The paper's cycles in an UPDATE.
     pub paper: f64,
-    /// How many times as fast it is there with 12 threads.
+    /// The paper's speed-up with 12 threads.
     pub paper_speedup: f64,
 }
 
-/// Profiles the functions only; for those who draw them.
+/// Profiles the functions only, for drawing them.
 ///
 /// # Errors
 /// If the trace cannot be read.
@@ -90,7 +90,7 @@ pub fn functions(trace: Option<&Path>, runs: usize, threads: usize) -> Result<Ve
     Ok(FUNCTIONS.iter().enumerate().map(row).collect())
 }
 
-/// The thesis's table 4.2 with ours beside it.
+/// Prints the thesis's table 4.2 beside the measured values.
 fn tell_functions(feed: &Feed, threads: usize, one: &Profile, many: &Profile, report: &mut Report) {
     let clock = clock::cycles_per_ns();
     let speedup = format!("{threads} threads");
@@ -196,7 +196,7 @@ mod tests {
         assert!(all.iter().all(|a| a.ns.0 > 0.0 && a.ns.1 > 0.0));
     }
 
-    /// A mark that is another one each time leaves no two UPDATEs with the same attributes.
+    /// A distinct mark in each UPDATE leaves no two UPDATEs with the same attributes.
     #[test]
     fn unique_attributes() {
         let once = Feed::made_up(300).expect("there are so many routes");

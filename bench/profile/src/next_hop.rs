@@ -3,7 +3,7 @@
 use sluice_base::interest::{InterestAnswer, ResolvingRoute};
 use sluice_base::{Distance, Forwarding, InterfaceIndex, Metric, NextHop, Prefix};
 
-/// What the RIB says of next hops inside `valid`; `None` for no prefix.
+/// The RIB's answer for next hops inside `valid`; `None` for no prefix.
 pub fn connected<P: Prefix>(valid: Option<P>) -> Option<InterestAnswer<P>> {
     let (valid, interface) = (valid?, InterfaceIndex::new(1)?);
     let route = ResolvingRoute {

@@ -1,5 +1,5 @@
-//! The functions of the thesis's table 4.2, each by the difference between two passes over the whole feed that differ in nothing
-//! else: a clock around every function of every message would cost more than the functions.
+//! The functions of the thesis's table 4.2, each as the difference between two passes over the whole feed. A clock
+//! around every function of every message would cost more than the functions.
 
 use crate::clock::time;
 use crate::feed::Feed;
@@ -16,7 +16,7 @@ pub const PIECE: usize = 65_536;
 
 /// A function, with the paper's cycles in an UPDATE: sequential, by PBTS with 12 threads, and how many times as fast that is.
 pub struct Function {
-    /// Its name.
+    /// The pass's name.
     pub name: &'static str,
     /// The thesis's table 4.2.
     pub paper: (f64, f64, f64),
@@ -35,13 +35,13 @@ pub const FUNCTIONS: [Function; 6] = [
 /// Nanoseconds in an UPDATE, function by function.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
-    /// In the order of [`FUNCTIONS`]; `None`: not a step of its own.
+    /// Times in the order of [`FUNCTIONS`]; `None`: not a separate step.
     pub ns: [Option<f64>; 6],
 }
 
 /// Profiles one thread with its own session and table.
 ///
-/// Header and payload are read by one call into one buffer, so that there is no header read of its own.
+/// Header and payload are read by a single call into a single buffer, so that a separate header read does not exist.
 pub fn sequential(feed: &Feed, runs: usize) -> Result<Profile> {
     let mut all: [Vec<f64>; 5] = Default::default();
     for _ in 0..runs {
@@ -52,7 +52,7 @@ pub fn sequential(feed: &Feed, runs: usize) -> Result<Profile> {
     Ok(profile(&all, feed.updates))
 }
 
-/// Profiles so many threads beside each other, each with its own session, feed and table; the mean of all.
+/// Profiles the given number of parallel threads, each with its own session, feed and table; returns the mean.
 pub fn parallel(feed: &Feed, runs: usize, threads: usize) -> Result<Profile> {
     let barrier = Barrier::new(threads);
     let mut all: [Vec<f64>; 5] = Default::default();
@@ -88,7 +88,8 @@ fn profile(all: &[Vec<f64>; 5], updates: usize) -> Profile {
     }
 }
 
-/// The five passes: reading from TCP; framing; framing and parsing; these and the tables; all of it by the speaker, with its session.
+/// The five passes: reading from TCP; framing; framing and parsing; both and the tables; the whole speaker, with its
+/// session.
 fn once(feed: &Feed) -> Result<[f64; 5]> {
     let read = over_tcp(feed, PIECE, |_| Ok(()))?;
     let mut session = Session::new(Way::default(), 0);

@@ -1,4 +1,4 @@
-//! The whole speaker with one established session: what it does beside reading and the tables is housekeeping.
+//! The whole speaker with a single established session: its work besides reading and the tables is housekeeping.
 
 use crate::clock::time;
 use crate::feed::Feed;
@@ -22,7 +22,7 @@ struct Router {
     connection: ConnectionId,
 }
 
-/// Takes a feed piece by piece; the processor time of that.
+/// Takes a feed in pieces; returns the processor time.
 pub fn receive(feed: &Feed, piece: usize) -> Result<f64> {
     let mut router = Router::established();
     let ns = time(|| {
@@ -66,7 +66,7 @@ impl Router {
         router
     }
 
-    /// What it wants done: next hops are resolved, the rest is nobody's business here.
+    /// Handles the outputs: next hops are resolved, the rest is dropped.
     fn outputs(&mut self) {
         let asked: Vec<_> = self.out.drain().collect();
         for output in asked {

@@ -1,5 +1,5 @@
-//! What each stage that can run beside the others costs, for given feeds and receivers: every intake, every table and every writer by
-//! itself, each from beginning to end as if on a thread of its own, in thread processor time.
+//! The cost of each parallel stage, for given feeds and receivers: every intake, every table and every writer
+//! separately, each from beginning to end as if on a thread of its own, in thread processor time.
 
 use crate::clock::now;
 use crate::next_hop::connected;
@@ -27,21 +27,21 @@ const FIRST_AS: u32 = 65001;
 const PIECE: usize = 32_768;
 /// Routes that the RIB is handed at a time.
 const RIB_BATCH: usize = 4096;
-/// All sessions are the first of their peers.
+/// Every session is its peer's first.
 const LIFE: SessionEpoch = 1;
 
-/// Who sends what to how many.
+/// The senders, their messages, and the number of receivers.
 #[derive(Clone, Debug)]
 pub struct Scene<'a> {
     /// The UPDATEs of each sender.
     pub feeds: Vec<&'a [u8]>,
-    /// Peers that only listen. Senders are told what others send, too.
+    /// Peers that only receive. Senders also receive the routes of the remaining senders.
     pub receivers: usize,
     /// True if IPv6 is spoken beside IPv4.
     pub ipv6: bool,
 }
 
-/// What a table costs, in seconds.
+/// The cost of a table, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct TableCost {
     /// Taking batches, deciding, and preparing routes for the RIB.
@@ -50,26 +50,27 @@ pub struct TableCost {
     pub fill: f64,
 }
 
-/// What the stages cost with a number of tables; letters and the kernel's part of reading and writing are not in it.
+/// The cost of the stages with a number of tables, without messages between threads and the kernel's part of reading
+/// and writing.
 #[derive(Clone, Debug, Default)]
 pub struct Stages {
     /// Each sender's intake, in seconds: framing, parsing, canonical attributes, and the spread over the tables.
     pub intakes: Vec<f64>,
     /// Each table.
     pub tables: Vec<TableCost>,
-    /// Octets that each peer is told; senders first.
+    /// Octets sent to each peer; senders first.
     pub told: Vec<usize>,
     /// Batches that intakes hand to each table.
     pub batches: Vec<usize>,
     /// Pieces that each table hands to writers.
     pub pieces: Vec<usize>,
-    /// UPDATEs that were read, and prefixes in them.
+    /// Number of read UPDATEs, and of their prefixes.
     pub read: (u64, u64),
     /// Routes for the RIB.
     pub for_rib: usize,
 }
 
-/// What one intake read in one piece, for one table, and whose intake it is.
+/// The batches from an intake's read for each table, with the intake's number.
 type Letters = Vec<(usize, Batches)>;
 
 /// Measures a scene with so many tables.
@@ -125,7 +126,7 @@ fn read(reader: &mut Reader, framer: &mut Framer, mut octets: &[u8], into: &mut 
     Ok(())
 }
 
-/// With batches that are used again, as the process does.
+/// Times an intake with reused batches, as in the process.
 fn time_intake(number: usize, feed: &[u8], spread: Spread) -> Result<f64> {
     let (mut reader, mut framer, mut batches) = (reader(number, spread), Framer::default(), empty(spread));
     let begin = now()?;
@@ -136,7 +137,7 @@ fn time_intake(number: usize, feed: &[u8], spread: Spread) -> Result<f64> {
     Ok((now()? - begin) / 1e9)
 }
 
-/// What each table is written, senders taking turns.
+/// The messages to each table, with senders taking turns.
 fn letters(scene: &Scene<'_>, spread: Spread, read_in_all: &mut (u64, u64)) -> Result<Vec<Letters>> {
     let mut letters: Vec<Letters> = (0..spread.tables()).map(|_| Letters::new()).collect();
     let start = |(number, feed): (usize, &&'_ [u8])| (reader(number, spread), Framer::default(), feed.len());
@@ -176,7 +177,7 @@ const fn peer(number: usize) -> PeerIndex {
 }
 
 impl Driven {
-    /// With all sessions up.
+    /// A stage with every session up.
     fn new(scene: &Scene<'_>, spread: Spread) -> Self {
         let peers = scene.feeds.len() + scene.receivers;
         let mut out = Outbox::new();
@@ -192,7 +193,7 @@ impl Driven {
         Driven { table, out, answers: 0, peers, cost, pieces: 0, told, for_rib: 0, buffer: Vec::new() }
     }
 
-    /// Takes what an intake read.
+    /// Takes an intake's batches.
     fn take(&mut self, sender: usize, batches: &mut Batches) -> Result<()> {
         let begin = now()?;
         if !batches.is_empty() {
@@ -203,7 +204,7 @@ impl Driven {
         Ok(())
     }
 
-    /// Does some of what waits, and tells peers and the RIB what there is; whether there was anything.
+    /// Handles some waiting work, and sends the changes to peers and the RIB; returns true if there was work.
     fn work(&mut self) -> Result<bool> {
         let begin = now()?;
         let mut busy = self.table.run_slice(Budget::SLICE, &mut self.out) == Progress::More;

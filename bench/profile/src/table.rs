@@ -1,4 +1,4 @@
-//! The tables as a session's reader sees them: the only place here that knows their interface.
+//! The tables as a session's reader sees them: the only file here that uses their interface.
 
 use crate::next_hop::connected;
 use anyhow::{Result, anyhow};
@@ -30,12 +30,12 @@ const LOCAL_AS: Asn = Asn(65000);
 /// Octets that a receiver takes at a time.
 const OUTPUT: usize = 65_536;
 
-/// How the tables are driven.
+/// The parameters for driving the tables.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// Tables that prefixes are spread over.
     pub tables: u16,
-    /// Changes that are handed over to a table at a time.
+    /// Changes passed to a table at a time.
     pub batch: usize,
 }
 
@@ -45,7 +45,7 @@ impl Default for Way {
     }
 }
 
-/// One session into tables of its own.
+/// A session into tables of its own.
 pub struct Session {
     way: Way,
     framer: Framer,
@@ -56,17 +56,17 @@ pub struct Session {
     answers: u64,
     receivers: Vec<PeerIndex>,
     buffer: Vec<u8>,
-    /// Octets and UPDATEs that receivers were told.
+    /// Octets and UPDATEs for receivers.
     pub told: (usize, usize),
 }
 
-/// The peer that sends.
+/// The sending peer.
 const SENDER: PeerIndex = PeerIndex(1);
-/// All sessions are the first of their peers.
+/// Every session is its peer's first.
 const LIFE: SessionEpoch = 1;
 
 impl Session {
-    /// An empty router with a session that sends and so many that are told.
+    /// An empty router with a sending session and the given number of receivers.
     pub fn new(way: Way, receivers: usize) -> Self {
         let spread = Spread::new(HashSeed(7), way.tables);
         let local = Ipv4Addr::new(10, 0, 0, 1).into();
@@ -122,7 +122,7 @@ impl Session {
         Ok(())
     }
 
-    /// What is in the batches goes to the tables.
+    /// Passes the batches to the tables.
     fn hand_over(&mut self, apply: bool) {
         if apply {
             for (table, batches) in self.tables.iter_mut().zip(&mut self.batches) {
@@ -133,7 +133,7 @@ impl Session {
         self.batches.iter_mut().for_each(Batches::clear);
     }
 
-    /// The last batches; then everything that the tables left for later.
+    /// Passes the last batches; then runs the tables' deferred work.
     pub fn finish(&mut self) {
         self.hand_over(true);
         while self.slice() == Progress::More {
@@ -147,7 +147,7 @@ impl Session {
         each.fold(Progress::Done, Progress::or)
     }
 
-    /// All tables are told the same.
+    /// Sends every table the same order.
     fn order(&mut self, order: &Order) {
         self.tables.iter_mut().for_each(|table| table.order(order.clone(), &mut self.out));
     }
@@ -163,7 +163,8 @@ impl Session {
         }
     }
 
-    /// All receivers ask for everything. With `together` those that know the same become one group, before there is anything.
+    /// Every receiver requests the whole table. With `together`, receivers in the same state become one group before
+    /// any route exists.
     pub fn join(&mut self, together: bool) {
         for peer in self.receivers.clone() {
             let outlet = PeerExport {
@@ -179,7 +180,7 @@ impl Session {
         }
     }
 
-    /// Tells receivers what there is to be told, until there is nothing more.
+    /// Sends the waiting changes to receivers, until no change is left.
     pub fn tell(&mut self) {
         let mut busy = true;
         while std::mem::take(&mut busy) {
@@ -196,12 +197,12 @@ impl Session {
         }
     }
 
-    /// Attribute sets in all tables.
+    /// Attribute sets in the tables.
     pub fn sets(&self) -> usize {
         self.tables.iter().map(|t| t.view(Family::Ipv4).attribute_sets).sum()
     }
 
-    /// Prefixes in all tables.
+    /// Prefixes in the tables.
     pub fn prefixes(&self) -> usize {
         self.tables.iter().map(|t| t.view(Family::Ipv4).prefixes).sum()
     }

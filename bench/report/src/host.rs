@@ -1,17 +1,17 @@
-//! The machine, and how much of it others used meanwhile.
+//! The machine, and its foreign load.
 
 use std::fs::read_to_string;
 
 use serde_json::{Value, json};
 
-/// Measures the load that is not the benchmark's own.
+/// Measures the load of foreign processes.
 pub struct HostMeter {
     busy: u64,
     total: u64,
     own: u64,
 }
 
-/// Ticks in which the machine was busy, and all ticks.
+/// Ticks of the busy machine, and total ticks.
 fn machine() -> (u64, u64) {
     let stat = read_to_string("/proc/stat").unwrap_or_default();
     let ticks: Vec<u64> = stat
@@ -29,7 +29,7 @@ fn machine() -> (u64, u64) {
     (total - idle, total)
 }
 
-/// Ticks that this process and its children that ended have used.
+/// Ticks of the current process and its ended children.
 fn own() -> u64 {
     let stat = read_to_string("/proc/self/stat").unwrap_or_default();
     // The name in parentheses may hold spaces; after it utime is the 12th, then stime, cutime, cstime.

@@ -1,4 +1,4 @@
-//! What every benchmark writes: `target/bench/NAME.json`, a table on the terminal, a plot beside the JSON.
+//! The output of a benchmark: `target/bench/NAME.json`, a table on the terminal, a plot beside the JSON.
 
 mod host;
 mod plot;
@@ -21,18 +21,18 @@ pub enum Better {
     Higher,
 }
 
-/// A value that has to reach a target.
+/// A value with a target.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Bar {
-    /// Its name, as `xrl.unix_vs_grpc`.
+    /// The bar's name, as `xrl.unix_vs_grpc`.
     pub name: String,
-    /// What was measured: the median of at least five alternating runs.
+    /// The measured value: the median of at least five alternating runs.
     pub value: f64,
-    /// Of the value and the target.
+    /// The unit of the value and the target.
     pub unit: String,
     /// Which way is better.
     pub better: Better,
-    /// What is to be reached.
+    /// The target.
     pub target: f64,
 }
 
@@ -122,22 +122,22 @@ fn bar_line(bar: &Bar) -> Vec<String> {
     ]
 }
 
-/// Where results go: `bench/` in cargo's target folder.
+/// The folder of results: `bench/` in cargo's target folder.
 pub fn folder() -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| PathBuf::from("target"), PathBuf::from);
     target.join("bench")
 }
 
-/// Returns the name of the cargo profile that this benchmark, and the executables beside it, were built with.
+/// Returns the name of the cargo profile of the benchmark and of the executables beside it.
 ///
-/// Cargo puts executables into a folder named after the profile; executables that were moved elsewhere have that folder's name.
+/// Cargo puts executables into a folder named after the profile; moved executables have the name of their new folder.
 pub fn profile() -> String {
     let executable = std::env::current_exe().unwrap_or_default();
     let folder = executable.parent().and_then(|folder| folder.file_name()).unwrap_or_default();
     folder.to_string_lossy().into_owned()
 }
 
-/// A number as people read it: three significant digits or all of the integer part, thousands apart.
+/// A number for people: three significant digits or the whole integer part, with separated thousands.
 pub fn number(value: f64) -> String {
     let digits = if value.abs() >= 100.0 {
         0
@@ -160,7 +160,7 @@ pub fn number(value: f64) -> String {
     format!("{sign}{out}{rest}")
 }
 
-/// The middle value, the mean of the two middle ones for an even number; 0 for none.
+/// The middle value, or the mean of the two middle values of an even number; 0 for an empty slice.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -11,13 +11,13 @@ const BOTTOM: f64 = 50.0;
 const COLOURS: [&str; 8] =
     ["#1f6fb4", "#d9541e", "#2a9d4b", "#8e44ad", "#b8860b", "#c2185b", "#00838f", "#5d4037"];
 
-/// With more different values of x than this, six even marks stand for them.
+/// With more different values of x, six even marks are drawn.
 const MOST_MARKS: usize = 24;
 
-/// Values that belong together.
+/// A series of values.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Series {
-    /// Its name in the legend.
+    /// The series' name in the legend.
     pub name: String,
     /// (x, y, deviation); for bars x is the index of the name.
     pub points: Vec<(f64, f64, f64)>,
@@ -26,17 +26,17 @@ pub struct Series {
 /// A plot.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plot {
-    /// Above it.
+    /// The title above.
     pub title: String,
-    /// Below it.
+    /// The label below.
     pub x: String,
-    /// To its left.
+    /// The label to the left.
     pub y: String,
     /// True if y grows by factors.
     pub logarithmic: bool,
-    /// Names for bars; none: lines.
+    /// Names for bars; empty: lines.
     pub names: Vec<String>,
-    /// What is drawn.
+    /// The drawn series.
     pub series: Vec<Series>,
 }
 
@@ -191,7 +191,7 @@ fn whisker(axes: &Axes, x: f64, y: f64, deviation: f64, colour: &str, out: &mut 
     }
 }
 
-/// A number on the x axis, with no more digits than it needs.
+/// A number on the x axis, with the fewest necessary digits.
 fn label(mark: f64) -> String {
     if mark.fract() == 0.0 { format!("{mark}") } else { crate::number(mark) }
 }

@@ -1,4 +1,4 @@
-//! A table on the terminal: the first column to the left, the others to the right.
+//! A table on the terminal: the first column aligned left, the remaining ones right.
 
 /// The table as text, with a line under its head.
 pub fn table(head: &[&str], rows: &[Vec<String>]) -> String {

@@ -1,5 +1,5 @@
-//! The simulator: a network of 1,000 routers from the first OPEN until it has come to rest, one of 10,000 routers of which few originate
-//! anything, and how many networks of a campaign a core runs in a second. `make bench-sim`.
+//! The simulator: a network of 1,000 routers from the first OPEN until rest, a network of 10,000 routers of which few
+//! originate prefixes, and the number of a campaign's networks that a core runs in a second. `make bench-sim`.
 
 use anyhow::{Context, Result, ensure};
 use bench_report::{Bar, Report, median, table};
@@ -13,17 +13,17 @@ use sluice_topology::Topology;
 use std::process::Command;
 use std::time::Duration;
 
-/// Seed of everything: a benchmark has one history.
+/// Seed of every random choice: a benchmark has a single history.
 const SEED: u64 = 1;
 /// A campaign's share of the time, in seconds.
 const CAMPAIGN: Duration = Duration::from_secs(10);
 
-/// What is simulated.
+/// A simulated network.
 struct Case {
     name: &'static str,
     topology: &'static str,
     prefixes: u32,
-    /// Routers that originate; `None`: all.
+    /// Routers that originate; `None`: every router.
     originating: Option<usize>,
 }
 
@@ -38,7 +38,7 @@ struct Args {
     /// Runs of each.
     #[arg(long, default_value_t = 3)]
     rounds: usize,
-    /// Only this one, once, in this process: its figures as JSON.
+    /// Runs only the given case, once, in the current process, and prints its figures as JSON.
     #[arg(long, hide = true)]
     one: Option<usize>,
 }
@@ -81,7 +81,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Runs a case in a process of its own, whose memory is nobody else's.
+/// Runs a case in a process of its own, so that the memory is the case's alone.
 fn apart(case: usize) -> Result<Value> {
     let program = std::env::current_exe()?;
     let output = Command::new(program).args(["--one", &case.to_string()]).output()?;

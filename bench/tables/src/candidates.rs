@@ -1,4 +1,4 @@
-//! The tables that are compared, each behind the same few operations. Values are `u32`: the number of a route.
+//! The compared tables, each behind the same few operations. Values are `u32`: the number of a route.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -9,34 +9,35 @@ use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
 use sluice_stage::{Cursor, PrefixTable, TableKey};
 use treebitmap::IpLookupTable;
 
-/// Tells that nothing is there, for tables that cannot say so themselves.
+/// Marks an absent value, for tables without such a mark.
 const NOTHING: u32 = u32::MAX;
 
-/// A table from prefix to number. Walks add up what they meet, so that all of it is read and can be compared.
+/// A table from prefix to number. Walks sum up their values, so that every value is read and can be compared.
 pub trait Candidate<P> {
-    /// What it is called in the tables.
+    /// The table's name in results.
     const NAME: &'static str;
-    /// An empty one.
+    /// Returns an empty table.
     fn empty() -> Self;
     /// Sets the value of a prefix.
     fn insert(&mut self, prefix: P, value: u32);
-    /// The value of exactly this prefix.
+    /// The value of exactly the given prefix.
     fn get(&self, prefix: P) -> Option<u32>;
     /// The value of the longest prefix around a host's prefix.
     fn longest(&self, host: P) -> Option<u32>;
     /// Removes a prefix.
     fn remove(&mut self, prefix: P) -> Option<u32>;
-    /// All prefixes; in order or not.
+    /// Walks over the whole table, in any order.
     fn walk(&self) -> u64;
-    /// All prefixes by an iterator that may be put down after any of them while routes come and go; `None`: it has none.
+    /// Walks over the whole table with an iterator that can pause after any prefix while routes change; `None`: not
+    /// supported.
     fn walk_safely(&self) -> Option<u64> {
         None
     }
-    /// All prefixes around this one; `None`: it has no such walk.
+    /// Walks over the prefixes around the given prefix; `None`: not supported.
     fn covering(&self, _: P) -> Option<u64> {
         None
     }
-    /// All prefixes inside this one; `None`: it has no such walk.
+    /// Walks over the prefixes inside the given prefix; `None`: not supported.
     fn covered(&self, _: P) -> Option<u64> {
         None
     }
@@ -46,7 +47,7 @@ fn sum(values: impl Iterator<Item = u32>) -> u64 {
     values.map(u64::from).sum()
 }
 
-/// Prefixes that are visited between two places of rest of a safe iterator: a slice of background work.
+/// Prefixes between two pauses of a safe iterator: a slice of background work.
 const SLICE: usize = 128;
 
 impl<P: TableKey> Candidate<P> for PrefixTable<P, u32> {
@@ -99,7 +100,7 @@ impl<P: TableKey> Candidate<P> for PrefixTable<P, u32> {
     }
 }
 
-/// The crate that `PrefixTable` is built on, with nothing around it.
+/// The crate under `PrefixTable`, without a wrapper.
 pub struct Bare<P: TableKey>(PrefixMap<P::Trie, u32>);
 
 impl<P: TableKey> Candidate<P> for Bare<P> {

@@ -27,7 +27,7 @@ static ALLOCATOR: heap::Counting = heap::Counting;
 /// Alternating runs.
 const RUNS: usize = 7;
 
-/// What is measured of a table, in the order of the columns.
+/// The measured operations, in the order of the columns.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Measure {
     Insert,
@@ -79,7 +79,7 @@ impl Measure {
 /// Values by family, table and measure; run by run.
 type Values = BTreeMap<(&'static str, &'static str, Measure), Vec<f64>>;
 
-/// One run over one table; the sums tell whether all tables say the same.
+/// A run over a table; the sums show that the tables agree.
 struct Run {
     values: Vec<(Measure, f64)>,
     sums: BTreeMap<Measure, u64>,
@@ -136,7 +136,7 @@ fn run<P: Prefix, T: Candidate<P>>(work: &Workload<P>) -> Run {
 /// A table's name, and its run.
 type Entry<P> = (&'static str, fn(&Workload<P>) -> Run);
 
-/// Runs every table in turn; an error if two of them disagree.
+/// Runs every table in turn; fails if two tables disagree.
 fn measure<P: Prefix>(
     family: &'static str,
     work: &Workload<P>,
@@ -199,7 +199,7 @@ fn main() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The tables of a family, ours first, as they were measured.
+/// The tables of a family, `PrefixTable` first, in the order of measurement.
 const NAMES: [&str; 5] = ["PrefixTable", "prefix-trie", "treebitmap", "iptrie", "BTreeMap"];
 
 fn show(values: &Values, report: &mut Report, families: &[(&'static str, usize)]) {
@@ -232,7 +232,7 @@ fn show(values: &Values, report: &mut Report, families: &[(&'static str, usize)]
     }
 }
 
-/// How ours stands to the best of `others`, run by run: what disturbs one disturbs its neighbour too.
+/// The ratio of `PrefixTable` to the best of `others`, run by run: a disturbance affects neighboring runs too.
 fn ratio(
     values: &Values,
     family: &'static str,
@@ -249,8 +249,8 @@ fn ratio(
     ratios.fold(0.0, f64::max)
 }
 
-/// Crates that are prefix tables, and those of them that walk in order: what an iterator needs that can be put down.
-/// (`iptrie` walks along a vector, in the order of arrival. The sorted map knows nothing of prefixes; it is the floor.)
+/// Crates with prefix tables, and those of them that walk in order, which a pausing iterator needs. (`iptrie` walks
+/// along a vector, in the order of arrival. The sorted map has no operations for prefixes; it is the floor.)
 const PREFIX_TABLES: &[&str] = &["prefix-trie", "treebitmap", "iptrie"];
 const ORDERED: &[&str] = &["prefix-trie", "treebitmap"];
 

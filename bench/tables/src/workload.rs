@@ -1,25 +1,25 @@
-//! What the tables are asked: the routes in an order that has nothing to do with theirs, and addresses to match.
+//! The requests to the tables: the routes in an order unrelated to their own, and addresses to match.
 
 use std::collections::BTreeSet;
 
 use sluice_base::{Prefix, Rng};
 
-/// Everything that is asked of one family's tables; the same in every run.
+/// The requests to a family's tables; the same in every run.
 pub struct Workload<P> {
     /// The routes in the order in which they arrive.
     pub arrival: Vec<P>,
-    /// The same in another order, for look-ups and removals.
+    /// The routes in a different order, for look-ups and removals.
     pub asked: Vec<P>,
-    /// For each route a host inside it: what traffic looks like.
+    /// For each route a host inside it, like real traffic.
     pub hosts: Vec<P>,
-    /// As many hosts that lie anywhere.
+    /// The same number of hosts at random places.
     pub anywhere: Vec<P>,
     /// Large prefixes in which routes lie, each once.
     pub blocks: Vec<P>,
 }
 
 impl<P: Prefix> Workload<P> {
-    /// Makes it from the routes; `space` is where hosts that lie anywhere lie, `block` the length of large prefixes.
+    /// Makes the workload from the routes; `space` bounds the random hosts, `block` is the length of large prefixes.
     pub fn new(routes: &[P], space: P, block: u8) -> Self {
         let mut rng = Rng::from_seed(2005);
         let arrival = shuffled(routes, &mut rng);

@@ -3,7 +3,7 @@
 /// As many as figure 9 has.
 pub const MOST: usize = 25;
 
-/// What an argument looks like: three octets on the wire.
+/// The value of an argument: three octets on the wire.
 fn value(used: usize, index: usize) -> u32 {
     if index < used { 64_500 + index as u32 } else { 0 }
 }

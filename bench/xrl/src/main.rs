@@ -1,7 +1,7 @@
 //! Figure 9 of the XORP paper again: XRLs a second by family and number of arguments, a window of 100, and the same
 //! calls over gRPC in the same run.
 //!
-//! The receiver is a process of its own (this program again, with `serve`), but for calls in process.
+//! The receiver is a separate process (the program again, with `serve`), except for calls in process.
 
 mod arguments;
 mod yardstick;
@@ -29,7 +29,7 @@ const RUNS: usize = 7;
 /// Numbers of arguments: all of figure 9's axis, and fewer for the long transactions.
 const SHORT: (u64, &[usize]) = (10_000, &[0, 1, 2, 3, 4, 5, 10, 15, 20, arguments::MOST]);
 const LONG: (u64, &[usize]) = (1_000_000, &[0, 2, 4, 10, arguments::MOST]);
-/// What is slow makes fewer calls in a long transaction; the rate does not depend on it.
+/// Slow families make fewer calls in a long transaction; the rate does not depend on the number.
 const LONG_SLOW: u64 = 50_000;
 
 /// The paper's rate in process with few arguments, on an Athlon of 1100 MHz; its text has no number of the other families.
@@ -60,7 +60,7 @@ fn main() -> anyhow::Result<()> {
     }
 }
 
-/// The receiving process: a target by every family, and gRPC on a second thread that sleeps meanwhile.
+/// The receiving process: a target with every family, and gRPC on a second thread that sleeps meanwhile.
 fn serve(folder: PathBuf) -> anyhow::Result<()> {
     let grpc = folder.join("grpc");
     std::thread::spawn(move || yardstick::serve(grpc));

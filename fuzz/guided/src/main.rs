@@ -1,4 +1,5 @@
-//! One fuzz target under libFuzzer: `SLUICE_FUZZ_TARGET` names the target, `SLUICE_FUZZ_SEEDS` a folder that gets its seeds.
+//! A fuzz target under libFuzzer: `SLUICE_FUZZ_TARGET` names the target, `SLUICE_FUZZ_SEEDS` a folder that receives
+//! its seeds.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -8,13 +8,13 @@ use core::any::Any;
 use core::mem::swap;
 use sluice_machine::{Budget, Progress};
 
-/// A stage's number within its branch, never used again after the stage is gone.
+/// A stage's number within its branch, never reused after the stage is removed.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StageId(u32);
 
 /// An ordered row of stages below a source.
 ///
-/// The branch does not own its source: the driver passes it in, because what heads one branch (a table, a junction of other
+/// The branch does not own its source: the driver passes it in, because the head of a branch (a table, a junction of
 /// branches) is usually shared.
 pub struct Branch<T: Table> {
     stages: Vec<Box<dyn Stage<T>>>,
@@ -30,12 +30,12 @@ impl<T: Table> Default for Branch<T> {
 }
 
 impl<T: Table> Branch<T> {
-    /// A branch without stages: what goes in comes out.
+    /// A branch without stages: the output is the input.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Plugs `stage` in at `position` from the top (beyond the end: at the bottom). Nothing may be in flight.
+    /// Plugs `stage` in at `position` from the top (beyond the end: at the bottom). No batch may be in flight.
     pub fn plumb(&mut self, position: usize, stage: Box<dyn Stage<T>>) -> StageId {
         let id = StageId(self.next_id);
         self.next_id += 1;
@@ -50,7 +50,7 @@ impl<T: Table> Branch<T> {
         self.plumb(usize::MAX, stage)
     }
 
-    /// Takes a stage out. What it held back must have been given up before: [`Stage::is_finished`].
+    /// Removes a stage, which must have passed its held-back changes on before: [`Stage::is_finished`].
     pub fn unplumb(&mut self, id: StageId) -> Option<Box<dyn Stage<T>>> {
         let index = self.index(id)?;
         self.ids.remove(index);
@@ -62,13 +62,13 @@ impl<T: Table> Branch<T> {
         self.ids.iter().position(|i| *i == id)
     }
 
-    /// A stage as the type that it is.
+    /// Returns a stage with its concrete type.
     pub fn stage<S: Stage<T>>(&self, id: StageId) -> Option<&S> {
         let stage: &dyn Any = &**self.stages.get(self.index(id)?)?;
         stage.downcast_ref()
     }
 
-    /// A stage as the type that it is, to change.
+    /// Returns a stage with its concrete type, for changing.
     pub fn stage_mut<S: Stage<T>>(&mut self, id: StageId) -> Option<&mut S> {
         let index = self.index(id)?;
         let stage: &mut dyn Any = &mut **self.stages.get_mut(index)?;
@@ -85,12 +85,12 @@ impl<T: Table> Branch<T> {
         self.stages.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the branch has no stages.
     pub fn is_empty(&self) -> bool {
         self.stages.is_empty()
     }
 
-    /// Sends `batch` through all stages; what comes out at the bottom is in `batch` afterwards.
+    /// Sends `batch` through the stages; `batch` has the output of the last stage afterwards.
     pub fn push(&mut self, source: &dyn Source<T>, batch: &mut Batch<T>) {
         self.push_from(0, source, batch);
     }
@@ -112,13 +112,13 @@ impl<T: Table> Branch<T> {
         self.upstream(source).lookup(key)
     }
 
-    /// Returns the upstream of a stage below this branch.
+    /// Returns the upstream of a stage below the branch.
     pub fn upstream<'a>(&'a self, source: &'a dyn Source<T>) -> Upstream<'a, T> {
         Upstream::new(source, &self.stages)
     }
 
-    /// Lets the stages do background work within `budget`. The work of one stage at a time comes out in `out`: the caller
-    /// passes it on and calls again while there is more. Finished stages are unplugged.
+    /// Lets the stages do background work within `budget`. `out` receives the work of a single stage at a time: the
+    /// caller passes it on and calls again while there is more. Finished stages are unplugged.
     pub fn run_slice(&mut self, source: &dyn Source<T>, budget: &mut Budget, out: &mut Batch<T>) -> Progress {
         debug_assert!(out.is_empty(), "a slice's output is passed on before the next slice");
         let mut index = 0;

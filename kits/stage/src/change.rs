@@ -1,4 +1,4 @@
-//! What flows downstream: changes of single keys, in batches.
+//! The data that flows downstream: changes of single keys, in batches.
 
 use alloc::vec::{Drain, Vec};
 use core::fmt::Debug;
@@ -9,28 +9,28 @@ use sluice_base::Provenance;
 pub trait Table: Copy + Eq + Debug + Send + 'static {
     /// The key of a route.
     type Key: Copy + Eq + Ord + Hash + Debug + Send;
-    /// A route of a key, small and cheap to clone: what is large is interned and pointed to.
+    /// A route of a key, small and cheap to clone: large parts are interned and referenced.
     type Route: Clone + Eq + Debug + Send;
 }
 
 /// A change of a key's route.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Action<R> {
-    /// The key had no route and has this one.
+    /// The key had no route and has the given route.
     Add(R),
     /// The key had `old` and has `new`.
     Replace {
-        /// The route that was sent downstream before.
+        /// The route last sent downstream.
         old: R,
         /// The present route.
         new: R,
     },
-    /// The key had this route and has none.
+    /// The key had the given route and has none.
     Delete(R),
 }
 
 impl<R> Action<R> {
-    /// The action that leads from one state of a key to another; `None` if nothing changes.
+    /// Returns the action from an old state of a key to a new state; `None` for equal states.
     pub fn between(old: Option<R>, new: Option<R>) -> Option<Self>
     where
         R: PartialEq,
@@ -70,7 +70,7 @@ impl<R> Action<R> {
     }
 }
 
-/// A change of one key, and the event that caused it.
+/// A change of a key, and the event that caused the change.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Change<T: Table> {
     /// The key.
@@ -83,7 +83,7 @@ pub struct Change<T: Table> {
 
 /// Changes on their way downstream.
 ///
-/// A key occurs at most once in a batch. That is what lets a look-up upstream, which sees the whole batch done, agree with
+/// A key occurs at most once in a batch. Therefore a look-up upstream, which sees the whole batch done, agrees with
 /// every single change (rule 2).
 pub struct Batch<T: Table>(Vec<Change<T>>);
 
@@ -105,12 +105,12 @@ impl<T: Table> Batch<T> {
         Self::default()
     }
 
-    /// Adds a change; the caller sees to it that its key is not in the batch yet.
+    /// Adds a change; the caller ensures that the batch does not have the key yet.
     pub fn push(&mut self, change: Change<T>) {
         self.0.push(change);
     }
 
-    /// Adds the change from `old` to `new`, if there is one.
+    /// Adds the change from `old` to `new`, if any.
     pub fn push_between(
         &mut self,
         key: T::Key,
@@ -123,12 +123,12 @@ impl<T: Table> Batch<T> {
         }
     }
 
-    /// Takes all changes in order; the space stays.
+    /// Takes the changes in order; the space stays.
     pub fn drain(&mut self) -> Drain<'_, Change<T>> {
         self.0.drain(..)
     }
 
-    /// Moves all changes of `other` behind these; no key may be in both.
+    /// Moves the changes of `other` to the end; no key may be in both.
     pub fn append(&mut self, other: &mut Batch<T>) {
         self.0.append(&mut other.0);
     }
@@ -143,12 +143,12 @@ impl<T: Table> Batch<T> {
         self.0.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no changes.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Removes all changes; the space stays.
+    /// Removes the changes; the space stays.
     pub fn clear(&mut self) {
         self.0.clear();
     }

@@ -1,4 +1,4 @@
-//! The checking stage: keeps a copy of what flowed by and verifies both rules.
+//! The checking stage: keeps a copy of the passed routes and verifies both rules.
 
 use crate::change::{Action, Batch, Change, Table};
 use crate::stage::{Stage, Upstream};
@@ -8,25 +8,25 @@ use alloc::vec::Vec;
 /// A broken rule.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Violation<T: Table> {
-    /// A key was added that had a route already.
+    /// An added key that had a route already.
     AddOfExisting(T::Key),
-    /// A key was replaced or deleted that had no route.
+    /// A replaced or deleted key without a route.
     NoSuchRoute(T::Key),
-    /// The old half of a replace or a delete is not what was sent before.
+    /// The old half of a replace or a delete differs from the route sent before.
     OldDiffers(T::Key),
-    /// A key occurred twice in one batch.
+    /// A key occurred twice in a batch.
     KeyTwice(T::Key),
-    /// A look-up upstream disagrees with what was sent.
+    /// A look-up upstream disagrees with the route sent.
     LookupDiffers(T::Key),
 }
 
-/// Passes everything on as it came, and remembers what was wrong with it.
+/// Passes every change on unchanged, and records violations.
 ///
 /// Costs a copy of the table; off unless an operator or a test plugs it in. At most [`CheckStage::LIMIT`] violations are kept.
 pub struct CheckStage<T: Table> {
     sent: BTreeMap<T::Key, T::Route>,
     violations: Vec<Violation<T>>,
-    /// Plugged into a live branch, it has not seen what went by before: a key is then first learned from upstream.
+    /// Plugged into a live branch, the stage has not seen earlier changes: it first learns a key from upstream.
     late: bool,
 }
 
@@ -37,15 +37,15 @@ impl<T: Table> Default for CheckStage<T> {
 }
 
 impl<T: Table> CheckStage<T> {
-    /// More violations than this are not kept: the first ones tell the story.
+    /// The largest number of recorded violations: the first ones are enough.
     pub const LIMIT: usize = 100;
 
-    /// A check for a branch through which nothing has flowed yet.
+    /// Returns a check for a branch without earlier changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A check for a live branch: it learns a key when it first changes.
+    /// Returns a check for a live branch, which learns a key at its first change.
     pub fn late() -> Self {
         CheckStage { late: true, ..Self::default() }
     }
@@ -55,7 +55,7 @@ impl<T: Table> CheckStage<T> {
         &self.violations
     }
 
-    /// Returns the routes that have passed and stand.
+    /// Returns the current routes that have passed.
     pub fn sent(&self) -> &BTreeMap<T::Key, T::Route> {
         &self.sent
     }

@@ -1,4 +1,4 @@
-//! The deletion stage: withdraws in the background what a dead origin left (XORP, section 5.1.2).
+//! The deletion stage: withdraws the routes of a dead origin in the background (XORP, section 5.1.2).
 
 use crate::change::{Action, Batch, Change, Table};
 use crate::stage::{Stage, Upstream};
@@ -7,18 +7,18 @@ use core::ops::Bound;
 use sluice_base::Provenance;
 use sluice_machine::{Budget, Progress};
 
-/// Holds the table that its origin has given up, and deletes it downstream in slices.
+/// Holds a dead origin's table, and deletes the table downstream in slices.
 ///
-/// The origin starts afresh with an empty table at once. An announcement of a key that is still held goes downstream as a
-/// replace of the old route, so that downstream never learns that a deletion was going on, and a key is held by at most one
-/// deletion stage however often its origin dies.
+/// The origin restarts at once with an empty table. An announcement of a held key goes downstream as a replace of the
+/// old route. Therefore downstream never notices the deletion, and a key is held by at most one deletion stage however
+/// often its origin dies.
 pub struct DeletionStage<T: Table> {
     held: BTreeMap<T::Key, T::Route>,
     provenance: Provenance,
 }
 
 impl<T: Table> DeletionStage<T> {
-    /// A stage that deletes `held`, which was sent downstream before, because of the event `provenance`.
+    /// Returns a stage that deletes `held`, which was sent downstream before, because of the event `provenance`.
     pub fn new(held: BTreeMap<T::Key, T::Route>, provenance: Provenance) -> Self {
         DeletionStage { held, provenance }
     }
@@ -28,7 +28,7 @@ impl<T: Table> DeletionStage<T> {
         self.held.len()
     }
 
-    /// Returns true if all routes are deleted.
+    /// Returns true if every route is deleted.
     pub fn is_empty(&self) -> bool {
         self.held.is_empty()
     }

@@ -1,14 +1,16 @@
-//! The dump stage: tells a late-comer what is there already, consistently with what changes meanwhile (XORP, section 5.1.2).
+//! The dump stage: sends a late reader the existing routes, consistently with concurrent changes (XORP, section
+//! 5.1.2).
 
 use crate::change::{Action, Batch, Change, Table};
 use crate::stage::{Stage, Upstream};
 use sluice_base::Provenance;
 use sluice_machine::{Budget, Progress};
 
-/// Stands at the head of a branch that was plumbed to a table with routes in it. It walks the table in slices; a change of a
-/// key beyond the walk is held back (the walk will meet the key as it is then), one before it goes on as it came.
+/// Stands at the head of a branch added to a table with routes. The stage walks the table in slices. A change of a key
+/// beyond the walk is held back (the walk will meet the key's new state); a change before the walk's place is passed
+/// on unchanged.
 pub struct DumpStage<T: Table> {
-    /// The last key told; everything up to it is downstream.
+    /// The last key sent; every key up to it is downstream.
     last: Option<T::Key>,
     done: bool,
 }

@@ -1,4 +1,5 @@
-//! The expect stage: is told what must arrive, and finds every surprise and every omission (after XORP's `rt_tab_expect`).
+//! The expect stage: has a list of expected changes, and finds every surprise and every omission (after XORP's
+//! `rt_tab_expect`).
 
 use crate::change::{Action, Batch, Table};
 use crate::stage::{Stage, Upstream};
@@ -7,7 +8,7 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 
-/// Stands behind the stage under test. Changes must arrive in the order in which they were expected.
+/// Stands behind the stage under test. Changes must arrive in the expected order.
 pub struct ExpectStage<T: Table> {
     expected: VecDeque<(T::Key, Action<T::Route>)>,
     surprises: Vec<String>,
@@ -20,17 +21,17 @@ impl<T: Table> Default for ExpectStage<T> {
 }
 
 impl<T: Table> ExpectStage<T> {
-    /// A stage that expects nothing yet.
+    /// Returns a stage without expected changes.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Expects a change after all that were expected before.
+    /// Expects a change after the earlier expected changes.
     pub fn expect(&mut self, key: T::Key, action: Action<T::Route>) {
         self.expected.push_back((key, action));
     }
 
-    /// Everything that went otherwise than expected, in words; empty when all is well.
+    /// Returns the differences from the expectation, in words; empty if there are none.
     pub fn differences(&self) -> Vec<String> {
         let missing = self.expected.iter().map(|(key, action)| format!("never came: {key:?} {action:?}"));
         self.surprises.iter().cloned().chain(missing).collect()

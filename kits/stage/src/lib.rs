@@ -1,22 +1,22 @@
 //! Routing tables as networks of stages (XORP, section 5).
 //!
-//! A table is not an object that everybody pokes at; it is a pipeline through which route changes flow. Changes flow
-//! downstream in batches ([`Batch`]), look-ups go upstream ([`Upstream`]). Two rules hold between any two stages:
+//! A table is not a shared object but a pipeline of route changes. Changes flow downstream in batches ([`Batch`]),
+//! look-ups go upstream ([`Upstream`]). Two rules hold between any two stages:
 //!
-//! 1. Every delete (and the old half of every replace) matches what was added before.
-//! 2. What a look-up returns agrees with what was sent downstream.
+//! 1. Every delete (and the old half of every replace) matches an earlier add.
+//! 2. The result of a look-up agrees with the changes sent downstream.
 //!
-//! A stage may rely on both towards its upstream and must keep both towards its downstream. [`CheckStage`] verifies them;
-//! tests put one behind every stage, and an operator can plug one into a live router.
+//! A stage may rely on both towards its upstream and must keep both towards its downstream. [`CheckStage`] verifies
+//! them; tests put a check behind every stage, and an operator can plug a check into a live router.
 //!
 //! * [`PrefixTable`] is where routes are stored: only by origins, at the head of a [`Branch`].
 //! * A [`Branch`] is an ordered row of stages, plugged in and out while routes flow.
-//! * [`DeletionStage`] withdraws a dead origin's table in the background; [`DumpStage`] tells a late-comer what is there
-//!   already. Both work in slices and say when they can be unplugged.
-//! * [`LiveStage`] plugs any stage into a table with routes, and takes it out again, gradually; it guards the table against a stage
-//!   that is not trusted.
+//! * [`DeletionStage`] withdraws a dead origin's table in the background; [`DumpStage`] sends a late reader the
+//!   existing routes. Both work in slices and report when they can be unplugged.
+//! * [`LiveStage`] plugs any stage gradually into a table with routes, and removes the stage gradually; it guards the
+//!   table against an untrusted stage.
 //!
-//! Everything is generic over the key: IPv4 prefix, IPv6 prefix, or what a later architecture routes by.
+//! The crate is generic over the key: IPv4 prefix, IPv6 prefix, or the key of a future architecture.
 #![no_std]
 
 extern crate alloc;

@@ -1,5 +1,5 @@
-//! Stages that are plugged into a table with routes, and taken out again, while routes flow; with a guard around stages that are not
-//! trusted (XORP, section 5.1: the consistency checking stage).
+//! Plugs stages into a table with routes, and removes them, while routes flow; with a guard around untrusted stages
+//! (XORP, section 5.1: the consistency checking stage).
 
 use crate::change::{Action, Batch, Change, Table};
 use crate::check::Violation;
@@ -12,13 +12,13 @@ use sluice_machine::{Budget, Progress};
 
 /// A stage that arrives and leaves gradually.
 ///
-/// On arrival the stage walks its upstream in slices: keys that the walk has reached pass the inner stage, the others pass as they
-/// came. On leaving the walk runs the other way round. Downstream sees one change for each key for which the inner stage makes a
-/// difference, and fresh changes at any time.
+/// On arrival the stage walks its upstream in slices: keys that the walk has reached pass the inner stage, later keys
+/// pass unchanged. On leaving a second walk does the reverse. Downstream sees a single change for each key for which
+/// the inner stage makes a difference, and fresh changes at any time.
 ///
-/// A guarded inner stage is not trusted to keep the rules. The guard remembers what went downstream, which costs a copy of the
-/// table, and answers look-ups from that. An inner stage that breaks a rule is isolated at once: what it says from then on is dropped,
-/// and the stage leaves, so that downstream stays consistent.
+/// A guarded inner stage is not trusted to keep the rules. The guard stores the routes sent downstream, which costs a
+/// copy of the table, and answers look-ups from the copy. An inner stage that breaks a rule is isolated at once: its
+/// further output is dropped, and the stage leaves, so that downstream stays consistent.
 pub struct LiveStage<T: Table> {
     inner: Box<dyn Stage<T>>,
     phase: Phase,
@@ -38,14 +38,14 @@ enum Phase {
     Left,
 }
 
-/// The progress of a walk over all keys.
+/// The progress of a walk over the keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Walk<K> {
     /// Before the first key.
     Start,
     /// The last key visited.
     At(K),
-    /// Behind all keys.
+    /// Behind every key.
     End,
 }
 
@@ -66,9 +66,9 @@ impl<K: Copy + Ord> Walk<K> {
     }
 }
 
-/// The record about a stage that is not trusted.
+/// The record of an untrusted stage.
 struct Guard<T: Table> {
-    /// The routes that went downstream for the inner stage's keys.
+    /// The routes sent downstream for the inner stage's keys.
     sent: BTreeMap<T::Key, T::Route>,
     /// The rule that the inner stage broke.
     violation: Option<Violation<T>>,
@@ -94,12 +94,12 @@ impl<T: Table> Guard<T> {
 }
 
 impl<T: Table> LiveStage<T> {
-    /// Makes a stage of this project ready to be plugged in.
+    /// Wraps a trusted stage for plugging in.
     pub fn new(inner: Box<dyn Stage<T>>) -> Self {
         LiveStage { inner, phase: Phase::Arriving, arrived: Walk::Start, left: Walk::Start, guard: None }
     }
 
-    /// Makes a stage that is not trusted ready to be plugged in.
+    /// Wraps an untrusted stage for plugging in.
     pub fn guarded(inner: Box<dyn Stage<T>>) -> Self {
         let guard = Guard { sent: BTreeMap::new(), violation: None };
         LiveStage { guard: Some(guard), ..Self::new(inner) }
@@ -117,12 +117,13 @@ impl<T: Table> LiveStage<T> {
         self.guard.as_ref()?.violation.as_ref()
     }
 
-    /// Returns true if the inner stage has a key: its changes pass there, and downstream knows what came of them.
+    /// Returns true if the inner stage has a key: the key's changes pass the inner stage, and downstream has the
+    /// results.
     fn has(&self, key: T::Key) -> bool {
         self.arrived.has_passed(key) && !self.left.has_passed(key)
     }
 
-    /// Returns what downstream knows for a key that the inner stage has.
+    /// Returns downstream's route for a key of the inner stage.
     fn seen_downstream(&self, key: T::Key, up: Upstream<'_, T>) -> Option<T::Route> {
         match &self.guard {
             Some(guard) => guard.sent.get(&key).cloned(),
@@ -137,7 +138,7 @@ impl<T: Table> LiveStage<T> {
         self.leave();
     }
 
-    /// Passes on what the inner stage made. `fed` has the routes, as downstream knows them, of keys that the inner stage was given just now.
+    /// Passes on the inner stage's output. `fed` has downstream's routes of the keys just given to the inner stage.
     fn emit(
         &mut self,
         mut made: Batch<T>,
@@ -213,7 +214,7 @@ impl<T: Table> LiveStage<T> {
         Progress::More
     }
 
-    /// Brings the next keys downstream to what upstream has.
+    /// Changes the next keys downstream to upstream's state.
     fn depart(&mut self, budget: &mut Budget, up: Upstream<'_, T>, out: &mut Batch<T>) -> Progress {
         while let Some((key, seen)) =
             self.next_seen(self.left.last(), up).filter(|(key, _)| self.arrived.has_passed(*key))
@@ -232,7 +233,7 @@ impl<T: Table> LiveStage<T> {
         Progress::Done
     }
 
-    /// Returns the first key after `key` that upstream or the inner stage may have, and what downstream knows for it.
+    /// Returns the first key after `key` that upstream or the inner stage may have, and downstream's route for it.
     fn next_seen(&self, key: Option<T::Key>, up: Upstream<'_, T>) -> Option<(T::Key, Option<T::Route>)> {
         let above = up.next_after(key).map(|(key, _)| key);
         let kept = match &self.guard {

@@ -1,16 +1,16 @@
 //! Prefix tables: exact and longest match, covering and covered walks, and iterators that stay valid while routes come
 //! and go.
 //!
-//! The storage is the crate `prefix-trie`: 12 octets an IPv4 prefix and 26 an IPv6 prefix on the Internet's routes, values of
-//! four octets included (`make bench-tables`). A safe iterator ([`Cursor`]) is the last key that was
-//! visited: to go on is to find its successor, which no insertion or removal can make invalid. XORP kept a reference count
-//! in each node for this (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
+//! The storage is the crate `prefix-trie`: 12 octets an IPv4 prefix and 26 an IPv6 prefix on the Internet's routes,
+//! including values of four octets (`make bench-tables`). A safe iterator ([`Cursor`]) is the last visited key: its
+//! successor can be found after any insertion or removal. XORP kept a reference count in each node for safe iterators
+//! (section 5.3); a key needs none, costs one descent per slice, and cannot leak.
 
 use prefix_trie::PrefixMap;
 use sluice_base::{Ipv4Prefix, Ipv6Prefix, Prefix};
 use smallvec::SmallVec;
 
-/// A prefix that can be the key of a [`PrefixTable`].
+/// A possible key of a [`PrefixTable`].
 pub trait TableKey: Prefix {
     /// The key as the trie stores it.
     type Trie: prefix_trie::Prefix + Copy + Send;
@@ -41,17 +41,17 @@ macro_rules! table_key {
 table_key!(Ipv4Prefix, u32);
 table_key!(Ipv6Prefix, u128);
 
-/// A place in a table that survives any change of the table: the key that was visited last.
+/// A place in a table that survives any change of the table: the last visited key.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum Cursor<P> {
     /// Before the first key.
     #[default]
     Start,
-    /// After this key, whether or not it still exists.
+    /// After the given key, even if the key no longer exists.
     After(P),
 }
 
-/// More prefixes than this around one are rare in the Internet's table; they cost an allocation.
+/// The usual largest number of prefixes around a prefix in the Internet's table; more cost an allocation.
 const USUAL_DEPTH: usize = 8;
 
 /// A table from prefix to `V`, in the order of addresses, shorter prefixes first.
@@ -88,32 +88,32 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         self.map.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the table is empty.
     pub fn is_empty(&self) -> bool {
         self.map.is_empty()
     }
 
-    /// The value of exactly this prefix.
+    /// Returns the value of exactly the given prefix.
     pub fn get(&self, prefix: P) -> Option<&V> {
         self.map.get(&prefix.to_trie())
     }
 
-    /// The value of exactly this prefix, to change.
+    /// Returns the value of exactly the given prefix, for changing.
     pub fn get_mut(&mut self, prefix: P) -> Option<&mut V> {
         self.map.get_mut(&prefix.to_trie())
     }
 
-    /// The value of exactly this prefix, made by `make` if there is none.
+    /// Returns the value of exactly the given prefix, made by `make` if absent.
     pub fn get_or_insert_with(&mut self, prefix: P, make: impl FnOnce() -> V) -> &mut V {
         self.map.entry(prefix.to_trie()).or_insert_with(make)
     }
 
-    /// Sets the value of a prefix; returns the one that it had.
+    /// Sets the value of a prefix; returns the old value.
     pub fn insert(&mut self, prefix: P, value: V) -> Option<V> {
         self.map.insert(prefix.to_trie(), value)
     }
 
-    /// Removes a prefix; returns the value that it had.
+    /// Removes a prefix; returns its value.
     pub fn remove(&mut self, prefix: P) -> Option<V> {
         self.map.remove(&prefix.to_trie())
     }
@@ -146,17 +146,17 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         self.map.children(&prefix.to_trie()).map(|(k, v)| (P::from_trie(k), v))
     }
 
-    /// Iterates over all prefixes in order.
+    /// Iterates over the prefixes in order.
     pub fn iter(&self) -> impl Iterator<Item = (P, &V)> {
         self.map.iter().map(|(k, v)| (P::from_trie(k), v))
     }
 
-    /// Iterates over all prefixes in order, with values to change.
+    /// Iterates over the prefixes in order, with mutable values.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (P, &mut V)> {
         self.map.iter_mut().map(|(k, v)| (P::from_trie(k), v))
     }
 
-    /// Iterates over all values to change, in the order of their prefixes.
+    /// Iterates over the mutable values, in the order of their prefixes.
     pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
         self.map.values_mut()
     }
@@ -180,7 +180,7 @@ impl<P: TableKey, V> PrefixTable<P, V> {
     /// The largest prefix around `addr` that lies inside `within` and inside which no prefix of the table lies strictly
     /// (XORP, figure 8): the range for which the longest match of `addr` is the longest match of every address.
     ///
-    /// `within` is the longest match itself, or the default route when there is none.
+    /// `within` is the longest match itself, or the default route without a match.
     pub fn largest_enclosing(&self, within: P, addr: P::Addr) -> P {
         let host = P::host(addr);
         let mut best = host;
@@ -199,7 +199,7 @@ impl<P: TableKey, V> PrefixTable<P, V> {
         best
     }
 
-    /// Octets that the table holds on the heap, values' own heap not counted.
+    /// Octets of the table on the heap, without the values' own heap.
     pub fn memory_bytes(&self) -> usize {
         self.map.mem_size()
     }

@@ -8,8 +8,8 @@ fn p<P: Prefix>(text: &str) -> P {
     text.parse().unwrap()
 }
 
-/// Figure 8 of the XORP paper: a route is overlaid by more specific ones, and the answer for an address is the largest
-/// subnet around it that none of them touches.
+/// Figure 8 of the XORP paper: a route is overlaid by more specific routes, and the answer for an address is the
+/// largest subnet around the address without any overlay.
 #[test]
 fn figure_8() {
     let mut t: PrefixTable<Ipv4Prefix, ()> = PrefixTable::new();
@@ -58,7 +58,7 @@ fn ops<P: Prefix>(widen: fn(u16) -> P::Bits) -> impl Strategy<Value = Vec<Op<P>>
     proptest::collection::vec(op, 1..200)
 }
 
-/// The table against a sorted map, with a safe iterator that walks while routes come and go.
+/// The table against a sorted map, with a safe iterator that walks during changes of routes.
 fn agrees_with_a_sorted_map<P: TableKey>(ops: Vec<Op<P>>, probe: P) {
     let mut table = PrefixTable::new();
     let mut model = BTreeMap::new();

@@ -5,19 +5,20 @@ use alloc::boxed::Box;
 use core::any::Any;
 use sluice_machine::{Budget, Progress};
 
-/// A part of a routing table: takes route changes, passes them on, changed or not.
+/// A part of a routing table: receives route changes and passes them on, changed or not.
 pub trait Stage<T: Table>: Any + Send {
     /// Returns the stage's name, for the operator who looks at the plumbing.
     fn name(&self) -> &'static str;
 
-    /// Consumes `input` (left empty) and adds what goes on to `out`. Both rules hold on both sides.
+    /// Consumes `input` (left empty) and adds the passed-on changes to `out`. Both rules hold on both sides.
     fn process(&mut self, input: &mut Batch<T>, up: Upstream<'_, T>, out: &mut Batch<T>);
 
-    /// Returns the route that this stage has sent downstream for `key` and not taken back. `up` answers for the stages above.
+    /// Returns the route that the stage has sent downstream for `key` and not withdrawn. `up` answers for the stages
+    /// above.
     fn lookup(&self, key: T::Key, up: Upstream<'_, T>) -> Option<T::Route>;
 
-    /// The first key after `key` (the first of all for `None`) that may have a route here, and the route that it has. A stage
-    /// that keeps keys which its upstream no longer has must walk them too.
+    /// Returns the first key after `key` (the very first for `None`) with a possible route here, and its route. A
+    /// stage that keeps keys which its upstream no longer has must walk them too.
     fn next_after(&self, key: Option<T::Key>, up: Upstream<'_, T>) -> Option<(T::Key, Option<T::Route>)> {
         let (next, _) = up.next_after(key)?;
         Some((next, self.lookup(next, up)))
@@ -28,18 +29,18 @@ pub trait Stage<T: Table>: Any + Send {
         Progress::Done
     }
 
-    /// Returns true if the stage's work is done: taking the stage out changes nothing for its downstream.
+    /// Returns true if the stage's work is done: removing the stage does not change the routes downstream.
     fn is_finished(&self) -> bool {
         false
     }
 }
 
-/// The head of a branch: where routes are stored, or where other branches join.
+/// The head of a branch: a store of routes, or a junction of branches.
 pub trait Source<T: Table> {
     /// The route of `key`, as sent downstream.
     fn lookup(&self, key: T::Key) -> Option<T::Route>;
 
-    /// The first key after `key` (the first of all for `None`) that has a route, with it.
+    /// Returns the first key after `key` (the very first for `None`) that has a route, with the route.
     fn next_after(&self, key: Option<T::Key>) -> Option<(T::Key, T::Route)>;
 }
 
@@ -71,7 +72,7 @@ impl<'a, T: Table> Upstream<'a, T> {
         }
     }
 
-    /// The first key after `key` that may have a route here, and the route that it has.
+    /// Returns the first key after `key` with a possible route here, and its route.
     pub fn next_after(self, key: Option<T::Key>) -> Option<(T::Key, Option<T::Route>)> {
         match self.stages.split_last() {
             Some((last, above)) => last.next_after(key, Upstream { source: self.source, stages: above }),

@@ -1,4 +1,5 @@
-//! Stages that arrive and leave while routes flow, some of them broken: what comes out keeps both rules, and ends as it should.
+//! Stages that arrive and leave while routes flow, some of them broken: the output keeps both rules, and ends as
+//! expected.
 
 use proptest::prelude::*;
 use sluice_base::Provenance;
@@ -115,7 +116,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// An origin, stages, and at the end a check stage that has seen everything.
+/// An origin, stages, and at the end a check stage that has seen every change.
 struct Network {
     origin: Origin,
     stages: Branch<Numbers>,

@@ -34,7 +34,7 @@ impl Source<Numbers> for Origin {
     }
 }
 
-/// A filter bank: drops some routes, changes others.
+/// A filter bank: drops some routes and changes some.
 struct Filter {
     modulus: u32,
 }
@@ -74,7 +74,7 @@ enum Op {
     /// The origin dies and starts afresh.
     Flap,
     Slice(u32),
-    /// A check stage is plugged into the live branch, or the latest one is taken out.
+    /// A check stage is plugged into the live branch, or the latest check stage is removed.
     PlugCheck(usize),
     UnplugCheck,
     /// A second reader appears and must be told everything.
@@ -102,7 +102,7 @@ struct Network {
     readers: Vec<Reader>,
 }
 
-/// A branch, its check stages, and what has come out of it.
+/// A branch, its check stages, and its output.
 type Reader = (Branch<Numbers>, Vec<StageId>, BTreeMap<u8, u32>);
 
 /// The source of a reader's branch: the end of the origin's branch.

@@ -1,4 +1,4 @@
-//! One call by text: `call FINDER SECRET_HEX SOCKET_DIR XRL`. Prints the reply in the text form.
+//! Sends a call in text form: `call FINDER SECRET_HEX SOCKET_DIR XRL`. Prints the reply in the text form.
 
 use sluice_xrl::{Router, RouterOptions, Secret, text};
 

@@ -1,5 +1,5 @@
-//! A Finder on its own, for tests of other languages: `finder SOCKET SECRET_HEX`. The owner of the secret may do
-//! everything. It ends when its standard input does.
+//! A Finder on its own, for tests in different languages: `finder SOCKET SECRET_HEX`. The owner of the secret has
+//! every right. The Finder ends with its standard input.
 
 use sluice_xrl::finder::Finder;
 use sluice_xrl::{Acl, Principal, Secret};
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     })
 }
 
-/// Standard input as something that the event loop waits for; it must be a pipe or a socket.
+/// Standard input as a source for the event loop; must be a pipe or a socket.
 fn tokio_stdin() -> std::io::Result<tokio::net::unix::pipe::Receiver> {
     use std::os::fd::AsFd;
     tokio::net::unix::pipe::Receiver::from_owned_fd(std::io::stdin().as_fd().try_clone_to_owned()?)

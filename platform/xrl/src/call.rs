@@ -1,4 +1,4 @@
-//! A call under way: a future that yields the reply.
+//! A call in flight: a future that yields the reply.
 
 use std::cell::RefCell;
 use std::future::Future;
@@ -14,8 +14,8 @@ use tokio::time::Sleep;
 use crate::XrlError;
 use crate::connection::Connection;
 
-/// A call under way. It was issued when the client's method was called, in that order; awaiting it yields the reply.
-/// Dropping it cancels the call: the handler is dropped if it is still going on.
+/// A call in flight. The call was issued when the client's method was called, in the order of the calls; awaiting it
+/// yields the reply. Dropping it cancels the call: a running handler is dropped.
 #[must_use = "dropping a call cancels it"]
 pub struct Call<Rep> {
     state: State<Rep>,
@@ -26,18 +26,18 @@ pub(crate) enum State<Rep> {
     Ready(Result<Rep, XrlError>),
     /// On a connection, in a slot.
     Wire(Rc<Connection>, u32),
-    /// A handler of this process that goes on, or a call by a family without connections.
+    /// A running handler of the same process, or a call by a family without connections.
     Task(JoinHandle<Result<Rep, XrlError>>),
     /// Not yet issued: the target is being resolved, or the window is full.
     Queued(Rc<RefCell<Queued<Rep>>>),
     Taken,
 }
 
-/// A call that waits to be issued, as the queue and the caller both see it.
+/// A call that waits to be issued, shared by the queue and the caller.
 pub(crate) enum Queued<Rep> {
     Waiting(Option<Waker>),
     Issued(State<Rep>),
-    /// The caller has dropped it.
+    /// The caller has dropped the call.
     Dropped,
 }
 

@@ -1,7 +1,8 @@
-//! From a client to its target: resolution, the choice of a family, and the order of calls.
+//! The path from a client to its target: resolution, the choice of a family, and the order of calls.
 //!
-//! All clients of one target (and one choice of family) share a channel. Calls that cannot go out at once, because
-//! their method is being resolved or the window is full, wait in the channel's queue; nothing overtakes them.
+//! The clients of a target (with the same choice of family) share a channel. Calls that cannot be sent at once,
+//! because their method is being resolved or the window is full, wait in the channel's queue; later calls do not
+//! overtake them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -23,7 +24,7 @@ use crate::service::{CallContext, Started, TypedHandler};
 use crate::udp::UdpCaller;
 use crate::{Family, XrlError, kill};
 
-/// Queue length from which entries that nobody waits for are swept out.
+/// Queue length from which abandoned entries are swept out.
 const SWEEP_FROM: usize = 256;
 
 /// The way to a method of a target.
@@ -54,7 +55,7 @@ impl Route {
         }
     }
 
-    /// Issues a call; it is under way when this returns.
+    /// Issues a call; the call is in flight after the return.
     fn issue<Req, Rep>(&self, request: Req, within: Option<Duration>) -> State<Rep>
     where
         Req: Message + 'static,
@@ -149,12 +150,12 @@ pub(crate) struct Channel {
     router: Router,
     target: String,
     family: Option<Family>,
-    /// Grows when everything that was resolved is void.
+    /// Incremented when the resolved methods become void.
     epoch: Cell<u32>,
     routes: RefCell<HashMap<String, Route>>,
     queue: RefCell<VecDeque<(String, Box<dyn Waiting>)>>,
     sweep_at: Cell<usize>,
-    /// Somebody is emptying the queue, or waits for the Finder to be able to.
+    /// True while a task empties the queue, or waits for the Finder to do so.
     pumping: Cell<bool>,
     ready: RefCell<Vec<Waker>>,
 }
@@ -178,7 +179,7 @@ impl Channel {
         &self.target
     }
 
-    /// Forgets what was resolved.
+    /// Forgets the resolved methods.
     pub(crate) fn invalidate(&self) {
         self.epoch.set(self.epoch.get().wrapping_add(1));
         self.routes.borrow_mut().clear();
@@ -213,7 +214,7 @@ impl Channel {
         State::Queued(queued)
     }
 
-    /// Issues what is in the queue, as far as that goes now.
+    /// Issues queued calls, as far as possible.
     pub(crate) fn pump(self: &Rc<Self>) {
         if self.pumping.replace(true) {
             return;
@@ -267,7 +268,7 @@ impl Channel {
 }
 
 impl Router {
-    /// Calls a method by its name, with arguments and reply as octets: for callers that know the interface only at run
+    /// Calls a method by its name, with arguments and reply as octets: for callers without the interface at compile
     /// time. `path` is PACKAGE.SERVICE/METHOD.
     pub fn call_octets(
         &self,
@@ -289,7 +290,7 @@ struct Inner {
     channel: Rc<Channel>,
     methods: &'static [&'static str],
     within: Option<Duration>,
-    /// By method: the route, and the channel's epoch that it is of.
+    /// For each method the route, and the channel's epoch of the route.
     cache: RefCell<Vec<Option<(u32, Route)>>>,
 }
 
@@ -309,14 +310,14 @@ impl Client {
         Self::with(Rc::clone(&self.0.channel), self.0.methods, Some(deadline))
     }
 
-    /// The same by one family only.
+    /// Returns a client limited to a single family.
     #[must_use]
     pub fn via(&self, family: Family) -> Self {
         let channel = &self.0.channel;
         Self::with(channel.router.channel(&channel.target, Some(family)), self.0.methods, self.0.within)
     }
 
-    /// Calls the method number `index` of those given to [`Client::new`].
+    /// Calls the method number `index` of the methods given to [`Client::new`].
     pub fn call<Req, Rep>(&self, index: usize, request: Req) -> Call<Rep>
     where
         Req: Message + 'static,
@@ -357,10 +358,10 @@ impl Client {
         Call::new(inner.channel.push(path, request, inner.within), inner.within)
     }
 
-    /// Writes the calls that were made at once, before anything else that this turn of the loop still has to do.
+    /// Writes issued calls at once, before further work of the current turn of the loop.
     ///
-    /// Without it they are written together when the turn ends: cheaper by a system call for each, later by whatever the
-    /// tasks before it do. For what somebody waits for.
+    /// Without a flush, the calls are written together at the end of the turn: cheaper by a system call for each,
+    /// later by the work of the tasks before. Use it for calls with a waiting user.
     pub fn flush(&self) {
         for route in self.0.cache.borrow().iter().flatten() {
             if let (_, Route::Stream { connection, .. }) = route {

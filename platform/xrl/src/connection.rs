@@ -1,7 +1,7 @@
 //! The calling side of a connection: calls that wait for their replies, and the task that writes and reads.
 //!
-//! A call is encoded straight into the buffer that is written once per turn of the loop. Its sequence number is the
-//! index of the slot where its reply will be kept, so that a call costs no memory of its own.
+//! A call is encoded directly into the buffer that is written once per turn of the loop. Its sequence number is the
+//! index of the slot for its reply, so that a call needs no memory of its own.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, VecDeque};
@@ -19,9 +19,9 @@ use crate::channel::Channel;
 use crate::frame::{self, Bind, Frame, Key, Kind};
 use crate::stream::{Input, Output, Stream, Turn};
 
-/// Octets of calls that may wait to be written; beyond that calls wait in their callers.
+/// Octets of calls that may wait to be written; further calls wait in their callers.
 const MAX_UNSENT: usize = 4 << 20;
-/// A slot's memory beyond this is given back.
+/// The largest memory of a slot that is kept.
 const KEEP_REPLY: usize = 16 << 10;
 
 enum SlotState {
@@ -73,7 +73,7 @@ pub(crate) struct Connection {
     window: usize,
     closed: RefCell<Option<XrlError>>,
     is_closed: Cell<bool>,
-    /// Grows when what was resolved turned out to be stale.
+    /// Incremented when resolved methods turned out to be stale.
     version: Cell<u32>,
     bound: RefCell<HashMap<String, (Key, u16)>>,
     next_number: Cell<u16>,
@@ -81,7 +81,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Takes over a connected socket; a task drives it until [`Connection::close`].
+    /// Takes a connected socket; a task drives the connection until [`Connection::close`].
     pub(crate) fn start(stream: Stream, window: usize) -> Rc<Self> {
         let connection = Rc::new(Connection {
             stream,
@@ -114,7 +114,7 @@ impl Connection {
         self.outstanding.get() < self.window && self.out.len() < MAX_UNSENT
     }
 
-    /// Writes what waits without waiting for the task's turn.
+    /// Writes waiting octets without waiting for the task's turn.
     pub(crate) fn flush(&self) {
         // What the socket does not take, and that it is broken, the task finds when it has its turn.
         let _rest = self.out.write(&self.stream);
@@ -128,7 +128,7 @@ impl Connection {
         }
     }
 
-    /// The number for a method on this connection.
+    /// Returns the number of a method on the connection.
     pub(crate) fn bind(&self, path: &str, key: &Key) -> Result<u16, XrlError> {
         let mut bound = self.bound.borrow_mut();
         let number = match bound.get(path) {
@@ -153,7 +153,7 @@ impl Connection {
         Ok(number)
     }
 
-    /// Sends a call. The number returned is its slot.
+    /// Sends a call. Returns the number of its slot.
     pub(crate) fn send<M: Message>(
         &self,
         method: u16,
@@ -185,7 +185,7 @@ impl Connection {
         Ok(slot)
     }
 
-    /// The reply of the call in `slot`, when it has come; the slot is free then.
+    /// Returns the reply of the call in `slot` after its arrival; the slot is free then.
     pub(crate) fn poll_reply<M: Message + Default>(
         &self,
         slot: u32,
@@ -225,7 +225,7 @@ impl Connection {
         }
     }
 
-    /// Ends the connection; every call that waits fails with `why`.
+    /// Ends the connection; every waiting call fails with `why`.
     pub(crate) fn close(&self, why: XrlError) {
         if self.is_closed.replace(true) {
             return;
@@ -255,7 +255,7 @@ impl Connection {
         self.closed.borrow().clone().unwrap_or_else(|| XrlError::Disconnected("closed".to_owned()))
     }
 
-    /// Keeps the reply that a frame carries, and wakes the caller.
+    /// Stores a frame's reply, and wakes the caller.
     fn receive(&self, frame: Frame<'_>) -> Result<(), XrlError> {
         let mut slots = self.slots.borrow_mut();
         let error = match frame.kind {
@@ -298,7 +298,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Lets channels go on that waited for room.
+    /// Wakes channels that waited for room.
     fn unblock(&self) {
         while self.has_room() {
             let Some(channel) = self.blocked.borrow_mut().pop_front() else {
@@ -328,7 +328,7 @@ impl Driver {
         }
     }
 
-    /// Reads first, so that a caller that this wakes can still put its next call into what the task writes then.
+    /// Reads first, so that a woken caller can still add its next call to the task's next write.
     fn turn(&mut self, cx: &mut Context<'_>) -> Result<(), XrlError> {
         let broken = |e: io::Error| XrlError::Disconnected(e.to_string());
         let connection = Rc::clone(&self.connection);

@@ -11,7 +11,7 @@ use crate::XrlError;
 use crate::idl::{common::v1 as common, fea::v1 as fea};
 use crate::routes::Gateway;
 
-/// A message holds what its type of `base` cannot.
+/// A message with a value outside its type of `base`.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ConvertError {
     /// An address of neither 4 nor 16 octets.
@@ -23,18 +23,18 @@ pub enum ConvertError {
     /// A prefix with bits set after its length.
     #[error("{0}/{1} has host bits")]
     HostBits(Address, u32),
-    /// IPv4 where IPv6 was needed or the other way round.
+    /// IPv4 in place of IPv6, or IPv6 in place of IPv4.
     #[error("address of the wrong family")]
     WrongFamily,
-    /// Something that must be there is not.
+    /// A missing required field.
     #[error("{0} is missing")]
     Missing(&'static str),
-    /// A number that stands for nothing.
+    /// A number without a meaning.
     #[error("{what} {value}")]
     Number {
         /// The number's purpose.
         what: &'static str,
-        /// Its value.
+        /// The number.
         value: i64,
     },
 }
@@ -56,7 +56,7 @@ fn address(family: u32, octets: &[u8]) -> Result<Address, ConvertError> {
     Address::from_octets(family, octets).ok_or(ConvertError::Address(octets.len()))
 }
 
-/// Returns the family as messages carry it: 0 where the octets' number says it.
+/// Returns the family for a message: 0 if the number of octets determines the family.
 fn family_field(address: Address) -> u32 {
     match address {
         Address::Ip(_) => 0,
@@ -134,7 +134,7 @@ pub fn net<P: Prefix>(prefix: P) -> common::Net {
     AnyPrefix::of(prefix).into()
 }
 
-/// The prefix of one family out of a message.
+/// Converts a message to a prefix of a given family.
 pub fn prefix<P: Prefix>(net: Option<&common::Net>) -> Result<P, ConvertError> {
     let net = net.ok_or(ConvertError::Missing("prefix"))?;
     AnyPrefix::try_from(net)?.to().ok_or(ConvertError::WrongFamily)
@@ -145,7 +145,7 @@ pub fn optional_addr(addr: Option<&common::Addr>) -> Result<Option<IpAddr>, Conv
     addr.map(IpAddr::try_from).transpose()
 }
 
-/// An address that must be there.
+/// Converts a required address.
 pub fn addr(addr: Option<&common::Addr>) -> Result<IpAddr, ConvertError> {
     addr.ok_or(ConvertError::Missing("address")).and_then(IpAddr::try_from)
 }
@@ -249,7 +249,7 @@ impl<G: Gateway> TryFrom<&common::Forwarding> for Forwarding<G> {
     }
 }
 
-/// Forwarding that must be there.
+/// Converts required forwarding.
 pub fn forwarding<G: Gateway>(
     forwarding: Option<&common::Forwarding>,
 ) -> Result<Forwarding<G>, ConvertError> {
@@ -281,7 +281,7 @@ impl TryFrom<&fea::InterfaceAddress> for InterfaceAddress {
     }
 }
 
-/// An interface as a message; its counters are not known here.
+/// An interface as a message, without counters.
 impl From<&Interface> for fea::Interface {
     fn from(i: &Interface) -> Self {
         fea::Interface {

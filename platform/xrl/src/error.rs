@@ -1,24 +1,24 @@
-//! What can go wrong with a call, in this process and on the wire.
+//! The errors of a call, in the process and on the wire.
 
 /// The reason why a call failed. The numbers on the wire never change their meaning (docs/xrl.md, "Errors").
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum XrlError {
-    /// 1: the Finder cannot be reached, and what is needed from it is not in the cache.
+    /// 1: the Finder cannot be reached, and the cache lacks the needed answer.
     #[error("the Finder cannot be reached")]
     NoFinder,
     /// 2: no live target has this class or instance name.
     #[error("no target `{0}`")]
     UnknownTarget(String),
-    /// 3: the target does not have this interface.
+    /// 3: the target does not have the interface.
     #[error("no interface `{0}`")]
     UnknownInterface(String),
-    /// 4: the interface does not have this method.
+    /// 4: the interface does not have the method.
     #[error("no method `{0}`")]
     UnknownMethod(String),
-    /// 5: the arguments are not what the method takes, or their values are out of range; the text says which.
+    /// 5: the arguments do not fit the method, or their values are out of range; the text names the argument.
     #[error("bad arguments: {0}")]
     BadArguments(String),
-    /// 6: the access list does not allow it.
+    /// 6: the access list denies the call.
     #[error("access denied: {0}")]
     AccessDenied(String),
     /// 7: the method's key is wrong: the caller did not ask the Finder, or asked before the target registered again.
@@ -38,16 +38,16 @@ pub enum XrlError {
     TooLarge {
         /// Octets of the message.
         size: u64,
-        /// Octets that can be carried.
+        /// The limit in octets.
         limit: u64,
     },
-    /// 12: the target does not offer the method by the family that was asked for.
+    /// 12: the target does not offer the method by the requested family.
     #[error("not offered by the family {0}")]
     NoFamily(String),
-    /// 13: the name is taken, or the class allows one instance only.
+    /// 13: the name is taken, or the class allows only a single instance.
     #[error("name taken: {0}")]
     NameTaken(String),
-    /// 14: the other side sent what this side does not understand.
+    /// 14: the peer sent a frame or message that cannot be parsed.
     #[error("protocol error: {0}")]
     Protocol(String),
     /// 15: a fault in the target.
@@ -95,7 +95,7 @@ impl XrlError {
         }
     }
 
-    /// The name of the kind of error, as scripts see it.
+    /// The name of the kind of error, for scripts.
     pub fn name(&self) -> &'static str {
         match self {
             XrlError::NoFinder => "NoFinder",
@@ -148,7 +148,7 @@ impl XrlError {
         out.extend_from_slice(text.as_bytes());
     }
 
-    /// Reads the body of an Error frame. Whatever it holds becomes some error.
+    /// Decodes the body of an Error frame. Any body becomes some error.
     pub fn decode(body: &[u8]) -> Self {
         let mut c = sluice_wire::Cursor::new(body);
         let (Ok(code), Ok(detail)) = (c.u16(), c.u32()) else {

@@ -1,4 +1,4 @@
-//! Transport families: the ways in which a call reaches its target.
+//! Transport families: the ways of a call to its target.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ pub enum Family {
     Unix,
     /// TCP.
     Tcp,
-    /// UDP: one call at a time, never two outstanding to one address.
+    /// UDP: a single call at a time to each address.
     Udp,
     /// A signal to the target's process; carries only `finder.v1.Process/Signal`.
     Kill,

@@ -1,49 +1,49 @@
 //! The frames of an XRL connection (docs/xrl.md, "Frames"). Pure: octets to values and back.
 //!
-//! Every frame is `u32 length, u8 kind, u32 sequence, u16 method, body`, in network order; the length counts what
-//! follows it.
+//! Every frame is `u32 length, u8 kind, u32 sequence, u16 method, body`, in network order; the length counts the
+//! octets behind it.
 
 use sluice_wire::Cursor;
 
-/// Octets of a frame before its body, the length included.
+/// Octets of a frame before its body, including the length.
 pub const HEADER: usize = 11;
-/// Octets that the length field itself takes.
+/// Octets of the length field itself.
 const LENGTH: usize = 4;
 /// Largest value of the length field.
 pub const MAX_LENGTH: usize = 16 << 20;
-/// The version of this protocol, in the Hello frame.
+/// The protocol's version, in the Hello frame.
 pub const VERSION: u16 = 1;
 /// The body of a Hello frame.
 pub const MAGIC: &[u8; 4] = b"XRL\n";
-/// Methods that one connection may bind: their numbers are below this.
+/// Methods that a connection may bind: their numbers are lower.
 pub const MAX_METHODS: u16 = 4096;
 /// Octets of a method key.
 pub const KEY: usize = 16;
 
-/// A method's secret: whoever has it asked the Finder and was allowed.
+/// A method's secret: an owner of the key was authorized by the Finder.
 pub type Key = [u8; KEY];
 
 /// The purpose of a frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Kind {
-    /// Caller, first of all: `method` is the version, the body [`MAGIC`].
+    /// Caller, first frame: `method` is the version, the body [`MAGIC`].
     Hello = 1,
-    /// Caller: from now on `method` stands for the method that the body names and has the key for.
+    /// Caller: binds the number `method` to the body's method with its key.
     Bind = 2,
     /// Caller: carry out `method` with the arguments in the body.
     Call = 3,
     /// Caller: the same, within as many milliseconds as the body's first u32 says.
     CallWithin = 4,
-    /// Caller: the reply to `sequence` is not wanted any more. It comes all the same, mostly as the error 10.
+    /// Caller: cancels the call `sequence`. A reply still follows, usually error 10.
     Cancel = 5,
     /// Target: the result of the call `sequence`.
     Reply = 6,
     /// Target: why the call `sequence` failed.
     Error = 7,
-    /// Target: why it closes the connection.
+    /// Target: the reason for closing the connection.
     Close = 8,
-    /// Caller, by UDP: one call with everything that it needs.
+    /// Caller, by UDP: a whole call.
     Datagram = 9,
 }
 
@@ -64,34 +64,34 @@ impl Kind {
     }
 }
 
-/// A frame as it lies in a buffer.
+/// A frame in a buffer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Frame<'a> {
     /// The purpose.
     pub kind: Kind,
-    /// The call that it belongs to; the caller's choice, unique among the calls that wait.
+    /// The frame's call; chosen by the caller, unique among waiting calls.
     pub sequence: u32,
-    /// The method, as bound by the caller on this connection.
+    /// The method, as bound by the caller on the connection.
     pub method: u16,
     /// The rest.
     pub body: &'a [u8],
 }
 
-/// The reason why octets are no frame; nothing can be read from the connection after such an error.
+/// The reason why octets are not a frame; the connection is unreadable after such an error.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum FrameError {
     /// The length is below the header's or above [`MAX_LENGTH`].
     #[error("frame length {0}")]
     Length(u32),
-    /// No kind has this number.
+    /// An unknown kind.
     #[error("frame kind {0}")]
     Kind(u8),
-    /// The body of this kind is malformed.
+    /// A malformed body of the kind.
     #[error("malformed {0:?} frame")]
     Body(Kind),
 }
 
-/// The first frame in `data` and the octets that it takes, or `None` if it is not all there yet.
+/// The first frame in `data` and its length in octets, or `None` if the frame is incomplete.
 pub fn decode(data: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     let Some((head, rest)) = data.split_first_chunk::<LENGTH>() else {
         return Ok(None);
@@ -112,12 +112,12 @@ pub fn decode(data: &[u8]) -> Result<Option<(Frame<'_>, usize)>, FrameError> {
     Ok(Some((Frame { kind, sequence, method: u16::from_be_bytes([*m0, *m1]), body }, LENGTH + size)))
 }
 
-/// Octets that the frame at the start of `data` takes, as soon as that is known; 0 before.
+/// The length of the frame at the start of `data` in octets; 0 while unknown.
 pub fn announced_size(data: &[u8]) -> usize {
     data.first_chunk::<LENGTH>().map_or(0, |l| (u32::from_be_bytes(*l) as usize).min(MAX_LENGTH) + LENGTH)
 }
 
-/// Begins a frame in `out`; [`end`] with what this returns ends it, after the body was appended.
+/// Begins a frame in `out`; after the body was appended, [`end`] with the returned value ends the frame.
 pub fn begin(out: &mut Vec<u8>, kind: Kind, sequence: u32, method: u16) -> usize {
     let start = out.len();
     let [s0, s1, s2, s3] = sequence.to_be_bytes();
@@ -126,7 +126,7 @@ pub fn begin(out: &mut Vec<u8>, kind: Kind, sequence: u32, method: u16) -> usize
     start
 }
 
-/// Ends the frame that was begun at `start`. One that is too large is taken out again, and its size is the error.
+/// Ends the frame that was begun at `start`. A frame that is too large is removed, and its size is the error.
 pub fn end(out: &mut Vec<u8>, start: usize) -> Result<(), usize> {
     let length = out.len().saturating_sub(start + LENGTH);
     if length > MAX_LENGTH {
@@ -184,14 +184,14 @@ impl<'a> Bind<'a> {
 pub struct Datagram<'a> {
     /// The method's key and path.
     pub bind: Bind<'a>,
-    /// Milliseconds until the caller gives up; 0: it waits.
+    /// Milliseconds until the caller gives up; 0: no limit.
     pub within_ms: u32,
     /// The arguments.
     pub arguments: &'a [u8],
 }
 
 impl<'a> Datagram<'a> {
-    /// Appends what comes before the arguments: key, milliseconds, u16 length of the path, path.
+    /// Appends the fields before the arguments: key, milliseconds, u16 length of the path, path.
     pub fn encode_head(bind: &Bind<'_>, within_ms: u32, out: &mut Vec<u8>) {
         out.extend_from_slice(&bind.key);
         out.extend_from_slice(&within_ms.to_be_bytes());

@@ -1,5 +1,6 @@
-//! Connections of callers who have shown neither a secret nor a key yet. A user has only so many of them, and the oldest is closed for
-//! a new one: whoever holds many open is in nobody's way, and a caller who shows its secret at once is let in.
+//! Connections of callers without a secret or a key so far. The number of a user's guests is limited, and a new guest
+//! displaces the oldest: a user with many open connections blocks no foreign user, and a caller that shows its secret
+//! at once is let in.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -8,25 +9,25 @@ use std::time::Duration;
 
 use tokio::task::AbortHandle;
 
-/// Guests of one user at a listener.
+/// Guests of a single user at a listener.
 const OF_A_USER: usize = 64;
-/// Guests of all users at a listener.
+/// Guests of every user at a listener.
 const IN_ALL: usize = 1024;
 /// The longest time until a guest shows a secret or a key.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 /// Octets of a guest's frames, and of replies that may wait for a guest.
 pub(crate) const MAX_OCTETS: usize = 4096;
-/// Methods that a guest may bind: their numbers are below this.
+/// Methods that a guest may bind: their numbers are lower.
 pub(crate) const MAX_METHODS: u16 = 256;
 
-/// A user by its number, where the kernel tells it.
+/// A user by its number, if the kernel reports it.
 type User = Option<u32>;
 
-/// The guests of one listener.
+/// The guests of a single listener.
 #[derive(Default)]
 pub(crate) struct Guests(RefCell<HashMap<User, VecDeque<(u64, AbortHandle)>>>);
 
-/// A place among the guests. Dropping it gives the place up.
+/// A place among the guests, given up on drop.
 pub(crate) struct Place {
     guests: Rc<Guests>,
     user: User,
@@ -34,7 +35,7 @@ pub(crate) struct Place {
 }
 
 impl Guests {
-    /// Returns a place for a connection that is about to be served.
+    /// Returns a place for a new connection.
     pub(crate) fn place(self: &Rc<Self>, user: User, connection: u64) -> Place {
         Place { guests: Rc::clone(self), user, connection }
     }

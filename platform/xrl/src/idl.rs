@@ -3,5 +3,5 @@
 
 include!(concat!(env!("OUT_DIR"), "/xrl.rs"));
 
-/// The description of all of them: an encoded `FileDescriptorSet`.
+/// The interfaces' descriptions: an encoded `FileDescriptorSet`.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xrl-descriptors.bin"));

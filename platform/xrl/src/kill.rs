@@ -1,4 +1,4 @@
-//! The family `kill`: one method, which sends a signal to the target's process (XORP, section 6.3).
+//! The family `kill`: a single method, which sends a signal to the target's process (XORP, section 6.3).
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -7,9 +7,9 @@ use prost::Message;
 use crate::XrlError;
 use crate::idl::finder::v1::{SignalReply, SignalRequest};
 
-/// The interface that every target offers by this family.
+/// The interface of every target in the family.
 pub(crate) const INTERFACE: &str = "finder.v1.Process";
-/// Its method.
+/// The interface's method.
 pub(crate) const METHOD: &str = "Signal";
 
 /// Carries out `finder.v1.Process/Signal` on the process `pid`.

@@ -1,8 +1,8 @@
 //! XRL: how components talk (architecture, section 3; the wire in docs/xrl.md).
 //!
-//! A component implements the server traits that are generated from its interfaces, registers them as a target with the
-//! Finder, and calls others by generated clients. Everything in a process runs on one thread: a tokio `current_thread`
-//! runtime with a `LocalSet`; handlers need not be `Send`.
+//! A component implements the generated server traits of its interfaces, registers them as a target with the Finder,
+//! and calls targets by generated clients. The whole process runs on a single thread: a tokio `current_thread` runtime
+//! with a `LocalSet`; handlers need not be `Send`.
 //!
 //! ```no_run
 //! # use std::rc::Rc;
@@ -22,13 +22,13 @@
 //! # Ok(()) }
 //! ```
 //!
-//! Calling a method of a client issues the call at once; awaiting the result yields the reply. Calls to one target start
-//! there in the order in which they were made here. When as many calls are outstanding as the window allows, later ones
-//! wait in their order, each with its request in memory; who makes calls without awaiting them awaits
-//! `client.ready()` between them.
+//! Calling a method of a client issues the call at once; awaiting the result yields the reply. Calls to a target start
+//! there in the order of their issue. When as many calls are outstanding as the window allows, later calls wait in
+//! their order, each with its request in memory. A caller that does not await its calls awaits `client.ready()`
+//! between them.
 //!
-//! A target of the same process is called directly: its handler begins to run inside of the call. So no `RefCell` that
-//! the handler needs may be borrowed across a call, even one that is not awaited.
+//! A target of the same process is called directly: its handler begins to run inside of the call. Therefore no
+//! `RefCell` of the handler may be borrowed across a call, even without an await.
 
 extern crate self as sluice_xrl;
 
@@ -69,15 +69,15 @@ pub use service::{CallContext, Method, Service};
 pub use udp::MAX_DATAGRAM;
 pub use watch::LifeWatch;
 
-/// Declares a module `idl` with what `sluice-xrl-build` generated for this crate.
+/// Declares a module `idl` with the output of `sluice-xrl-build` for the crate.
 #[macro_export]
 macro_rules! include_idl {
     () => {
-        /// The interfaces of this crate, generated from protobuf files.
+        /// The crate's interfaces, generated from protobuf files.
         #[allow(missing_docs, clippy::all)]
         pub mod idl {
             include!(concat!(env!("OUT_DIR"), "/xrl.rs"));
-            /// Their description: an encoded `FileDescriptorSet`.
+            /// The interfaces' descriptions: an encoded `FileDescriptorSet`.
             pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/xrl-descriptors.bin"));
         }
     };

@@ -1,4 +1,4 @@
-//! The connection to the Finder: made again whenever it is lost, with everything registered again under its old name.
+//! The connection to the Finder: renewed after each loss, with every registration repeated under its old name.
 
 use std::rc::{Rc, Weak};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::idl::finder::v1::{self as wire, event};
 use crate::router::{DEFAULT_WINDOW, FinderAddress, Inner, RouterOptions, dial};
 use crate::{Family, XrlError};
 
-/// Pause before the second attempt to reach the Finder; it doubles up to [`LAST_PAUSE`].
+/// Pause before the second attempt to reach the Finder; doubled up to [`LAST_PAUSE`].
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LAST_PAUSE: Duration = Duration::from_millis(500);
 /// The time that processes have to register again with a restarted Finder before a missing process counts as dead.
@@ -88,7 +88,7 @@ pub(crate) async fn keep(inner: Weak<Inner>) {
     }
 }
 
-/// Connects, says who we are, and registers and watches again what was registered and watched before.
+/// Connects, identifies the process, and repeats earlier registrations and watches.
 async fn connect(options: &RouterOptions, inner: &Weak<Inner>) -> Result<Rc<Connection>, XrlError> {
     let stream = match &options.finder {
         FinderAddress::Unix(path) => dial(Family::Unix, &path.to_string_lossy()).await,

@@ -6,9 +6,9 @@ use std::path::Path;
 
 use tokio::net::UnixListener;
 
-/// Listens at `path`; a socket that an earlier life left there is replaced.
+/// Listens at `path`; the socket of an earlier life is replaced.
 ///
-/// Every user may connect: components run as users of their own, and what lets them in is the secret or the key.
+/// Every user may connect: components run as users of their own, and access is controlled by the secret or the key.
 pub(crate) fn unix(path: &Path) -> io::Result<UnixListener> {
     match std::fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),

@@ -1,4 +1,4 @@
-//! A message that is passed on as it is.
+//! A message passed on unchanged.
 
 use prost::DecodeError;
 use prost::Message;

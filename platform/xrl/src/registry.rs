@@ -1,4 +1,4 @@
-//! The methods that this process serves, with their keys.
+//! The methods of the process, with their keys.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -9,14 +9,14 @@ use crate::frame::{KEY, Key};
 use crate::service::Handler;
 use crate::{Family, XrlError};
 
-/// Keys that a method answers to: that of its last registration, and earlier ones, so that callers go on while the
+/// Valid keys of a method: the key of its last registration, and earlier keys, so that callers continue while the
 /// Finder restarts.
 const MAX_KEYS: usize = 4;
-/// Beginnings of the names of methods that only read.
+/// Prefixes of the names of reading methods.
 const READING: [&str; 3] = ["Get", "List", "Lookup"];
 /// The instance in the path of a caller that reads without the Finder, and so does not know the instance's name.
 pub(crate) const ANY_INSTANCE: &str = "*";
-/// The key of a caller that has none.
+/// The key of a caller without a key.
 pub(crate) const NO_KEY: Key = [0; KEY];
 
 /// A method of a registered target.
@@ -74,36 +74,37 @@ fn same(a: &Key, b: &Key) -> bool {
     difference == 0
 }
 
-/// The methods of this process.
+/// The methods of the process.
 #[derive(Default)]
 pub(crate) struct Registry {
     methods: RefCell<HashMap<String, Rc<MethodEntry>>>,
-    /// The Finder's: its methods need no key.
+    /// The Finder's methods, which need no key.
     open: Option<Open>,
-    /// The user who started the router: may call methods that read without a key, as root may.
+    /// The user who started the router, who may call reading methods without a key, as root may.
     operator: Cell<Option<u32>>,
 }
 
-/// Methods that everybody may call, and the callers that have shown a secret.
+/// Methods without a key, and the callers with a secret.
 struct Open {
     is_known: Box<dyn Fn(u64) -> bool>,
     on_close: Box<dyn Fn(u64)>,
 }
 
 impl Registry {
-    /// Returns a registry of methods that everybody may call. `is_known` says whether the caller of a connection has shown a secret,
-    /// `on_close` is called when a connection ends.
+    /// Returns a registry of methods without keys. `is_known` returns true if the caller of a connection has shown a
+    /// secret, `on_close` is called at the end of a connection.
     pub(crate) fn open(is_known: impl Fn(u64) -> bool + 'static, on_close: impl Fn(u64) + 'static) -> Self {
         let open = Open { is_known: Box::new(is_known), on_close: Box::new(on_close) };
         Registry { open: Some(open), ..Registry::default() }
     }
 
-    /// Returns true if the caller of a connection has shown who it is: the Finder a secret, others a key.
+    /// Returns true if the caller of a connection has identified itself: to the Finder by a secret, to a target by a
+    /// key.
     pub(crate) fn trusts(&self, connection: u64, has_key: impl Fn() -> bool) -> bool {
         self.open.as_ref().map_or_else(has_key, |open| (open.is_known)(connection))
     }
 
-    /// Lets a user call methods that read without a key.
+    /// Lets a user call reading methods without a key.
     pub(crate) fn set_operator(&self, uid: u32) {
         self.operator.set(Some(uid));
     }
@@ -114,7 +115,7 @@ impl Registry {
         }
     }
 
-    /// Removes a target's methods: calls to them fail from now on.
+    /// Removes a target's methods: later calls to them fail.
     pub(crate) fn remove(&self, paths: &[String]) {
         let mut methods = self.methods.borrow_mut();
         for path in paths {
@@ -156,7 +157,7 @@ impl Registry {
         is_operator && *key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
     }
 
-    /// The method at `path`, for a caller of this process that the Finder has let in.
+    /// The method at `path`, for a caller of the same process with the Finder's permission.
     pub(crate) fn local(&self, path: &str) -> Option<Rc<MethodEntry>> {
         self.methods.borrow().get(path).map(Rc::clone)
     }

@@ -1,4 +1,4 @@
-//! A process's endpoint: what it serves, what it has resolved, and its connections.
+//! A process's endpoint: its targets, its resolved methods, and its connections.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -28,13 +28,13 @@ use crate::udp::{self, UdpCaller};
 use crate::watch::{LifeWatch, WatchState};
 use crate::{Family, Service, XrlError, kill};
 
-/// Calls that may be outstanding on one connection.
+/// Calls that may be outstanding on a connection.
 pub const DEFAULT_WINDOW: usize = 256;
 
 /// The address of the Finder.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum FinderAddress {
-    /// A Unix socket of this host.
+    /// A Unix socket of the host.
     Unix(PathBuf),
     /// A TCP port.
     Tcp(SocketAddr),
@@ -51,9 +51,9 @@ pub struct RouterOptions {
     pub socket_dir: PathBuf,
     /// The address that targets listen on by TCP and UDP.
     pub listen: IpAddr,
-    /// Calls that may be outstanding on one connection; more wait in their order.
+    /// Calls that may be outstanding on a connection; further calls wait in their order.
     pub window: usize,
-    /// The longest wait for the Finder by calls that need the Finder.
+    /// The longest wait of calls for the Finder.
     pub patience: Duration,
 }
 
@@ -71,17 +71,17 @@ impl RouterOptions {
     }
 }
 
-/// A component instance that wants to be called.
+/// A callable component instance.
 pub struct Target {
     /// The class, such as `bgp`.
     pub class: String,
-    /// Its own name; `None`: the Finder chooses one.
+    /// The instance's name; `None`: chosen by the Finder.
     pub instance: Option<String>,
     /// True if the target must be alone in its class; named instances (`bgp@red`) of the class do not count.
     pub singleton: bool,
-    /// Its interfaces.
+    /// The target's interfaces.
     pub services: Vec<Service>,
-    /// Families that it can be reached by; callers of the same process need none.
+    /// Families by which the target can be reached; callers of the same process need none.
     pub families: Vec<Family>,
 }
 
@@ -92,21 +92,21 @@ impl Target {
         Target { class, instance: None, singleton: false, services, families: vec![Family::Unix] }
     }
 
-    /// The same under this name.
+    /// Sets the instance's name.
     #[must_use]
     pub fn named(mut self, instance: &str) -> Self {
         self.instance = Some(instance.to_owned());
         self
     }
 
-    /// The same, insisting to be the only one of its class.
+    /// Requires the target to be the only instance of its class.
     #[must_use]
     pub fn singleton(mut self) -> Self {
         self.singleton = true;
         self
     }
 
-    /// The same, reached by these families.
+    /// Sets the families.
     #[must_use]
     pub fn families(mut self, families: &[Family]) -> Self {
         self.families = families.to_vec();
@@ -114,7 +114,7 @@ impl Target {
     }
 }
 
-/// A target as the Router keeps it, to register it with every Finder that comes.
+/// A target as stored by the Router, for registration with every new Finder.
 pub(crate) struct Registered {
     pub(crate) request: wire::RegisterRequest,
     pub(crate) methods: Vec<(String, Rc<MethodEntry>)>,
@@ -137,7 +137,7 @@ fn key_of(octets: &[u8]) -> Result<Key, XrlError> {
     octets.try_into().map_err(|_| XrlError::Protocol(format!("a key of {} octets", octets.len())))
 }
 
-/// A registered target. Dropping it unregisters the target; until then its Router lives.
+/// A registered target, unregistered on drop; until then its Router lives.
 pub struct TargetHandle {
     router: Router,
     id: u64,
@@ -157,7 +157,7 @@ impl Drop for TargetHandle {
     }
 }
 
-/// A process's endpoint. Clones are the same endpoint. It needs a `LocalSet`.
+/// A process's endpoint. Clones are the same endpoint. The endpoint needs a `LocalSet`.
 #[derive(Clone)]
 pub struct Router(pub(crate) Rc<Inner>);
 
@@ -200,7 +200,7 @@ impl Inner {
 }
 
 impl Router {
-    /// Connects to the Finder; an error if that does not succeed in the time that the options give.
+    /// Connects to the Finder; fails if the options' time is over before.
     pub async fn connect(options: RouterOptions) -> Result<Self, XrlError> {
         let inner = Rc::new(Inner::new(options, None));
         let task = spawn_local(link::keep(Rc::downgrade(&inner)));
@@ -209,22 +209,23 @@ impl Router {
         Ok(Router(inner))
     }
 
-    /// Returns an endpoint that calls the targets at these Unix sockets without a Finder. Their receivers let root and the operator call
-    /// methods that read, and refuse all else with [`XrlError::BadKey`]; what needs the Finder fails at once.
+    /// Returns an endpoint that calls the targets at the given Unix sockets without a Finder. The receivers let root
+    /// and the operator call reading methods, and refuse further methods with [`XrlError::BadKey`]; calls for the
+    /// Finder fail at once.
     pub fn direct(targets: BTreeMap<String, PathBuf>) -> Self {
         let mut options = RouterOptions::new(PathBuf::new(), Secret::default(), PathBuf::new());
         options.patience = Duration::ZERO;
         Router(Rc::new(Inner::new(options, Some(targets))))
     }
 
-    /// Waits until the Finder refuses this process's secret, as one does that an earlier one's successor does not know of.
+    /// Waits until the Finder refuses the process's secret, as does a replacing manager's Finder without the secret.
     pub async fn refused(&self) {
         let mut link = self.0.link.subscribe();
         // An error means that the Router is gone, which this reference to it excludes.
         let _ = link.wait_for(LinkState::is_final).await;
     }
 
-    /// Makes a target known. When this returns it can be called.
+    /// Registers a target. After the return, the target can be called.
     pub async fn register(&self, target: Target) -> Result<TargetHandle, XrlError> {
         let mut endpoints = Vec::new();
         for family in &target.families {
@@ -271,7 +272,7 @@ impl Router {
         self.watch(Subject::Class(class.to_owned())).await
     }
 
-    /// Watches one instance.
+    /// Watches a single instance.
     pub async fn watch_instance(&self, instance: &str) -> Result<LifeWatch, XrlError> {
         self.watch(Subject::Instance(instance.to_owned())).await
     }
@@ -288,7 +289,7 @@ impl Router {
         Ok(LifeWatch(state))
     }
 
-    /// Returns all registered targets.
+    /// Returns the registered targets.
     pub async fn targets(&self) -> Result<Vec<wire::TargetInfo>, XrlError> {
         let connection = self.0.link().await?;
         let reply: wire::ListTargetsReply =
@@ -385,12 +386,12 @@ fn offer(service: &Service) -> wire::InterfaceOffer {
 }
 
 impl Inner {
-    /// The connection to the Finder, if there is one now.
+    /// The current connection to the Finder, if any.
     fn current_link(&self) -> Result<Rc<Connection>, XrlError> {
         self.link.borrow().connection()
     }
 
-    /// The connection to the Finder, waiting for it if need be.
+    /// The connection to the Finder; waits for the connection if necessary.
     async fn link(&self) -> Result<Rc<Connection>, XrlError> {
         let mut changes = self.link.subscribe();
         let up = changes.wait_for(|state| state.connection().is_ok() || state.is_final());
@@ -431,7 +432,7 @@ impl Inner {
         }
     }
 
-    /// Listens by a family, if that was not done yet. In-process and kill need no socket.
+    /// Listens by a family, unless done already. In-process and kill need no socket.
     async fn listen(&self, family: Family) -> Result<Option<wire::Endpoint>, XrlError> {
         let known = self.endpoints.borrow().get(&family).cloned();
         if known.is_some() {

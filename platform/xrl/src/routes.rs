@@ -16,9 +16,10 @@ use crate::XrlError;
 use crate::convert::{self, ConvertError};
 use crate::idl::{fea::v1 as fea, rib::v1 as rib};
 
-/// The version of the layout that is written: the first octet.
+/// The version of the written layout: the first octet.
 pub const VERSION: u8 = 2;
-/// The oldest version that is read: next hops have no backups, no identifiers and no encapsulation, sets one tag and no kind.
+/// The oldest readable version: next hops have no backups, no identifiers and no encapsulation; sets have a single tag
+/// and no kind.
 pub const OLDEST_VERSION: u8 = 1;
 const ROUTES: u8 = 1;
 const FIB: u8 = 2;
@@ -36,10 +37,10 @@ pub enum UnpackError {
     /// The octets end too early.
     #[error("packed routes: truncated at octet {0}")]
     Truncated(usize),
-    /// The first three octets are not those of this version, kind and family.
+    /// The first three octets do not match the version, kind and family.
     #[error("packed routes: the head {0:?} is of another version, kind or family")]
     Head([u8; 3]),
-    /// A value is out of its range.
+    /// A value out of range.
     #[error("packed routes: bad {what} before octet {offset}")]
     Value {
         /// The value's name.
@@ -64,7 +65,7 @@ impl From<UnpackError> for XrlError {
     }
 }
 
-/// A type of gateways that batches can have: any address, or IP addresses alone.
+/// A type of gateways in batches: any address, or IP addresses only.
 pub trait Gateway: Copy + Ord + Into<Address> + TryFrom<Address> {}
 
 impl Gateway for Address {}
@@ -102,7 +103,7 @@ fn varint_u32(c: &mut Cursor<'_>, what: &'static str) -> Result<u32, UnpackError
     u32::try_from(varint(c)?).map_err(|_| bad(what, c))
 }
 
-/// A count, and how much to reserve for it: no more than there can be in what is left.
+/// A count, and the number of elements to reserve: at most as many as fit in the remaining octets.
 fn count(c: &mut Cursor<'_>, least_octets: usize) -> Result<(u64, usize), UnpackError> {
     let n = varint(c)?;
     let possible = c.len() / least_octets;
@@ -300,7 +301,8 @@ fn kind_and_tags(c: &mut Cursor<'_>, version: u8) -> Result<(RouteKind, Tags), U
     Ok((kind, tags))
 }
 
-/// Unpacks what [`encode_routes`] packed, in this version or an older one. Every set that an update names is there.
+/// Unpacks the output of [`encode_routes`], in the current version or an older one. Every set named by an update
+/// exists.
 pub fn decode_routes<P: Prefix>(data: &[u8]) -> Result<RouteBatch<P>, UnpackError> {
     let (mut c, version) = head::<P>(data, ROUTES)?;
     let (n, capacity) = count(&mut c, 4)?;
@@ -354,7 +356,7 @@ pub fn encode_fib<P: Prefix, G: Gateway>(batch: &FibBatch<P, G>) -> Vec<u8> {
     out
 }
 
-/// Unpacks what [`encode_fib`] packed.
+/// Unpacks the output of [`encode_fib`].
 pub fn decode_fib<P: Prefix, G: Gateway>(data: &[u8]) -> Result<FibBatch<P, G>, UnpackError> {
     let (mut c, version) = head::<P>(data, FIB)?;
     let (n, capacity) = count(&mut c, 2)?;

@@ -1,8 +1,8 @@
 //! The receiving side of a connection: binds methods, checks their keys, starts handlers in order, sends replies.
 //!
-//! One task reads and writes. It never waits for a handler: one that is not done at once goes on as a task of its own.
-//! When a connection has [`MAX_RUNNING`] of those, or when its caller does not read its replies, the task stops reading,
-//! and the socket makes the caller stop.
+//! A single task reads and writes. The task never waits for a handler: an unfinished handler continues as a task of
+//! its own. When a connection has [`MAX_RUNNING`] such handlers, or when its caller does not read its replies, the
+//! task stops reading, and the socket makes the caller stop.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -24,22 +24,22 @@ use crate::service::{CallContext, PendingReply, put_octets, put_result};
 use crate::stream::{Input, Output, Stream, Turn};
 use crate::{Family, XrlError};
 
-/// Handlers of one connection that may be going on at once; beyond that it is not read from.
+/// Concurrent handlers of a connection; at the limit the connection is not read.
 pub const MAX_RUNNING: usize = 1024;
-/// Octets of replies of one connection that may wait for the caller; beyond that it is not read from.
+/// Octets of a connection's waiting replies; at the limit the connection is not read.
 pub const MAX_REPLIES: usize = 4 << 20;
 
 struct Shared {
     out: Output,
     running: RefCell<HashMap<u32, AbortHandle>>,
-    /// The caller is gone, seen while it was not read from.
+    /// The caller has disconnected, seen while the connection was not read.
     hung_up: Cell<bool>,
 }
 
-/// A caller who has shown neither a secret nor a key.
+/// A caller without a secret or a key so far.
 struct Guest {
     _place: Place,
-    /// The end of its time.
+    /// The end of the guest's time.
     until: Pin<Box<tokio::time::Sleep>>,
 }
 
@@ -90,7 +90,7 @@ impl ServerConnection {
         self.shared.running.borrow().len() >= MAX_RUNNING || self.shared.out.len() >= self.max_replies
     }
 
-    /// Lets a guest be a caller like others if it has shown a secret or a key by now; returns whether it is still a guest.
+    /// Ends the guest status of a caller with a secret or a key; returns true for a remaining guest.
     fn is_guest(&mut self) -> bool {
         if self.guest.is_none() {
             return false;
@@ -105,7 +105,7 @@ impl ServerConnection {
         false
     }
 
-    /// Handles the frames that are there, until a limit is reached; returns whether the turn is over before they are.
+    /// Handles the available frames, until a limit is reached; returns true if the turn is over with frames left.
     fn process(&mut self, turn: &mut Turn) -> bool {
         while !self.closing && !self.full() {
             let (frame, size) = match frame::decode(self.input.data()) {
@@ -156,8 +156,8 @@ impl ServerConnection {
         self.closing = true;
     }
 
-    /// Starts a task that waits for the peer to hang up. A connection that is not read does not see its end, and handlers would run for
-    /// ever.
+    /// Starts a task that waits for the peer to hang up. Without reading, the end of a connection is not seen, and
+    /// handlers would run forever.
     fn watch_for_hangup(&mut self) {
         if self.hangup_watch.is_none() {
             let stream = Rc::clone(&self.stream);
@@ -235,7 +235,7 @@ fn greeting(frame: Frame<'_>) -> Result<(), XrlError> {
     Ok(())
 }
 
-/// Handles one frame; an error ends the connection.
+/// Handles a single frame; an error ends the connection.
 fn dispatch(
     frame: Frame<'_>,
     methods: u16,
@@ -343,7 +343,7 @@ thread_local! {
     static NEXT_CONNECTION: Cell<u64> = const { Cell::new(1) };
 }
 
-/// Accepts connections for as long as the task lives, each served by a task that ends with this one.
+/// Accepts connections for as long as the task lives, each served by a task that ends with the accepting task.
 pub(crate) async fn serve(listener: Listener, registry: Rc<Registry>) {
     let mut connections = tokio::task::JoinSet::new();
     let guests = Rc::new(Guests::default());

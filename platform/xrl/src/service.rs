@@ -1,7 +1,7 @@
-//! What a target serves: interfaces, their methods, and how a call reaches a handler.
+//! The parts of a target: interfaces, their methods, and the path of a call to a handler.
 //!
-//! A handler is an async function. It is polled once where the call arrives, so that calls start in their order and a
-//! handler that need not wait costs no task; one that waits becomes a task of its own.
+//! A handler is an async function. It is polled once at the call's arrival, so that calls start in their order and a
+//! handler without waiting costs no task; a waiting handler becomes a task of its own.
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -19,22 +19,21 @@ use tokio::time::Instant;
 use crate::frame::{self, Kind};
 use crate::{Family, XrlError};
 
-/// Calls inside of calls inside of calls in one process, each on the stack of the one before; beyond this many a
-/// handler starts as a task.
+/// The depth of nested calls in a process, each on the stack of its caller; deeper handlers start as a task.
 const MAX_INLINE_DEPTH: u32 = 16;
 
 thread_local! {
     static INLINE_DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The caller as a handler knows it.
+/// The caller from a handler's view.
 #[derive(Clone, Copy, Debug)]
 pub struct CallContext {
-    /// The connection that the call came by: unique in this process, 0 for calls from this process and by UDP.
+    /// The call's connection: unique in the process, 0 for calls from the same process and by UDP.
     pub connection: u64,
-    /// The caller's process, where the family knows it.
+    /// The caller's process, if the family reports it.
     pub pid: Option<u32>,
-    /// The caller's user, where the family knows it.
+    /// The caller's user, if the family reports it.
     pub uid: Option<u32>,
     /// The family by which the call arrived.
     pub family: Family,
@@ -42,7 +41,7 @@ pub struct CallContext {
     pub deadline: Option<Instant>,
 }
 
-/// An interface as a target serves it. Made by generated code.
+/// An interface served by a target. Made by generated code.
 pub struct Service {
     pub(crate) name: Cow<'static, str>,
     pub(crate) descriptors: Cow<'static, [u8]>,
@@ -60,7 +59,7 @@ impl Service {
         &self.name
     }
 
-    /// Offers `method` by these families only, where the others are worse for it.
+    /// Offers `method` by the given families only, if the remaining families are worse for it.
     #[must_use]
     pub fn restrict(mut self, method: &str, families: &[Family]) -> Self {
         for m in self.methods.iter_mut().filter(|m| m.name == method) {
@@ -94,15 +93,15 @@ impl Method {
     }
 }
 
-/// A handler that was started: done already, or going on.
+/// A started handler: done or running.
 pub(crate) enum Started<T> {
     Ready(Result<T, XrlError>),
     Pending(Pin<Box<dyn Future<Output = Result<T, XrlError>>>>),
 }
 
-/// A handler as a connection sees it: octets in, octets out.
+/// A handler from a connection's view: octets in, octets out.
 pub(crate) trait Handler {
-    /// Starts the handler. If it is done at once its reply, or its error, goes to `out` as a whole frame.
+    /// Starts the handler. If the handler is done at once, `out` receives its reply, or its error, as a whole frame.
     fn start(
         &self,
         ctx: CallContext,
@@ -110,14 +109,14 @@ pub(crate) trait Handler {
         sequence: u32,
         out: &RefCell<Vec<u8>>,
     ) -> Option<PendingReply>;
-    /// Starts the handler for a caller that wants octets.
+    /// Starts the handler for a caller with octets.
     fn start_octets(&self, ctx: CallContext, arguments: &[u8]) -> Started<Vec<u8>>;
 }
 
-/// A handler that goes on, and then yields its encoded reply.
+/// A running handler, which yields its encoded reply.
 pub(crate) type PendingReply = Pin<Box<dyn Future<Output = Result<Vec<u8>, XrlError>>>>;
 
-/// A handler as a caller of the same process sees it.
+/// A handler from the view of a caller of the same process.
 pub(crate) trait TypedHandler<Req, Rep> {
     fn start_typed(&self, ctx: CallContext, request: Req) -> Started<Rep>;
 }
@@ -129,7 +128,7 @@ struct FnHandler<Req, Rep, F, Fut> {
     types: PhantomData<fn(Req) -> Rep>,
 }
 
-/// A started handler; the `Option` allows its memory to be used again.
+/// A started handler; the `Option` allows reusing its memory.
 struct Running<Fut>(Pin<Box<Option<Fut>>>);
 
 impl<T, Fut: Future<Output = Result<T, XrlError>>> Future for Running<Fut> {
@@ -183,7 +182,7 @@ where
     }
 }
 
-/// Ends a handler that goes on at the caller's deadline.
+/// Ends a running handler at the caller's deadline.
 async fn within<T>(
     deadline: Option<Instant>,
     handler: impl Future<Output = Result<T, XrlError>>,

@@ -1,4 +1,4 @@
-//! A connected stream socket of either family, and the buffers on both of its sides.
+//! A connected stream socket of either family, and its two buffers.
 
 use std::cell::{Cell, RefCell};
 use std::io;
@@ -10,9 +10,9 @@ use tokio::net::{TcpStream, UnixStream};
 
 use crate::frame;
 
-/// Room that is read into at once.
+/// Room for a single read.
 const INPUT: usize = 64 << 10;
-/// A buffer that grew beyond this for one large frame is given back when it is empty.
+/// The largest size at which an empty buffer is kept after a large frame.
 const KEEP: usize = 1 << 20;
 
 /// A stream socket.
@@ -50,7 +50,7 @@ impl Stream {
         }
     }
 
-    /// Waits until the other end has closed, however much there is still to be read.
+    /// Waits until the remote end has closed, with any number of unread octets.
     pub(crate) async fn hung_up(&self) {
         // Urgent data are never sent, so what is reported is that the reading side was closed.
         let _closed_or_broken = match self {
@@ -59,7 +59,7 @@ impl Stream {
         };
     }
 
-    /// The process and the user at the other end, where the kernel tells.
+    /// The process and the user at the remote end, if the kernel reports them.
     pub(crate) fn peer(&self) -> (Option<u32>, Option<u32>) {
         match self {
             Stream::Unix(s) => s
@@ -70,27 +70,27 @@ impl Stream {
     }
 }
 
-/// The most that one connection does before the others, and what else the process has to do, have their turn.
+/// The most work of a connection in a turn, before further connections and tasks of the process.
 pub(crate) struct Turn {
     begin: Instant,
     reads: usize,
-    /// Octets of frames since it was last looked how long the turn has been.
+    /// Octets of frames since the last look at the clock.
     octets: usize,
 }
 
 impl Turn {
     /// Reads in a turn.
     const READS: usize = 16;
-    /// Time after which a turn is over, for calls that are work.
+    /// Time after which a turn is over, for expensive calls.
     const TIME: Duration = Duration::from_millis(1);
-    /// Octets of frames after which it is looked at the clock: calls that are much work are long.
+    /// Octets of frames between two looks at the clock: expensive calls are long.
     const LOOK: usize = 4096;
 
     pub(crate) fn begin() -> Self {
         Turn { begin: Instant::now(), reads: 0, octets: 0 }
     }
 
-    /// A frame of so many octets was handled; whether there is time for one more.
+    /// Counts a handled frame of the given octets; returns true if there is time for one more.
     pub(crate) fn has_time_after(&mut self, octets: usize) -> bool {
         self.octets += octets;
         if self.octets < Self::LOOK {
@@ -106,20 +106,20 @@ impl Turn {
         self.reads <= Self::READS && (self.reads == 1 || self.begin.elapsed() < Self::TIME)
     }
 
-    /// Has the task polled again when the process has looked at all its sockets. (A task that wakes itself comes before that,
-    /// time after time, and new connections wait for as long.)
+    /// Schedules the task after the process has checked every socket. (A task that wakes itself would run before the
+    /// check, again and again, and new connections would wait for as long.)
     pub(crate) fn end(self, cx: &mut Context<'_>) {
         let later = std::pin::pin!(tokio::task::yield_now()).poll(cx);
         debug_assert!(later.is_pending(), "the first poll of a yield is never its end");
     }
 }
 
-/// Octets that were read and not yet used.
+/// Octets read and not yet used.
 pub(crate) struct Input {
     buf: Vec<u8>,
     start: usize,
     end: usize,
-    /// Octets that the buffer has at least.
+    /// The least size of the buffer.
     room: usize,
 }
 
@@ -128,7 +128,7 @@ impl Input {
         Input { buf: vec![0; INPUT], start: 0, end: 0, room: INPUT }
     }
 
-    /// Returns a buffer of this size for somebody who has not shown yet that he may say more.
+    /// Returns a buffer of the given size for a peer without the right to send more.
     pub(crate) fn small(room: usize) -> Self {
         Input { buf: vec![0; room], start: 0, end: 0, room }
     }
@@ -146,7 +146,7 @@ impl Input {
         self.start = (self.start + n).min(self.end);
     }
 
-    /// Reads what is there. `Ok(None)`: nothing now, the waker is set; `Ok(Some(0))`: the end.
+    /// Reads available octets. `Ok(None)`: none now, the waker is set; `Ok(Some(0))`: the end.
     pub(crate) fn fill(&mut self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<Option<usize>> {
         self.make_room();
         loop {
@@ -186,14 +186,14 @@ impl Input {
         }
     }
 
-    /// Octets that the buffer takes.
+    /// Size of the buffer in octets.
     #[cfg(test)]
     pub(crate) fn size(&self) -> usize {
         self.buf.len()
     }
 }
 
-/// Octets to be written. Any task appends frames; the connection's task writes all of them at once.
+/// Octets to write. Any task appends frames; the connection's task writes the frames together.
 pub(crate) struct Output {
     pub(crate) buf: RefCell<Vec<u8>>,
     written: Cell<usize>,
@@ -216,7 +216,7 @@ impl Output {
         self.buf.borrow().len() - self.written.get()
     }
 
-    /// Has the connection's task run in this turn of the loop.
+    /// Schedules the connection's task in the current turn of the loop.
     pub(crate) fn kick(&self) {
         if !self.kicked.replace(true)
             && let Some(waker) = &*self.waker.borrow()
@@ -225,7 +225,7 @@ impl Output {
         }
     }
 
-    /// The connection's task runs: later kicks wake it again.
+    /// Records that the connection's task runs: later kicks wake it again.
     pub(crate) fn task_runs(&self, cx: &Context<'_>) {
         self.kicked.set(false);
         let mut waker = self.waker.borrow_mut();
@@ -234,7 +234,7 @@ impl Output {
         }
     }
 
-    /// Writes as much as the socket takes. Whether all is written; if not the waker is set.
+    /// Writes as much as the socket accepts. Returns true if the buffer is empty; otherwise the waker is set.
     pub(crate) fn flush(&self, stream: &Stream, cx: &mut Context<'_>) -> io::Result<bool> {
         loop {
             if self.write(stream)? {
@@ -247,7 +247,7 @@ impl Output {
         }
     }
 
-    /// Writes as much as the socket takes now. Whether all is written.
+    /// Writes as much as the socket accepts now. Returns true if the buffer is empty.
     pub(crate) fn write(&self, stream: &Stream) -> io::Result<bool> {
         let mut buf = self.buf.borrow_mut();
         loop {
@@ -282,7 +282,7 @@ mod tests {
     use std::future::poll_fn;
     use tokio::io::AsyncWriteExt;
 
-    /// A buffer takes what has come, and at most as much again, whatever length a frame announces.
+    /// The buffer holds the received octets, and at most as many again, for any announced length of a frame.
     #[tokio::test(flavor = "current_thread")]
     async fn an_announced_length_takes_no_memory() {
         let (stream, mut other) = UnixStream::pair().unwrap();

@@ -1,6 +1,6 @@
-//! The family `udp`: a datagram for each call and one for its reply; one call at a time to each address.
+//! The family `udp`: a datagram for each call and one for its reply; a single call at a time to each address.
 //!
-//! Nothing is repeated: a lost datagram is a call that fails with [`XrlError::DeadlineExceeded`], because a call that is
+//! No datagram is repeated: a lost datagram is a call that fails with [`XrlError::DeadlineExceeded`], because a call
 //! sent twice might be carried out twice.
 
 use std::cell::Cell;
@@ -25,7 +25,7 @@ pub const MAX_DATAGRAM: usize = 65_507;
 /// The wait of a caller without a deadline: the reply may be lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Calls one address, a call at a time.
+/// Calls a single address, a call at a time.
 pub(crate) struct UdpCaller {
     socket: Mutex<UdpSocket>,
     sequence: Cell<u32>,
@@ -41,7 +41,7 @@ impl UdpCaller {
         Ok(UdpCaller { socket: Mutex::new(socket), sequence: Cell::new(0), valid: Cell::new(true) })
     }
 
-    /// Returns true if the resolution of this address still seems valid.
+    /// Returns true if the address's resolution still seems valid.
     pub(crate) fn is_valid(&self) -> bool {
         self.valid.get()
     }

@@ -1,4 +1,4 @@
-//! Births and deaths, as a component hears of them.
+//! Births and deaths, from a component's view.
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use crate::finder::core::Subject;
 use crate::finder::life::{Life, LifeEvent, LifeQueue};
 use crate::idl::finder::v1::WatchRequest;
 
-/// Tells the births and deaths of a class or an instance; first the births of what lives.
+/// Reports the births and deaths of a class or an instance, beginning with the births of the live instances.
 pub struct LifeWatch(pub(crate) Rc<WatchState>);
 
 impl LifeWatch {
@@ -27,7 +27,7 @@ impl LifeWatch {
         }
     }
 
-    /// The next event if there is one now.
+    /// Returns the next event, if any.
     pub fn try_next(&mut self) -> Option<LifeEvent> {
         self.0.queue.borrow_mut().pop()
     }
@@ -39,7 +39,7 @@ pub(crate) struct WatchState {
     notify: Notify,
     ended: Cell<bool>,
     live: RefCell<BTreeMap<String, Life>>,
-    /// Lives that a restarted Finder has not yet confirmed.
+    /// Lives not yet confirmed by a restarted Finder.
     unconfirmed: RefCell<BTreeSet<String>>,
 }
 
@@ -92,12 +92,12 @@ impl WatchState {
         }
     }
 
-    /// The Finder was lost: everything has to be confirmed by the next one.
+    /// Handles the loss of the Finder: every life has to be confirmed by the next Finder.
     pub(crate) fn doubt(&self) {
         self.unconfirmed.borrow_mut().extend(self.live.borrow().keys().cloned());
     }
 
-    /// Declares lives that were not confirmed dead.
+    /// Declares unconfirmed lives dead.
     pub(crate) fn settle(&self) {
         for instance in std::mem::take(&mut *self.unconfirmed.borrow_mut()) {
             let dead = self.live.borrow_mut().remove(&instance);

@@ -169,7 +169,7 @@ fn the_finder_answers_like_any_target() {
     });
 }
 
-/// The instances of a class live beside each other, and each has its own name and no other.
+/// The instances of a class run in parallel, and each answers only to its own name.
 #[test]
 fn instances_answer_for_themselves() {
     run(async |world| {

@@ -1,4 +1,4 @@
-//! Flow control: whoever does not read stops those who send, and nobody's memory grows. Hostile peers.
+//! Flow control: a peer that does not read stops its senders, and no memory grows. Hostile peers.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod support;
@@ -13,7 +13,7 @@ use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-/// The Unix socket and a key of a target's method, as the Finder tells them.
+/// The Unix socket and a key of a target's method, from the Finder.
 async fn resolved(world: &World, method: &str) -> (String, [u8; 16]) {
     use sluice_xrl::idl::finder::v1::{FinderClient, ResolveRequest};
     let request = ResolveRequest {
@@ -42,7 +42,7 @@ fn call(sequence: u32, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Lets everybody who can go on do so. Nobody here waits for time.
+/// Runs every ready task. No task here waits for time.
 async fn settle() {
     for _ in 0..200 {
         tokio::task::yield_now().await;

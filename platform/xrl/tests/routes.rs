@@ -1,4 +1,4 @@
-//! Packed route batches: what goes in comes out, garbage stays outside, and it is fast.
+//! Packed route batches: the output equals the input, garbage is refused, and packing is fast.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use std::fmt::Debug;
@@ -177,7 +177,7 @@ fn via(gateway: &str) -> RouteSet {
     RouteSet::plain(Forwarding::one(NextHop::via(Address::Ip(gateway.parse().unwrap()))))
 }
 
-/// A component that was built before kinds, backups and lists of tags.
+/// A component built before kinds, backups and lists of tags.
 #[test]
 fn the_version_before_is_read() {
     let routes = |tag: u8| {
@@ -196,7 +196,7 @@ fn the_version_before_is_read() {
     assert!(fib(1, 16).is_err() && fib(1, 8).is_err() && fib(3, 0).is_err());
 }
 
-/// An engine of IP reads no other gateways, whoever sent them.
+/// An engine of IP refuses gateways of foreign families, from any sender.
 #[test]
 fn gateways_of_other_families_are_refused_by_an_ip_engine() {
     let id = Identifier::new(FamilyId(200), &[1, 2, 3]).unwrap();

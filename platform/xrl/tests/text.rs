@@ -1,4 +1,4 @@
-//! The text form: round trips with the binary form, and an error of its own for everything that can be wrong.
+//! The text form: round trips with the binary form, and a separate error for every fault.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 mod support;

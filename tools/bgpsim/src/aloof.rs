@@ -1,6 +1,6 @@
-//! A run in which the client keeps out of the way: everything that senders say lies in the target's sockets before the target may read
-//! it, and what the target says is read when it has come to rest. So the time is the target's own even where it shares its processors
-//! with the client.
+//! A run in which the client does not compete with the target: all messages of the senders are in the target's sockets
+//! before the target may read, and the client reads the target's messages only after the target is idle. Therefore the
+//! measured time is the target's own, even if the target shares its processors with the client.
 
 use crate::brake::{Brake, Standstill};
 use crate::ffi;
@@ -21,18 +21,19 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// The interval at which it is looked at what came, and what senders were told is thrown away.
+/// The interval at which the client checks for new octets and discards the senders' input.
 const PEEK: Duration = Duration::from_millis(1);
 /// The interval at which everything else is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
 
-/// Runs a workload with a single phase, in which senders say something. The target stands still until its system has taken all of it;
-/// the phase begins when it is released, and is over when the receivers' sockets fill no more. Not before that the receivers read, and
-/// compare what they hear with what they should.
+/// Runs a workload with a single phase, in which senders send messages. The target stands still until its system has
+/// received every message. The phase begins with the target's release and ends when the receivers' sockets no longer
+/// fill. Only then do the receivers read and compare their input with the expectation.
 ///
-/// The system of the target has to hold all that is sent, the system of the client all that a receiver is told: the middle value of
-/// `net.ipv4.tcp_rmem` (or the largest of both families) in their network namespaces bounds it for each connection. `setup.patience` is
-/// for taking it over, too. `before_end` is called while the sessions are still up.
+/// The target's system has to hold the senders' whole output, and the client's system the whole input of a receiver.
+/// The middle value of `net.ipv4.tcp_rmem` (or the largest of both families) in their network namespaces bounds this
+/// for each connection. `setup.patience` also bounds the transfer to the target's system. `before_end` is called while
+/// the sessions are still up.
 ///
 /// # Errors
 /// As [`run::run_and`]; if not everything is taken over in time, or held; if a hold time is agreed on, since nobody keeps sessions alive.
@@ -70,7 +71,7 @@ struct Aloof<'a> {
     deadline: Instant,
 }
 
-/// What lies in a receiver's socket.
+/// The octets in a receiver's socket.
 #[derive(Clone, Copy)]
 struct Heap {
     octets: u64,
@@ -135,8 +136,8 @@ impl Aloof<'_> {
         })
     }
 
-    /// With a bound that is never reached a receiver's system acknowledges at once what it is told. Otherwise, while nobody reads, it
-    /// does so 40 ms late, and the target waits.
+    /// With a bound that is never reached, a receiver's system acknowledges input at once. Without the bound, an
+    /// unread socket acknowledges 40 ms late, and the target waits.
     fn receivers_are_readable_from(&self, octets: c_int) -> Result<()> {
         Ok(self.receivers.iter().try_for_each(|s| ffi::set_low_water(&s.socket, octets))?)
     }
@@ -146,7 +147,7 @@ impl Aloof<'_> {
         octets.map(|octets| octets.map(|octets| Heap { octets, first: None, last: None })).collect()
     }
 
-    /// Waits until nothing is said any more of the target's own accord.
+    /// Waits until the target sends no more messages of its own accord.
     fn await_rest(&self) -> Result<()> {
         let unread = || -> Result<u64> {
             let all = self.senders.iter().chain(self.receivers);
@@ -165,7 +166,7 @@ impl Aloof<'_> {
         Ok(())
     }
 
-    /// Sends everything, and waits until the target's system has all of it.
+    /// Sends the whole workload, and waits until the target's system has received the last octet.
     fn hand_over(&self, streams: &[Stream], schedule: &Schedule) -> Result<()> {
         let begin = Instant::now();
         let over = AtomicBool::new(false);
@@ -197,7 +198,7 @@ impl Aloof<'_> {
         })
     }
 
-    /// Octets that were written and that the target's system does not have.
+    /// Returns the octets that were written and not yet received by the target's system.
     fn not_taken(&self) -> rustix::io::Result<u64> {
         self.senders.iter().map(|s| ffi::unacknowledged(&s.socket)).sum()
     }
@@ -215,7 +216,7 @@ impl Aloof<'_> {
         )
     }
 
-    /// Does next to nothing until nothing more comes; the processor time of this process when something last came.
+    /// Sleeps until no more octets arrive; returns the processor time of this process at the last arrival.
     fn keep_away(&self, begin: Instant, heaps: &mut [Heap]) -> Result<Duration> {
         let mut waste = Waste::default();
         let (mut last, mut own) = (None, Duration::ZERO);
@@ -241,7 +242,7 @@ impl Aloof<'_> {
         }
     }
 
-    /// Reads what lies at the receivers, so many octets, and makes sure that this is all.
+    /// Reads `octets` octets from the receivers, and checks for leftovers.
     fn read(&self, octets: u64) -> Result<()> {
         let threads = self.setup.reading_threads.clamp(1, self.receivers.len());
         let ear = self.ear;

@@ -6,27 +6,27 @@ use nix::unistd::Pid;
 use std::fs::{read_dir, read_to_string};
 use std::time::{Duration, Instant};
 
-/// How long the threads of a process may take to stop.
+/// The time that the threads of a process may take to stop.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// The interval at which they are looked at.
+/// The interval at which the threads are checked.
 const GLANCE: Duration = Duration::from_millis(1);
 
-/// What makes a target stand still, so that it reads nothing, and lets it go on.
+/// Stops a target, so that the target reads no input, and releases it.
 pub trait Brake: Sync {
-    /// Returns when it stands still.
+    /// Returns when the target stands still.
     ///
     /// # Errors
-    /// If it does not.
+    /// If the target does not stop.
     fn stop(&self) -> Result<()>;
 
-    /// Returns at once. Not an error if it does not stand still.
+    /// Returns at once. Not an error if the target does not stand still.
     ///
     /// # Errors
-    /// If it is not there any more.
+    /// If the target does not exist any more.
     fn release(&self) -> Result<()>;
 }
 
-/// A process, by its number: stopped by SIGSTOP, released by SIGCONT.
+/// A process, named by its number: stopped by SIGSTOP, released by SIGCONT.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessBrake(pub u32);
 
@@ -36,7 +36,7 @@ impl ProcessBrake {
         kill(Pid::from_raw(pid), signal).with_context(|| format!("process {pid} does not take {signal}"))
     }
 
-    /// Returns true if all of its threads are stopped.
+    /// Returns true if every thread of the process is stopped.
     fn is_stopped(self) -> Result<bool> {
         let tasks = read_dir(format!("/proc/{}/task", self.0)).context("the process has ended")?;
         let states = tasks.filter_map(|task| {
@@ -64,14 +64,14 @@ impl Brake for ProcessBrake {
     }
 }
 
-/// A target that stands still until this is dropped, however that comes about.
+/// A target that stands still until the value is dropped, on any path.
 pub struct Standstill<'a>(&'a dyn Brake);
 
 impl<'a> Standstill<'a> {
     /// Stops a target.
     ///
     /// # Errors
-    /// If it does not stand still; it is released then.
+    /// If the target does not stop; the target is released then.
     pub fn of(brake: &'a dyn Brake) -> Result<Self> {
         let standstill = Standstill(brake);
         brake.stop()?;

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// Families that peers speak.
+/// Address families of the peers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 pub enum FamilyArg {
     /// IPv4 only.
@@ -37,26 +37,26 @@ pub struct BgpsimArgs {
     /// The router under test.
     #[arg(long, required_unless_present = "floor", conflicts_with = "floor")]
     pub target: Option<IpAddr>,
-    /// Its AS.
+    /// AS of the target.
     #[arg(long, default_value_t = 64500)]
     pub target_as: u32,
-    /// The port that it listens at.
+    /// Port of the target's listener.
     #[arg(long, default_value_t = 179)]
     pub port: u16,
-    /// In place of a router, a relay that only copies octets: the client's own limit.
+    /// Replace the router by a relay that only copies octets: the client's own limit.
     #[arg(long)]
     pub floor: bool,
     /// Do the same with the relay first, to show how much of the time is the client's own.
     #[arg(long, conflicts_with = "floor")]
     pub beside_floor: bool,
 
-    /// Peers that announce; as many as the trace has, if absent, or one.
+    /// Peers that announce; if absent, the peers of the trace, or 1.
     #[arg(long)]
     pub senders: Option<usize>,
-    /// Peers that listen.
+    /// Peers that only receive.
     #[arg(long, default_value_t = 1)]
     pub receivers: usize,
-    /// Receivers that come late, with `--scenario late`; their addresses and ASes follow the receivers'.
+    /// Receivers that connect late, with `--scenario late`; addresses and ASes follow the receivers'.
     #[arg(long, default_value_t = 1)]
     pub late: usize,
     /// The AS of the first sender; the next has the next, and after the senders come the receivers. The target's own: all senders are
@@ -72,45 +72,45 @@ pub struct BgpsimArgs {
     /// The first receiver's address, if it does not follow the senders'.
     #[arg(long)]
     pub receiver_local: Option<IpAddr>,
-    /// The first sender's next hop of IPv4 routes, if it is not its address.
+    /// The first sender's next hop of IPv4 routes; the sender's address if absent.
     #[arg(long)]
     pub next_hop: Option<Ipv4Addr>,
-    /// The first sender's next hop of IPv6 routes, if it is not its address.
+    /// The first sender's next hop of IPv6 routes; the sender's address if absent.
     #[arg(long)]
     pub next_hop6: Option<Ipv6Addr>,
-    /// Wait for the router to connect, at this port of each peer's address.
+    /// Wait for the router to connect, at the given port of each peer's address.
     #[arg(long, value_name = "PORT", num_args = 0..=1, default_missing_value = "179")]
     pub listen: Option<u16>,
-    /// The hold time that peers propose, in seconds; without one there are no KEEPALIVEs either.
+    /// The hold time that peers propose, in seconds; 0 disables KEEPALIVEs too.
     #[arg(long, default_value_t = 0)]
     pub hold_time: u16,
 
-    /// What is said: table (a real one), table:FILE (prefixes one a line, or an MRT dump), mrt:FILE (an MRT trace), synthetic, or
-    /// synthetic:SCENARIO.
+    /// Workload: table (a real table), table:FILE (prefixes, a line each, or an MRT dump), mrt:FILE (an MRT trace),
+    /// synthetic, or synthetic:SCENARIO.
     #[arg(long, default_value = "table")]
     pub workload: Source,
-    /// What is measured of a table: announce, lost (all senders), lost-best (the first, which has the best paths), latency (single
-    /// routes at full table), late (a receiver that comes when all has been said), or one of the
-    /// eight scenarios of Wu and others, 1 to 8.
+    /// Measured scenario of a table: announce, lost (every sender), lost-best (the first sender, which has the best
+    /// paths), latency (single routes at full table), late (a receiver that connects after the announcements), or a
+    /// number of the eight scenarios of Wu and colleagues, 1 to 8.
     #[arg(long)]
     pub scenario: Option<Scenario>,
     /// Routes of a table.
     #[arg(long, default_value_t = 1_000_000)]
     pub routes: usize,
-    /// Families; that of the target if absent. Of both, a fifth of the routes is IPv6.
+    /// Families; if absent, the target's. Of both, a fifth of the routes is IPv6.
     #[arg(long)]
     pub family: Option<FamilyArg>,
-    /// Prefixes of a synthetic table that share their attributes.
+    /// Prefixes of a synthetic table with the same attributes.
     #[arg(long)]
     pub sharing: Option<usize>,
     /// Prefixes in an UPDATE at most, where the scenario does not say.
     #[arg(long)]
     pub per_message: Option<usize>,
-    /// True if each sender has a part of the table or all of it.
+    /// Give each sender a part of the table (split) or the whole table (same).
     #[arg(long, value_enum, default_value_t = Spread::Split)]
     pub spread: Spread,
-    /// Traffic mix of the thesis: best (all peers, a message at a time), 1 (all, in a realistic order), 2 (four at a time), 3 (two),
-    /// worst (one).
+    /// Traffic mix of the thesis: best (every peer, a message at a time), 1 (every peer, in a realistic order), 2
+    /// (four at a time), 3 (two), worst (a single peer).
     #[arg(long, value_enum, default_value_t = Mix::One)]
     pub mix: Mix,
     /// Variant: trace, round-robin:K (K messages of each peer in turn) or threads (one for each peer). If absent: round-robin:1 with
@@ -133,10 +133,10 @@ pub struct BgpsimArgs {
     /// Seconds of silence after which receivers give up.
     #[arg(long, default_value_t = 20)]
     pub patience: u64,
-    /// Milliseconds of silence that a phase ends with: what comes in them counts as part of it.
+    /// Milliseconds of silence at the end of a phase; messages within the silence belong to the phase.
     #[arg(long, default_value_t = 300)]
     pub settle: u64,
-    /// Threads that read.
+    /// Number of reading threads.
     #[arg(long)]
     pub reading_threads: Option<usize>,
     /// Keep the sessions up after the run, until Ctrl-C or for this many seconds.
@@ -150,11 +150,11 @@ pub struct BgpsimArgs {
     pub plot: Option<PathBuf>,
 }
 
-/// Most peers of a kind: their numbers must stay in the blocks that mark the ends of phases.
+/// Most peers of a kind: their numbers must stay in the blocks of the end marks of phases.
 const MOST_PEERS: usize = 10_000;
 
-/// Runs the command. The exit status says whether all that was sent was received.
-/// `document` prints a JSON document.
+/// Runs the command. The exit status is 0 if the receivers received the senders' whole output. `document` prints a
+/// JSON document.
 pub fn run(args: &BgpsimArgs, document: impl Fn(&Value)) -> Result<ExitCode> {
     let mut stayed = Ok(());
     let done = simulate_and(args, |done, kept| {
@@ -186,7 +186,7 @@ fn keep(stay: Stay, kept: &Kept<'_>) -> Result<()> {
     }
 }
 
-/// Prints what a run has measured, and draws it if asked to.
+/// Prints the measurements of a run, and draws them on request.
 fn print(
     args: &BgpsimArgs,
     Simulated { title, phases, floor }: &Simulated,
@@ -208,21 +208,21 @@ fn print(
 
 /// A run and its results.
 pub struct Simulated {
-    /// What it was.
+    /// The properties of the run.
     pub title: Title,
-    /// How its phases went.
+    /// The results of the phases.
     pub phases: Vec<PhaseResult>,
-    /// How they went with the relay in the target's place, if that was asked for.
+    /// The results of the phases with the relay in the target's place, if requested.
     pub floor: Option<Vec<PhaseResult>>,
 }
 
-/// Plans and runs what the arguments say.
+/// Plans and runs the workload of the arguments.
 pub fn simulate(args: &BgpsimArgs) -> Result<Simulated> {
     simulate_and(args, |_, _| Ok(()))
 }
 
-/// Plans and runs what the arguments say, and calls `before_end` with the results and the sessions, which are still up; with a relay
-/// in the target's place there are none any more.
+/// Plans and runs the workload of the arguments, and calls `before_end` with the results and the sessions, which are
+/// still up. With a relay in the target's place, no sessions are left.
 fn simulate_and(
     args: &BgpsimArgs,
     before_end: impl FnOnce(&Simulated, Option<&Kept<'_>>) -> Result<()>,

@@ -1,4 +1,4 @@
-//! What no library asks sockets, or tells them, for us.
+//! Socket options and queries without a wrapper in any library.
 #![allow(unsafe_code)]
 
 use nix::libc;
@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, AsRawFd};
 /// SIOCOUTQ of tcp(7), which is TIOCOUTQ.
 const SIOCOUTQ: Opcode = libc::TIOCOUTQ as Opcode;
 
-/// Octets that were written to a TCP connection and that the other end's system has not acknowledged.
+/// Octets written to a TCP connection and not yet acknowledged by the remote system.
 pub fn unacknowledged(socket: impl AsFd) -> rustix::io::Result<u64> {
     // SAFETY: SIOCOUTQ takes a pointer to a C int and writes it.
     let octets: c_int = unsafe { ioctl(socket, Getter::<SIOCOUTQ, c_int>::new())? };

@@ -2,7 +2,7 @@
 
 use sluice_base::{IpPrefix, Prefix};
 
-/// All prefixes that a run knows, numbered in the order in which they came.
+/// The prefixes of a run, numbered in their order of arrival.
 ///
 /// Open addressing with at most half of the places taken: a look-up of an IPv4 prefix reads one cache line, mostly.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub struct Index {
     v4_taken: usize,
 }
 
-/// Bits of a number in an entry of IPv4; above them lie the prefix and its length.
+/// Bits of a number in an entry of IPv4; the prefix and its length are in the bits above.
 const NUMBER_BITS: u32 = 26;
 /// Odd, without a pattern: the golden ratio.
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -44,7 +44,7 @@ impl Index {
         self.prefixes.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the index is empty.
     pub fn is_empty(&self) -> bool {
         self.prefixes.is_empty()
     }
@@ -54,19 +54,20 @@ impl Index {
         self.prefixes[number]
     }
 
-    /// The number of a prefix, `None` if it is not one of the run's.
+    /// The number of a prefix, `None` for a prefix outside the run.
     #[inline]
     pub fn number(&self, prefix: IpPrefix) -> Option<usize> {
         self.find(prefix).ok()
     }
 
-    /// The number of a prefix that is probably `guess`: routers mostly tell prefixes in the order in which they heard them.
+    /// The number of a prefix that is probably `guess`: routers mostly announce prefixes in the order of their
+    /// arrival.
     #[inline]
     pub fn number_near(&self, prefix: IpPrefix, guess: usize) -> Option<usize> {
         if self.prefixes.get(guess) == Some(&prefix) { Some(guess) } else { self.number(prefix) }
     }
 
-    /// The number of a prefix, which becomes one of the run's.
+    /// Adds a prefix to the run; returns the prefix's number.
     ///
     /// # Panics
     /// If there are 2^26 prefixes already: 67 million, more than memory is likely to have room for.
@@ -93,7 +94,7 @@ impl Index {
         number
     }
 
-    /// Puts all of a family into its new places.
+    /// Moves a whole family into new places.
     fn fill(&mut self, v4: bool) {
         for number in 0..self.prefixes.len() {
             let prefix = self.prefixes[number];
@@ -119,7 +120,7 @@ impl Index {
         }
     }
 
-    /// The number, or the place that is free for it. There always is a free one.
+    /// The number, or a free place for the number. A free place always exists.
     #[inline]
     fn find(&self, prefix: IpPrefix) -> Result<usize, usize> {
         const NUMBER: u64 = (1 << NUMBER_BITS) - 1;
@@ -160,18 +161,18 @@ pub struct Bits {
 }
 
 impl Bits {
-    /// No number of those below `len`.
+    /// An empty set of numbers below `len`.
     pub fn none(len: usize) -> Self {
         Bits { words: vec![0; len.div_ceil(64)] }
     }
 
-    /// Returns true if a number is in it.
+    /// Returns true if the set has a number.
     #[inline]
     pub fn has(&self, number: usize) -> bool {
         self.words[number / 64] >> (number % 64) & 1 == 1
     }
 
-    /// Puts a number in or takes it out; returns whether it was in it.
+    /// Adds or removes a number; returns true if the set had the number before.
     #[inline]
     pub fn set(&mut self, number: usize, to: bool) -> bool {
         let (word, bit) = (&mut self.words[number / 64], 1 << (number % 64));
@@ -185,7 +186,7 @@ impl Bits {
         self.words.iter().map(|w| w.count_ones() as usize).sum()
     }
 
-    /// The numbers that are in it and not in `other`, in order.
+    /// The numbers of the set without those of `other`, in order.
     pub fn without<'a>(&'a self, other: &'a Bits) -> impl Iterator<Item = usize> + 'a {
         let words = self.words.iter().zip(&other.words).map(|(a, b)| a & !b).enumerate();
         words.filter(|(_, w)| *w != 0).flat_map(|(at, word)| {

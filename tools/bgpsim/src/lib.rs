@@ -1,7 +1,9 @@
-//! The simulation client: N peers of any BGP daemon that say a table or a trace, and M that listen, verify and time.
+//! The simulation client: N peers of any BGP daemon that announce a table or a trace, and M that receive, verify and
+//! measure.
 //!
-//! What is said, by whom and in which order is planned before anything is sent ([`workload`]), and encoded once ([`stream`]), so that
-//! sending is nothing but writing ready octets. What receivers should hear is part of the plan ([`tally`]).
+//! The content, the senders and the order of messages are planned before the first message is sent ([`workload`]), and
+//! encoded once ([`stream`]). Sending only writes ready octets. The plan also has the messages that receivers should
+//! receive ([`tally`]).
 
 pub mod aloof;
 pub mod brake;

@@ -1,4 +1,4 @@
-//! UPDATEs as a peer says them: attributes and prefixes to octets (RFC 4271, section 4.3; RFC 4760).
+//! Encodes a peer's UPDATEs: attributes and prefixes to octets (RFC 4271, section 4.3; RFC 4760).
 
 use crate::stream::Stream;
 use sluice_base::{Asn, Family, IpPrefix};
@@ -11,7 +11,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 const WELL_KNOWN: u8 = 0x40;
 const OPTIONAL: u8 = 0x80;
 
-/// LOCAL_PREF of what internal peers say.
+/// LOCAL_PREF in the announcements of internal peers.
 const LOCAL_PREF: u32 = 100;
 
 /// Octets before the prefixes of an MP_REACH_NLRI: header, family, next hop and its length, reserved.
@@ -26,7 +26,7 @@ pub struct Attributes {
     pub origin: u8,
     /// AS_PATH with 4-octet numbers.
     pub path: Vec<u8>,
-    /// All others, encoded.
+    /// Further attributes, encoded.
     pub rest: Vec<u8>,
 }
 
@@ -42,24 +42,24 @@ impl Attributes {
     }
 }
 
-/// How a peer says what it says.
+/// The parameters with which a peer encodes its messages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Voice {
-    /// Its AS.
+    /// The peer's AS.
     pub asn: Asn,
     /// True if the target is in the same AS: then nothing is put before the path, and there is a LOCAL_PREF.
     pub internal: bool,
-    /// Where its IPv4 routes lead.
+    /// Next hop of the peer's IPv4 routes.
     pub next_hop_v4: Ipv4Addr,
-    /// Where its IPv6 routes lead.
+    /// Next hop of the peer's IPv6 routes.
     pub next_hop_v6: Ipv6Addr,
     /// Prefixes in a message at most.
     pub per_message: usize,
 }
 
 impl Voice {
-    /// Appends UPDATEs that announce prefixes of one family with the same attributes; returns how many prefixes found no room,
-    /// which are all of them if the attributes leave none.
+    /// Appends UPDATEs that announce prefixes of a family with the same attributes. Returns the number of prefixes
+    /// without room, which is the number of prefixes if the attributes leave no room.
     pub fn announce(&self, attributes: &Attributes, prefixes: &[IpPrefix], stream: &mut Stream) -> usize {
         let Some(family) = prefixes.first().map(|p| p.family()) else { return 0 };
         let head = self.attributes(attributes, family);
@@ -96,7 +96,7 @@ impl Voice {
         0
     }
 
-    /// Appends UPDATEs that withdraw prefixes of one family.
+    /// Appends UPDATEs that withdraw prefixes of a family.
     pub fn withdraw(&self, prefixes: &[IpPrefix], stream: &mut Stream) {
         let Some(family) = prefixes.first().map(|p| p.family()) else { return };
         let room = MAX_MESSAGE_LEN - HEADER_LEN - 4 - MP_UNREACH_ROOM;
@@ -121,7 +121,7 @@ impl Voice {
         });
     }
 
-    /// The attributes that all messages have in common.
+    /// The attributes common to every message.
     fn attributes(&self, attributes: &Attributes, family: Family) -> Vec<u8> {
         let mut path = Vec::with_capacity(attributes.path.len() + 6);
         if self.internal {
@@ -167,7 +167,7 @@ impl Voice {
     }
 }
 
-/// Octets of the longest prefix: its length and all of an IPv6 address.
+/// Octets of the longest prefix: its length and a whole IPv6 address.
 const LONGEST_PREFIX: usize = 17;
 
 fn update(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {

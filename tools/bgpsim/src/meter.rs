@@ -1,4 +1,4 @@
-//! Who used the machine meanwhile: the client, the target, everybody else.
+//! The load of the machine: the client, the target, and the remaining processes.
 
 use nix::time::ClockId;
 use nix::unistd::Pid;
@@ -28,13 +28,14 @@ pub struct Meter {
 /// Processor time between two moments.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Load {
-    /// Of the client, in seconds.
+    /// CPU time of the client, in seconds.
     pub own_s: f64,
-    /// Of the target's processes, in seconds; 0 if they are not known.
+    /// CPU time of the target's processes, in seconds; 0 if the processes are not known.
     pub target_s: f64,
-    /// Of each of the target's processes, in their order, in seconds.
+    /// CPU time of each process of the target, in their order, in seconds.
     pub target_processes_s: Vec<f64>,
-    /// Of everybody else, in percent of the whole machine. The target is somebody else if its processes are not known.
+    /// Load by foreign processes, in percent of the whole machine. The target counts as foreign if its processes are
+    /// not known.
     pub foreign_pct: f64,
 }
 
@@ -44,7 +45,7 @@ impl Meter {
         Meter { target: target.to_vec(), begin: Used::now(target) }
     }
 
-    /// What has been used since.
+    /// Returns the load since the start of the measurement.
     pub fn load(&self) -> Load {
         let (begin, now) = (&self.begin, Used::now(&self.target));
         let own = now.own - begin.own;
@@ -62,7 +63,7 @@ impl Meter {
         }
     }
 
-    /// The target's resident memory at most, in octets; `None` if its processes are not known.
+    /// Peak resident memory of the target, in octets; `None` if its processes are not known.
     pub fn target_peak(&self) -> Option<u64> {
         let peak = |pid: &u32| {
             let status = read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -91,12 +92,12 @@ impl Used {
     }
 }
 
-/// Processor time that this process has used, all its threads together, those that have ended too.
+/// Processor time of the current process with its threads, including ended threads.
 pub fn own() -> Duration {
     ClockId::CLOCK_PROCESS_CPUTIME_ID.now().map(Duration::from).unwrap_or_default()
 }
 
-/// The same of another process, by its own clock; nothing if there is none.
+/// Processor time of a given process, by its own clock; zero if the process does not exist.
 fn of_process(pid: u32) -> Duration {
     let clock = i32::try_from(pid).ok().and_then(|pid| ClockId::pid_cpu_clock_id(Pid::from_raw(pid)).ok());
     clock.and_then(|clock| clock.now().ok()).map(Duration::from).unwrap_or_default()
@@ -118,7 +119,7 @@ mod tests {
     use super::*;
     use std::time::Instant;
 
-    /// A clock of processes that counts what took less than a tick, and threads that have ended.
+    /// The clock of a process counts work below a tick, and ended threads.
     #[test]
     fn a_little_work_counts() {
         let me = std::process::id();

@@ -1,18 +1,18 @@
-//! Who sends when: the client's variants and the traffic mixes of the thesis (sections 4.1.2 and 4.2.4).
+//! The order of sending: the client's variants and the traffic mixes of the thesis (sections 4.1.2 and 4.2.4).
 
 use crate::stream::{Stamp, Stream};
 use sluice_base::Rng;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// How messages of different peers follow each other.
+/// The order of messages of different peers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Order {
-    /// As in the trace; a table's messages as chance has it, the same way every time.
+    /// As in the trace; a table's messages in a random order, equal in every run.
     Trace,
     /// So many of each peer, then of the next.
     RoundRobin(usize),
-    /// A thread for each peer, and no order between them.
+    /// A thread for each peer, and no order between the threads.
     Threads,
 }
 
@@ -54,12 +54,12 @@ impl std::fmt::Display for Order {
     }
 }
 
-/// How many peers send at a time (the thesis's table 4.3).
+/// Number of peers that send at a time (the thesis's table 4.3).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Mix {
-    /// All peers, a message at a time.
+    /// Every peer, a message at a time.
     Best,
-    /// All peers in a realistic order.
+    /// Every peer, in a realistic order.
     #[value(name = "1")]
     One,
     /// Four peers, then the next four.
@@ -68,12 +68,12 @@ pub enum Mix {
     /// Two peers, then the next two.
     #[value(name = "3")]
     Three,
-    /// One peer after the other.
+    /// Single peers in turn.
     Worst,
 }
 
 impl Mix {
-    /// Peers that send at a time, of `peers`.
+    /// Number of peers that send at a time, out of `peers`.
     pub fn at_a_time(self, peers: usize) -> usize {
         match self {
             Mix::Best | Mix::One => peers.max(1),
@@ -83,7 +83,7 @@ impl Mix {
         }
     }
 
-    /// Its name in the thesis.
+    /// The mix's name in the thesis.
     pub const fn name(self) -> &'static str {
         match self {
             Mix::Best => "best",
@@ -95,25 +95,25 @@ impl Mix {
     }
 }
 
-/// Some messages of a peer, the next that it has.
+/// The next messages of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Turn {
     /// Whose.
     pub peer: usize,
-    /// How many.
+    /// Number of messages.
     pub messages: usize,
 }
 
-/// All messages of a phase in their order.
+/// The messages of a phase in their order.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Schedule {
-    /// One after the other.
+    /// Turns in sequence.
     Turns(Vec<Turn>),
-    /// Groups of peers one after the other; the peers of a group beside each other.
+    /// Groups of peers in sequence; the peers of a group run in parallel.
     Threads(Vec<Vec<usize>>),
 }
 
-/// The order of the messages of all peers.
+/// Schedules the messages of the given peers.
 pub fn schedule(order: Order, mix: Mix, streams: &[Stream], seed: u64) -> Schedule {
     let speaking: Vec<usize> = (0..streams.len()).filter(|p| !streams[*p].is_empty()).collect();
     let groups = speaking.chunks(mix.at_a_time(streams.len()));
@@ -156,7 +156,7 @@ fn round_robin(group: &[usize], k: usize, streams: &[Stream], turns: &mut Turns)
     }
 }
 
-/// As the trace's stamps have it. What has no stamp, which stands at a stream's end, comes last.
+/// In the order of the trace's stamps. Messages without a stamp, at a stream's end, come last.
 fn as_seen(group: &[usize], streams: &[Stream], turns: &mut Turns) {
     const LAST: Stamp = Stamp { time: u64::MAX, place: u32::MAX };
     let messages = group
@@ -167,7 +167,7 @@ fn as_seen(group: &[usize], streams: &[Stream], turns: &mut Turns) {
     all.iter().for_each(|(_, peer)| turns.add(*peer, 1));
 }
 
-/// Each next message is of a peer drawn by how many it has left.
+/// Draws the peer of each next message, weighted by the number of messages that the peer has left.
 fn by_chance(group: &[usize], streams: &[Stream], rng: &mut Rng, turns: &mut Turns) {
     let mut left: Vec<u64> = group.iter().map(|p| streams[*p].len() as u64).collect();
     let mut sum: u64 = left.iter().sum();
@@ -247,8 +247,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order: every message is sent once, no more than the mix's number of peers are unfinished beside each
-        /// other, and round robin gives no peer more than K while another has something left.
+        /// In any order: every message is sent once, at most the mix's number of peers are unfinished in parallel, and
+        /// round robin gives no peer more than K messages while a further peer has messages left.
         #[test]
         fn all_messages_once(
             lengths in prop::collection::vec(0usize..30, 0..12),

@@ -1,4 +1,5 @@
-//! The reading side: a few threads that take whatever the target says to any peer, so that it never has to wait for the client.
+//! The reading side: a few threads that read the target's messages to any peer, so that the target never waits for the
+//! client.
 
 use crate::index::Index;
 use crate::session::{self, Role, Session};
@@ -15,29 +16,29 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Octets that are read at a time.
+/// Octets to read at a time.
 const CHUNK: usize = 1 << 18;
-/// How soon a thread notices that the run is over.
+/// The longest time until a thread notices the end of the run.
 const GLANCE: Duration = Duration::from_millis(50);
-/// How long a sender's session is left alone after little was read from it: what routers say to senders interests nobody, and some
-/// say it in very small pieces.
+/// The pause of a sender's session after a small read. The client ignores messages to senders, and some routers send
+/// them in very small pieces.
 const REST: Duration = Duration::from_millis(1);
 /// Little, in octets.
 const LITTLE: usize = 1 << 14;
-/// Octets that are not thrown away, in which a NOTIFICATION would be: the longest message and another.
+/// Octets that are not discarded, because they could hold a NOTIFICATION: twice the longest message.
 const LAST: usize = 2 * MAX_MESSAGE_LEN;
-/// Octets that are thrown away at a time, at most.
+/// The most octets to discard at a time.
 const WASTE: usize = 1 << 20;
-/// What every message begins with.
+/// The marker at the start of every message.
 const MARKER: [u8; 16] = [0xff; 16];
-/// Events that are taken at a time.
+/// Events to take at a time.
 const EVENTS: usize = 64;
 
-/// What the reading threads share with the rest.
+/// State shared by the reading threads and the run.
 #[derive(Debug)]
 pub struct Ear {
     sessions: Vec<Arc<Session>>,
-    /// Of the receivers, in the order of the sessions; `None` for senders.
+    /// Tallies of the receivers, in the order of the sessions; `None` for senders.
     tallies: Vec<Option<Mutex<Tally>>>,
     failure: Mutex<Option<String>>,
     failed: AtomicBool,
@@ -59,13 +60,13 @@ impl Ear {
         }
     }
 
-    /// The receivers' sessions and views, one after the other.
+    /// Iterates over the receivers' sessions and views.
     pub fn receivers(&self) -> impl Iterator<Item = (&Session, MutexGuard<'_, Tally>)> {
         let both = self.sessions.iter().zip(&self.tallies);
         both.filter_map(|(s, t)| Some((&**s, held(t.as_ref()?))))
     }
 
-    /// What all receivers look prefixes up in; `None` without receivers.
+    /// The index for the look-ups of receivers; `None` without receivers.
     pub fn index(&self) -> Option<Arc<Index>> {
         self.receivers().next().map(|(_, tally)| tally.index())
     }
@@ -75,7 +76,7 @@ impl Ear {
         self.senders_may_end.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the reason why the run cannot go on, if it cannot.
+    /// Returns the reason why the run cannot continue, if any.
     pub fn failure(&self) -> Option<String> {
         self.failed.load(Ordering::Relaxed).then(|| held(&self.failure).clone()).flatten()
     }
@@ -114,12 +115,12 @@ impl Ear {
     }
 }
 
-/// A lock whose data cannot be half changed: a panic elsewhere does not matter to it.
+/// Locks data that cannot be half changed: a panic in a different thread does not matter.
 fn held<T>(lock: &Mutex<T>) -> MutexGuard<'_, T> {
     lock.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Where octets are thrown to: nothing is ever written there, only its length counts.
+/// The target of discarded octets. Only its length counts; the buffer is never written.
 #[derive(Debug)]
 pub struct Waste(Vec<u8>);
 
@@ -130,7 +131,7 @@ impl Default for Waste {
 }
 
 impl Session {
-    /// Throws away what has come, but for its end, and without copying it; how many octets.
+    /// Discards the octets in the socket except the last ones, without copying; returns their number.
     pub fn throw_away(&self, waste: &mut Waste) -> rustix::io::Result<usize> {
         let there = usize::try_from(ioctl_fionread(&self.socket)?).unwrap_or(0);
         let much = there.saturating_sub(LAST).min(waste.0.len());
@@ -149,13 +150,13 @@ struct Listener<'a> {
     ear: &'a Ear,
     epoll: OwnedFd,
     chunk: Vec<u8>,
-    /// Of each session the beginning of a message whose end is not there yet.
+    /// For each session, the beginning of a message whose end has not arrived.
     rest: Vec<Vec<u8>>,
-    /// Sessions that are left alone for a while.
+    /// Sessions that pause for a while.
     resting: Vec<usize>,
 }
 
-/// A sender's session is waited for once, and then again when it has rested.
+/// Returns the events to wait for: a sender's session is waited for once, and again after the session's pause.
 fn interest(session: &Session) -> EventFlags {
     match session.peer.role {
         Role::Receiver => EventFlags::IN,
@@ -202,7 +203,8 @@ impl Listener<'_> {
         Ok(epoll::modify(&self.epoll, &session.socket, EventData::new_u64(number as u64), interest(session))?)
     }
 
-    /// Reads what is there, a chunk at most, so that no session has to wait for another; how many octets there were.
+    /// Reads available octets, at most a chunk, so that no session has to wait for a different session; returns their
+    /// number.
     fn read(&mut self, number: usize) -> Result<usize, ReadError> {
         let session = &self.ear.sessions[number];
         let rest = &mut self.rest[number];
@@ -257,7 +259,7 @@ enum ReadError {
     Notification(String),
 }
 
-/// From the first message on (RFC 4271, section 4.1): from its marker, or from what may be the beginning of one.
+/// Skips to the first message (RFC 4271, section 4.1): to its marker, or to a possible beginning of a marker.
 fn from_marker(stream: &[u8]) -> &[u8] {
     let is_one = |octet: &&u8| **octet == 0xff;
     let begin = match stream.windows(MARKER.len()).position(|octets| octets == MARKER) {
@@ -268,7 +270,7 @@ fn from_marker(stream: &[u8]) -> &[u8] {
     &stream[begin..]
 }
 
-/// Takes the whole messages at the front of a stream; how many octets they have.
+/// Takes the whole messages at the front of a stream; returns their length in octets.
 fn messages(stream: &[u8], mut tally: Option<&mut Tally>, at: Instant) -> Result<usize, ReadError> {
     let mut used = 0;
     while let Some(frame) = header::frame(&stream[used..]).map_err(|e| ReadError::OutOfStep(e.to_string()))? {

@@ -1,5 +1,5 @@
-//! In place of a router: a relay that copies what senders say to all receivers. What the client reaches with it is the client's own
-//! limit.
+//! A relay in place of a router. The relay copies the senders' messages to every receiver. The throughput with a relay
+//! is the client's own limit.
 
 use crate::session;
 use anyhow::{Context, Result};
@@ -11,21 +11,22 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-/// Octets that are read at a time.
+/// Octets to read at a time.
 const CHUNK: usize = 1 << 18;
 
-/// A running relay; it ends when its peers do.
+/// A running relay; ends with its peers.
 pub struct Relay {
-    /// Where it listens.
+    /// The address of the listener.
     pub address: SocketAddr,
     thread: JoinHandle<Result<()>>,
 }
 
-/// Those that everything is copied to.
+/// The receivers of every copy.
 type Receivers = Arc<Mutex<Vec<Arc<Mutex<TcpStream>>>>>;
 
 impl Relay {
-    /// A relay on the loopback for so many peers; those with an AS of `receivers` are told what the others say.
+    /// Starts a relay on the loopback for a number of peers; peers with an AS of `receivers` receive the messages of
+    /// the senders.
     pub fn start(asn: Asn, peers: usize, receivers: HashSet<Asn>) -> Result<Self> {
         let listener =
             TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).context("cannot listen on the loopback")?;
@@ -45,7 +46,7 @@ impl Relay {
         Ok(Relay { address, thread })
     }
 
-    /// Waits until all peers are gone.
+    /// Waits until every peer has disconnected.
     pub fn join(self) -> Result<()> {
         joined(self.thread)
     }
@@ -82,14 +83,14 @@ fn serve(mut socket: TcpStream, asn: Asn, receivers: &HashSet<Asn>, told: &Recei
     if is_receiver { drain(&mut socket) } else { copy(&mut socket, told) }
 }
 
-/// Reads until the end of the connection; a connection that breaks has ended too.
+/// Reads until the end of the connection; a broken connection counts as ended.
 fn drain(socket: &mut TcpStream) -> Result<()> {
     let mut chunk = vec![0; 4096];
     while let Ok(1..) = socket.read(&mut chunk) {}
     Ok(())
 }
 
-/// Copies all UPDATEs until the end of the connection.
+/// Copies UPDATEs until the end of the connection.
 fn copy(socket: &mut TcpStream, told: &Receivers) -> Result<()> {
     let mut buffer = vec![0; CHUNK];
     let mut filled = 0;
@@ -115,7 +116,7 @@ fn copy(socket: &mut TcpStream, told: &Receivers) -> Result<()> {
     Ok(())
 }
 
-/// A receiver that is gone need not be told.
+/// Sends to the receivers, except receivers that have disconnected.
 fn tell(receivers: &[Arc<Mutex<TcpStream>>], messages: &[u8]) {
     if messages.is_empty() {
         return;

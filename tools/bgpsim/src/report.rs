@@ -1,16 +1,16 @@
-//! What people and programs read of a run.
+//! The results of a run, for people and programs.
 
 use crate::meter;
 use crate::run::{Heard, PhaseResult};
 use bench_report::{Plot, Series, number, table};
 use serde_json::{Value, json};
 
-/// What a run was.
+/// The properties of a run.
 #[derive(Clone, Debug)]
 pub struct Title {
-    /// Who was tested.
+    /// The tested router.
     pub target: String,
-    /// What was said.
+    /// The workload.
     pub workload: String,
     /// In which order.
     pub order: String,
@@ -18,15 +18,15 @@ pub struct Title {
     pub mix: &'static str,
     /// The speed.
     pub speed: String,
-    /// How many said it.
+    /// Number of senders.
     pub senders: usize,
-    /// How many listened.
+    /// Number of receivers.
     pub receivers: usize,
-    /// Messages of a trace that could not be said.
+    /// Messages of a trace that could not be sent.
     pub skipped: usize,
 }
 
-/// Returns true if all that was sent was received.
+/// Returns true if the receivers received the senders' whole output.
 pub fn verified(phases: &[PhaseResult]) -> bool {
     phases.last().is_some_and(|p| p.measured) && phases.iter().all(PhaseResult::verified)
 }
@@ -85,7 +85,7 @@ pub fn text(title: &Title, phases: &[PhaseResult]) -> String {
     out
 }
 
-/// How much of the measured time the client needs without the target.
+/// The share of the measured time that the client needs without the target.
 pub fn beside_floor(phases: &[PhaseResult], floor: Option<&[PhaseResult]>) -> String {
     let done = |phases: &[PhaseResult]| Some(phases.last()?.done()?.as_secs_f64());
     let (Some(floor), Some(with)) = (floor, done(phases)) else { return String::new() };
@@ -114,7 +114,7 @@ fn row(phase: &PhaseResult) -> Vec<String> {
     ]
 }
 
-/// How long single routes took, in seconds: this share of them no longer. `None` if none were followed.
+/// A quantile of the times of single routes, in seconds; `None` without single routes.
 pub fn delay(phase: &PhaseResult, share: f64) -> Option<f64> {
     let mut all: Vec<f64> = phase.delays.iter().map(std::time::Duration::as_secs_f64).collect();
     all.sort_by(f64::total_cmp);

@@ -1,12 +1,12 @@
-//! The prefixes of an UPDATE, for those who count them.
+//! The prefixes of an UPDATE, for counting.
 
 use sluice_base::{IpPrefix, Ipv4Prefix, Ipv6Prefix};
 use sluice_bgp::wire::attribute::{Attributes, code};
 use sluice_bgp::wire::multiprotocol::{MpReach, MpUnreach};
 use sluice_bgp::wire::{AFI_IPV6, Nlri, SAFI_UNICAST, Update, WireError};
 
-/// Calls `each` with every prefix of an UPDATE's body, and whether it is announced rather than withdrawn. Families that the
-/// client does not speak are passed over.
+/// Calls `each` with every prefix of an UPDATE's body, and true for an announcement or false for a withdrawal. Skips
+/// families that the client does not support.
 pub fn each(body: &[u8], mut each: impl FnMut(IpPrefix, bool)) -> Result<(), WireError> {
     let update = Update::decode(body)?;
     for prefix in Nlri::<Ipv4Prefix>::new(update.withdrawn, Update::WITHDRAWN_OFFSET) {
@@ -121,7 +121,7 @@ mod tests {
         assert!(stream.is_empty());
     }
 
-    /// The router that it is for finds nothing wrong with it.
+    /// The target's parser finds no error in the message.
     #[test]
     fn well_formed_by_the_rules() {
         let voice = Voice {

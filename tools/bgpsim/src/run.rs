@@ -17,23 +17,23 @@ use std::time::{Duration, Instant};
 
 /// The interval at which the run is looked at.
 const GLANCE: Duration = Duration::from_millis(5);
-/// The interval at which the arrival of a single route is looked for; when it arrived is noted where it is read.
+/// The interval at which the run checks for the arrival of a single route. The reader records the time of arrival.
 const PEEK: Duration = Duration::from_micros(100);
 /// Between two single routes.
 const PACE: Duration = Duration::from_millis(10);
-/// Points of a progress at most; beyond that every other is dropped.
+/// Most points of a progress; beyond the limit, every second point is dropped.
 const POINTS: usize = 1000;
 
-/// Who takes part, and what time they have.
+/// The participants of a run and its timeouts.
 #[derive(Clone, Debug)]
 pub struct Setup {
     /// The target.
     pub target: SocketAddr,
-    /// Its AS.
+    /// The target's AS.
     pub target_as: Asn,
     /// Senders first.
     pub peers: Vec<Peer>,
-    /// Receivers that come when the plan says so.
+    /// Receivers that connect when the plan requires it.
     pub late: Vec<Peer>,
     /// The port to wait for the target's connections at, instead of connecting.
     pub listen: Option<u16>,
@@ -41,57 +41,57 @@ pub struct Setup {
     pub only_count: bool,
     /// The speed at which the measured phase is sent.
     pub speed: Speed,
-    /// Threads that read.
+    /// Number of reading threads.
     pub reading_threads: usize,
     /// The target's processes.
     pub target_processes: Vec<u32>,
-    /// How long the whole run may take.
+    /// Timeout of the whole run.
     pub timeout: Duration,
-    /// How long nothing may be heard before receivers give up.
+    /// The time without messages after which receivers give up.
     pub patience: Duration,
-    /// How long nothing may be heard before all is taken as said.
+    /// The time without messages after which a phase is over.
     pub settle: Duration,
 }
 
-/// What a receiver heard in a phase.
+/// A receiver's messages in a phase.
 #[derive(Clone, Debug)]
 pub struct Heard {
     /// The receiver.
     pub peer: Peer,
-    /// What it counted.
+    /// The receiver's counts.
     pub counts: Counts,
-    /// True if it heard all that it should.
+    /// True if the receiver received every expected message.
     pub complete: bool,
-    /// Prefixes that it should know of and does not: how many, and some of them.
+    /// Prefixes that the receiver lacks: their number, and some of them.
     pub missing: (usize, Vec<String>),
-    /// Prefixes that it should not have any more, likewise.
+    /// Prefixes that the receiver should not have any more, likewise.
     pub surplus: (usize, Vec<String>),
 }
 
-/// How a phase went.
+/// The results of a phase.
 #[derive(Clone, Debug)]
 pub struct PhaseResult {
     /// For people.
     pub name: &'static str,
-    /// True if it is what the run is about.
+    /// True for the measured phase of the run.
     pub measured: bool,
-    /// Prefixes that the senders spoke of.
+    /// Prefixes in the senders' messages.
     pub routes: usize,
-    /// Their UPDATEs.
+    /// The senders' UPDATEs.
     pub messages: usize,
-    /// Octets of these.
+    /// Octets of the UPDATEs.
     pub octets: usize,
-    /// The time when it began.
+    /// The time when the phase began.
     pub begin: Instant,
-    /// How long it took until the target's and the own system had taken the last octet.
+    /// The time until the systems of client and target had received the last octet.
     pub sent: Option<Duration>,
-    /// What each receiver heard.
+    /// Results of each receiver.
     pub heard: Vec<Heard>,
     /// Processor time.
     pub load: Load,
-    /// Of the target at its end, in octets.
+    /// Peak memory of the target at the end of the phase, in octets.
     pub target_peak: Option<u64>,
-    /// How long each single route took to the last receiver, where routes were followed one by one.
+    /// For single routes, the time of each route to the last receiver.
     pub delays: Vec<Duration>,
     /// Seconds, prefixes sent, prefixes heard by each receiver on average.
     pub progress: Vec<(f64, f64, f64)>,
@@ -103,7 +103,8 @@ impl PhaseResult {
         self.sent.is_some() && self.heard.iter().all(|h| h.complete)
     }
 
-    /// How long it took until the last receiver had heard the last news; without receivers until everything was sent.
+    /// The time until the last receiver had received the last change; without receivers, the time until the last octet
+    /// was sent.
     pub fn done(&self) -> Option<Duration> {
         let last = self.heard.iter().filter_map(|h| h.counts.last).max();
         if self.heard.is_empty() {
@@ -113,17 +114,17 @@ impl PhaseResult {
         }
     }
 
-    /// Prefixes of the senders in a second, until it was done.
+    /// Prefixes of the senders a second, until the phase was done.
     pub fn rate(&self) -> Option<f64> {
         let seconds = self.done()?.as_secs_f64();
         (seconds > 0.0).then(|| self.routes as f64 / seconds)
     }
 }
 
-/// Runs a workload; the results of its phases. It ends after the first phase that is not complete in time.
+/// Runs a workload; returns the results of its phases. Ends after the first phase that is not complete in time.
 ///
 /// # Errors
-/// If a session does not come up, or ends before it should.
+/// If a session does not come up, or ends too early.
 pub fn run(setup: &Setup, workload: &Workload) -> Result<Vec<PhaseResult>> {
     run_and(setup, workload, || ())
 }
@@ -289,7 +290,8 @@ impl Run<'_> {
         })
     }
 
-    /// Sends message after message; how long each took to the last receiver. It ends with one that does not arrive in time.
+    /// Sends single messages; returns the time of each message to the last receiver. Ends with a message that does not
+    /// arrive in time.
     fn probe(&self, sender: &Session, stream: &Stream) -> Result<Vec<Duration>> {
         let mut delays = Vec::new();
         for message in 0..stream.len() {
@@ -352,7 +354,7 @@ impl Run<'_> {
         })
     }
 
-    /// Watches until all is sent and heard, or nothing more is to be expected, or time is up.
+    /// Watches until the messages are sent and received, or no more messages can arrive, or the time is over.
     fn watch(&self, progress: &mut Progress<'_>, is_sent: impl Fn() -> bool) -> Result<()> {
         let mut alive = Instant::now();
         let mut sent_at = None;

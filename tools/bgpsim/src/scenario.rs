@@ -3,24 +3,25 @@
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What is measured.
+/// The measured scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scenario {
-    /// Routes are announced, in messages as full as they get.
+    /// Routes are announced, in messages as full as possible.
     Announce,
-    /// One of the eight: odd ones with a prefix in each message, even ones with up to 500.
+    /// A numbered scenario: odd numbers have a prefix in each message, even numbers have up to 500.
     Numbered(u8),
-    /// Routes are announced, then all senders are gone; the latter is measured.
+    /// Routes are announced, then every sender disconnects; the disconnection is measured.
     Lost,
-    /// All senders announce all routes, the first one with the shortest paths; then it is gone, which is measured.
+    /// Every sender announces every route, the first sender with the shortest paths; then the first sender
+    /// disconnects, which is measured.
     LostBest,
-    /// Routes are announced; then single ones, one after the other, each of which is followed to the receiver.
+    /// Routes are announced; then single routes, in sequence, each followed to the receiver.
     Latency,
-    /// Routes are announced; then another receiver comes, which is told everything.
+    /// Routes are announced; then a further receiver connects and receives the whole table.
     Late,
 }
 
-/// What senders do in a phase of a scenario.
+/// The senders' action in a phase of a scenario.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Act {
     /// Announce routes.
@@ -29,21 +30,21 @@ pub enum Act {
     AnnounceLonger,
     /// Withdraw them.
     Withdraw,
-    /// Another sender announces them too, with longer paths: nothing changes.
+    /// A second sender announces the same routes, with longer paths: no best path changes.
     AnotherLonger,
-    /// Another sender announces them too, with shorter paths: every best path changes.
+    /// A second sender announces the same routes, with shorter paths: every best path changes.
     AnotherShorter,
     /// Be gone.
     Close,
     /// The first sender announces all routes.
     AnnounceByFirst,
-    /// All others announce them with longer paths: nothing changes.
+    /// The remaining senders announce the routes with longer paths: no best path changes.
     LongerByOthers,
     /// The first sender is gone: every best path changes.
     CloseFirst,
     /// The last sender announces single routes, one after the other.
     Probe,
-    /// Another receiver comes.
+    /// A further receiver connects.
     Join,
 }
 
@@ -51,7 +52,7 @@ pub enum Act {
 const LARGE: usize = 500;
 
 impl Scenario {
-    /// All acts; the last one is measured.
+    /// The acts in their order; the last act is measured.
     pub fn acts(self) -> &'static [Act] {
         match self {
             Scenario::Announce | Scenario::Numbered(..=2) => &[Act::Announce],
@@ -65,7 +66,7 @@ impl Scenario {
         }
     }
 
-    /// Prefixes in a message of the act that is measured, if the scenario says how many.
+    /// Most prefixes in a message of the measured act, if the scenario has a limit.
     pub const fn per_message(self) -> Option<usize> {
         match self {
             Scenario::Numbered(n) => Some(if n % 2 == 1 { 1 } else { LARGE }),
@@ -73,7 +74,7 @@ impl Scenario {
         }
     }
 
-    /// Prefixes that have to share their attributes for messages to get as large as they should.
+    /// Prefixes that have to share their attributes for messages of the intended size.
     pub const fn sharing(self) -> Option<usize> {
         match self {
             Scenario::Numbered(n) if n % 2 == 0 => Some(LARGE),
@@ -81,7 +82,7 @@ impl Scenario {
         }
     }
 
-    /// Returns true if one sender speaks of another's routes.
+    /// Returns true if a sender announces routes of a different sender.
     pub fn needs_two(self) -> bool {
         self.acts().iter().any(|a| a.by_another() || matches!(a, Act::LongerByOthers))
     }
@@ -107,7 +108,7 @@ impl Act {
         !matches!(self, Act::AnotherLonger | Act::LongerByOthers | Act::Probe | Act::Join)
     }
 
-    /// Returns true if it is not the sender that the route belongs to.
+    /// Returns true if the sender is not the owner of the route.
     pub const fn by_another(self) -> bool {
         matches!(self, Act::AnotherLonger | Act::AnotherShorter)
     }

@@ -1,4 +1,4 @@
-//! The sending side: what the plan says, in its order, at its speed.
+//! The sending side: sends the plan's messages in their order and at their speed.
 
 use crate::order::{Schedule, Turn};
 use crate::session::Session;
@@ -10,17 +10,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 use thiserror::Error;
 
-/// Octets that are written at a time, where the order allows it.
+/// Octets to write at a time, if the order allows.
 const PIECE: usize = 1 << 18;
-/// How soon a waiting sender notices that the run is over.
+/// The longest time until a waiting sender notices the end of the run.
 const GLANCE: Duration = Duration::from_millis(50);
 
 /// The speed at which a trace is sent.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Speed {
-    /// As fast as the target takes it.
+    /// As fast as the target reads.
     Full,
-    /// With the trace's own pauses, this many times as fast.
+    /// With the trace's own pauses, divided by the factor.
     Original(f64),
 }
 
@@ -56,15 +56,15 @@ impl std::fmt::Display for Speed {
 
 /// The senders of a phase.
 pub struct Senders<'a> {
-    /// Their sessions.
+    /// The senders' sessions.
     pub sessions: &'a [Arc<Session>],
-    /// What they say.
+    /// The senders' messages.
     pub streams: &'a [Stream],
     /// The speed.
     pub speed: Speed,
     /// The time when the phase began.
     pub begin: Instant,
-    /// Set when they should give up.
+    /// Set when the senders should give up.
     pub over: &'a AtomicBool,
 }
 
@@ -119,7 +119,7 @@ impl Senders<'_> {
     }
 }
 
-/// Returns the time when a message is due. What the trace does not have follows what it has.
+/// Returns the time when a message is due. Messages without a stamp follow the stamped messages.
 fn due(stream: &Stream, message: usize, factor: f64) -> Duration {
     let time = stream.seen(message).map_or(0, |stamp| stamp.time);
     Duration::from_secs_f64(time as f64 / 1e6 / factor)

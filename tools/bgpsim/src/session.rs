@@ -1,4 +1,4 @@
-//! A peer's connection: made or awaited, opened by the protocol, and then a socket with two ends that know nothing of each other.
+//! A peer's connection: made or awaited, opened by the protocol, and then a socket with two independent ends.
 
 use anyhow::{Context, Result, bail, ensure};
 use rustix::net::SendFlags;
@@ -19,29 +19,29 @@ use crate::workload::Families;
 /// Between two attempts to connect.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// What a peer does.
+/// The role of a peer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Role {
-    /// Announces routes, and passes over what it hears.
+    /// Announces routes, and ignores received routes.
     Sender,
     /// Listens.
     Receiver,
 }
 
-/// Who a peer is.
+/// The identity of a peer.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Peer {
-    /// What it does.
+    /// The peer's role.
     pub role: Role,
-    /// Its number among those that do the same, from 0.
+    /// The peer's number within its role, from 0.
     pub number: usize,
-    /// Its AS.
+    /// The peer's AS.
     pub asn: Asn,
-    /// Its address; `None`: whatever the system chooses.
+    /// The peer's address; `None`: chosen by the system.
     pub local: Option<IpAddr>,
-    /// What it speaks.
+    /// The peer's address families.
     pub families: Families,
-    /// The hold time that it proposes, in seconds; 0 is none.
+    /// The proposed hold time, in seconds; 0 for no hold time.
     pub hold_time: u16,
 }
 
@@ -63,15 +63,15 @@ pub struct Session {
     pub peer: Peer,
     /// Read without waiting, written with waiting.
     pub socket: TcpStream,
-    /// The hold time that both agreed on, in seconds; 0 is none.
+    /// The negotiated hold time, in seconds; 0 for no hold time.
     pub hold_time: u16,
-    /// Prefixes that have been written.
+    /// Number of written prefixes.
     pub prefixes_sent: AtomicU64,
-    /// Octets that have been written.
+    /// Number of written octets.
     pub octets_sent: AtomicU64,
-    /// Octets that have been read.
+    /// Number of read octets.
     pub octets_received: AtomicU64,
-    /// Octets were thrown away: what is read next may begin within a message.
+    /// Set after octets were discarded: the next read may begin within a message.
     pub is_cut: AtomicBool,
     /// The client itself has ended the connection.
     is_closed: AtomicBool,
@@ -167,7 +167,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says KEEPALIVE, unless a message is under way: that is as good a sign of life.
+    /// Sends KEEPALIVE, unless a message is under way: a message is an equal sign of life.
     pub fn keepalive(&self) {
         let Ok(_whole) = self.writing.try_lock() else { return };
         let mut octets = Vec::new();
@@ -203,7 +203,7 @@ impl Session {
     }
 }
 
-/// An error that another attempt would meet again.
+/// An error that would recur in a further attempt.
 #[derive(Debug)]
 struct Final(String);
 

@@ -10,10 +10,10 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use thiserror::Error;
 
-/// What the user named.
+/// The workload source that the user named.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Source {
-    /// A real table, of a file or wherever there is one.
+    /// A real table, from a file or from any available source.
     Table(Option<PathBuf>),
     /// A trace.
     Trace(PathBuf),
@@ -21,7 +21,7 @@ pub enum Source {
     Synthetic(Option<Scenario>),
 }
 
-/// What was there.
+/// The content of the source.
 #[derive(Debug)]
 pub enum Content {
     /// A table.
@@ -68,7 +68,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// The scenario that is part of the name.
+    /// The scenario in the name.
     pub fn scenario(&self) -> Option<Scenario> {
         match self {
             Source::Synthetic(scenario) => *scenario,
@@ -76,7 +76,7 @@ impl Source {
         }
     }
 
-    /// Reads it, or makes it up: `routes` of the families, a fifth of IPv6 where both are spoken.
+    /// Reads or generates the source: `routes` of the families, with a fifth of IPv6 if both families are in use.
     pub fn load(&self, routes: usize, families: Families, sharing: usize, seed: u64) -> Result<Content> {
         let v6 = match (families.v4, families.v6) {
             (true, true) => routes / 5,
@@ -95,7 +95,7 @@ impl Source {
 }
 
 impl Content {
-    /// The trace, if it is one.
+    /// The trace, if the source is a trace.
     pub fn trace(&self) -> Result<Option<Trace<'_>>> {
         match self {
             Content::Table(_) => Ok(None),

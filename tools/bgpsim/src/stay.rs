@@ -12,15 +12,15 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How often a stay looks for sessions that have ended and for KEEPALIVEs that are due, in milliseconds.
+/// The interval at which a stay looks for ended sessions and due KEEPALIVEs, in milliseconds.
 const GLANCE_MS: u16 = 100;
 
-/// How long sessions stay up after a run.
+/// The time that sessions stay up after a run.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Stay {
     /// Until SIGINT (Ctrl-C) or SIGTERM.
     UntilStopped,
-    /// For this time, or until SIGINT or SIGTERM.
+    /// For the given time, or until SIGINT or SIGTERM.
     For(Duration),
 }
 
@@ -46,12 +46,12 @@ fn stopping() -> SigSet {
     SigSet::from_iter([Signal::SIGINT, Signal::SIGTERM])
 }
 
-/// Keeps the signals that end a stay away from this thread, so that the thread that waits for them gets them.
+/// Blocks the signals that end a stay in the current thread, so that the waiting thread receives them.
 pub(crate) fn leave_signals_to_others() -> Result<()> {
     stopping().thread_block().context("cannot block signals")
 }
 
-/// The sessions of a run that is over.
+/// The sessions of a finished run.
 #[derive(Debug)]
 pub struct Kept<'a> {
     pub(crate) ear: &'a Ear,
@@ -59,7 +59,7 @@ pub struct Kept<'a> {
 }
 
 impl Kept<'_> {
-    /// The number of sessions that are up.
+    /// Returns the number of sessions that are up.
     pub fn count(&self) -> usize {
         self.sessions.iter().filter(|session| !session.is_closed()).count()
     }

@@ -1,8 +1,8 @@
-//! What one peer sends: messages as ready octets, one after the other.
+//! The messages of a single peer, as ready octets in sequence.
 
 use std::ops::Range;
 
-/// The messages of one peer, encoded once; to send some of them is to write a slice.
+/// The messages of a single peer, encoded once; sending a part is writing a slice.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Stream {
     octets: Vec<u8>,
@@ -33,7 +33,7 @@ impl Stream {
         self.messages.push(Message { end: self.octets.len(), prefixes: prefixes as u16 });
     }
 
-    /// Says that all messages since the last call were seen at `stamp`.
+    /// Stamps the messages since the last call with `stamp`.
     pub(crate) fn stamp(&mut self, stamp: Stamp) {
         self.stamps.resize(self.messages.len(), stamp);
     }
@@ -43,7 +43,7 @@ impl Stream {
         self.messages.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the stream is empty.
     pub fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -58,12 +58,13 @@ impl Stream {
         self.messages[messages].iter().map(|m| usize::from(m.prefixes)).sum()
     }
 
-    /// Returns the time when a message was seen; `None` if it is not of a trace.
+    /// Returns the time when a message was seen; `None` for a message without a trace.
     pub fn seen(&self, message: usize) -> Option<Stamp> {
         self.stamps.get(message).copied()
     }
 
-    /// The first message after `from` with which a piece of at least `octets` octets ends; all that are left if there are fewer.
+    /// The first message after `from` with which a piece of at least `octets` octets ends; the end of the stream if
+    /// too few octets are left.
     pub fn piece(&self, from: usize, limit: usize, octets: usize) -> usize {
         let wanted = self.start(from) + octets;
         let ends = &self.messages[from..limit];

@@ -9,19 +9,19 @@ use sluice_load::{Announcement, RoutingTable};
 use std::collections::BTreeSet;
 use std::net::Ipv6Addr;
 
-/// How many routes of each family.
+/// Number of routes of each family.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Size {
-    /// Of IPv4.
+    /// IPv4 routes.
     pub v4: usize,
-    /// Of IPv6.
+    /// IPv6 routes.
     pub v6: usize,
 }
 
-/// Prefixes of one family with the same attributes.
+/// Prefixes of a single family with the same attributes.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Group {
-    /// What is said of them, by the peer's neighbours.
+    /// The prefixes' attributes, as the peer's neighbors announce them.
     pub attributes: Attributes,
     /// The prefixes, each once in a table.
     pub prefixes: Vec<IpPrefix>,
@@ -30,16 +30,16 @@ pub struct Group {
 /// Routes; no prefix comes twice.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Table {
-    /// In the order in which they are announced.
+    /// The groups, in the order of announcement.
     pub groups: Vec<Group>,
 }
 
-/// Shares of prefix lengths, in percent: about those of the Internet.
+/// Shares of prefix lengths, in percent: approximately the Internet's.
 const LENGTHS_V4: [(u8, u64); 9] =
     [(24, 60), (23, 10), (22, 11), (21, 5), (20, 5), (19, 3), (18, 2), (17, 1), (16, 3)];
 const LENGTHS_V6: [(u8, u64); 6] = [(48, 50), (32, 13), (44, 13), (40, 12), (36, 7), (47, 5)];
 
-/// More distinct prefixes than this are hard to find among the lengths above.
+/// More distinct prefixes are hard to find among the lengths above.
 const MOST: usize = 8_000_000;
 
 impl Table {
@@ -68,7 +68,7 @@ impl Table {
         Ok(Table { groups: groups.collect() })
     }
 
-    /// The routes of a table; prefixes beside each other with the same path share their attributes.
+    /// The routes of a table; adjacent prefixes with the same path share their attributes.
     pub fn real(table: &RoutingTable) -> Self {
         let families = [&table.v4, &table.v6].into_iter();
         let groups =
@@ -88,7 +88,7 @@ impl Table {
         Table { groups: thinned(v4, size.v4).chain(thinned(v6, size.v6)).collect() }
     }
 
-    /// All prefixes.
+    /// Iterates over the prefixes of the table.
     pub fn prefixes(&self) -> impl Iterator<Item = IpPrefix> {
         self.groups.iter().flat_map(|g| g.prefixes.iter().copied())
     }

@@ -1,4 +1,4 @@
-//! What a receiver hears in a phase, against what it should hear.
+//! A receiver's messages in a phase, compared with the expectation.
 
 use crate::index::{Bits, Index};
 use crate::routes;
@@ -6,35 +6,35 @@ use sluice_bgp::wire::WireError;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What every receiver should have heard at the end of a phase.
+/// The messages that every receiver should have received by the end of a phase.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Expectation {
-    /// Prefixes that there is a route to in the end.
+    /// Prefixes that have a route at the end.
     pub present: Bits,
-    /// Prefixes of which there must be news in this phase, whatever news it is.
+    /// Prefixes that must change in the phase, in any way.
     pub news: Bits,
 }
 
-/// Counts of one receiver in one phase.
+/// Counts of a receiver in a phase.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Counts {
-    /// Prefixes that were announced, repetitions too.
+    /// Announced prefixes, including repetitions.
     pub announced: u64,
-    /// Prefixes that were withdrawn, repetitions too.
+    /// Withdrawn prefixes, including repetitions.
     pub withdrawn: u64,
-    /// Announced although they were there already.
+    /// Announced prefixes that were present already.
     pub replaced: u64,
-    /// Prefixes that no sender ever speaks of.
+    /// Prefixes that no sender announces.
     pub unexpected: u64,
     /// UPDATEs.
     pub messages: u64,
-    /// Octets of all messages.
+    /// Octets of the messages.
     pub octets: u64,
     /// The time when the first news came.
     pub first: Option<Instant>,
     /// The time when the last news came.
     pub last: Option<Instant>,
-    /// Since when all is as it should be; `None` if it is not.
+    /// The time since which the expectation is met; `None` if it is not met.
     pub complete: Option<Instant>,
 }
 
@@ -43,22 +43,22 @@ pub struct Counts {
 pub struct Tally {
     index: Arc<Index>,
     expectation: Arc<Expectation>,
-    /// All that matters is that so many prefixes are heard, repetitions too.
+    /// Only the number of received prefixes matters, including repetitions.
     count: Option<u64>,
     present: Bits,
     news: Bits,
-    /// Prefixes that are there and should not be, or the other way round.
+    /// Prefixes that are wrongly present or wrongly absent.
     wrong: usize,
     /// Prefixes of which there should have been news.
     awaited: usize,
-    /// The number after the last one that was heard.
+    /// The number after the last received number.
     next: usize,
-    /// Of this phase.
+    /// The counts of the current phase.
     pub counts: Counts,
 }
 
 impl Tally {
-    /// A receiver that has heard nothing and expects nothing.
+    /// A receiver without received prefixes and without an expectation.
     pub fn new(index: Arc<Index>) -> Self {
         let none = Bits::none(index.len());
         let expectation = Arc::new(Expectation { present: none.clone(), news: none.clone() });
@@ -76,12 +76,12 @@ impl Tally {
         }
     }
 
-    /// What prefixes are looked up in.
+    /// The index for look-ups of prefixes.
     pub fn index(&self) -> Arc<Index> {
         self.index.clone()
     }
 
-    /// Begins a phase: counts from the start, what is there stays.
+    /// Begins a phase: counts restart, present prefixes stay.
     pub fn begin(&mut self, expectation: Arc<Expectation>) {
         self.news = Bits::none(self.index.len());
         self.awaited = expectation.news.count();
@@ -92,8 +92,8 @@ impl Tally {
         self.counts = Counts::default();
     }
 
-    /// From here to the end of the phase nothing matters but that so many prefixes are heard, repetitions too. Who copies what several
-    /// senders say of the same prefixes may tell them in any order.
+    /// From now to the end of the phase, only the number of received prefixes matters, including repetitions. A relay
+    /// that copies several senders' messages about the same prefixes may send them in any order.
     pub fn only_count(&mut self, prefixes: u64) {
         self.count = Some(prefixes);
     }
@@ -129,7 +129,7 @@ impl Tally {
         Ok(())
     }
 
-    /// Returns true if all is as it should be.
+    /// Returns true if the expectation is met.
     pub fn is_complete(&self) -> bool {
         match self.count {
             Some(count) => self.counts.announced + self.counts.withdrawn == count,
@@ -137,7 +137,7 @@ impl Tally {
         }
     }
 
-    /// Prefixes that should be there and are not, or of which there should have been news: how many, and some of them.
+    /// Prefixes that are wrongly absent, or that should have changed: their number, and some of them.
     pub fn missing(&self) -> (usize, Vec<String>) {
         let gone = self.expectation.present.without(&self.present);
         let silent = self
@@ -148,7 +148,7 @@ impl Tally {
         self.named(gone.chain(silent))
     }
 
-    /// Prefixes of the senders that should not be there and are: how many, and some of them.
+    /// Prefixes of the senders that are wrongly present: their number, and some of them.
     pub fn surplus(&self) -> (usize, Vec<String>) {
         self.named(self.present.without(&self.expectation.present))
     }

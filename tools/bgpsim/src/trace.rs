@@ -1,4 +1,4 @@
-//! A trace (MRT, RFC 6396) as what the client's peers say: its UPDATEs with the peers' own AS and next hop.
+//! A trace (MRT, RFC 6396) as messages of the client's peers: its UPDATEs with the peers' own AS and next hop.
 
 use crate::message::{Attributes, Voice};
 use crate::stream::{Stamp, Stream};
@@ -16,7 +16,7 @@ use std::net::IpAddr;
 /// The UPDATEs of a trace.
 #[derive(Debug)]
 pub struct Trace<'a> {
-    /// AS and address of the peers that said something, in the order in which they did.
+    /// AS and address of the peers with messages, in the order of their first message.
     pub peers: Vec<(u32, IpAddr)>,
     updates: Vec<(usize, mrt::Message<'a>)>,
 }
@@ -26,20 +26,21 @@ pub struct Trace<'a> {
 pub struct Event {
     /// The sender.
     pub sender: usize,
-    /// Of what.
+    /// The prefix.
     pub prefix: IpPrefix,
     /// True if the target has a route of the sender's now.
     pub announced: bool,
 }
 
-/// What the senders have to say of a trace.
+/// The senders' messages of a trace.
 #[derive(Debug, Default)]
 pub struct Said {
-    /// Of each sender, stamped.
+    /// The stream of each sender, with stamps.
     pub streams: Vec<Stream>,
     /// In the order of the trace.
     pub events: Vec<Event>,
-    /// Messages that no peer can say: malformed ones, of other families only, longer than 4096 octets.
+    /// Messages that no peer can send: malformed messages, messages of unsupported families only, messages longer than
+    /// 4096 octets.
     pub skipped: usize,
 }
 
@@ -54,7 +55,7 @@ impl<'a> Trace<'a> {
     /// Reads a trace.
     ///
     /// # Errors
-    /// If there is no UPDATE in it.
+    /// If the trace has no UPDATE.
     pub fn read(octets: &'a [u8]) -> Result<Self> {
         let mut trace = Trace { peers: Vec::new(), updates: Vec::new() };
         let mut known = HashMap::new();
@@ -119,7 +120,7 @@ impl Parts {
     }
 }
 
-/// What an UPDATE says, and whether its path has the target's AS.
+/// Splits an UPDATE; the flag is true if its path has the target's AS.
 fn parts(message: &mrt::Message<'_>, target_as: Asn) -> Result<(Parts, bool)> {
     let frame = header::frame(message.octets)?.context("cut off")?;
     let update = Update::decode(frame.body)?;
@@ -168,7 +169,7 @@ fn list<P: FamilyKey + IpKey>(field: &[u8]) -> Result<Vec<IpPrefix>, WireError> 
     Nlri::<P>::new(field, 0).map(|p| p.map(Into::into)).collect()
 }
 
-/// Keeps what an external peer may say.
+/// Appends an attribute to `rest` if an external peer may send it.
 fn keep(attribute: &RawAttribute<'_>, width: Width, rest: &mut Vec<u8>) {
     match attribute.code {
         // A next hop is the sender's own; the others have no place between ASes, or between speakers of 4-octet numbers.
@@ -206,7 +207,7 @@ mod tests {
         (0..n).map(voice).collect()
     }
 
-    /// What a real trace announces and withdraws is said again, all of it, in its order, whoever says it.
+    /// Every announcement and withdrawal of a real trace is sent again, in order, with any number of senders.
     #[test]
     fn real_traces() {
         for (name, senders) in [

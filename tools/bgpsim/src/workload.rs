@@ -1,4 +1,4 @@
-//! What a run consists of: phases, in each of which the senders have something to say, and what receivers should hear of it.
+//! The content of a run: phases with the senders' messages and the messages that receivers should receive.
 
 use crate::index::{Bits, Index};
 use crate::message::{Attributes, Voice};
@@ -15,7 +15,7 @@ use sluice_bgp::wire::as_path;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
-/// Address families that are spoken.
+/// Address families in use.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Families {
     /// IPv4.
@@ -24,50 +24,50 @@ pub struct Families {
     pub v6: bool,
 }
 
-/// Which sender announces what of a table.
+/// The distribution of a table over the senders.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
 pub enum Spread {
-    /// Each sender a part of its own.
+    /// Each sender announces its own part.
     Split,
-    /// Each sender all of it.
+    /// Each sender announces the whole table.
     Same,
 }
 
-/// What senders do in a phase.
+/// The senders' action in a phase.
 #[derive(Debug)]
 pub enum Action {
-    /// They say something.
+    /// Sends messages.
     Send {
-        /// What each says.
+        /// The messages of each sender.
         streams: Vec<Stream>,
         /// In which order.
         schedule: Schedule,
     },
-    /// The first so many close their connections.
+    /// Closes the connections of the first senders.
     Close(usize),
-    /// One sends its messages one after the other, each when the one before has been heard.
+    /// A single sender sends its messages in sequence, each after the arrival of the message before.
     Probe {
         /// Which.
         sender: usize,
-        /// Its messages.
+        /// The sender's messages.
         stream: Stream,
     },
-    /// Other receivers come; what they should hear is the phase's expectation.
+    /// Further receivers connect; the phase's expectation has the messages for them.
     Join,
 }
 
-/// A part of a run. It begins when the one before is over.
+/// A part of a run, which begins with the end of the part before.
 #[derive(Debug)]
 pub struct Phase {
     /// For people.
     pub name: &'static str,
-    /// True if it is what the run is about, rather than what comes before.
+    /// True for the measured phase, false for a preparing phase.
     pub measured: bool,
-    /// What happens.
+    /// The action.
     pub action: Action,
-    /// Prefixes that are announced or withdrawn by senders, without those that mark the end.
+    /// Prefixes that senders announce or withdraw, without the end marks.
     pub routes: usize,
-    /// What receivers should hear.
+    /// The messages that receivers should receive.
     pub expectation: Arc<Expectation>,
 }
 
@@ -76,18 +76,18 @@ pub struct Phase {
 pub struct Workload {
     /// In order.
     pub phases: Vec<Phase>,
-    /// Every prefix in it.
+    /// Every prefix of the plan.
     pub index: Arc<Index>,
-    /// Messages of a trace that could not be said.
+    /// Messages of a trace that could not be sent.
     pub skipped: usize,
 }
 
-/// What a plan needs to know apart from the routes.
+/// The parameters of a plan apart from the routes.
 #[derive(Clone, Debug)]
 pub struct Cast {
     /// The senders.
     pub voices: Vec<Voice>,
-    /// What they speak.
+    /// The peers' families.
     pub families: Families,
     /// The target.
     pub target_as: Asn,
@@ -95,14 +95,14 @@ pub struct Cast {
     pub order: Order,
     /// Traffic mix.
     pub mix: Mix,
-    /// For what chance decides.
+    /// Seed of the random choices.
     pub seed: u64,
 }
 
-/// Prefixes in a message at most, where nothing limits them but its length.
+/// The limit of prefixes in a message if only the message's length limits them.
 pub const ANY_NUMBER: usize = usize::MAX;
 
-/// Single routes that are followed to the receiver.
+/// Number of single routes followed to the receiver.
 const PROBES: u8 = 200;
 
 /// A single route's prefix, in the part of the block for benchmarks (RFC 2544) that marks of ordinary runs do not reach.
@@ -243,7 +243,7 @@ impl Cast {
         [self.families.v4.then_some(true), self.families.v6.then_some(false)].into_iter().flatten()
     }
 
-    /// The numbers of the prefixes that mark the end of a phase, of one sender after the other.
+    /// The numbers of the prefixes that mark the end of a phase, sender by sender.
     fn marks(&self, phase: usize, index: &mut Index) -> Vec<usize> {
         let senders = self.voices.len();
         let all =
@@ -260,7 +260,7 @@ impl Cast {
         }
     }
 
-    /// What each sender says of the table in an act.
+    /// The messages of each sender for the table in an act.
     fn say(&self, table: &Table, act: Act, spread: Spread, per_message: usize) -> Vec<Stream> {
         let senders = self.voices.len();
         let mut streams = vec![Stream::default(); senders];
@@ -283,7 +283,7 @@ impl Cast {
     }
 }
 
-/// The same with a path that is longer by two.
+/// The attributes with a path longer by two.
 fn longer(attributes: &Attributes, asn: Asn) -> Attributes {
     let (mut once, mut twice) = (Vec::new(), Vec::new());
     as_path::put_prepended(&attributes.path, asn, &mut once);

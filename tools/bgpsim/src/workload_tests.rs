@@ -37,7 +37,7 @@ fn cast(senders: usize, order: Order, mix: Mix) -> Cast {
     Cast { voices, families: Families { v4: true, v6: true }, target_as: TARGET, order, mix, seed: 5 }
 }
 
-/// A router that knows of paths only how long they are, and of which sender.
+/// A model of a router that stores only the length and the sender of a path.
 #[derive(Default)]
 struct Model {
     routes: HashMap<IpPrefix, BTreeMap<usize, usize>>,
@@ -63,7 +63,7 @@ impl Model {
         }
     }
 
-    /// Takes a sender's message; what it tells others because of it.
+    /// Takes a sender's message; returns the resulting messages.
     fn take(&mut self, sender: usize, message: &[u8]) -> Stream {
         let frame = header::frame(message).unwrap().unwrap();
         assert_eq!(frame.len(), message.len());
@@ -80,7 +80,7 @@ impl Model {
         out
     }
 
-    /// What a new neighbour is told.
+    /// The messages for a new neighbor.
     fn all(&self) -> Stream {
         let mut out = Stream::default();
         for prefix in self.routes.keys().filter(|p| self.best(**p).is_some()) {
@@ -100,7 +100,7 @@ impl Model {
     }
 }
 
-/// The messages of a phase, in an order that its schedule allows.
+/// The messages of a phase, in an order of its schedule.
 fn messages(streams: &[Stream], schedule: &Schedule) -> Vec<(usize, usize)> {
     match schedule {
         Schedule::Threads(groups) => {
@@ -204,7 +204,7 @@ proptest! {
         check(&workload, senders);
     }
 
-    /// Split: every prefix once, by one peer; the same: once by every peer.
+    /// Split: a single peer has each prefix; same: every peer has each prefix.
     #[test]
     fn every_prefix_once(senders in 1usize..7, v4 in 1usize..300, per_message in 1usize..20, same in any::<bool>()) {
         let table = Table::synthetic(Size { v4, v6: 0 }, 3, 3).unwrap();

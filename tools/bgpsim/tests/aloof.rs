@@ -1,4 +1,5 @@
-//! A client out of the way: the target reads nothing until it is released, and receivers read when it has come to rest.
+//! A client that does not compete with the target: the target reads no input until its release, and receivers read
+//! after the target is idle.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use anyhow::Result;
@@ -26,7 +27,7 @@ const FAMILIES: Families = Families { v4: true, v6: false };
 const SENDERS: usize = 3;
 const RECEIVERS: usize = 2;
 
-/// A target's wheel: it reads only while it may.
+/// A stoppable target, which reads only while released.
 #[derive(Default)]
 struct Wheel {
     stands: Mutex<bool>,
@@ -56,14 +57,15 @@ impl Brake for Wheel {
     }
 }
 
-/// What a target does with the messages of a sender, to whom it says at the first of them much that interests nobody.
+/// A target's handling of a sender's messages. At the first message, the target sends the sender a large answer that
+/// no test reads.
 #[derive(Clone, Copy, PartialEq)]
 enum Manner {
-    /// Tells all receivers all of them, so many times.
+    /// Copies every message to every receiver, a number of times.
     Copies(usize),
-    /// Does not tell the first one.
+    /// Drops the first message.
     Drops,
-    /// Says that it is enough.
+    /// Refuses with a NOTIFICATION.
     Refuses,
 }
 
@@ -76,7 +78,7 @@ fn message(socket: &mut TcpStream) -> Option<Vec<u8>> {
     Some(octets)
 }
 
-/// The next peer, and who it is.
+/// Accepts the next peer; returns its identity.
 fn opened(listener: &TcpListener) -> (Asn, TcpStream) {
     let mut socket = listener.accept().unwrap().0;
     let theirs = Open::decode(&message(&mut socket).unwrap()[HEADER_LEN..]).unwrap();
@@ -90,7 +92,7 @@ fn opened(listener: &TcpListener) -> (Asn, TcpStream) {
     (theirs.asn(), socket)
 }
 
-/// Serves one sender to the end of its connection. Connections that end meanwhile are the client's affair.
+/// Serves a sender to the end of its connection. The client handles connections that end meanwhile.
 fn serve(mut socket: TcpStream, manner: Manner, wheel: &Wheel, said: &Sender<Vec<u8>>) {
     let mut much = Vec::new();
     (0..20_000).for_each(|_| header::put_keepalive(&mut much));
@@ -115,7 +117,7 @@ fn serve(mut socket: TcpStream, manner: Manner, wheel: &Wheel, said: &Sender<Vec
     }
 }
 
-/// A target, until all connections have ended.
+/// Runs a target until every connection has ended.
 fn target(listener: &TcpListener, manner: Manner, wheel: &Wheel) {
     let all = (0..SENDERS + RECEIVERS).map(|_| opened(listener));
     let (senders, mut receivers): (Vec<_>, Vec<_>) =
@@ -236,7 +238,7 @@ fn receivers_that_do_not_hold_everything() {
     assert!(text.contains("sockets did not hold everything") && text.contains("net.ipv4.tcp_rmem"), "{text}");
 }
 
-/// A NOTIFICATION shows even behind much that was thrown away.
+/// A NOTIFICATION is visible even behind many discarded octets.
 #[test]
 fn a_target_that_refuses() {
     let text = refusal(1000, Manner::Refuses);

@@ -1,4 +1,4 @@
-//! The whole client against a relay that only copies: whatever is sent is received, in every variant.
+//! The whole client against a relay that only copies: every variant receives the senders' whole output.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use clap::Parser;
@@ -79,7 +79,7 @@ fn what_makes_no_sense_is_refused() {
     check("--target 10.0.0.1", "--floor");
 }
 
-/// With the trace's own pauses it takes as long as the trace did; the variants hear the same.
+/// With the trace's own pauses, a run takes the trace's time; the variants receive the same prefixes.
 #[test]
 fn a_real_trace() {
     let Some(file) = sluice_testkit::shared("data/bgp/updates/rrc15.updates.20100227.1600.gz") else {

@@ -13,15 +13,15 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a network may take to come to rest after the last thing that was done to it, in virtual time: hold times, retries that
-/// get rarer, and the grace times of dead processes.
+/// The longest virtual time until a network converges after the last step: hold times, retries with growing intervals,
+/// and the grace times of dead processes.
 const PATIENCE: u64 = 900 * SECOND;
-/// How long one may take whose policies contradict each other: it may never do.
+/// The timeout of a network with contradicting policies, which may never converge.
 const LITTLE_PATIENCE: u64 = 200 * SECOND;
-/// Within which time all routers are switched on.
+/// The time within which every router is switched on.
 const BOOT: u64 = 2000;
 
-/// Everything that is originated anywhere in a scenario.
+/// Every prefix that any router of a scenario originates.
 pub fn prefixes(scenario: &Scenario) -> Vec<IpPrefix> {
     let fixed = scenario.network.nodes.iter().flat_map(|n| n.networks.iter().copied());
     let announced = scenario.phases.iter().flatten().filter_map(|step| match step.what {
@@ -39,10 +39,10 @@ pub fn prefixes(scenario: &Scenario) -> Vec<IpPrefix> {
     all
 }
 
-/// What a scenario came to.
+/// The result of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
-    /// What was wrong; empty if nothing.
+    /// The broken conditions; empty if the scenario passed.
     pub wrong: Vec<String>,
     /// Events delivered.
     pub events: u64,
@@ -112,7 +112,7 @@ pub fn run(scenario: &Scenario, log: Option<crate::history::Log>) -> Outcome {
     }
 }
 
-/// Returns true if KEEPALIVEs keep up the sessions of a network that has come to rest.
+/// Returns true if KEEPALIVEs keep up the sessions of a network at rest.
 fn stays_at_rest(world: &mut World, expected: &[usize], hold_time: u16) -> bool {
     let hold_time = SECOND * u64::from(hold_time + 3);
     // A session over a link that was mended just now may be about to end: its time to do so is given first.
@@ -123,7 +123,7 @@ fn stays_at_rest(world: &mut World, expected: &[usize], hold_time: u16) -> bool 
     rested && ups(world) == before
 }
 
-/// How often sessions came up.
+/// The number of times that a session came up.
 fn ups(world: &World) -> u64 {
     world.hosts.iter().filter_map(Host::bgp).map(|b| b.flaps.0).sum()
 }
@@ -176,13 +176,14 @@ pub fn scenario(seed: u64) -> Scenario {
 /// The least bandwidth of a link over which a large table goes: its UPDATEs must not hold up KEEPALIVEs for a hold time.
 const LEAST_BANDWIDTH: u64 = 50_000;
 
-/// A link of a router, or of one of the others.
+/// A link of a router, or a random different link.
 fn a_link_near(scenario: &Scenario, rng: &mut Rng, node: u32) -> u32 {
     let links: Vec<u32> = scenario.network.links_of(node).map(|(link, _)| link).collect();
     if rng.below(3) == 0 { rng.below(scenario.network.links.len() as u64) as u32 } else { any(rng, &links) }
 }
 
-/// A table of more than one block comes, goes, and comes again, while a link takes nothing for a while or a session is lost.
+/// A table of more than one block is announced, withdrawn, and announced again, while a link accepts no octets for a
+/// while or a session is lost.
 fn large_table(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.slice = scenario.slice.max(5);
     scenario.reaction = scenario.reaction.min(2_000_000);
@@ -219,7 +220,7 @@ fn large_table(scenario: &mut Scenario, rng: &mut Rng) {
     add(scenario, rng, steps);
 }
 
-/// Many small changes while a link takes nothing: a neighbour falls far behind the others that are told the same.
+/// Many small changes while a link accepts no octets: a neighbor falls far behind its update group.
 fn many_changes(scenario: &mut Scenario, rng: &mut Rng) {
     scenario.window = 100;
     let node = rng.below(scenario.network.nodes.len() as u64) as u32;
@@ -240,7 +241,7 @@ fn many_changes(scenario: &mut Scenario, rng: &mut Rng) {
     add(scenario, rng, steps);
 }
 
-/// Adds steps to the first phase or to one of their own behind it, which begins when the network has come to rest.
+/// Adds steps to the first phase, or to a phase of their own behind it, which begins at rest.
 fn add(scenario: &mut Scenario, rng: &mut Rng, steps: Vec<Step>) {
     match rng.below(2) {
         0 => scenario.phases.insert(1, steps),
@@ -261,8 +262,8 @@ fn prefix(number: u64, ipv6: bool) -> IpPrefix {
 /// Prefixes that a campaign's routers originate: few, so that several routers have the same one.
 const POOL: u64 = 10;
 
-/// A prefix for a router to originate. Where ASes have ranks each has its own: one that several ASes originate may be preferred by
-/// each from the other.
+/// A prefix for a router to originate. In networks with ranks, each AS has its own prefixes: if several ASes originate
+/// a prefix, each may prefer the route of a different AS.
 fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
     match ranked {
         true => prefix(POOL + 2 * u64::from(asn % 100) + rng.below(2), ipv6),
@@ -270,13 +271,13 @@ fn a_prefix(rng: &mut Rng, ranked: bool, asn: u32, ipv6: bool) -> IpPrefix {
     }
 }
 
-/// An AS that is not there.
+/// An AS that does not exist.
 const ELSEWHERE: u32 = 64_999;
 
 /// Prefixes of a router that has many.
 const BULK: u64 = 40;
 
-/// ASes of one to three routers, all of an AS joined to each other, and the ASes joined at random.
+/// ASes of one to three routers. The routers of an AS are fully meshed, and the ASes are joined at random.
 fn random_network(rng: &mut Rng, ipv6: bool) -> Network {
     let mut network = Network::default();
     let mut groups: Vec<Vec<u32>> = Vec::new();
@@ -335,8 +336,8 @@ fn random_network(rng: &mut Rng, ipv6: bool) -> Network {
     network
 }
 
-/// Some neighbours announce a next hop that is not on the link to them but behind another router of the AS (RFC 4271, section 6.3 b): nobody may
-/// use it, though there is a route to it.
+/// Some neighbors announce a next hop that is not on their link but behind a different router of the AS (RFC 4271,
+/// section 6.3 b). No router may use such a next hop, even with a route to it.
 fn mislead(network: &mut Network, rng: &mut Rng) {
     for link in 0..network.links.len() as u32 {
         if network.is_internal(link) || rng.below(6) > 0 {
@@ -355,7 +356,8 @@ fn mislead(network: &mut Network, rng: &mut Rng) {
     }
 }
 
-/// Who sells transit to whom: an AS to those with higher numbers, or they are peers; the same on all links between two ASes.
+/// Draws the relationships: an AS sells transit to ASes with higher numbers, or two ASes are peers. The links between
+/// two ASes have the same relationship.
 fn rank(network: &mut Network, salt: u64) {
     for link in 0..network.links.len() {
         let (a, b) = (network.links[link].a as usize, network.links[link].b as usize);
@@ -401,7 +403,7 @@ fn link(rng: &mut Rng, a: u32, b: u32, internal: bool) -> Link {
     link
 }
 
-/// Adds a fault or a change, and mostly its end.
+/// Adds a fault or a change, and usually its end.
 fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
     let at = rng.below(30_000);
     let longest = [300, 5_000, 60_000][rng.below(3) as usize];
@@ -442,20 +444,20 @@ fn fault(network: &Network, rng: &mut Rng, phase: &mut Vec<Step>, ipv6: bool) {
 pub struct Budget {
     /// The first seed.
     pub first: u64,
-    /// How many seeds.
+    /// Number of seeds.
     pub seeds: u64,
-    /// How long it may take.
+    /// The timeout of the campaign.
     pub time: Option<Duration>,
     /// Threads; each runs whole scenarios.
     pub jobs: usize,
-    /// True if what fails is cut down.
+    /// True if a failing scenario is reduced.
     pub shrink: bool,
 }
 
-/// What a campaign came to.
+/// The result of a campaign.
 #[derive(Debug, Default)]
 pub struct Report {
-    /// Seeds that were run.
+    /// Number of seeds that were run.
     pub seeds: u64,
     /// Events delivered.
     pub events: u64,
@@ -463,11 +465,11 @@ pub struct Report {
     pub virtual_seconds: u64,
     /// Real time.
     pub seconds: f64,
-    /// The first seed that failed, cut down, and what was wrong with it.
+    /// The first failing seed, reduced, and its broken conditions.
     pub failure: Option<(Scenario, Vec<String>)>,
 }
 
-/// Runs a campaign until a seed fails, and cuts that down.
+/// Runs a campaign until a seed fails, and reduces the failing scenario.
 pub fn campaign(budget: &Budget) -> Report {
     let start = Instant::now();
     let (next, events, time, count) =

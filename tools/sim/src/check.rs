@@ -1,4 +1,4 @@
-//! What must hold when a network has come to rest.
+//! The conditions that hold in a network at rest.
 
 use crate::host::{Host, RibProcess};
 use crate::network;
@@ -20,19 +20,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::rc::Rc;
 
-/// What is reported of one network at most; more says nothing new.
+/// The most broken conditions reported of a network.
 const MOST: usize = 20;
 /// Octets that may be under way on a connection at rest: a few KEEPALIVEs.
 const AT_REST: usize = 19 * 4;
 
-/// What a router really knows of a prefix: its best route, all routes, and to whom it announced the best one (by link).
+/// A router's knowledge of a prefix: its best route, its routes, and the neighbors (by link) to which the best route
+/// was announced.
 struct Known {
     best: Option<Route>,
     all: BTreeSet<Route>,
     told: BTreeSet<u32>,
 }
 
-/// What is not as it must be; empty if all is well.
+/// Checks a network; returns the broken conditions, empty if none is broken.
 pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
     let mut wrong = std::mem::take(&mut world.fabric.wrong);
     for node in 0..world.hosts.len() {
@@ -73,7 +74,7 @@ pub fn check(world: &mut World, prefixes: &[IpPrefix]) -> Vec<String> {
     wrong
 }
 
-/// What a router's tables hold, as the routes in them say.
+/// The contents of a router's tables, counted from the routes in the tables.
 #[derive(Clone, Copy, Default)]
 struct Totals {
     prefixes: [usize; 2],
@@ -87,7 +88,7 @@ impl Totals {
         self.in_rib[family] += u32::from(known.best.as_ref().is_some_and(|b| b.from.is_some()));
     }
 
-    /// Nothing is kept that no route needs, and the counters count what is there.
+    /// Checks that the router keeps no unneeded data, and that its counters equal its contents.
     fn check(&self, host: &Host, wrong: &mut Vec<String>) {
         let (node, Some(bgp)) = (host.base.id, host.bgp()) else { return };
         let tables = bgp.speaker.tables();
@@ -113,10 +114,10 @@ impl Totals {
     }
 }
 
-/// Each router's best route when all has come to rest.
+/// Each router's best route at rest.
 type Bests = BTreeMap<u32, Route>;
 
-/// The reference's ends, of prefixes that differ in nothing but their bits once.
+/// The reference's fixpoints, once for prefixes that differ only in their bits.
 #[derive(Default)]
 struct Fixpoints(BTreeMap<(bool, Vec<usize>), Option<Rc<Bests>>>);
 
@@ -128,8 +129,8 @@ impl Fixpoints {
     }
 }
 
-/// What each neighbour was told of a prefix, octet by octet, is what the router's best route comes to; nobody is told its own
-/// route again.
+/// Checks the announcements to each neighbor of a prefix, octet by octet, against the router's best route. No neighbor
+/// receives its own route back.
 fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wrong: &mut Vec<String>) {
     let is_ipv6 = matches!(prefix, IpPrefix::V6(_));
     for (host, known) in world.hosts.iter().zip(known) {
@@ -156,7 +157,8 @@ fn wires(world: &World, view: &View<'_>, known: &[Known], prefix: IpPrefix, wron
     }
 }
 
-/// Nobody was told of anything that is nowhere, and each neighbour has heard once that this was all.
+/// Checks that no neighbor was sent a prefix that does not exist, and that each neighbor received exactly one
+/// End-of-RIB.
 fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) {
     for host in &world.hosts {
         let (node, Some(bgp)) = (host.base.id, host.bgp()) else { continue };
@@ -172,7 +174,8 @@ fn ends_of_wires(world: &World, prefixes: &[IpPrefix], wrong: &mut Vec<String>) 
     }
 }
 
-/// Returns true if everything has come to rest: sessions that can be up are, others are not, and no process waits for time to pass.
+/// Returns true if the network is at rest: exactly the possible sessions are up, and no process waits for time to
+/// pass.
 pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
     let light = world.fabric.settings.light;
     let settled = world.hosts.iter_mut().zip(expected).all(|(host, expected)| {
@@ -187,7 +190,7 @@ pub fn is_at_rest(world: &mut World, expected: &[usize]) -> bool {
     settled && wrong.is_empty()
 }
 
-/// How many sessions each router should have.
+/// The number of sessions that each router should have.
 pub fn expected_sessions(world: &World) -> Vec<usize> {
     let mut expected = vec![0; world.hosts.len()];
     for link in 0..world.fabric.links.len() as u32 {
@@ -211,7 +214,7 @@ fn sessions(world: &World, wrong: &mut Vec<String>) {
     }
 }
 
-/// Both ends of a session have the smaller one of what they propose (RFC 4271, section 4.2).
+/// Checks that both ends of a session use the smaller of the proposed hold times (RFC 4271, section 4.2).
 fn hold_times(world: &World, wrong: &mut Vec<String>) {
     let settings = &world.fabric.settings;
     for host in &world.hosts {
@@ -268,8 +271,8 @@ fn queues(host: &Host, wrong: &mut Vec<String>) {
     }
 }
 
-/// Returns true if each prefix's routes come to the same end whoever is first, by the reference. Some policies have several ends, or none,
-/// and no router can help it.
+/// Returns true if the reference finds a single fixpoint for each prefix. Some policies have several fixpoints, or
+/// none at all, and no router can avoid that.
 pub fn is_decided(world: &World, prefixes: &[IpPrefix]) -> bool {
     let view = view(world);
     let mut fixpoints = Fixpoints::default();
@@ -346,12 +349,12 @@ fn known<P: FamilyKey + sluice_bgp::table::Sharded>(host: &Host, neighbors: &Nei
     known
 }
 
-/// The value of an attribute among canonical ones; empty if there is none.
+/// The value of an attribute among canonical attributes; empty if the attribute is absent.
 fn attribute(attributes: &[u8], code: u8) -> &[u8] {
     canonical::attributes(attributes).find(|a| a.code == code).map_or(&[], |a| a.value)
 }
 
-/// The AS path among canonical attributes: AS_SEQUENCEs only, which is all that the simulated routers make.
+/// The AS path among canonical attributes. Simulated routers only create AS_SEQUENCEs.
 fn as_path(attributes: &[u8]) -> Vec<u32> {
     let mut octets = attribute(attributes, code::AS_PATH);
     let mut numbers = Vec::new();
@@ -363,7 +366,7 @@ fn as_path(attributes: &[u8]) -> Vec<u32> {
     numbers
 }
 
-/// What all routers know of a prefix.
+/// The knowledge of every router about a prefix.
 fn know(world: &World, neighbors: &[Neighbors], prefix: IpPrefix) -> Vec<Known> {
     let of = |(host, neighbors)| match prefix {
         IpPrefix::V4(p) => known(host, neighbors, p),
@@ -372,7 +375,7 @@ fn know(world: &World, neighbors: &[Neighbors], prefix: IpPrefix) -> Vec<Known> 
     world.hosts.iter().zip(neighbors).map(of).collect()
 }
 
-/// One prefix on all routers: tables, and what was announced.
+/// Checks a single prefix on every router: tables and announcements.
 fn routes(
     world: &World,
     view: &View<'_>,
@@ -416,7 +419,7 @@ fn routes(
     }
 }
 
-/// Where a kernel sends packets of a prefix.
+/// The next hop of a kernel for a prefix.
 fn hop(host: &mut Host, prefix: IpPrefix) -> Option<(usize, Option<IpAddr>)> {
     let kernel = host.look_at_kernel()?;
     let SimRoute::Ours(RouteTarget::Group(group)) = kernel.routes.get(&(TableId::MAIN, prefix))? else {
@@ -430,7 +433,7 @@ fn hop(host: &mut Host, prefix: IpPrefix) -> Option<(usize, Option<IpAddr>)> {
     }
 }
 
-/// Each router's best routes that are not its own, and the ways to their next hops.
+/// Each router's best routes from neighbors, and the paths to their next hops.
 type Best = BTreeMap<(usize, IpPrefix), (Route, Option<Way>)>;
 
 /// RIB and FIB against BGP's best routes, and walks through the FIBs.
@@ -477,7 +480,7 @@ fn forwarding(world: &mut World, prefixes: &[IpPrefix], bests: &Best, wrong: &mu
     }
 }
 
-/// The RIB has BGP's best route and no other.
+/// Checks that the RIB has BGP's best route as its only route.
 fn in_rib(host: &Host, prefix: IpPrefix, best: Option<&Route>, wrong: &mut Vec<String>) {
     let Some(rib) = host.get::<RibProcess>() else { return };
     let node = host.base.id;
@@ -493,7 +496,7 @@ fn in_rib(host: &Host, prefix: IpPrefix, best: Option<&Route>, wrong: &mut Vec<S
     }
 }
 
-/// Nothing else is in the kernel but static routes that can be used.
+/// Checks that the remaining routes in the kernel are usable static routes.
 fn static_routes(
     world: &mut World,
     node: usize,
@@ -514,7 +517,7 @@ fn static_routes(
     }
 }
 
-/// A packet's way: no loop, and no end but at a router that originates the prefix.
+/// Follows a packet: no loop, and no end except at a router that originates the prefix.
 fn walk(
     world: &World,
     hops: &BTreeMap<(u32, IpPrefix), u32>,

@@ -19,10 +19,11 @@ use std::time::Duration;
 /// The arguments.
 #[derive(Args, Clone, Debug)]
 pub struct SimulateArgs {
-    /// The network: `waxman:N`, `ba:N`, `thesis`, `ring:N` and others, or a file (GraphML, BRITE, CAIDA), with options behind commas.
+    /// The network: `waxman:N`, `ba:N`, `thesis`, `ring:N` and more, or a file (GraphML, BRITE, CAIDA), with options
+    /// behind commas.
     #[arg(required_unless_present_any = ["campaign", "replay"], conflicts_with_all = ["campaign", "replay"])]
     pub topology: Option<String>,
-    /// The seed of everything random; of a campaign the first one.
+    /// The seed of every random choice; in a campaign, the first seed.
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Print one JSON document instead of text.
@@ -32,7 +33,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
 
-    /// Whole routers with RIB and FEA; without it BGP alone, for which what is on a link is connected.
+    /// Whole routers with RIB and FEA. Without the option, BGP alone, and a next hop on a link counts as connected.
     #[arg(long)]
     pub full: bool,
     /// Prefixes that a router originates.
@@ -44,40 +45,40 @@ pub struct SimulateArgs {
     /// The longest virtual time in seconds.
     #[arg(long, default_value_t = 3600, value_name = "SECONDS")]
     pub until: u64,
-    /// How long a router takes to react to what arrived, in milliseconds; what comes meanwhile is handled together.
+    /// The reaction time of a router, in milliseconds; messages that arrive meanwhile are handled together.
     #[arg(long, default_value_t = 50, value_name = "MILLISECONDS")]
     pub reaction: u64,
-    /// Write what the routers named by --vantage receive to this MRT file; times are virtual.
+    /// Write the input of the routers named by --vantage to an MRT file; times are virtual.
     #[arg(long, value_name = "FILE")]
     pub mrt: Option<PathBuf>,
     /// Numbers of routers, from 0.
     #[arg(long, num_args = 1.., value_delimiter = ',', default_value = "0", value_name = "NODE")]
     pub vantage: Vec<u32>,
 
-    /// Run small random networks with random faults and changes, and check each when it has come to rest.
+    /// Run small random networks with random faults and changes, and check each network at rest.
     #[arg(long, conflicts_with = "replay")]
     pub campaign: bool,
-    /// How many networks a campaign runs; the next one has the next seed.
+    /// Number of networks that a campaign runs, with consecutive seeds.
     #[arg(long, default_value_t = 1000, value_name = "N")]
     pub seeds: u64,
-    /// How long a campaign may take.
+    /// Seconds that a campaign may take.
     #[arg(long, value_name = "SECONDS")]
     pub seconds: Option<u64>,
-    /// Networks that run at a time; as many as there are processors, if absent.
+    /// Networks that run at a time; if absent, the number of processors.
     #[arg(long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// Do not cut down a network that failed.
+    /// Do not reduce a failing network.
     #[arg(long, requires = "campaign")]
     pub as_found: bool,
-    /// Where a campaign writes the network that failed, cut down; `sluice-simulate-SEED.json` if absent.
+    /// The file for the reduced failing network of a campaign; `sluice-simulate-SEED.json` if absent.
     #[arg(long, value_name = "FILE")]
     pub save: Option<PathBuf>,
-    /// Run a network that failed again, from the file that a campaign wrote.
+    /// Repeat a failing network, from the file that a campaign wrote.
     #[arg(long, value_name = "FILE")]
     pub replay: Option<PathBuf>,
 }
 
-/// Simulates. The status says whether the network came to rest and nothing was wrong. `document` prints a JSON document.
+/// Simulates. The status is 0 if the network converged and no condition was broken. `document` prints a JSON document.
 pub fn run(args: &SimulateArgs, document: &dyn Fn(&Value)) -> Result<ExitCode> {
     if let Some(file) = &args.replay {
         return replay(args, file, document);

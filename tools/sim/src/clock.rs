@@ -1,8 +1,8 @@
-//! A router's own clock: it runs at an offset from virtual time and at a rate of its own.
+//! A router's own clock, with an offset from virtual time and a rate of its own.
 
 use sluice_base::Instant;
 
-/// Virtual time and what a router takes it for.
+/// Virtual time and a router's view of it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Clock {
     offset: u64,
@@ -18,7 +18,7 @@ impl Clock {
         Clock { offset, ppm }
     }
 
-    /// What the clock shows at `now`.
+    /// The clock's reading at `now`.
     pub fn local(self, now: u64) -> Instant {
         let drift = i128::from(now) * i128::from(self.ppm) / MILLION;
         Instant::from_nanos(self.offset.saturating_add((i128::from(now) + drift).max(0) as u64))

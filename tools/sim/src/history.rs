@@ -1,6 +1,6 @@
-//! What happened: a fingerprint of every event and output, and the lines of a log if one is wanted.
+//! The history of a run: a fingerprint of every event and output, and optionally the lines of a log.
 //!
-//! Two runs with one seed must have the same fingerprint, on any machine and in any build.
+//! Two runs with the same seed must have the same fingerprint, on any machine and in any build.
 
 use std::fmt;
 use std::io::Write;
@@ -8,7 +8,7 @@ use std::io::Write;
 /// An odd number with well-mixed bits (the golden ratio).
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Where the lines of the log go.
+/// The destination of the log's lines.
 pub type Log = Box<dyn Write + Send>;
 
 /// The history of a world.
@@ -53,7 +53,7 @@ impl History {
         self.mix(rest.iter().fold(0, |n, octet| n << 8 | u64::from(*octet)));
     }
 
-    /// Something happened at a router; `what` is its number among the kinds of things, `text` says it for people.
+    /// Records an event at a router; `what` is the number of the event's kind, `text` describes the event for people.
     pub fn note(&mut self, now: u64, node: u32, what: u8, text: impl FnOnce() -> String) {
         self.mix(now);
         self.mix(u64::from(node) << 8 | u64::from(what));
@@ -62,7 +62,7 @@ impl History {
         }
     }
 
-    /// Writes a line of the log only: it follows from what was noted.
+    /// Writes a line of the log only: the line follows from recorded events.
     pub fn line(&mut self, now: u64, text: fmt::Arguments<'_>) {
         let Some(log) = &mut self.log else { return };
         // A log that cannot be written must not change what happens: the run goes on without it.

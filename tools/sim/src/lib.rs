@@ -1,11 +1,13 @@
-//! Whole networks of our own routers in one process: virtual time, one seed, faults to order.
+//! Whole networks of real Sluice routers in a single process: virtual time, one seed, faults on request.
 //!
-//! A [`world::World`] is a queue of events. Its routers ([`host::Host`]) are the cores of a real router with shells of a few lines;
-//! their TCP connections ([`tcp`]) run over links ([`link`]) that are slow, lossy or cut; the messages between their processes travel as
-//! events too, so that a process can die alone. Everything that is random comes from one seed, nothing walks a hash table, and
-//! no clock is read: a seed has one history ([`history`]), on every machine.
+//! A [`world::World`] is a queue of events. Its routers ([`host::Host`]) are the cores of a real router with small
+//! shells. Their TCP connections ([`tcp`]) run over links ([`link`]) that are slow, lossy or cut. The messages between
+//! their processes are events too, so that a process can die alone. Every random choice comes from a single seed, no
+//! code walks a hash table, and no code reads a clock. Therefore a seed has one history ([`history`]), on every
+//! machine.
 //!
-//! [`simulate`] runs a large network until it comes to rest. [`campaign`] runs many small ones with faults and checks them.
+//! [`simulate`] runs a large network until the network is at rest. [`campaign`] runs and checks many small networks
+//! with faults.
 
 pub mod campaign;
 pub mod check;

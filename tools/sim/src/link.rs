@@ -4,16 +4,17 @@ use crate::network;
 use crate::queue::Event;
 use sluice_base::Rng;
 
-/// How much later than after a round trip TCP sends a lost segment again, at least (RFC 6298, section 2.4, as Linux has it).
+/// The least delay beyond a round trip after which TCP retransmits a lost segment (RFC 6298, section 2.4, as in
+/// Linux).
 const RETRANSMISSION: u64 = 200_000_000;
 const BILLION: u128 = 1_000_000_000;
 
-/// What is wrong with a link, in millionths of what is sent.
+/// The faults of a link, in millionths of the octets sent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Quality {
-    /// Lost: of a TCP connection, it comes late.
+    /// Share of lost octets; on a TCP connection, lost octets arrive late.
     pub loss: u32,
-    /// Overtaken: of a TCP connection, what is behind waits for it.
+    /// Share of reordered octets; on a TCP connection, later octets wait for the overtaken octets.
     pub reorder: u32,
     /// Delivered twice: TCP drops the copy.
     pub duplicate: u32,
@@ -21,26 +22,26 @@ pub struct Quality {
 
 /// A link.
 pub struct Link {
-    /// How long an octet travels, in nanoseconds.
+    /// The travel time of an octet, in nanoseconds.
     pub delay: u64,
     /// Octets a second; 0 for no limit.
     bandwidth: u64,
-    /// What static routes over it cost.
+    /// The cost of static routes over the link.
     pub cost: u32,
-    /// What is wrong with it.
+    /// The link's faults.
     pub quality: Quality,
-    /// True if it is cut in the middle, where neither router sees it.
+    /// True if the link is cut in the middle, where neither router notices the cut.
     pub cut: bool,
     /// True if the routers see a carrier.
     pub carrier: bool,
-    /// The time when each direction has sent what waits.
+    /// The time when each direction has sent its waiting octets.
     free_at: [u64; 2],
-    /// What arrived at a cut: TCP sends it again.
+    /// Arrivals held up by a cut, which TCP retransmits.
     pub stalled: Vec<Event>,
 }
 
 impl Link {
-    /// A link as it is described.
+    /// Returns a link from its description.
     pub fn new(link: &network::Link) -> Self {
         Link {
             delay: link.delay,
@@ -59,7 +60,7 @@ impl Link {
         !self.cut && self.carrier
     }
 
-    /// Returns the time when `octets` that are sent at `now` from `side` on a TCP connection are there.
+    /// Returns the arrival time of `octets` that are sent at `now` from `side` on a TCP connection.
     pub fn arrival(&mut self, now: u64, side: usize, octets: usize, rng: &mut Rng) -> u64 {
         let mut at = now;
         if self.bandwidth > 0 {
@@ -78,7 +79,8 @@ impl Link {
         at
     }
 
-    /// Returns the time when each copy of a datagram of `octets` sent at `now` from `side` is there: none if it is lost.
+    /// Returns the arrival time of each copy of a datagram of `octets` sent at `now` from `side`; empty if the
+    /// datagram is lost.
     pub fn datagram(&mut self, now: u64, side: usize, octets: usize, rng: &mut Rng) -> [Option<u64>; 2] {
         let quality = std::mem::take(&mut self.quality);
         let at = self.arrival(now, side, octets, rng);
@@ -92,7 +94,7 @@ impl Link {
         [Some(at + late), twice.then_some(at)]
     }
 
-    /// Returns the time when what stalled is sent again, now that the link is whole.
+    /// Returns the time when the held-up octets are retransmitted, after the link's repair.
     pub const fn again(&self, now: u64) -> u64 {
         now + RETRANSMISSION + self.delay
     }

@@ -1,4 +1,4 @@
-//! `sluice simulate` as a program of its own, for who builds nothing else.
+//! `sluice simulate` as a separate program, for users who build only the simulator.
 
 use clap::Parser;
 use sluice_sim::SimulateArgs;

@@ -1,7 +1,8 @@
-//! What is simulated: routers, and the links between them. A plain description, made by whoever reads topologies.
+//! The simulated network: routers, and the links between them. A plain description, for readers of topologies to fill
+//! in.
 //!
-//! Addresses follow from the numbers: link `n` has the IPv4 subnet `10.0.0.0/30 + n` and the IPv6 subnet `fd00::/126 + n`; its
-//! first router has the host part 1 there, its second one 2.
+//! Addresses follow from the numbers: link `n` has the IPv4 subnet `10.0.0.0/30 + n` and the IPv6 subnet
+//! `fd00::/126 + n`. On the link, the first router has the host part 1, the second router 2.
 
 use crate::rewrite::Rewrite;
 use serde::{Deserialize, Serialize};
@@ -10,9 +11,9 @@ use sluice_base::{Asn, IpPrefix, Ipv4Prefix, Ipv6Prefix, Prefix, RouterId};
 use sluice_bgp::relationship::Relationship;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Where the links' IPv4 subnets begin: 10.0.0.0.
+/// The first IPv4 subnet of the links: 10.0.0.0.
 const FIRST_IPV4: u32 = 0x0a00_0000;
-/// Where the links' IPv6 subnets begin: fd00::.
+/// The first IPv6 subnet of the links: fd00::.
 const FIRST_IPV6: u128 = 0xfd00 << 112;
 /// The most links: as many /30 as 10.0.0.0/8 has.
 pub const MOST_LINKS: usize = 1 << 22;
@@ -20,21 +21,21 @@ pub const MOST_LINKS: usize = 1 << 22;
 /// A router.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Node {
-    /// Its AS.
+    /// The router's AS.
     pub asn: u32,
-    /// The prefixes that it originates.
+    /// The prefixes that the router originates.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub networks: Vec<IpPrefix>,
-    /// True if it tells its internal neighbours itself as the next hop of what it learned outside.
+    /// True if the router sets itself as the next hop of external routes towards its internal neighbors.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub next_hop_self: bool,
-    /// True if it has static routes to the links of its internal neighbours, as an IGP would give it.
+    /// True if the router has static routes to the links of its internal neighbors, as from an IGP.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub static_routes: bool,
-    /// How far its clock is from the others' in nanoseconds, as after another time of boot.
+    /// The clock's offset from the other routers' clocks in nanoseconds, as after a different boot time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub clock_offset: u64,
-    /// How much faster its clock runs, in millionths.
+    /// The clock's excess rate, in millionths.
     #[serde(default, skip_serializing_if = "is_zero_rate")]
     pub clock_ppm: i32,
 }
@@ -48,7 +49,7 @@ fn is_zero_rate(n: &i32) -> bool {
 }
 
 impl Node {
-    /// A router of an AS that originates nothing yet.
+    /// A router of an AS that originates no prefix yet.
     pub const fn new(asn: u32) -> Self {
         Node {
             asn,
@@ -68,18 +69,18 @@ pub struct Link {
     pub a: u32,
     /// The number of the second router.
     pub b: u32,
-    /// How long an octet travels, in nanoseconds.
+    /// The travel time of an octet, in nanoseconds.
     pub delay: u64,
     /// Octets a second; 0 for no limit.
     #[serde(default)]
     pub bandwidth: u64,
-    /// What static routes over it cost, as an IGP would say.
+    /// The cost of static routes over the link, as from an IGP.
     #[serde(default, skip_serializing_if = "is_zero_cost")]
     pub cost: u32,
-    /// What `b` is to `a`.
+    /// The relationship of `b` to `a`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relationship: Option<Relationship>,
-    /// What happens on the way to what `a` announces, and to what `b` does.
+    /// The rewriting of the announcements of `a` and of `b` on the way.
     #[serde(default, skip_serializing_if = "are_none")]
     pub rewrites: [Rewrite; 2],
 }
@@ -93,12 +94,12 @@ fn are_none(rewrites: &[Rewrite; 2]) -> bool {
 }
 
 impl Link {
-    /// A link without a limit, and without a rank between its routers.
+    /// A link without a limit, and without a relationship between its routers.
     pub fn new(a: u32, b: u32, delay: u64) -> Self {
         Link { a, b, delay, bandwidth: 0, cost: 0, relationship: None, rewrites: Default::default() }
     }
 
-    /// What the neighbour is to the router at `side`, if they are of different ASes and anything is said.
+    /// The relationship of the neighbor to the router at `side`, if their ASes differ and a relationship is set.
     pub const fn neighbor_is(&self, side: usize) -> Option<Relationship> {
         match (self.relationship, side) {
             (Some(Relationship::Customer), 1) => Some(Relationship::Provider),
@@ -123,7 +124,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Returns true if both routers of a link are in one AS.
+    /// Returns true if both routers of a link are in the same AS.
     pub fn is_internal(&self, link: u32) -> bool {
         let link = &self.links[link as usize];
         self.nodes[link.a as usize].asn == self.nodes[link.b as usize].asn
@@ -135,7 +136,7 @@ impl Network {
         self.links.iter().enumerate().filter_map(move |(n, l)| Some((n as u32, side(l)?)))
     }
 
-    /// What is wrong with the description; `None` if nothing is.
+    /// Returns the fault in the description; `None` if the description is valid.
     pub fn fault(&self) -> Option<String> {
         if self.links.len() > MOST_LINKS {
             return Some(format!("{} links: at most {MOST_LINKS}", self.links.len()));
@@ -152,7 +153,7 @@ pub fn router_id(node: u32) -> RouterId {
     RouterId(node + 1)
 }
 
-/// The AS of a router as BGP has it.
+/// The AS of a router in BGP's type.
 pub const fn asn(node: &Node) -> Asn {
     Asn(node.asn)
 }
@@ -167,7 +168,7 @@ pub fn ipv6(link: u32, side: usize) -> Ipv6Addr {
     Ipv6Addr::from(FIRST_IPV6 + u128::from(link) * 4 + 1 + side as u128)
 }
 
-/// The link and side that an address belongs to; `None` if to none.
+/// The link and side of an address; `None` for a foreign address.
 pub fn place(address: IpAddr) -> Option<(u32, usize)> {
     let (link, host) = match address {
         IpAddr::V4(a) => {

@@ -1,26 +1,26 @@
-//! What is going to happen, in order: by time, and at one time in the order in which it was caused.
+//! The queue of future events, ordered by time and, at equal times, in the order of their creation.
 
 use crate::host::Ipc;
 use crate::tcp::EndRef;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Something that is going to happen.
+/// A future event.
 #[derive(Debug)]
 pub enum Event {
-    /// A router's processes have their turn.
+    /// The turn of a router's processes.
     Turn(u32),
     /// A router's next timer is due.
     Timer(u32),
-    /// A connection is asked for; the end is the one that is asked.
+    /// A connection request arrives at the end.
     Syn(EndRef),
-    /// A connection that was asked for is there.
+    /// A requested connection is established.
     SynAck(EndRef),
     /// Octets arrive at an end.
     Segment(EndRef, Vec<u8>),
-    /// The other end is closed, behind all octets.
+    /// The remote end is closed, behind its last octet.
     Fin(EndRef),
-    /// The other end does not know the connection.
+    /// The remote end does not know the connection.
     Reset(EndRef),
     /// An end can take octets again.
     Writable(EndRef),
@@ -42,7 +42,7 @@ impl Event {
     }
 }
 
-/// Returns true if octets are one KEEPALIVE (RFC 4271, section 4.4).
+/// Returns true if octets are a single KEEPALIVE (RFC 4271, section 4.4).
 pub fn is_keepalive(octets: &[u8]) -> bool {
     octets.len() == 19 && octets[18] == 4
 }
@@ -83,7 +83,7 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Lets `event` happen at `at`, after everything that was pushed for that time before.
+    /// Schedules `event` at `at`, after earlier events for the same time.
     pub fn push(&mut self, at: u64, event: Event) {
         self.work += u64::from(event.is_work());
         self.order += 1;
@@ -107,12 +107,12 @@ impl Queue {
         self.work > 0
     }
 
-    /// How many events there are to come.
+    /// Returns the number of future events.
     pub fn len(&self) -> usize {
         self.heap.len()
     }
 
-    /// Returns true if nothing will ever happen again.
+    /// Returns true if no event is left.
     pub fn is_empty(&self) -> bool {
         self.heap.is_empty()
     }

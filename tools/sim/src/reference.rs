@@ -1,7 +1,7 @@
-//! What the routers should know: the decision rules of RFC 4271 in their simplest words, and a path-vector fixpoint over them.
+//! The reference: the decision rules of RFC 4271 in their simplest form, and a path-vector fixpoint over the rules.
 //!
-//! Nothing here is shared with the cores: no codec, no table, no order of events. A router has one best route a prefix, made
-//! anew from what its neighbours' best routes come to when they are announced.
+//! The reference shares no code with the cores: no codec, no table, no order of events. A router has a single best
+//! route a prefix, computed anew from the announcements of its neighbors' best routes.
 
 use crate::network::{self, Network};
 use sluice_base::IpPrefix;
@@ -9,12 +9,12 @@ use sluice_bgp::relationship::Relationship;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// A route as a router has it.
+/// A route as stored by a router.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Route {
-    /// The link that it came over; `None` if the router originates it.
+    /// The link that the route arrived over; `None` if the router originates the route.
     pub from: Option<u32>,
-    /// True if it came from the router's own AS.
+    /// True if the route came from the router's own AS.
     pub internal: bool,
     /// LOCAL_PREF.
     pub local_pref: u32,
@@ -49,12 +49,13 @@ impl Route {
     }
 }
 
-/// LOCAL_PREF of what has no relationship.
+/// LOCAL_PREF of routes without a relationship.
 const PLAIN: u32 = 100;
-/// The code of the attribute that IPv6 routes have no need of.
+/// The code of the attribute that IPv6 routes do not need.
 const NEXT_HOP: u8 = 3;
 
-/// LOCAL_PREF of what comes from a neighbour that is this, in the words of Gao and Rexford; the AS's own is never less wanted.
+/// LOCAL_PREF of routes from a neighbor with the given relationship, in the terms of Gao and Rexford. The AS's own
+/// routes have at least the same preference.
 const fn preference(neighbor: Relationship) -> u32 {
     match neighbor {
         Relationship::Customer => PLAIN,
@@ -63,25 +64,26 @@ const fn preference(neighbor: Relationship) -> u32 {
     }
 }
 
-/// What the reference has to know of a network as it is now.
+/// The reference's view of the current network.
 pub struct View<'a> {
-    /// The network as it was described.
+    /// The network's description.
     pub network: &'a Network,
     /// Links whose session is up.
     pub sessions: Vec<bool>,
     /// Links whose ends have a carrier.
     pub carriers: Vec<bool>,
-    /// What each side of each link says of the next hop to internal neighbours.
+    /// For each side of each link, true if the router sets itself as next hop towards internal neighbors.
     pub next_hop_self: Vec<[bool; 2]>,
-    /// What each router originates.
+    /// The prefixes that each router originates.
     pub networks: Vec<Vec<IpPrefix>>,
 }
 
-/// How packets to a next hop leave a router: the link, and the gateway on it.
+/// The way of packets to a next hop out of a router: the link, and the gateway on the link.
 pub type Way = (u32, IpAddr);
 
 impl View<'_> {
-    /// What the router at `side` of `link` announces over it of its best route, as it writes it; `None` if nothing.
+    /// The announcement of the best route by the router at `side` over `link`, as written; `None` if no route is
+    /// announced.
     pub fn announced(&self, link: u32, side: usize, best: &Route, is_ipv6: bool) -> Option<Route> {
         let description = &self.network.links[link as usize];
         let internal = self.network.is_internal(link);
@@ -117,8 +119,8 @@ impl View<'_> {
         Some(route)
     }
 
-    /// What is left of a route that the router at `side` of `link` announced when it gets to the neighbour; `None` if the neighbour has
-    /// to take it for a withdrawal (RFC 7606, section 7).
+    /// The announcement of the router at `side` of `link` as it arrives at the neighbor; `None` if the neighbor has to
+    /// treat it as a withdrawal (RFC 7606, section 7).
     fn on_the_way(&self, link: u32, side: usize, mut route: Route, is_ipv6: bool) -> Option<Route> {
         let rewrite = &self.network.links[link as usize].rewrites[side];
         if rewrite.omits.is_some_and(|attribute| !is_ipv6 || attribute != NEXT_HOP) {
@@ -139,7 +141,7 @@ impl View<'_> {
         Some(route)
     }
 
-    /// A route as the router at `side` of `link` takes it in; `None` if it does not.
+    /// A route as the router at `side` of `link` accepts it; `None` if the router rejects the route.
     fn accepted(&self, link: u32, side: usize, mut route: Route) -> Option<Route> {
         let description = &self.network.links[link as usize];
         let asn = self.network.nodes[description.end(side) as usize].asn;
@@ -188,14 +190,14 @@ impl View<'_> {
         self.carriers[link as usize].then_some((link, gateway))
     }
 
-    /// What the way to a next hop costs: nothing on a link of the router's own.
+    /// The cost of the way to a next hop: 0 on a link of the router's own.
     fn cost(&self, node: u32, next_hop: IpAddr) -> u32 {
         let target = network::place(next_hop).map(|(link, _)| link);
         let way = self.way(node, next_hop).map(|(link, _)| link).filter(|link| Some(*link) != target);
         way.map_or(0, |link| self.network.links[link as usize].cost)
     }
 
-    /// What a router has of a prefix from everybody, when `best` says what the others use.
+    /// A router's routes for a prefix from every neighbor, if `best` has the neighbors' best routes.
     pub fn received<'b>(
         &self,
         node: u32,
@@ -243,8 +245,8 @@ impl View<'_> {
         field.first().map(|r| (*r).clone())
     }
 
-    /// The best route of each router for a prefix when all has come to rest; `None` if that depends on who was first, or never
-    /// happens.
+    /// The best route of each router for a prefix at rest; `None` if the result depends on the order of events, or no
+    /// fixpoint exists.
     pub fn fixpoint(&self, prefix: IpPrefix) -> Option<BTreeMap<u32, Route>> {
         let count = self.network.nodes.len() as u32;
         let forward = self.iterate(prefix, &(0..count).collect::<Vec<_>>())?;

@@ -1,13 +1,14 @@
-//! Attributes that change on the way: what another router's export policy would do, so that decisions have something to decide.
+//! Attributes that change on the way, like the export policy of a different router, so that decisions have differing
+//! input.
 
 use serde::{Deserialize, Serialize};
 use sluice_bgp::wire::attribute::{Flags, code};
 use std::net::Ipv4Addr;
 
-/// What happens to UPDATEs on the way.
+/// The rewriting of UPDATEs on the way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct Rewrite {
-    /// ORIGIN becomes this (RFC 4271, section 4.3).
+    /// The new ORIGIN (RFC 4271, section 4.3).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<u8>,
     /// A MULTI_EXIT_DISC is added.
@@ -19,13 +20,14 @@ pub struct Rewrite {
     /// NO_EXPORT is added (RFC 1997).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub no_export: bool,
-    /// NEXT_HOP of IPv4 routes becomes this: somebody else's address.
+    /// The new NEXT_HOP of IPv4 routes: a third party's address.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_hop: Option<Ipv4Addr>,
-    /// The mandatory attribute of this code is left out: ORIGIN, AS_PATH or NEXT_HOP.
+    /// The code of the mandatory attribute that is omitted: ORIGIN, AS_PATH or NEXT_HOP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omits: Option<u8>,
-    /// ONLY_TO_CUSTOMER (RFC 9234) becomes this: who passes it on leaks. 0: it is taken off, as by a router that does not know it.
+    /// The new ONLY_TO_CUSTOMER (RFC 9234): a router that passes the route on leaks it. 0 removes the attribute, as a
+    /// router without RFC 9234 would.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only_to_customer: Option<u32>,
 }
@@ -45,7 +47,7 @@ fn word(octets: &[u8], at: usize) -> Option<usize> {
     Some(usize::from(u16::from_be_bytes([*octets.get(at)?, *octets.get(at + 1)?])))
 }
 
-/// The octets of those prefixes at the beginning of `nlri` that fit in `room`.
+/// The octets of the leading prefixes in `nlri` that fit in `room`.
 fn whole_prefixes(nlri: &[u8], room: usize) -> usize {
     let mut at = 0;
     while let Some(len) = nlri.get(at) {
@@ -78,7 +80,7 @@ impl Rewrite {
         out
     }
 
-    /// The UPDATE rewritten; `None` if it announces nothing.
+    /// The UPDATE rewritten; `None` if it has no announcement.
     fn update(&self, message: &[u8]) -> Option<Vec<u8>> {
         let withdrawn = word(message, HEADER)?;
         let at = HEADER + 2 + withdrawn;

@@ -1,4 +1,5 @@
-//! A scenario: a network, and what is done to it when. Data, so that it can be written down, cut down and run again.
+//! A scenario: a network, and the steps applied to it. Plain data, so that a scenario can be stored, reduced and
+//! repeated.
 
 use crate::host::{BgpProcess, Host, ProcessId};
 use crate::link::Quality;
@@ -10,17 +11,17 @@ use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
 use sluice_bgp::speaker::{Config, Input, NeighborConfig};
 use std::net::Ipv4Addr;
 
-/// One thing that is done to a network.
+/// A single change of a network.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Step {
-    /// When, in milliseconds of virtual time.
+    /// Time of the step, in milliseconds of virtual time.
     pub at_ms: u64,
-    /// What.
+    /// The change.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What is done.
+/// The kinds of changes.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "kebab-case")]
 pub enum What {
@@ -36,24 +37,24 @@ pub enum What {
     },
     /// A process dies.
     Kill {
-        /// Its router.
+        /// The router.
         node: u32,
         /// Which.
         process: ProcessId,
     },
     /// A process is started.
     Start {
-        /// Its router.
+        /// The router.
         node: u32,
         /// Which.
         process: ProcessId,
     },
-    /// A link is cut in the middle, where nobody sees it.
+    /// A link is cut in the middle, where no router notices.
     Cut {
         /// The link.
         link: u32,
     },
-    /// It is mended.
+    /// The link is repaired.
     Heal {
         /// The link.
         link: u32,
@@ -63,7 +64,7 @@ pub enum What {
         /// The link.
         link: u32,
     },
-    /// They have it again.
+    /// Both ends have a carrier again.
     CarrierUp {
         /// The link.
         link: u32,
@@ -76,7 +77,7 @@ pub enum What {
         loss: u32,
         /// Overtaken, in millionths.
         reorder: u32,
-        /// Its delay from now on, in nanoseconds.
+        /// The link's new delay, in nanoseconds.
         delay: u64,
     },
     /// A router originates a prefix.
@@ -86,18 +87,19 @@ pub enum What {
         /// The prefix.
         prefix: IpPrefix,
     },
-    /// It no longer does.
+    /// A router no longer originates a prefix.
     Withdraw {
         /// The router.
         node: u32,
         /// The prefix.
         prefix: IpPrefix,
     },
-    /// A router originates so many prefixes of a large table, which is the same for all routers, and no more of it.
+    /// A router originates `count` prefixes of a large table, which is the same for every router, and no further
+    /// prefix of it.
     Bulk {
         /// The router.
         node: u32,
-        /// How many, at most [`MOST_BULK`].
+        /// Number of prefixes, at most [`MOST_BULK`].
         count: u32,
     },
     /// No router originates anything any more.
@@ -109,7 +111,7 @@ pub enum What {
         /// The side, 0 or 1.
         side: u8,
     },
-    /// It is configured again.
+    /// A neighbor is configured again.
     AddNeighbor {
         /// The link.
         link: u32,
@@ -125,13 +127,13 @@ pub enum What {
         /// True if a session is wanted.
         enabled: bool,
     },
-    /// A neighbour is told the router itself as the next hop of what it learned outside, or not.
+    /// Sets or clears next-hop-self towards a neighbor for external routes.
     NextHopSelf {
         /// The link.
         link: u32,
         /// The side, 0 or 1.
         side: u8,
-        /// True if it is.
+        /// True to set.
         on: bool,
     },
     /// The operator has a session closed and opened again.
@@ -141,7 +143,7 @@ pub enum What {
         /// The side, 0 or 1.
         side: u8,
     },
-    /// The operator asks a neighbour for all routes.
+    /// The operator asks a neighbor for a route refresh.
     Refresh {
         /// The link.
         link: u32,
@@ -150,10 +152,10 @@ pub enum What {
     },
 }
 
-/// A network and what is done to it.
+/// A network and its steps.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Scenario {
-    /// The seed of all randomness while it runs.
+    /// The seed of every random choice during the run.
     pub seed: u64,
     /// IPv6 beside IPv4.
     #[serde(default)]
@@ -162,22 +164,22 @@ pub struct Scenario {
     pub tables: u16,
     /// Background work in a turn.
     pub slice: u32,
-    /// How long a router takes to react, in nanoseconds.
+    /// The reaction time of a router, in nanoseconds.
     pub reaction: u64,
     /// Octets that BGP writes at a time.
     pub fill: usize,
     /// Proposed hold time in seconds.
     pub hold_time: u16,
-    /// Octets that a connection holds on their way.
+    /// Octets in flight that a connection holds.
     #[serde(default = "whole_window", skip_serializing_if = "is_whole_window")]
     pub window: usize,
     /// The network.
     pub network: Network,
-    /// What is done. In between, wherever nothing is done for long enough, the network comes to rest and is checked.
+    /// The phases of steps. After each phase, the network converges and is checked.
     pub phases: Vec<Vec<Step>>,
 }
 
-/// A window that no small table fills.
+/// A window larger than any small table.
 pub const WHOLE_WINDOW: usize = 256 << 10;
 
 const fn whole_window() -> usize {
@@ -190,7 +192,7 @@ const fn is_whole_window(window: &usize) -> bool {
 
 /// Prefixes of the large table: /24s in 100.64.0.0/10.
 pub const MOST_BULK: u32 = 1 << 14;
-/// Where they begin.
+/// The first prefix of the large table.
 const BULK: u32 = 0x6440_0000;
 
 /// A prefix of the large table.
@@ -255,7 +257,7 @@ pub enum ScenarioError {
 }
 
 impl What {
-    /// Does it. What is no longer there stays as it is.
+    /// Carries out the step. A missing router or link stays missing.
     pub fn happen(self, world: &mut World) {
         match self {
             What::Boot { node } => with(world, node, |host, fabric| host.boot(fabric)),

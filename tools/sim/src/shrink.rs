@@ -1,4 +1,4 @@
-//! Cuts a scenario that fails down to what it takes to fail.
+//! Reduces a failing scenario to the parts that are needed for the failure.
 
 use crate::scenario::{Scenario, Step, WHOLE_WINDOW, What};
 
@@ -27,7 +27,8 @@ pub fn shrink(mut scenario: Scenario, fails: impl Fn(&Scenario) -> bool) -> Scen
     }
 }
 
-/// Returns true if every process that dies is started again in the same phase: the manager's promise, without which nothing is promised.
+/// Returns true if every dead process is restarted in the same phase. The manager guarantees restarts, and no
+/// condition holds without them.
 fn is_sound(scenario: &Scenario) -> bool {
     let restarted = |phase: &[Step], killed: &Step| {
         let What::Kill { node, process } = killed.what else { return true };
@@ -37,7 +38,7 @@ fn is_sound(scenario: &Scenario) -> bool {
     scenario.phases.iter().all(|phase| phase.iter().all(|step| restarted(phase, step)))
 }
 
-/// Scenarios that are a little smaller, the smallest first.
+/// Slightly smaller scenarios, the smallest first.
 fn candidates(scenario: &Scenario) -> Vec<Scenario> {
     let mut all = Vec::new();
     for phases in 1..scenario.phases.len() {
@@ -88,7 +89,7 @@ fn with(scenario: &Scenario, change: impl FnOnce(&mut Scenario)) -> Scenario {
     smaller
 }
 
-/// A number after `gone` went; `None` if it is `gone`.
+/// A number after `gone` was removed; `None` for `gone` itself.
 fn after(number: u32, gone: u32) -> Option<u32> {
     (number != gone).then(|| number - u32::from(number > gone))
 }

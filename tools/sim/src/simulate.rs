@@ -1,4 +1,4 @@
-//! A large network from the first OPEN until it has come to rest.
+//! A large network from the first OPEN until rest.
 
 use crate::host::Host;
 use crate::network::{self, Network};
@@ -6,21 +6,21 @@ use crate::world::{SECOND, Settings, World};
 use sluice_base::{Family, IpPrefix, Rng};
 use std::time::Instant;
 
-/// What is run.
+/// The content of a run.
 pub struct Plan {
     /// The network, networks of routers included.
     pub network: Network,
     /// The seed of everything.
     pub seed: u64,
-    /// How it is run.
+    /// The parameters of the run.
     pub settings: Settings,
     /// The longest virtual time, in seconds.
     pub until: u64,
-    /// Within which virtual time all routers are switched on, in nanoseconds.
+    /// The virtual time within which every router is switched on, in nanoseconds.
     pub boot_spread: u64,
 }
 
-/// What happened.
+/// The results of the run.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct Summary {
     /// Routers.
@@ -29,9 +29,9 @@ pub struct Summary {
     pub links: usize,
     /// Sessions that are up at both ends.
     pub sessions: usize,
-    /// Prefixes that are originated.
+    /// Number of originated prefixes.
     pub prefixes: usize,
-    /// Routes in all tables: prefixes with a best path.
+    /// Routes in every table: prefixes with a best path.
     pub routes: usize,
     /// Routers that know every prefix.
     pub complete: usize,
@@ -39,7 +39,7 @@ pub struct Summary {
     pub updates: u64,
     /// True if the network came to rest.
     pub quiet: bool,
-    /// Virtual seconds until the last thing happened that was more than the passing of time.
+    /// Virtual seconds until the last event other than the passing of time.
     pub virtual_seconds: f64,
     /// Events delivered.
     pub events: u64,
@@ -60,7 +60,7 @@ pub fn originate(network: &mut Network, count: u32) {
     }
 }
 
-/// Runs a plan in a world that `prepare` may still change; what became of it, and the world.
+/// Runs a plan in a world that `prepare` may still change; returns the summary and the world.
 pub fn run(plan: Plan, prepare: impl FnOnce(&mut World)) -> (Summary, World) {
     let start = Instant::now();
     let (routers, links) = (plan.network.nodes.len(), plan.network.links.len());
@@ -97,7 +97,7 @@ pub fn run(plan: Plan, prepare: impl FnOnce(&mut World)) -> (Summary, World) {
     (summary, world)
 }
 
-/// The most memory that the process ever had, in octets; 0 where the system does not say.
+/// The peak memory of the process, in octets; 0 if the system does not report the peak.
 pub fn peak_memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"));

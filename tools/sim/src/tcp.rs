@@ -1,26 +1,27 @@
-//! TCP as far as BGP can tell: reliable pipes in order, that can be refused, closed and reset, and that stall while a link is cut.
+//! TCP from BGP's view: reliable ordered pipes. They can be refused, closed and reset, and they stall while a link is
+//! cut.
 
 use crate::queue::{Event, is_keepalive};
 use crate::world::Fabric;
 use sluice_bgp::session::ConnectionId;
 use std::net::IpAddr;
 
-/// How long a router's own kernel takes to refuse.
+/// The time that a router's own kernel takes to refuse.
 const REFUSAL: u64 = 10_000;
 
-/// One end of a connection. Connections' places are used again; the generation tells those that had one.
+/// An end of a connection. Places of connections are reused; the generation distinguishes a place's connections.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct EndRef {
     /// The connection's place.
     pub connection: u32,
     /// The connection's generation.
     pub generation: u32,
-    /// 0: who connected; 1: who was connected to.
+    /// 0: the connecting side; 1: the listening side.
     pub end: u8,
 }
 
 impl EndRef {
-    /// The other end.
+    /// Returns the opposite end.
     pub const fn other(self) -> Self {
         EndRef { end: 1 - self.end, ..self }
     }
@@ -39,22 +40,22 @@ enum State {
 pub struct End {
     /// The router.
     pub host: u32,
-    /// The neighbour's address, by which the router knows it.
+    /// The neighbor's address, which identifies the neighbor to the router.
     pub neighbor: IpAddr,
     /// The router's number for the connection.
     pub id: ConnectionId,
     state: State,
-    /// Octets that nobody has read.
+    /// Unread octets.
     pub received: Vec<u8>,
-    /// True if nothing more will be received.
+    /// True if no more octets will arrive.
     pub finished: bool,
-    /// True if the router knows that there is something to read.
+    /// True if the router knows of unread input.
     pub noticed: bool,
     in_flight: usize,
     blocked: bool,
-    /// The time when the last of what was sent here arrives: nothing overtakes it.
+    /// The arrival time of the last octets sent to the end; later octets do not overtake them.
     last: u64,
-    /// Nothing arrives here before this: what a cut held up comes first.
+    /// The earliest arrival time: octets held up by a cut come first.
     hold: u64,
 }
 
@@ -79,12 +80,12 @@ impl End {
 /// A connection.
 pub struct Connection {
     generation: u32,
-    /// The link that it runs over.
+    /// The connection's link.
     pub link: u32,
     ends: [End; 2],
 }
 
-/// All connections.
+/// The connections of a world.
 #[derive(Default)]
 pub struct Connections {
     all: Vec<Connection>,
@@ -92,7 +93,7 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// An end that is open, or about to be; `None` if it is not there any more.
+    /// An end that is open or about to open; `None` if the end is closed.
     pub fn end_mut(&mut self, at: EndRef) -> Option<&mut End> {
         let connection = self.all.get_mut(at.connection as usize)?;
         let end = &mut connection.ends[usize::from(at.end)];
@@ -136,20 +137,21 @@ impl Connections {
         }
     }
 
-    /// Octets that were sent and not received, or received and not read, over all connections, and the most of one.
+    /// Octets that were sent and not received, or received and not read: the sum over the connections, and the largest
+    /// value.
     pub fn under_way(&self) -> (usize, usize) {
         let each = self.all.iter().flat_map(|c| &c.ends).filter(|e| e.state != State::Closed);
         each.map(|e| e.in_flight.max(e.received.len())).fold((0, 0), |(sum, most), n| (sum + n, most.max(n)))
     }
 }
 
-/// What became of an arrival.
+/// The effect of an arrival.
 pub enum Arrived {
-    /// Nothing that concerns a router.
+    /// No effect on any router.
     Nothing,
-    /// Octets, or the end of them, are to be read; the flag says whether it is more than a KEEPALIVE.
+    /// Octets, or their end, can be read; the flag is false for a mere KEEPALIVE.
     Readable(u32, EndRef, bool),
-    /// Somebody wants to connect.
+    /// A connection request.
     Asked(EndRef),
     /// The connection is there.
     Connected(u32, EndRef),
@@ -158,7 +160,7 @@ pub enum Arrived {
 }
 
 impl Fabric {
-    /// `host` asks for a connection over `link` from its side `side`.
+    /// `host` requests a connection over `link` from its side `side`.
     pub fn connect(&mut self, host: u32, link: u32, side: usize, id: ConnectionId) -> EndRef {
         let other = self.host_at(link, 1 - side);
         let neighbor = crate::network::ipv4(link, 1 - side).into();
@@ -180,7 +182,7 @@ impl Fabric {
         at
     }
 
-    /// The end that was asked is open from now on.
+    /// Opens the end that received the request.
     pub fn accept(&mut self, at: EndRef, id: ConnectionId) {
         if let Some(end) = self.connections.end_mut(at) {
             end.id = id;
@@ -189,13 +191,13 @@ impl Fabric {
         self.send_event(at, 60, Event::SynAck(at.other()));
     }
 
-    /// The end that was asked is not there.
+    /// Rejects the request.
     pub fn reject(&mut self, at: EndRef) {
         self.send_event(at, 60, Event::Reset(at.other()));
         self.connections.close(at);
     }
 
-    /// Sends an event from an end to the other, behind everything that was sent before.
+    /// Sends an event to the opposite end, behind earlier events.
     fn send_event(&mut self, from: EndRef, octets: usize, event: Event) {
         let Some(connection) = self.connections.get(from) else { return };
         let link = connection.link as usize;
@@ -215,7 +217,7 @@ impl Fabric {
         !end.blocked
     }
 
-    /// Sends octets behind what was sent before.
+    /// Sends octets behind earlier octets.
     pub fn send(&mut self, at: EndRef, octets: Vec<u8>) {
         let Some(end) = self.connections.end_mut(at) else { return };
         end.in_flight += octets.len();
@@ -223,7 +225,7 @@ impl Fabric {
         self.send_event(at, len, Event::Segment(at.other(), octets));
     }
 
-    /// Closes an end: the other one hears of it behind everything that was sent.
+    /// Closes an end: the opposite end notices behind the last octet.
     pub fn close(&mut self, at: EndRef) {
         if self.connections.end_mut(at).is_some() {
             self.send_event(at, 40, Event::Fin(at.other()));
@@ -231,12 +233,12 @@ impl Fabric {
         }
     }
 
-    /// An end vanishes with its router: nobody is told.
+    /// Removes an end with its router, without a notice to the opposite end.
     pub fn vanish(&mut self, at: EndRef) {
         self.connections.close(at);
     }
 
-    /// Something arrives at an end, if the link lets it through.
+    /// Delivers an event at an end, if the link lets the event through.
     pub fn arrive(&mut self, event: Event) -> Arrived {
         let (Event::Syn(at)
         | Event::SynAck(at)
@@ -273,7 +275,8 @@ impl Fabric {
         self.deliver(host, at, event)
     }
 
-    /// What arrives at a cut is sent again when the link is whole; a first word is not, for its sender gives up and tries anew.
+    /// Handles an event at a cut: octets are retransmitted after the repair. A connection request is lost, because its
+    /// sender gives up and tries anew.
     fn stall(&mut self, link: u32, at: EndRef, event: Event) {
         if matches!(event, Event::Syn(_)) {
             self.connections.close(at);
@@ -282,7 +285,7 @@ impl Fabric {
         }
     }
 
-    /// The sender hears that nobody knows the connection here.
+    /// Notifies the sender of an unknown connection.
     fn queue_reset(&mut self, at: EndRef) {
         self.send_event(at, 40, Event::Reset(at.other()));
     }
@@ -337,7 +340,7 @@ impl Fabric {
         }
     }
 
-    /// A link that was cut is whole: what stalled is sent again, and nothing overtakes it.
+    /// Repairs a cut link: held-up octets are retransmitted, and later octets do not overtake them.
     pub fn resume(&mut self, link: u32) {
         if !self.links[link as usize].is_up() {
             return;

@@ -1,4 +1,4 @@
-//! What chosen routers received, as an MRT trace with virtual times (RFC 6396).
+//! The input of chosen routers, as an MRT trace with virtual times (RFC 6396).
 
 use crate::network;
 use crate::world::Tap;
@@ -11,7 +11,7 @@ use std::net::IpAddr;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-/// Octets of a BGP header, and where it has the message's length.
+/// Octets of a BGP header, and the offset of the message's length.
 const HEADER: usize = 19;
 const LENGTH_AT: usize = 16;
 
@@ -19,11 +19,11 @@ struct Recorder<W> {
     out: W,
     writer: Writer,
     messages: u64,
-    /// The first thing that went wrong: nothing is written after it.
+    /// The first error; no record is written after an error.
     error: Option<io::Error>,
 }
 
-/// A trace that is being written.
+/// A trace in progress.
 pub struct Trace<W = BufWriter<File>>(Arc<Mutex<Recorder<W>>>);
 
 impl Trace {
@@ -40,7 +40,7 @@ impl<W: Write + Send + 'static> Trace<W> {
         Trace(Arc::new(Mutex::new(recorder)))
     }
 
-    /// What writes down all that these routers receive.
+    /// Returns a tap that records the input of the given routers.
     pub fn tap(&self, vantage: BTreeSet<u32>) -> Tap {
         let recorder = Arc::clone(&self.0);
         Box::new(move |now, node, local_as, neighbor, peer_as, octets| {
@@ -52,7 +52,7 @@ impl<W: Write + Send + 'static> Trace<W> {
         })
     }
 
-    /// Everything is written when this returns; the number of messages.
+    /// Flushes the trace; returns the number of messages.
     pub fn finish(self) -> io::Result<u64> {
         let mut recorder = self.0.lock().map_err(|_| io::Error::other("a run ended in the middle"))?;
         match recorder.error.take() {

@@ -1,7 +1,7 @@
-//! What goes over the wire of a session: the neighbour's view of what it was told, made of octets alone.
+//! The wire of a session: the neighbor's view of the routes that it received, from octets alone.
 //!
-//! The reader here shares nothing with the cores. It knows UPDATE only, and only what the simulated routers write: AS_SEQUENCEs of
-//! 4-octet numbers.
+//! The parser shares no code with the cores. It supports only UPDATE, in the form that the simulated routers write:
+//! AS_SEQUENCEs of 4-octet numbers.
 
 use crate::rewrite::NO_EXPORT;
 use sluice_base::ip::{V4Addr, V6Addr};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 const HEADER: usize = 19;
 const MOST: usize = 4096;
 
-/// A route as it stands in an UPDATE.
+/// A route as in an UPDATE.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Told {
     /// ORIGIN.
@@ -32,18 +32,18 @@ pub struct Told {
     pub only_to_customer: Option<u32>,
 }
 
-/// What a session's neighbour was told, by what was written to it.
+/// The routes that a session's neighbor received, parsed from the octets written to the neighbor.
 #[derive(Debug, Default)]
 pub struct Wire {
-    /// The routes that stand.
+    /// The current routes.
     pub routes: BTreeMap<IpPrefix, Arc<Told>>,
-    /// Markers of the end of all routes (RFC 4724, section 2), of IPv4 and IPv6.
+    /// End-of-RIB markers (RFC 4724, section 2), of IPv4 and IPv6.
     pub ends: [u32; 2],
-    /// What must not be in any stream of UPDATEs.
+    /// Violations of the rules for a stream of UPDATEs.
     pub wrong: Vec<String>,
 }
 
-/// Octets that are taken from the front; `None` where there are not enough.
+/// Octets taken from the front; `None` if too few octets are left.
 struct Octets<'a>(&'a [u8]);
 
 impl<'a> Octets<'a> {
@@ -61,7 +61,7 @@ impl<'a> Octets<'a> {
         self.take(2).map(|o| usize::from(u16::from_be_bytes([o[0], o[1]])))
     }
 
-    /// A field with its length in two octets before it.
+    /// A field behind its length of two octets.
     fn field(&mut self) -> Option<Octets<'a>> {
         let len = self.word()?;
         self.take(len).map(Octets)
@@ -93,12 +93,12 @@ fn number(value: &[u8]) -> Option<u32> {
     value.try_into().ok().map(u32::from_be_bytes)
 }
 
-/// What an UPDATE says.
+/// The content of an UPDATE.
 #[derive(Default)]
 struct Update {
     withdrawn: Vec<IpPrefix>,
     announced: Vec<IpPrefix>,
-    /// The family whose end it marks.
+    /// The family of an End-of-RIB marker.
     end_of: Option<usize>,
     told: Told,
     has_origin: bool,
@@ -166,7 +166,7 @@ impl Update {
 }
 
 impl Wire {
-    /// Reads whole messages that were written to the neighbour.
+    /// Reads whole messages that were written to the neighbor.
     pub fn read(&mut self, octets: &[u8]) {
         let mut rest = Octets(octets);
         while !rest.0.is_empty() {

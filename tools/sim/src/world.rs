@@ -1,4 +1,4 @@
-//! The world: virtual time, routers, links, and what is going to happen. One seed, one order, no thread.
+//! The world: virtual time, routers, links, and future events. A single seed, a single order, no threads.
 
 use crate::clock::Clock;
 use crate::history::History;
@@ -22,14 +22,14 @@ pub const SECOND: u64 = 1_000_000_000;
 /// Nanoseconds in a millisecond.
 pub const MILLISECOND: u64 = 1_000_000;
 
-/// How a world is run.
+/// The parameters of a world.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// BGP alone: next hops on links count as connected, and there is no RIB, no FEA and no kernel.
     pub light: bool,
-    /// How long a router takes to react to what arrived, in nanoseconds; what comes meanwhile is handled together.
+    /// The reaction time of a router, in nanoseconds; messages that arrive meanwhile are handled together.
     pub reaction: u64,
-    /// Octets that BGP writes to a neighbour at a time.
+    /// Octets that BGP writes to a neighbor at a time.
     pub fill: usize,
     /// Background work in a turn.
     pub slice: u32,
@@ -43,12 +43,12 @@ pub struct Settings {
     pub ipv6: bool,
     /// Proposed hold time in seconds.
     pub hold_time: u16,
-    /// Octets that a TCP connection holds on their way; who has more to send waits.
+    /// Octets in flight that a TCP connection holds; a sender with more octets waits.
     pub window: usize,
 }
 
 impl Settings {
-    /// Full routers, as the shells run them.
+    /// Full routers, as in the real processes.
     pub const fn full() -> Self {
         Settings {
             light: false,
@@ -70,32 +70,32 @@ impl Settings {
     }
 }
 
-/// Who sees what a router receives.
+/// A tap, called with the input of a router.
 pub type Tap = Box<dyn FnMut(u64, u32, Asn, IpAddr, Asn, &[u8]) + Send>;
 
-/// All but the routers: what they share and send through.
+/// The shared parts of a world, without the routers.
 pub struct Fabric {
     /// Virtual time in nanoseconds.
     pub now: u64,
-    /// What is going to happen.
+    /// The future events.
     pub queue: Queue,
     /// The links.
     pub links: Vec<Link>,
     /// The connections.
     pub connections: Connections,
-    /// What happened.
+    /// The past events.
     pub history: History,
     /// Randomness of links.
     pub rng: Rng,
     /// The seed of everything.
     pub seed: u64,
-    /// How the world is run.
+    /// The parameters of the world.
     pub settings: Settings,
     /// Which routers are on.
     pub up: Vec<bool>,
     /// Routers whose next turn is more than the passing of time.
     pub busy_hosts: usize,
-    /// What must not happen and did, on the way to wherever the network comes to rest.
+    /// Violations on the way to rest.
     pub wrong: Vec<String>,
     /// Space for BGP's outputs.
     pub outbox: Outbox<Output>,
@@ -111,7 +111,7 @@ impl Fabric {
         self.ends.get(link as usize).map_or(u32::MAX, |ends| ends[side])
     }
 
-    /// The side of a link that a router is at.
+    /// Returns a router's side of a link.
     pub fn sides(&self, link: u32, host: u32) -> u8 {
         u8::from(self.ends[link as usize][0] != host)
     }
@@ -121,13 +121,13 @@ impl Fabric {
         self.up[host as usize]
     }
 
-    /// What happens on the way to what a router announces to the neighbour at `address`.
+    /// The rewriting of a router's announcements to the neighbor at `address`.
     pub fn rewrite(&self, address: IpAddr) -> Rewrite {
         let place = network::place(address);
         place.map_or(Rewrite::default(), |(link, side)| self.rewrites[link as usize][1 - side])
     }
 
-    /// Octets that a router received, for who taps it.
+    /// Passes octets received by a router to the tap.
     pub fn tap(&mut self, host: u32, asn: Asn, neighbor: IpAddr, octets: &[u8]) {
         if let Some(tap) = &mut self.tap {
             let peer =
@@ -140,7 +140,7 @@ impl Fabric {
 
 /// The world.
 pub struct World {
-    /// All but the routers.
+    /// The shared parts, without the routers.
     pub fabric: Fabric,
     /// The routers.
     pub hosts: Vec<Host>,
@@ -151,7 +151,7 @@ pub struct World {
 }
 
 impl World {
-    /// A network whose routers are all off.
+    /// A network with every router switched off.
     pub fn new(network: Network, settings: Settings, seed: u64) -> Self {
         let mut places = vec![Vec::new(); network.nodes.len()];
         for (number, link) in network.links.iter().enumerate() {
@@ -192,12 +192,12 @@ impl World {
         World { fabric, hosts, last_work: 0, steps: Vec::new(), network }
     }
 
-    /// Shows `tap` everything that routers receive from now on.
+    /// Shows `tap` the input of every router from now on.
     pub fn tap(&mut self, tap: Tap) {
         self.fabric.tap = Some(tap);
     }
 
-    /// Switches all routers on, one after the other within `spread` nanoseconds.
+    /// Switches the routers on, in sequence, within `spread` nanoseconds.
     pub fn boot_all(&mut self, spread: u64) {
         for id in 0..self.hosts.len() as u32 {
             let at = self.fabric.now + self.fabric.rng.below(spread.max(1));
@@ -206,7 +206,7 @@ impl World {
         }
     }
 
-    /// Lets a step of a scenario happen when it says.
+    /// Schedules a step of a scenario at the step's time.
     pub fn schedule(&mut self, step: Step) {
         self.schedule_at(step.at_ms * MILLISECOND, step);
     }
@@ -221,7 +221,7 @@ impl World {
         !self.fabric.queue.has_work() && self.fabric.busy_hosts == 0
     }
 
-    /// Lets the next thing happen, if it does before `end`; whether it did.
+    /// Handles the next event, if it is before `end`; returns true if an event was handled.
     pub fn step(&mut self, end: u64) -> bool {
         if self.fabric.queue.next_at().is_none_or(|at| at > end) {
             self.fabric.now = self.fabric.now.max(end);
@@ -277,8 +277,8 @@ impl World {
         while self.step(end) {}
     }
 
-    /// Runs until the network has come to rest as `is_done` sees it, or to `end`; whether it came to rest. What `is_done` says is
-    /// asked only when nothing is under way, and again after each event then.
+    /// Runs until `is_done` confirms rest, or until `end`; returns true at rest. `is_done` is called only while no
+    /// event is under way, and again after each later event.
     pub fn run_to_rest(&mut self, end: u64, mut is_done: impl FnMut(&mut World) -> bool) -> bool {
         loop {
             if self.is_quiet() && is_done(self) {
@@ -295,12 +295,12 @@ impl World {
         self.hosts.iter().filter_map(Host::bgp).map(|b| b.speaker.summary().established).sum()
     }
 
-    /// The network as it was described.
+    /// The network's description.
     pub const fn network(&self) -> &Network {
         &self.network
     }
 
-    /// The neighbour over a link as the description has it.
+    /// The neighbor over a link, from the description.
     pub fn original_neighbor(&self, link: u32, side: usize) -> Option<NeighborConfig> {
         ((link as usize) < self.network.links.len())
             .then(|| neighbor(&self.network, link, side, &self.fabric.settings))
@@ -318,7 +318,7 @@ impl World {
         self.fabric.links[link as usize].is_up() && wants(0) && wants(1)
     }
 
-    /// The state of the session of a link as a side sees it.
+    /// The state of a link's session at a side.
     pub fn state(&self, link: u32, side: usize) -> State {
         let host = &self.hosts[self.fabric.host_at(link, side) as usize];
         let neighbor = host.bgp().and_then(|b| b.speaker.neighbor(network::ipv4(link, 1 - side).into()));
@@ -326,7 +326,7 @@ impl World {
     }
 }
 
-/// The neighbour over a link, as its side is configured.
+/// The neighbor over a link, as configured on its side.
 pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) -> NeighborConfig {
     let description = &network.links[link as usize];
     let peer = &network.nodes[description.end(1 - side) as usize];
@@ -339,7 +339,7 @@ pub fn neighbor(network: &Network, link: u32, side: usize, settings: &Settings) 
     config
 }
 
-/// A router's static routes to the other links of its internal neighbours.
+/// A router's static routes to the remaining links of its internal neighbors.
 fn static_routes(network: &Network, node: u32, settings: &Settings) -> Vec<StaticRoute> {
     let mut routes = Vec::new();
     if settings.light || !network.nodes[node as usize].static_routes {

@@ -1,4 +1,4 @@
-//! Campaigns: a small budget of random networks, and what happens to one that fails.
+//! Campaigns: a small budget of random networks, and the reduction of a failing network.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 use sluice_sim::campaign::{self, Budget};

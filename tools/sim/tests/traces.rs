@@ -1,4 +1,4 @@
-//! Traces of what routers receive, read by the kit's reader and by bgpdump.
+//! Traces of routers' input, read by the kit's reader and by bgpdump.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 use sluice_sim::network::{Link, Network, Node};

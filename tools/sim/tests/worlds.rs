@@ -1,4 +1,4 @@
-//! Small worlds: they come to rest, they know everything, and one seed has one history.
+//! Small worlds: they converge, every router knows every prefix, and a seed has a single history.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 use sluice_base::TableId;

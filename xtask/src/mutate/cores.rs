@@ -3,7 +3,7 @@
 use super::list::{Mutation, mutations};
 
 mutations! {
-    /// Bugs in decisions, next-hop resolution, sweeps, and in what the forwarding engine and watchers are sent.
+    /// Bugs in decisions, next-hop resolution, sweeps, and in the messages to the forwarding engine and watchers.
     RIB_MUTATIONS in "rib";
     "family.rs" {
         "rib-decision-ignores-distance": "(self.distance(path), self.sets.slot(path.set).set.metric, path.origin)" => "(Distance(0), self.sets.slot(path.set).set.metric, path.origin)";

@@ -1,19 +1,19 @@
-//! The bugs: what is changed where. One text of a file, which is in it exactly once, and what stands there instead.
+//! The bugs: a file, a text that the file has exactly once, and the replacement.
 
 /// A bug to seed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mutation {
-    /// What goes wrong.
+    /// The bug's name.
     pub name: &'static str,
-    /// The file that is changed.
+    /// The changed file.
     pub file: &'static str,
-    /// What is there, exactly once.
+    /// The original text, exactly once in the file.
     pub find: &'static str,
-    /// What is put in its place.
+    /// The replacement.
     pub replace: &'static str,
 }
 
-/// Declares a list of bugs in one component's core, file by file.
+/// Declares a list of bugs in a component's core, file by file.
 macro_rules! mutations {
     ($(#[$doc:meta])* $list:ident in $component:literal; $($file:literal { $($name:literal: $find:literal => $replace:literal;)* })*) => {
         $(#[$doc])*
@@ -29,7 +29,7 @@ macro_rules! mutations {
 pub(super) use mutations;
 
 mutations! {
-    /// Bugs that networks of whole routers show, file by file.
+    /// Bugs that networks of whole routers find, file by file.
     MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-local-pref-inverted": "|c| Reverse(c.local_pref)" => "|c| c.local_pref";
@@ -135,8 +135,8 @@ mutations! {
 }
 
 mutations! {
-    /// Bugs in rules for what no simulated network shows: reflected routes, rare attributes, shared subnets, links without global
-    /// addresses, long attributes, neighbors that misbehave, what is reported. BGP's own tests show them.
+    /// Bugs in rules without effect in simulated networks: reflected routes, rare attributes, shared subnets, links
+    /// without global addresses, long attributes, misbehaving neighbors, reports. BGP's own tests find them.
     RULE_MUTATIONS in "bgp";
     "shard/decision.rs" {
         "decision-originator-ignored": "view(c).compared_id(info(c).router_id)" => "info(c).router_id";

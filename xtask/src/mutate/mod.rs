@@ -1,8 +1,8 @@
-//! Bugs seeded on purpose: how many of them do the tests see?
+//! Bugs seeded on purpose, to count the bugs that the tests find.
 //!
-//! The sources are copied into a folder of their own below cargo's target folder. One bug after the other is put in, built, and shown to
-//! an *oracle*: a command of cargo that is expected to fail. A bug that does not build is an error of the list and not a success. The lists
-//! are data ([`list`], [`cores`]); a test checks that the code that they change still exists.
+//! The sources are copied into a separate folder below cargo's target folder. Each bug in turn is seeded, built, and
+//! shown to an *oracle*: a command of cargo that is expected to fail. A bug that does not build is an error of the
+//! list, not a success. The lists are data ([`list`], [`cores`]); a test checks that their code still exists.
 
 mod cores;
 mod list;
@@ -19,17 +19,17 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// The share of bugs that has to be caught, in percent.
+/// The target share of caught bugs, in percent.
 const TARGET: f64 = 90.0;
-/// The shortest time that an oracle gets.
+/// The shortest timeout of an oracle.
 const LEAST_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Who judges.
+/// The judge of a bug.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
 enum Judge {
     /// A fault campaign over small networks of whole routers.
     Campaign,
-    /// BGP's own tests: random lives against a model, scenarios, what is announced, and those of single rules.
+    /// BGP's own tests: random lives against a model, scenarios, announcements, and tests of single rules.
     Model,
     /// The tests of the RIB's core.
     Rib,
@@ -88,7 +88,7 @@ impl Judge {
         }
     }
 
-    /// The bugs that this judge can see.
+    /// The bugs for the judge.
     fn mutations(self) -> impl Iterator<Item = &'static Mutation> {
         let (shown, rules): (&[Mutation], &[Mutation]) = match self {
             Judge::Campaign => (MUTATIONS, &[]),
@@ -101,10 +101,10 @@ impl Judge {
     }
 }
 
-/// What to seed, and who judges.
+/// The bugs to seed, and their judge.
 #[derive(Args)]
 pub struct Options {
-    /// Only bugs whose name has one of these in it.
+    /// Only bugs with one of the given texts in their name.
     #[arg(long, value_delimiter = ',', value_name = "PART")]
     only: Vec<String>,
     /// Only the bugs' names.
@@ -113,15 +113,15 @@ pub struct Options {
     /// Seconds after which the oracle counts as hanging, which is a bug seen; ten times as long as it takes without a bug if absent.
     #[arg(long)]
     timeout: Option<u64>,
-    /// Who judges.
+    /// The judge.
     #[arg(long, value_enum, default_value = "campaign")]
     judge: Judge,
-    /// Another oracle: words for cargo that begin with `test` or `run`.
+    /// A different oracle: words for cargo that begin with `test` or `run`.
     #[arg(last = true)]
     oracle: Vec<String>,
 }
 
-/// Seeds the bugs one by one and says which were caught.
+/// Seeds the bugs one by one and prints the caught bugs.
 pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
     let wanted = |m: &&Mutation| {
         options.only.is_empty() || options.only.iter().any(|part| m.name.contains(part.as_str()))
@@ -186,7 +186,7 @@ pub fn run(root: &Path, options: &Options) -> Result<ExitCode> {
 mod tests {
     use super::*;
 
-    /// A bug can be seeded only where its code still is.
+    /// A bug can be seeded only if its code still exists.
     #[test]
     fn every_mutation_finds_its_place_once() {
         let mut names = std::collections::BTreeSet::new();

@@ -10,25 +10,25 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long a build may take; the first one builds everything.
+/// Timeout of a build; the first build compiles the whole workspace.
 const BUILD_TIME: Duration = Duration::from_secs(1800);
-/// How long an oracle gets before it is known how long it needs.
+/// Timeout of an oracle before its duration is known.
 const FIRST_TIME: Duration = Duration::from_secs(1200);
 /// The interval at which is looked whether a process has ended.
 const LOOK: Duration = Duration::from_millis(20);
-/// Memory of an oracle in KiB: a bug may ask for all there is.
+/// Memory limit of an oracle in KiB: a bug may allocate without end.
 const MOST_MEMORY: u64 = 8 << 20;
 
-/// What became of an oracle.
+/// The outcome of an oracle.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// It saw nothing.
+    /// The oracle did not find the bug.
     Passed,
-    /// It failed.
+    /// The oracle failed.
     Failed,
-    /// It did not end in time.
+    /// The oracle did not end in time.
     Hung,
-    /// It could not be built; what the compiler said.
+    /// The oracle did not build; the compiler's message.
     NotBuilt(String),
 }
 
@@ -43,7 +43,7 @@ impl Outcome {
         }
     }
 
-    /// What there is to say besides.
+    /// Further details.
     pub fn detail(&self) -> &str {
         match self {
             Outcome::NotBuilt(text) => text,
@@ -52,7 +52,7 @@ impl Outcome {
     }
 }
 
-/// A copy of the sources, and who judges what is done to it.
+/// A copy of the sources, and the judge of its changes.
 pub struct Workshop {
     sources: PathBuf,
     target: PathBuf,
@@ -62,8 +62,8 @@ pub struct Workshop {
 }
 
 impl Workshop {
-    /// Copies the sources of `root`, as they are in the working tree, to below cargo's target folder. Files that are the same stay as they are, so that
-    /// little is built again.
+    /// Copies the sources of `root` from the working tree to below cargo's target folder. Unchanged files keep their
+    /// time stamps, so that little is built again.
     pub fn open(root: &Path, oracle: Vec<String>) -> Result<Self> {
         if !matches!(oracle.first().map(String::as_str), Some("test" | "run")) {
             bail!("an oracle begins with `test` or `run`");
@@ -93,7 +93,7 @@ impl Workshop {
         Ok(Workshop { sources, target: folder.join("target"), shared, oracle, limit: FIRST_TIME })
     }
 
-    /// How long the oracle gets from now on.
+    /// Sets the oracle's timeout.
     pub fn set_limit(&mut self, limit: Duration) {
         self.limit = limit;
     }
@@ -103,7 +103,7 @@ impl Workshop {
         self.oracle.join(" ")
     }
 
-    /// Puts a bug in, judges, and takes it out again, whatever happens; how long the oracle took.
+    /// Seeds a bug, judges, and removes the bug again in every case; returns the oracle's duration.
     pub fn seed(&self, mutation: &Mutation) -> Result<(Outcome, Duration)> {
         let file = self.sources.join(mutation.file);
         let text = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -116,7 +116,7 @@ impl Workshop {
         judged
     }
 
-    /// Builds the oracle and lets it judge the sources as they are; how long that took without the building.
+    /// Builds the oracle and judges the original sources; returns the oracle's duration without the build.
     pub fn judge(&self) -> Result<(Outcome, Duration)> {
         let words: Vec<&str> = self.oracle.iter().map(String::as_str).collect();
         // What is behind `--` is for the program and not for cargo.
@@ -142,7 +142,7 @@ impl Workshop {
         Ok((outcome, start.elapsed()))
     }
 
-    /// Runs cargo in the copy; whether it succeeded (`None`: it did not end in time) and what it said on standard error.
+    /// Runs cargo in the copy; returns true for success (`None`: it did not end in time) and its standard error.
     fn cargo(&self, words: &[&str], limit: Duration) -> Result<(Option<bool>, String)> {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new("sh");
@@ -188,7 +188,7 @@ impl Workshop {
     }
 }
 
-/// Waits for a process, but not longer than `limit`: then it and its children are killed.
+/// Waits for a process, but not longer than `limit`: then the process and its children are killed.
 fn wait(child: &mut Child, limit: Duration) -> Result<Option<bool>> {
     let end = Instant::now() + limit;
     while Instant::now() < end {
@@ -215,7 +215,7 @@ fn copy_if_other(from: &Path, to: &Path) -> Result<()> {
     Ok(fs::set_permissions(to, mode)?)
 }
 
-/// Removes files of earlier copies that are no more.
+/// Removes old files of earlier copies.
 fn remove_others(root: &Path, folder: &Path, files: &[&str]) -> Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();

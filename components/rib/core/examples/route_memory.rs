@@ -1,10 +1,10 @@
-//! What a route weighs in the RIB's core and in the FEA's, and what it costs there.
+//! The memory and the CPU time of a route in the RIB's core and in the FEA's.
 //!
 //! `cargo run --release -p sluice-rib --example route_memory`
 //!
-//! The Internet's table of the shared data (without it, 1,000,000 IPv4 prefixes made up) goes through each core in random
-//! order: with an engine that keeps pace, with one that takes nothing before the table is complete, and once more with
-//! another next hop under every route.
+//! The Internet's table of the shared data (without it, 1,000,000 generated IPv4 prefixes) goes through each core in
+//! random order: with an engine that keeps pace, with an engine that accepts nothing before the table is complete, and
+//! once more with a different next hop under every route.
 
 use sluice_base::{
     Address, Distance, Duration, FibBatch, FibRoute, Forwarding, GroupId, Instant, Interface,
@@ -20,12 +20,12 @@ use sluice_testkit::heap;
 #[global_allocator]
 static ALLOCATOR: heap::Counting = heap::Counting;
 
-/// Routes in one batch.
+/// Routes in a batch.
 const BATCH: usize = 1024;
-/// Prefixes that one event brings.
+/// Prefixes in an event.
 const PREFIXES_PER_EVENT: usize = 3;
 
-/// All prefixes, in random order.
+/// The prefixes, in random order.
 struct Table {
     v4: Vec<Ipv4Prefix>,
     v6: Vec<Ipv6Prefix>,
@@ -65,7 +65,7 @@ fn shuffle<T>(all: &mut [T], rng: &mut Rng) {
     }
 }
 
-/// Nanoseconds that the process was on a processor.
+/// CPU time of the process, in nanoseconds.
 fn cpu() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0.0)
@@ -78,8 +78,8 @@ fn resident() -> f64 {
     line.and_then(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).unwrap_or(0.0) * 1024.0
 }
 
-/// Runs `work` and says what it left on the heap since `base`, the most that there ever was, what became resident, and its
-/// CPU time.
+/// Runs `work` and prints its growth of the heap since `base`, the peak, the growth of resident memory, and its CPU
+/// time.
 fn measure(what: &str, routes: usize, base: isize, work: impl FnOnce()) {
     let before = heap::start();
     let resident_before = resident();

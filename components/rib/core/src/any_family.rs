@@ -1,4 +1,4 @@
-//! A family's part of a table without the type of its keys: what a table does with all of its families alike.
+//! A family's part of a table without the type of its keys, for operations that are the same for every family.
 
 use crate::event::Event;
 use crate::family::{FamilyRib, Shared};
@@ -47,7 +47,7 @@ pub(crate) trait AnyFamily: Any + Send {
 
     /// Returns the internal routes that cover an address, the most specific first.
     fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]>;
-    /// Takes the prefixes whose best internal route changed, and drops the answers that rest on them.
+    /// Takes the prefixes whose best internal route changed, and drops the answers based on them.
     fn take_internal_changed(&mut self, changed: &mut Vec<AnyPrefix>);
     fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance);
     fn start_pass(&mut self);
@@ -56,11 +56,11 @@ pub(crate) trait AnyFamily: Any + Send {
     fn broken_stages(&mut self) -> Vec<(&'static str, String)>;
 
     fn forget_group_answers(&mut self, group: GroupId);
-    /// Drops the answers about an address that became, or is no longer, one which cannot be a gateway.
+    /// Drops the answers about an address that started or stopped being a possible gateway.
     fn invalidate_gateway(&mut self, addr: Address);
     fn deregister_interest(&mut self, watcher: WatcherId, range: AnyPrefix);
     fn forget_watcher(&mut self, watcher: WatcherId);
-    /// Takes the ranges of answers that no longer hold, by watcher.
+    /// Takes the ranges of invalidated answers, by watcher.
     fn take_invalidated(&mut self, invalidated: &mut BTreeMap<WatcherId, Vec<AnyPrefix>>);
 
     fn has_subscription(&self, id: SubscriptionId) -> bool;
@@ -70,7 +70,7 @@ pub(crate) trait AnyFamily: Any + Send {
     fn page(&self, shared: &Shared, query: &PageQuery) -> (Vec<RouteView>, bool);
     fn lookup(&self, shared: &Shared, addr: Address) -> Option<RouteView>;
     fn summary(&self, table: &Table) -> Summary;
-    /// Returns routes behind a prefix by origin, and the last prefix among them; `None` if there are no more.
+    /// Returns routes behind a prefix by origin, and the last prefix among them; `None` if no routes are left.
     fn export(&self, shared: &Shared, after: Option<AnyPrefix>) -> Option<(Vec<RoutesPart>, AnyPrefix)>;
     /// Returns the function that imports a batch of the family.
     fn importer(&self) -> Importer;

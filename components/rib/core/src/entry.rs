@@ -1,8 +1,8 @@
-//! What is kept of a prefix: 16 octets while it has at most one path, as nearly all prefixes of the Internet's table have; a
-//! box for the others.
+//! The state of a prefix: 16 octets with at most one path, as for nearly all prefixes of the Internet's table; a box
+//! with more paths.
 //!
-//! Which group the engine was told lies in the entry only while it is the path's own. A prefix for which the engine is to be
-//! told another waits in a queue, and the old group with it.
+//! The entry records the group sent to the engine only while that group is the path's own. While the engine has still
+//! to receive a different group for a prefix, the prefix waits in a queue together with the old group.
 
 use crate::origin::OriginId;
 use crate::set::{SetId, Sets};
@@ -12,35 +12,35 @@ use core::slice;
 use sluice_base::{GroupId, Provenance};
 use smallvec::SmallVec;
 
-/// An alternative of a prefix: one origin's route.
+/// An alternative of a prefix: a route of a single origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
-    /// The event that brought it.
+    /// The event that created the path.
     pub provenance: Provenance,
     /// The announced set.
     pub set: SetId,
-    /// Whose it is.
+    /// The path's origin.
     pub origin: OriginId,
     /// The life of the origin's process that announced the path.
     pub generation: u8,
     flags: Flags,
 }
 
-/// The decision on a path; for an entry with this path alone, the entry's own flags too.
+/// The decision on a path; for an entry with a single path, the entry's own flags too.
 ///
-/// Never 0, so that an entry needs no octet more to tell its two forms apart.
+/// Never 0, so that an entry needs no extra octet to distinguish its two forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Flags(NonZeroU8);
 
 impl Flags {
     const NONE: Flags = Flags(NonZeroU8::MIN);
-    /// Ext-int picked it.
+    /// The ext-int stage selected the path.
     const SELECTED: u8 = 1 << 1;
-    /// Merge picked it among internal ones.
+    /// The merge stage selected the path among internal paths.
     const INTERNAL: u8 = 1 << 2;
     /// The prefix waits to be told to the engine.
     const QUEUED: u8 = 1 << 3;
-    /// The prefix is in the batch that is being made.
+    /// The prefix is in the batch under construction.
     const IN_BATCH: u8 = 1 << 4;
     /// The engine was told the path's group for the prefix.
     const TOLD: u8 = 1 << 5;
@@ -60,7 +60,7 @@ impl Flags {
 }
 
 impl Path {
-    /// A path of which nothing is decided.
+    /// A path without a decision.
     pub(crate) const fn new(origin: OriginId, set: SetId, provenance: Provenance, generation: u8) -> Self {
         Path { provenance, set, origin, generation, flags: Flags::NONE }
     }
@@ -72,16 +72,16 @@ pub struct Entry(Form);
 
 #[derive(Clone, Debug)]
 enum Form {
-    /// A single path, or a path that is gone.
+    /// A single path, or a removed path.
     One(Path),
     Other(Box<Other>),
 }
 
-/// Several paths, or an engine that was told another group.
+/// Several paths, or an engine with a group other than the path's.
 #[derive(Clone, Debug)]
 struct Other {
     paths: SmallVec<[Path; 1]>,
-    /// The group that the engine was told for this prefix.
+    /// The group sent to the engine for the prefix.
     told: Option<GroupId>,
     queued: bool,
     in_batch: bool,
@@ -95,7 +95,7 @@ impl Entry {
         Entry(Form::One(path))
     }
 
-    /// Returns all paths.
+    /// Returns the paths.
     pub fn paths(&self) -> &[Path] {
         match &self.0 {
             Form::One(path) if path.flags.has(Flags::GONE) => &[],
@@ -112,12 +112,12 @@ impl Entry {
         }
     }
 
-    /// The one that is used for forwarding.
+    /// The path used for forwarding.
     pub fn selected(&self) -> Option<&Path> {
         self.paths().iter().find(|p| p.flags.has(Flags::SELECTED))
     }
 
-    /// The internal one that next hops are resolved by.
+    /// The internal path for resolving next hops.
     pub fn internal(&self) -> Option<&Path> {
         self.paths().iter().find(|p| p.flags.has(Flags::INTERNAL))
     }
@@ -130,7 +130,7 @@ impl Entry {
         }
     }
 
-    /// Returns true if exactly these paths are picked.
+    /// Returns true if exactly the given paths are picked.
     pub(crate) fn has_picked(&self, picked: Picked) -> bool {
         let as_picked = |(n, path): (usize, &Path)| {
             path.flags.has(Flags::SELECTED) == (picked.selected == Some(n))
@@ -185,7 +185,7 @@ impl Entry {
         }
     }
 
-    /// Notes which group the engine was told, where nothing is noted.
+    /// Records the group sent to the engine, if none is recorded.
     pub(crate) fn set_told(&mut self, told: GroupId, sets: &Sets) {
         match &mut self.0 {
             Form::One(path) if !path.flags.has(Flags::GONE) && sets.slot(path.set).group == told => {
@@ -207,7 +207,7 @@ impl Entry {
         }
     }
 
-    /// Adds a path of an origin that has none here.
+    /// Adds a path of an origin without a path in the entry.
     pub(crate) fn add(&mut self, path: Path) {
         if let Form::One(gone) = &mut self.0
             && gone.flags.has(Flags::GONE)
@@ -221,7 +221,7 @@ impl Entry {
         self.narrow();
     }
 
-    /// Puts a path in the place of another; returns that. The engine must not be noted as told.
+    /// Replaces a path; returns the old path. The engine must not be recorded as told.
     pub(crate) fn replace(&mut self, place: usize, path: Path) -> Option<Path> {
         let old = self.paths_mut().get_mut(place)?;
         let flags = old.flags;
@@ -241,7 +241,7 @@ impl Entry {
         Some(path)
     }
 
-    /// The long form. The engine must not be noted as told in the short one.
+    /// The long form. The engine must not be recorded as told in the short form.
     fn widen(&mut self) -> &mut Other {
         if let Form::One(path) = self.0 {
             let mut paths = SmallVec::new();
@@ -259,7 +259,7 @@ impl Entry {
         }
     }
 
-    /// The short form, where it says everything.
+    /// The short form, if it can represent the entry.
     fn narrow(&mut self) {
         if let Form::Other(other) = &self.0
             && let [path] = other.paths[..]
@@ -273,11 +273,11 @@ impl Entry {
     }
 }
 
-/// The paths of an entry that were picked, by their places.
+/// The picked paths of an entry, by their places.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Picked {
     /// Ext-int's.
     pub(crate) selected: Option<usize>,
-    /// Merge's among internal ones.
+    /// The merge stage's pick among internal paths.
     pub(crate) internal: Option<usize>,
 }

@@ -1,34 +1,34 @@
-//! Everything that the RIB can report.
+//! The events that the RIB reports.
 
 use alloc::string::String;
 use core::fmt;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Address, AnyPrefix, FamilyId, TableId};
 
-/// Something that an operator may want to know.
+/// An event for the operator.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Event {
-    /// An origin that is not registered sent routes; they were dropped.
+    /// An unregistered origin sent routes; they were dropped.
     UnknownOrigin {
         /// The table.
         table: TableId,
-        /// The name that it gave.
+        /// The origin's name in the call.
         origin: String,
     },
-    /// A batch points to a set that it does not carry; the route was dropped.
+    /// A batch refers to a set that it does not contain; the route was dropped.
     BadSet {
         /// The sender.
         origin: String,
         /// The prefix.
         prefix: AnyPrefix,
     },
-    /// An origin's process is gone; its routes are kept as stale.
+    /// An origin's process ended; its routes are kept as stale.
     OriginStale {
         /// The table.
         table: TableId,
         /// The origin.
         origin: String,
-        /// The number of its routes.
+        /// Number of stale routes.
         routes: u64,
     },
     /// Routes that an origin did not announce again were removed.
@@ -40,14 +40,14 @@ pub enum Event {
         /// The number of routes removed.
         routes: u64,
     },
-    /// Next hops that resolve through each other would change for ever; they stay as they are.
+    /// Next hops that resolve through each other would change forever; they stay unchanged.
     ResolutionUnstable {
         /// The table.
         table: TableId,
-        /// A gateway among them.
+        /// A gateway of these next hops.
         gateway: Address,
     },
-    /// A guarded stage broke a rule; what it says is dropped, and it is taken out.
+    /// A guarded stage broke a rule; its output is dropped, and the stage is removed.
     StageIsolated {
         /// The table.
         table: TableId,
@@ -56,7 +56,7 @@ pub enum Event {
         /// The rule and the prefix.
         rule: String,
     },
-    /// Routes of a family of which no table holds routes arrived from another process; they were dropped.
+    /// Routes of a family without tables arrived from a different process; they were dropped.
     UnknownFamily {
         /// The family.
         family: FamilyId,
@@ -66,7 +66,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Its stable name (docs/events.md).
+    /// The event's stable name (docs/events.md).
     pub fn id(&self) -> &'static str {
         match self {
             Event::UnknownOrigin { .. } => "rib.routes.unknown-origin",

@@ -1,8 +1,8 @@
-//! One family of a table: the entries, and the two decisions on them.
+//! A family of a table: the entries, and the two decisions on them.
 //!
-//! An entry holds all alternatives of a prefix ([`crate::entry`]). Merge picks the best internal one by administrative distance; ext-int picks
-//! the best of all whose next hops lead somewhere. What was picked last is kept in the entry, so that look-ups agree with
-//! what was sent downstream (rule 2) even while a background pass has not come by yet.
+//! An entry holds every alternative of a prefix ([`crate::entry`]). Merge picks the best internal path by
+//! administrative distance; ext-int picks the best path with reachable next hops. The entry stores the last picks, so
+//! that look-ups agree with the changes sent downstream (rule 2) even before a background pass has reached the entry.
 
 use crate::entry::{Entry, Path, Picked};
 use crate::group::Groups;
@@ -23,10 +23,10 @@ use sluice_stage::{
 };
 use smallvec::SmallVec;
 
-/// A route as stages of the RIB know it.
+/// A route in the RIB's stages.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RibRoute {
-    /// Whose it is.
+    /// The route's origin.
     pub origin: OriginId,
     /// The announced set.
     pub set: SetId,
@@ -55,9 +55,9 @@ pub struct Shared {
     pub sets: Sets,
     /// Next-hop groups.
     pub groups: Groups,
-    /// Gateways that groups which are gone depended on, to be forgotten.
+    /// Gateways of removed groups, to be forgotten.
     pub gone: Vec<(GroupId, Vec<Address>)>,
-    /// True while there is an engine that wants routes.
+    /// True while there is an engine that accepts routes.
     pub has_engine: bool,
     /// The families that the engine forwards.
     pub engine_families: Vec<FamilyId>,
@@ -69,7 +69,7 @@ impl Shared {
         &self.origins[usize::from(id.0)]
     }
 
-    /// Returns true if there is an engine that wants routes of a family.
+    /// Returns true if an engine accepts routes of a family.
     pub fn feeds_engine(&self, family: FamilyId) -> bool {
         self.has_engine && self.engine_families.contains(&family)
     }
@@ -92,7 +92,7 @@ impl Shared {
         self.gone.extend(self.sets.release(&mut self.groups, set));
     }
 
-    /// Merge and ext-int: the best internal path, the best of all. One look over a few alternatives.
+    /// Merge and ext-int: the best internal path, and the best path. A single pass over a few alternatives.
     pub(crate) fn decide(&self, paths: &[Path]) -> Picked {
         let mut picked = Picked::default();
         for (n, path) in paths.iter().enumerate().filter(|(_, p)| self.is_usable(p)) {
@@ -111,7 +111,8 @@ impl Shared {
 /// A family's part of a table.
 pub struct FamilyRib<P: TableKey> {
     pub(crate) entries: PrefixTable<P, Entry>,
-    /// Prefixes that have internal paths, and how many: what resolution and its re-decisions walk.
+    /// Prefixes with internal paths, with their number of internal paths: resolution and its re-decisions walk over
+    /// them.
     internal: PrefixTable<P, u16>,
     /// Routes by origin.
     route_counts: Vec<u64>,
@@ -121,14 +122,14 @@ pub struct FamilyRib<P: TableKey> {
     pub(crate) rejected: BTreeMap<P, String>,
     /// Stages that every selected route passes on its way to the engine, to subscribers and to interest.
     pub(crate) selected_routes: Branch<RibTable<P>>,
-    /// Stages of which it was reported that they broke a rule.
+    /// Stages whose broken rule was reported.
     reported_stages: Vec<StageId>,
     pub(crate) subscribers: Vec<Subscriber<P>>,
     pub(crate) interests_internal: Interests<P>,
     pub(crate) interests_all: Interests<P>,
-    /// Answers that no longer hold, and who must hear it.
+    /// Invalidated answers, and their watchers.
     pub(crate) told: Vec<(WatcherId, P)>,
-    /// A background pass that re-decides everything, and whether another must follow.
+    /// A background pass that decides every entry again, and true if a second pass must follow.
     pass: Option<Cursor<P>>,
     pass_again: bool,
     sweeps: Vec<Sweep<P>>,
@@ -142,7 +143,7 @@ struct Sweep<P> {
     provenance: Provenance,
 }
 
-/// The most refusals that are remembered with their reasons.
+/// The largest number of refusals kept with their reasons.
 const MAX_REJECTED: usize = 10_000;
 
 impl<P: TableKey> Default for FamilyRib<P> {
@@ -166,7 +167,7 @@ impl<P: TableKey> Default for FamilyRib<P> {
     }
 }
 
-/// The head of the selected_routes, for stages and subscribers: what was selected.
+/// The head of the selected_routes, for stages and subscribers: the selected routes.
 pub(crate) struct Selected<'a, P: TableKey>(pub(crate) &'a PrefixTable<P, Entry>);
 
 impl<P: TableKey> Source<RibTable<P>> for Selected<'_, P> {
@@ -180,7 +181,7 @@ impl<P: TableKey> Source<RibTable<P>> for Selected<'_, P> {
     }
 }
 
-/// The end of the stages that selected routes pass: what is forwarded by, and told to subscribers.
+/// The end of the stages for selected routes: the routes for forwarding and for subscribers.
 struct Forwarded<'a, P: TableKey>(Selected<'a, P>, &'a Branch<RibTable<P>>);
 
 impl<P: TableKey> Source<RibTable<P>> for Forwarded<'_, P> {
@@ -234,7 +235,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// The internal routes that cover an address, the most specific first.
+    /// Returns the internal routes that cover an address, the most specific first.
     pub(crate) fn internal_covering(&self, addr: P::Addr) -> SmallVec<[(P, Path); 4]> {
         let mut found: SmallVec<[(P, Path); 4]> = self
             .internal
@@ -302,7 +303,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Counts a path that came, went or was replaced.
+    /// Counts an added, removed or replaced path.
     fn count(
         &mut self,
         shared: &mut Shared,
@@ -359,7 +360,8 @@ impl<P: TableKey> FamilyRib<P> {
         self.downstream.settle(shared, has_listeners, Open { prefix, entry, before, told, provenance });
     }
 
-    /// Decides all entries with internal paths anew, now: they are few, and others depend on them.
+    /// Decides every entry with internal paths again at once: these entries are few, and further routes depend on
+    /// them.
     pub(crate) fn redecide_internal(&mut self, shared: &mut Shared, provenance: Provenance) {
         let prefixes: Vec<P> = self.internal.iter().map(|(p, _)| p).collect();
         for prefix in prefixes {
@@ -388,7 +390,7 @@ impl<P: TableKey> FamilyRib<P> {
         self.sweeps.iter().any(|s| s.origin == origin)
     }
 
-    /// A slice of background work. The second value names an origin whose sweep ended, and what it removed.
+    /// A slice of background work. The second value names an origin whose sweep ended, and the number of swept routes.
     pub(crate) fn run_slice(
         &mut self,
         shared: &mut Shared,
@@ -471,7 +473,7 @@ impl<P: TableKey> FamilyRib<P> {
         self.downstream.has_engine || self.has_listeners() || resolves
     }
 
-    /// Sends what has been selected through the selected_routes, to the subscribers and to interest.
+    /// Sends the selected routes through the selected_routes, to the subscribers and to interest.
     pub(crate) fn flush_selected(&mut self, shared: &mut Shared) {
         let batch = &mut self.downstream.selected_batch;
         if batch.is_empty() {
@@ -495,7 +497,7 @@ impl<P: TableKey> FamilyRib<P> {
         self.downstream.selected_batch = batch;
     }
 
-    /// Tells subscribers and interest what came out of the stages; empties `batch`.
+    /// Sends the stages' output to subscribers and interest; empties `batch`.
     fn pass_on(&mut self, shared: &mut Shared, batch: &mut Batch<RibTable<P>>) {
         let source = Forwarded(Selected(&self.entries), &self.selected_routes);
         for subscriber in &mut self.subscribers {
@@ -524,7 +526,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// Returns the route that a prefix is forwarded by: the selected one, as the stages let it pass.
+    /// Returns the forwarding route of a prefix: the selected route after the stages.
     pub(crate) fn forwarded(&self, prefix: P) -> Option<RibRoute> {
         let selected = Selected(&self.entries);
         if self.selected_routes.is_empty() {
@@ -551,7 +553,7 @@ impl<P: TableKey> FamilyRib<P> {
 }
 
 impl<P: TableKey> FamilyRib<P> {
-    /// Drops every answer that shows where a group leads.
+    /// Drops every answer with the resolution of a group.
     pub(crate) fn forget_group_answers(&mut self, group: GroupId) {
         self.interests_internal.invalidate_group(group, &mut self.told);
         self.interests_all.invalidate_group(group, &mut self.told);
@@ -559,7 +561,7 @@ impl<P: TableKey> FamilyRib<P> {
 }
 
 impl<P: TableKey> FamilyRib<P> {
-    /// The answers that hold in a scope.
+    /// The valid answers in a scope.
     pub(crate) fn interests(&mut self, scope: Scope) -> &mut Interests<P> {
         match scope {
             Scope::Internal => &mut self.interests_internal,
@@ -567,7 +569,7 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// The answers that hold in a scope, to look at.
+    /// The valid answers in a scope, for reading.
     pub(crate) fn interests_in(&self, scope: Scope) -> &Interests<P> {
         match scope {
             Scope::Internal => &self.interests_internal,
@@ -575,8 +577,8 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// The largest prefix around `addr` inside `within` that no other route of the scope overlays. A prefix whose route is not
-    /// used at present counts too: it costs a narrower answer, never a wrong one.
+    /// The largest prefix around `addr` inside `within` without a more specific route of the scope. A prefix with a
+    /// currently unused route counts too: the answer becomes narrower, never wrong.
     pub(crate) fn largest_enclosing(&self, within: P, addr: P::Addr, scope: Scope) -> P {
         match scope {
             Scope::Internal => self.internal.largest_enclosing(within, addr),

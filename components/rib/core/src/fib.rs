@@ -1,4 +1,4 @@
-//! What the forwarding engine is told: pulled by the shell when the engine can take more.
+//! The changes for the forwarding engine, pulled by the process when the engine can accept more.
 
 use crate::family::{FamilyRib, RibRoute, Shared};
 use alloc::vec::Vec;
@@ -6,12 +6,12 @@ use sluice_base::{Address, AnyPrefix, FibBatch, FibRoute, GroupId, Prefix, Prove
 use sluice_stage::TableKey;
 
 impl<P: TableKey> FamilyRib<P> {
-    /// Returns true if the engine does not have all routes yet.
+    /// Returns true if the engine still lacks changes.
     pub fn has_fib_work(&self, shared: &Shared) -> bool {
         !self.downstream.fib_queue.is_empty() || shared.groups.has_changes(P::ID)
     }
 
-    /// Fills `batch` (emptied first) with what the engine must be told, at most `limit` routes.
+    /// Fills `batch` (emptied first) with changes for the engine, at most `limit` routes.
     pub(crate) fn fill_fib(&mut self, shared: &mut Shared, limit: usize, batch: &mut FibBatch<P, Address>) {
         batch.groups.clear();
         batch.routes.clear();
@@ -58,8 +58,8 @@ impl<P: TableKey> FamilyRib<P> {
         }
     }
 
-    /// There is another engine, which knows nothing, or none that wants routes: what was told counts no more, and everything
-    /// waits to be told, or nothing. One walk over the table, which such a change is rare enough to afford.
+    /// Handles an engine that is new, or no longer accepts routes. Every record of sent groups is void, and either
+    /// every prefix waits to be sent, or none. Walks once over the table; such changes are rare.
     pub(crate) fn begin_fib(&mut self, shared: &Shared) {
         self.downstream.fib_queue.clear();
         self.downstream.has_engine = shared.feeds_engine(P::ID);
@@ -81,7 +81,7 @@ impl<P: TableKey> FamilyRib<P> {
     }
 }
 
-/// The group that the engine should have. Subnets of interfaces it installs by itself.
+/// The group that the engine should have. The engine installs subnets of interfaces by itself.
 fn wanted(shared: &Shared, route: Option<RibRoute>) -> Option<GroupId> {
     let route = route.filter(|route| !shared.origin(route.origin).connected)?;
     Some(shared.sets.slot(route.set).group)

@@ -1,4 +1,4 @@
-//! Next-hop groups: the next hops of a route, resolved down to interfaces, once for all routes that share them.
+//! Next-hop groups: the next hops of a route, resolved down to interfaces, once for the routes that share them.
 
 use crate::origin::OriginId;
 use alloc::collections::BTreeMap;
@@ -8,7 +8,7 @@ use sluice_base::{Address, FamilyId, Forwarding, GroupId};
 /// A group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The family of its routes: a group is told to the engine with the routes of one family.
+    /// The family of the group's routes: the engine receives a group with the routes of a single family.
     pub family: FamilyId,
     /// The only origin with routes of the group, if that origin can declare gateways unusable.
     pub owner: Option<OriginId>,
@@ -16,11 +16,11 @@ pub struct Group {
     pub announced: Forwarding<Address>,
     /// The next hops resolved to interfaces; `None` while the group is unresolved.
     pub resolved: Option<Forwarding<Address>>,
-    /// Every gateway that was looked at to resolve it.
+    /// Every gateway that the resolution looked up.
     pub depends: Vec<Address>,
-    /// Sets that use it.
+    /// Number of sets with the group.
     sets: u32,
-    /// Routes in the forwarding engine that use it.
+    /// Number of routes in the forwarding engine with the group.
     fib_routes: u32,
     /// True if the engine has the group's latest resolution.
     told: bool,
@@ -28,7 +28,8 @@ pub struct Group {
     known: bool,
 }
 
-/// The routes that share a group: their family, the origin if they are of one alone, and their next hops as announced.
+/// The key of a group: the family of the routes, their origin if they have a single one, and their next hops as
+/// announced.
 type Key = (FamilyId, Option<OriginId>, Forwarding<Address>);
 
 /// The groups of a table, by number.
@@ -37,12 +38,12 @@ pub struct Groups {
     slots: Vec<Option<Group>>,
     free: Vec<u32>,
     index: BTreeMap<Key, GroupId>,
-    /// Groups that the engine knows in an older form, or must forget.
+    /// Groups that the engine has in an older form, or must remove.
     changed: BTreeMap<FamilyId, Vec<GroupId>>,
 }
 
 impl Groups {
-    /// The group of a number that is in use.
+    /// Returns the group of a number in use.
     pub fn group(&self, id: GroupId) -> &Group {
         self.slots[id.0 as usize].as_ref().expect("a group lives as long as a set or an engine route uses it")
     }
@@ -56,7 +57,8 @@ impl Groups {
         self.group(id).resolved.is_some()
     }
 
-    /// The group for announced next hops, with one more set that uses it. `true` if it is new and must be resolved.
+    /// Returns the group for announced next hops, with an additional set. `true` if the group is new and must be
+    /// resolved.
     pub fn acquire(
         &mut self,
         family: FamilyId,
@@ -101,7 +103,7 @@ impl Groups {
         self.collect(id)
     }
 
-    /// Sets what a group resolves to; returns what it resolved to before.
+    /// Sets a group's resolution; returns the old resolution.
     pub fn set_resolution(
         &mut self,
         id: GroupId,
@@ -146,7 +148,7 @@ impl Groups {
         self.changed.get(&family).is_some_and(|changed| !changed.is_empty())
     }
 
-    /// Takes the groups of a family that the engine must learn anew, and those that it may forget.
+    /// Takes the groups of a family that the engine must receive again, and the groups that it may remove.
     pub fn take_changes(
         &mut self,
         family: FamilyId,
@@ -204,7 +206,7 @@ impl Groups {
         }
     }
 
-    /// Iterates over all groups.
+    /// Iterates over the groups.
     pub fn iter(&self) -> impl Iterator<Item = (GroupId, &Group)> {
         self.slots.iter().enumerate().filter_map(|(i, g)| Some((GroupId(i as u32), g.as_ref()?)))
     }
@@ -214,7 +216,7 @@ impl Groups {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no groups.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

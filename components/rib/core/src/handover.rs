@@ -1,5 +1,6 @@
-//! The RIB on its way to another process: origins and their routes, as if all origins had just died. They register with the next
-//! process and announce everything again; meanwhile it answers as this one did.
+//! The RIB's export to the replacing process: origins and their routes, as if every origin had just died. The origins
+//! register with the next process and announce their routes again; meanwhile the next process answers as the old one
+//! did.
 
 use crate::family::{FamilyRib, Shared};
 use crate::machine::{Input, OriginSettings, Output, Rib};
@@ -26,21 +27,21 @@ pub enum StatePart {
     Interface(Interface),
     /// An origin.
     Origin(TableId, OriginSettings),
-    /// Routes of an origin, of one family.
+    /// Routes of an origin, of a single family.
     Routes(TableId, String, FamilyId, RouteBatch<AnyPrefix>),
 }
 
 /// Routes of an origin.
 pub(crate) type RoutesPart = (OriginId, RouteBatch<AnyPrefix>);
 
-/// The whole state, in an order in which it can be taken in.
+/// The whole state, in the order of its import.
 #[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct State {
     parts: Vec<StatePart>,
 }
 
 impl Rib {
-    /// Interfaces and origins: what is to be taken in first.
+    /// Interfaces and origins, which are imported first.
     pub fn export_head(&self) -> Vec<StatePart> {
         let mut head: Vec<StatePart> = self.interfaces().all().cloned().map(StatePart::Interface).collect();
         for table in self.tables() {
@@ -90,7 +91,7 @@ impl Rib {
         self.handle(now, input, out);
     }
 
-    /// Everything was taken in: origins have their grace time to register.
+    /// Ends the import: origins have their grace time to register.
     pub(crate) fn imported(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let origins = |t: &Table| -> Vec<(TableId, String)> {
             let named = t.shared.origins.iter().filter(|o| !o.connected);

@@ -1,5 +1,5 @@
-//! Interest registration (XORP, section 5.2.1): who asks how an address is routed gets the largest range for which the answer
-//! holds, and is told when it no longer does.
+//! Interest registration (XORP, section 5.2.1): a watcher that asks for the route of an address receives the largest
+//! range with the same answer, and a notice when the answer becomes invalid.
 
 use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
@@ -7,28 +7,28 @@ use sluice_base::GroupId;
 use sluice_stage::{PrefixTable, TableKey};
 use smallvec::SmallVec;
 
-/// Somebody who asks; the shell knows who.
+/// A watcher; the process knows its client.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct WatcherId(pub u32);
 
 /// Which routes count for an answer.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Scope {
-    /// Routes that resolve next hops: those of internal origins.
+    /// Routes for resolving next hops: routes of internal origins.
     Internal,
-    /// Routes that are used for forwarding.
+    /// Routes for forwarding.
     All,
 }
 
-/// An answer that was given and still holds.
+/// A valid answer.
 struct Registration<P> {
-    /// The route that it rests on; `None`: no route.
+    /// The route of the answer; `None`: no route.
     matched: Option<P>,
     group: Option<GroupId>,
     watchers: SmallVec<[WatcherId; 2]>,
 }
 
-/// The answers that hold, by the range for which they hold. No two ranges overlap.
+/// The valid answers, by their range. No two ranges overlap.
 pub struct Interests<P: TableKey> {
     answers: PrefixTable<P, Registration<P>>,
 }
@@ -40,18 +40,18 @@ impl<P: TableKey> Default for Interests<P> {
 }
 
 impl<P: TableKey> Interests<P> {
-    /// The number of answers that hold.
+    /// Returns the number of valid answers.
     pub fn len(&self) -> usize {
         self.answers.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no answers.
     pub fn is_empty(&self) -> bool {
         self.answers.is_empty()
     }
 
-    /// The part of `valid` around `addr` that overlaps no answer given before; the range of such an answer if it holds `addr`.
-    /// (Routes that went away may have made wider answers possible since.)
+    /// The part of `valid` around `addr` that overlaps no earlier answer; the range of an earlier answer if it holds
+    /// `addr`. (After the removal of routes, wider answers may be possible.)
     pub fn narrow(&self, valid: P, addr: P::Addr) -> P {
         match self.answers.longest_match_addr(addr) {
             Some((range, _)) => range,
@@ -59,7 +59,7 @@ impl<P: TableKey> Interests<P> {
         }
     }
 
-    /// Notes that `watcher` was told the answer for `valid`.
+    /// Records the answer `valid` for `watcher`.
     pub fn register(&mut self, watcher: WatcherId, valid: P, matched: Option<P>, group: Option<GroupId>) {
         let r = self.answers.get_or_insert_with(valid, || Registration {
             matched,
@@ -90,7 +90,8 @@ impl<P: TableKey> Interests<P> {
         }
     }
 
-    /// The route of `changed` came, went or changed: drops every answer that this touches and says whom to tell.
+    /// Handles an added, removed or changed route of `changed`: drops the affected answers and adds
+    /// them to `told` with their watchers.
     pub fn invalidate(&mut self, changed: P, told: &mut Vec<(WatcherId, P)>) {
         if self.answers.is_empty() {
             return;
@@ -110,7 +111,7 @@ impl<P: TableKey> Interests<P> {
         }
     }
 
-    /// A group leads elsewhere: the answers that show it no longer hold.
+    /// Drops the answers with the resolution of a group whose next hops changed.
     pub fn invalidate_group(&mut self, group: GroupId, told: &mut Vec<(WatcherId, P)>) {
         let hit: Vec<P> =
             self.answers.iter().filter(|(_, r)| r.group == Some(group)).map(|(range, _)| range).collect();

@@ -1,4 +1,4 @@
-//! Interfaces, and the routes that they are themselves: the connected origin.
+//! Interfaces, and their own routes: the connected origin.
 
 use alloc::collections::{BTreeMap, BTreeSet};
 use alloc::vec::Vec;
@@ -6,19 +6,19 @@ use core::net::{IpAddr, Ipv4Addr};
 use sluice_base::{Address, Interface, InterfaceEvent, InterfaceIndex, IpPrefix};
 use sluice_clients::InterfaceTable;
 
-/// The interfaces as the forwarding engine announced them, and the routes that follow from them.
+/// The interfaces as announced by the forwarding engine, and their routes.
 #[derive(Default)]
 pub struct Interfaces {
     known: InterfaceTable,
 }
 
 impl Interfaces {
-    /// Applies an event. Returns false if nothing changed that routes depend on.
+    /// Applies an event. Returns false if no property changed on which routes depend.
     pub fn apply(&mut self, event: InterfaceEvent) -> bool {
         self.known.apply(event)
     }
 
-    /// Iterates over all interfaces.
+    /// Iterates over the interfaces.
     pub fn all(&self) -> impl Iterator<Item = &Interface> {
         self.known.iter()
     }
@@ -28,8 +28,8 @@ impl Interfaces {
         self.known.get(index).is_some_and(|i| i.running)
     }
 
-    /// Returns the addresses on links that cannot be gateways (RFC 4271, section 6.3): the router's own, and those that stand for all hosts
-    /// of an IPv4 subnet, its first and its last one.
+    /// Returns the addresses on links that cannot be gateways (RFC 4271, section 6.3): the router's own addresses, and
+    /// the first and last address of an IPv4 subnet, which stand for every host.
     pub fn no_gateways(&self) -> BTreeSet<Address> {
         let running = self.known.iter().filter(|i| i.running);
         let mut found = BTreeSet::new();
@@ -64,7 +64,7 @@ impl Interfaces {
         subnets
     }
 
-    /// An interface's name, for what people read.
+    /// An interface's name, for messages to people.
     pub fn name(&self, index: InterfaceIndex) -> Option<&str> {
         self.known.get(index).map(|i| i.name.as_str())
     }

@@ -1,7 +1,7 @@
 //! The routing information base: the pure core.
 //!
-//! Routes of all protocols come in, one route a prefix goes out to the forwarding engine. The stages are the paper's (XORP,
-//! section 5.2), for each table and family:
+//! Routes of every protocol come in, and a single route a prefix goes out to the forwarding engine. The stages are the
+//! paper's (XORP, section 5.2), for each table and family:
 //!
 //! ```text
 //! origins ──► merge (internal) ──┬──► ext-int ──► selected_routes ──┬──► redistribution, one branch a subscriber
@@ -11,15 +11,16 @@
 //!                                └──► next-hop resolution, interest in next hops
 //! ```
 //!
-//! * Only origins store routes. A prefix's alternatives lie together in one entry ([`entry`]), so that both decisions cost one
-//!   look-up; an origin's table is the slice of it that bears the origin's number.
-//! * What routes share is interned: a [`set`] is what a protocol announced (next hops, metric, tag), a [`group`] is the next
-//!   hops of sets resolved down to interfaces. A change in an IGP re-resolves the group, one message for all its routes.
-//! * A process that dies leaves its routes stale; what it does not announce again within its grace time, or before it says
-//!   that it has announced everything, is swept in the background.
-//! * The forwarding engine is told by pulling: a prefix that changed is queued once, however often it changes before the
-//!   engine takes more, so that a slow engine costs a few octets a prefix and sees no intermediate route. For an engine that
-//!   wants no routes nothing is queued.
+//! * Only origins store routes. A prefix's alternatives are together in an entry ([`entry`]), so that both decisions
+//!   cost a single look-up; an origin's table is the slice of the entries with the origin's number.
+//! * Shared parts of routes are interned: a [`set`] is a protocol's announcement (next hops, metric, tag), a [`group`]
+//!   is the next hops of sets resolved down to interfaces. A change in an IGP re-resolves the group, with a single
+//!   message for the group's routes.
+//! * A process that dies leaves its routes stale. A route that it does not announce again within the grace time, or
+//!   before its end of refresh, is swept in the background.
+//! * The forwarding engine's changes are pulled: a changed prefix is queued once, however often it changes before the
+//!   engine accepts more. A slow engine therefore costs a few octets a prefix and sees no intermediate route. For an
+//!   engine that accepts no routes, no prefix is queued.
 #![no_std]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! The RIB as a machine: inputs, outputs, timers, background work; and what the shell pulls.
+//! The RIB as a machine: inputs, outputs, timers, background work; and the data that the process pulls.
 
 use crate::any_family::AnyFamily;
 use crate::event::Event;
@@ -22,44 +22,44 @@ use sluice_machine::{Budget, Machine, Outbox, Progress, Timers};
 use sluice_stage::{Branch, TableKey};
 use smallvec::SmallVec;
 
-/// For how long an origin may gather changes that nobody waits for: short for an operator who looks at the table, long enough that a
-/// router without a forwarding table spends little on telling it to itself.
+/// The time for which an origin may gather changes without a waiting consumer: short for an operator who looks at the
+/// table, long enough to save work in a router without a forwarding table.
 const GATHER: Duration = Duration::from_secs(1);
 
 /// The registration of an origin.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct OriginSettings {
-    /// Its name.
+    /// The origin's name.
     pub name: String,
-    /// The distance of routes that bring none.
+    /// The distance of routes without a distance of their own.
     pub distance: Distance,
-    /// True if its next hops are resolved through internal routes only, and its routes resolve none.
+    /// True if the origin's next hops are resolved through internal routes only, and its routes resolve none.
     pub external: bool,
-    /// The time for which its routes outlive its process.
+    /// The time for which the origin's routes outlive its process.
     pub grace: Duration,
-    /// The names of the kinds of its routes: the first name is of kind 1.
+    /// The names of the kinds of the origin's routes: the first name is of kind 1.
     pub kinds: Vec<String>,
 }
 
 /// An event that the RIB handles.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// An origin registers, or its next life does.
+    /// An origin registers, or the next life of its process.
     RegisterOrigin(TableId, OriginSettings),
     /// An origin's process is gone.
     OriginDied(TableId, String),
-    /// An origin gives up its routes.
+    /// An origin withdraws its routes.
     UnregisterOrigin(TableId, String),
-    /// An origin has announced everything that it has.
+    /// An origin has announced its whole table.
     EndOfRefresh(TableId, String),
-    /// An origin says whether packets can be sent through a gateway. The origin's routes with other next hops, backups too, use those
-    /// while the answer is no.
+    /// An origin declares a gateway usable or unusable. While a gateway is unusable, the origin's routes with further
+    /// next hops, including backups, use these.
     GatewayUsable(TableId, String, Address, bool),
     /// An interface changed.
     Interface(InterfaceEvent),
     /// The forwarding engine was restarted and must be told everything.
     FibRestarted,
-    /// The engine refused the routes of prefixes, for these reasons.
+    /// The engine refused the routes of prefixes, with the reasons.
     FibRejected(TableId, Vec<(AnyPrefix, Provenance, String)>),
     /// A watcher is gone.
     WatcherDied(WatcherId),
@@ -71,11 +71,12 @@ pub enum Input {
     Import(StatePart),
     /// The end of the import: origins have their grace time to register.
     Imported,
-    /// The forwarding engine is gone, or wants no routes: nothing waits for it before [`Input::FibRestarted`].
+    /// The forwarding engine ended, or accepts no routes: no prefix waits for the engine before
+    /// [`Input::FibRestarted`].
     FibGone,
 }
 
-/// An effect that the RIB asks for.
+/// An effect requested by the RIB.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Output {
     /// A watcher's answers no longer hold.
@@ -89,7 +90,7 @@ pub enum Output {
 /// The routing information base.
 pub struct Rib {
     seed: u64,
-    /// True if there is an engine that wants routes.
+    /// True if an engine accepts routes.
     has_engine: bool,
     /// The families whose routes an engine forwards.
     engine_families: Vec<FamilyId>,
@@ -102,13 +103,13 @@ pub struct Rib {
 }
 
 impl Rib {
-    /// An empty RIB with the main table. `seed` makes hashes unpredictable; `source` marks the events that the RIB itself
+    /// An empty RIB with the main table. `seed` makes hashes unpredictable; `source` marks events that the RIB itself
     /// causes.
     pub fn new(seed: u64, source: u16) -> Self {
         Self::with_engine_for(seed, source, &[FamilyId::IPV4, FamilyId::IPV6])
     }
 
-    /// The same, with an engine that forwards the routes of these families.
+    /// An empty RIB with an engine that forwards the given families.
     pub fn with_engine_for(seed: u64, source: u16, engine_families: &[FamilyId]) -> Self {
         let main = Table::new(TableId::MAIN, seed, engine_families);
         Rib {
@@ -161,7 +162,7 @@ impl Rib {
         self.provenance
     }
 
-    /// Answers how an address is routed. The answer holds until [`Output::InterestInvalid`] names its range.
+    /// Returns the route of an address. The answer is valid until [`Output::InterestInvalid`] names its range.
     pub fn interest<P: TableKey>(
         &mut self,
         table: TableId,
@@ -172,8 +173,8 @@ impl Rib {
         self.table_mut(table).register_interest(watcher, addr, scope)
     }
 
-    /// Returns for how long changes of an origin's routes may be gathered before the RIB is told: not at all if anybody waits to
-    /// hear of them, be it the engine, a subscriber, or who asked how an address is reached; nor of an origin that is not known.
+    /// Returns the time for which changes of an origin's routes may be gathered before they are sent to the RIB. Zero
+    /// if the engine, a subscriber or a watcher waits for them, or if the origin is not known.
     pub fn gather_time(&self, table: TableId, family: FamilyId, origin: &str) -> Duration {
         let known =
             self.table(table).and_then(|t| Some((t.any_family(family)?, &t.shared, t.origin_id(origin)?)));
@@ -181,7 +182,7 @@ impl Rib {
         if has_consumers { Duration::ZERO } else { GATHER }
     }
 
-    /// Subscribes to the routes of origins (none named: all). What there is and what changes is pulled with
+    /// Subscribes to the routes of origins (none named: every origin). Existing routes and changes are pulled with
     /// [`Rib::take_subscribed`].
     pub fn subscribe<P: TableKey>(&mut self, table: TableId, origins: Vec<String>) -> SubscriptionId {
         let id = SubscriptionId(self.next_subscription);
@@ -211,7 +212,7 @@ impl Rib {
         self.tables.values().any(|table| table.all_families().any(|family| family.has_subscription(id)))
     }
 
-    /// Returns the subscriptions to routes of a family that have something to take.
+    /// Returns the subscriptions to routes of a family with waiting changes.
     pub fn ready_subscriptions<P: TableKey>(&self) -> Vec<(TableId, SubscriptionId)> {
         let ready = |t: &Table| -> Vec<(TableId, SubscriptionId)> {
             let subscribers = t.family::<P>().map(|family| family.subscribers.as_slice()).unwrap_or_default();
@@ -242,7 +243,7 @@ impl Rib {
         self.tables.values().flat_map(move |t| t.all_families().filter_map(move |family| of(t, family)))
     }
 
-    /// Returns the first table for which the engine has not been told everything, and its families of which that is true.
+    /// Returns the first table with waiting changes for the engine, and its families with waiting changes.
     pub fn next_fib_work(&self) -> Option<(TableId, SmallVec<[FamilyId; 2]>)> {
         let mut work = self.fib_work();
         let (table, first) = work.next()?;
@@ -250,7 +251,7 @@ impl Rib {
         Some((table, core::iter::once(first).chain(others).collect()))
     }
 
-    /// Fills `batch` (emptied first) with at most `limit` routes that the engine must be told.
+    /// Fills `batch` (emptied first) with at most `limit` routes for the engine.
     pub fn fill_fib<P: TableKey>(&mut self, table: TableId, limit: usize, batch: &mut FibBatch<P, Address>) {
         if let Some(table) = self.tables.get_mut(&table) {
             table.fill_fib(limit, batch);
@@ -273,7 +274,7 @@ impl Rib {
         self.collect(out);
     }
 
-    /// Applies routes of an origin that another process exported.
+    /// Applies routes of an origin exported by an older process.
     pub(crate) fn import_routes(
         &mut self,
         table: TableId,
@@ -298,7 +299,7 @@ impl Rib {
         }
     }
 
-    /// A new life of an origin has declared nothing unusable yet.
+    /// Forgets an origin's unusable gateways: a new life has not declared any yet.
     fn forget_unusable(&mut self, table: TableId, origin: OriginId) {
         let declared = self.tables.get(&table).into_iter().flat_map(|t| &t.unusable);
         let declared: Vec<_> = declared.filter(|(of, _)| *of == origin).copied().collect();
@@ -321,7 +322,8 @@ impl Rib {
         self.events.push(Event::OriginStale { table, origin: name.into(), routes });
     }
 
-    /// Returns true if an end of refresh now would sweep every route that an origin has: it has announced none in its new life.
+    /// Returns true if an end of refresh now would sweep every route of an origin: its new life has announced no
+    /// route.
     pub fn would_sweep_all(&self, table: TableId, name: &str) -> bool {
         let Some(table) = self.tables.get(&table) else { return false };
         let Some(id) = table.origin_id(name) else { return false };

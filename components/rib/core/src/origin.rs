@@ -1,4 +1,4 @@
-//! Origins: who has routes. An origin is a name registered at run time, with its distance and grace time.
+//! Origins: the owners of routes. An origin is a name registered at run time, with its distance and grace time.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -11,21 +11,21 @@ pub struct OriginId(pub u16);
 /// An origin.
 #[derive(Clone, Debug)]
 pub struct Origin {
-    /// Its name, unique in the table.
+    /// The origin's name, unique in the table.
     pub name: String,
-    /// The distance of routes that bring none.
+    /// The distance of routes without a distance of their own.
     pub distance: Distance,
-    /// True if its next hops are resolved through internal routes, and its routes resolve none.
+    /// True if the origin's next hops are resolved through internal routes, and its routes resolve none.
     pub external: bool,
-    /// True if its routes are the interfaces' own subnets, which the forwarding engine installs by itself.
+    /// True if the origin's routes are the interfaces' own subnets, which the forwarding engine installs by itself.
     pub connected: bool,
-    /// The time for which its routes outlive its process.
+    /// The time for which the origin's routes outlive its process.
     pub grace: Duration,
-    /// The names of the kinds of its routes: the first name is of kind 1.
+    /// The names of the kinds of the origin's routes: the first name is of kind 1.
     pub kinds: Vec<String>,
-    /// Which life of the process the fresh routes belong to; a route of another generation is stale.
+    /// The life of the process with the fresh routes; a route of a different generation is stale.
     pub generation: u8,
-    /// True while its process is alive.
+    /// True while the origin's process is alive.
     pub alive: bool,
     /// True if the origin is removed once its routes are swept.
     pub leaving: bool,
@@ -36,7 +36,7 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Makes all present routes stale.
+    /// Makes the present routes stale.
     pub fn begin_new_life(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         self.stale = self.routes;

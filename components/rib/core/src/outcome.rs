@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use sluice_base::{GroupId, Provenance};
 use sluice_stage::{Action, Batch, Change, TableKey};
 
-/// The paths of an entry that are used.
+/// The used paths of an entry.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Used {
     internal: Option<RibRoute>,
@@ -20,15 +20,15 @@ impl Used {
     }
 }
 
-/// Decisions that are not passed on yet.
+/// Decisions not yet sent downstream.
 pub(crate) struct Downstream<P: TableKey> {
     /// Prefixes with a selected route.
     pub(crate) selected_count: u64,
-    /// Prefixes that the engine must be told of, each once, with the group that it was told last.
+    /// Prefixes with waiting changes for the engine, each once, with the group last sent to the engine.
     pub(crate) fib_queue: Queue<P>,
-    /// Prefixes whose best internal route changed: what resolution must look at.
+    /// Prefixes whose best internal route changed, as input for the resolution.
     pub(crate) internal_changed: Vec<P>,
-    /// True while there is an engine that wants routes of this family.
+    /// True while there is an engine that accepts routes of the family.
     pub(crate) has_engine: bool,
     /// Changes of selected routes, for stages and subscribers.
     pub(crate) selected_batch: Batch<RibTable<P>>,
@@ -46,20 +46,21 @@ impl<P: TableKey> Default for Downstream<P> {
     }
 }
 
-/// An entry that is to be decided anew.
+/// An entry to be decided again.
 pub(crate) struct Open<'a, P> {
     pub(crate) prefix: P,
     pub(crate) entry: &'a mut Entry,
     /// The paths used before.
     pub(crate) before: Used,
-    /// The group that the engine was told, where it does not lie in the queue already.
+    /// The group sent to the engine, unless the queue has it already.
     pub(crate) told: Option<GroupId>,
-    /// The event that opened it.
+    /// The event that opened the entry.
     pub(crate) provenance: Provenance,
 }
 
 impl<P: TableKey> Downstream<P> {
-    /// Decides an entry anew and keeps for passing on what differs from before: for the selected_routes only if it `has_listeners`.
+    /// Decides an entry again and stores the differences for sending: for the selected_routes only with
+    /// `has_listeners`.
     pub(crate) fn settle(&mut self, shared: &Shared, has_listeners: bool, open: Open<'_, P>) {
         let Open { prefix, entry, before, told, provenance } = open;
         entry.pick(shared.decide(entry.paths()));

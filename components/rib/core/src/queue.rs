@@ -1,7 +1,7 @@
-//! What waits for the forwarding engine: prefixes, each with the group that the engine was told for it last.
+//! The queue for the forwarding engine: prefixes, each with the group last sent to the engine.
 //!
-//! Octets in chunks, nine for the usual IPv4 prefix, so that a full table that waits for a slow engine costs little, a queue
-//! never moves as it grows, and gives back what it no longer needs.
+//! Octets in chunks, nine for the usual IPv4 prefix. A full table for a slow engine therefore costs little, and a
+//! queue never moves as it grows, and frees unused chunks.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -40,7 +40,7 @@ impl<P: Prefix> Queue<P> {
         *self = Queue::default();
     }
 
-    /// Adds a prefix at the end, and the group that the engine was told for it.
+    /// Adds a prefix at the end, with the group last sent to the engine.
     pub(crate) fn push(&mut self, prefix: P, told: Option<GroupId>) {
         if self.chunks.back().is_none_or(|c| c.len() + LONGEST > CHUNK) {
             self.chunks.push_back(Vec::with_capacity(CHUNK));

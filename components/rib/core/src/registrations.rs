@@ -5,13 +5,13 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use sluice_base::TableId;
 
-/// An origin of one table, by name.
+/// An origin of a table, by name.
 pub type OriginKey = (TableId, String);
 
 /// The registered origins and the clients that own them.
 ///
-/// `C` identifies a client: an instance at the Finder in a process, a process and its life in the simulator. An origin that
-/// registers again belongs to its newest registration; the end of an earlier one changes nothing.
+/// `C` identifies a client: an instance at the Finder in a process, a process and its life in the simulator. An origin
+/// that registers again belongs to its newest registration; the end of an earlier registration has no effect.
 #[derive(Clone, Debug)]
 pub struct Registrations<C> {
     origins: BTreeMap<OriginKey, Registration<C>>,
@@ -46,19 +46,19 @@ impl<C: PartialEq> Registrations<C> {
         self.origins.get(origin)?.client.as_ref()
     }
 
-    /// Notes that an origin has announced all of its routes.
+    /// Records that an origin has announced its whole table.
     pub fn refreshed(&mut self, origin: &OriginKey) {
         if let Some(registration) = self.origins.get_mut(origin) {
             registration.is_refreshed = true;
         }
     }
 
-    /// Returns true if at least one origin is registered and each has announced all of its routes.
+    /// Returns true if at least one origin is registered and every origin has announced its whole table.
     pub fn are_all_refreshed(&self) -> bool {
         !self.origins.is_empty() && self.origins.values().all(|registration| registration.is_refreshed)
     }
 
-    /// Removes the origins of a client that died, and returns them: their routes are stale.
+    /// Removes the origins of a dead client, and returns them: their routes are stale.
     pub fn client_died(&mut self, client: &C) -> Vec<OriginKey> {
         self.origins
             .extract_if(.., |_, registration| registration.client.as_ref() == Some(client))
@@ -66,7 +66,8 @@ impl<C: PartialEq> Registrations<C> {
             .collect()
     }
 
-    /// Removes an origin if `number` is its newest registration. Returns true if it was: the origin's routes are stale.
+    /// Removes an origin if `number` is its newest registration. Returns true if the origin was removed: its routes
+    /// are stale.
     pub fn registration_ended(&mut self, origin: &OriginKey, number: u64) -> bool {
         let is_newest = self.origins.get(origin).is_some_and(|registration| registration.number == number);
         if is_newest {
@@ -75,7 +76,7 @@ impl<C: PartialEq> Registrations<C> {
         is_newest
     }
 
-    /// Removes an origin that ended for good.
+    /// Removes an origin that has ended permanently.
     pub fn unregister(&mut self, origin: &OriginKey) {
         self.origins.remove(origin);
     }

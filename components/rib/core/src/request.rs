@@ -1,4 +1,4 @@
-//! Requests to the RIB that are answered at once: what its process pulls out of it.
+//! Requests to the RIB with an immediate answer, for its process.
 
 use crate::family::RibTable;
 use crate::interest::{Scope, WatcherId};
@@ -15,7 +15,7 @@ use sluice_base::{Address, FibBatch, Instant, Ipv4Prefix, Ipv6Prefix, RouteBatch
 use sluice_machine::{Outbox, Request};
 use sluice_stage::{LiveStage, Stage, StageId, TableKey};
 
-/// Changes routes of an origin, all of one family.
+/// Changes routes of an origin, of a single family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct UpdateRoutes<P> {
     /// The table.
@@ -34,8 +34,8 @@ impl<P: TableKey> Request<Rib> for UpdateRoutes<P> {
     }
 }
 
-/// Plugs a stage into the way of selected routes to the engine, to subscribers and to interest. The stage may drop routes and change
-/// them; routes of prefixes that have none are not made here.
+/// Plugs a stage into the path of selected routes to the engine, to subscribers and to interest. The stage may drop
+/// and change routes, but not create routes for prefixes without one.
 pub struct PlumbStage<P: TableKey> {
     /// The table.
     pub table: TableId,
@@ -56,7 +56,7 @@ impl<P: TableKey> Request<Rib> for PlumbStage<P> {
     }
 }
 
-/// Lets a stage leave. Routes are as they are without the stage when the background work has gone by them.
+/// Removes a stage. After the background work has passed them, routes are as without the stage.
 #[derive(Clone, Copy, Debug)]
 pub struct UnplumbStage<P> {
     /// The table.
@@ -83,12 +83,12 @@ impl<P: TableKey> Request<Rib> for UnplumbStage<P> {
     }
 }
 
-/// Asks how an IP address is routed. The answer holds until [`Output::InterestInvalid`] names its range.
+/// Requests the route of an IP address. The answer is valid until [`Output::InterestInvalid`] names its range.
 #[derive(Clone, Copy, Debug)]
 pub struct RegisterInterest {
     /// The table to look in.
     pub table: TableId,
-    /// The client that is notified when the answer holds no longer.
+    /// The client to notify when the answer becomes invalid.
     pub watcher: WatcherId,
     /// The address.
     pub addr: IpAddr,
@@ -108,7 +108,7 @@ impl Request<Rib> for RegisterInterest {
     }
 }
 
-/// Subscribes to the routes of origins, of one family.
+/// Subscribes to the routes of origins, of a single family.
 #[derive(Clone, Debug)]
 pub struct Subscribe<P> {
     table: TableId,
@@ -117,7 +117,7 @@ pub struct Subscribe<P> {
 }
 
 impl<P> Subscribe<P> {
-    /// Subscribes to the routes of these origins of a table; of all if none is named.
+    /// Subscribes to the routes of the given origins of a table; without a name, to every origin.
     pub const fn new(table: TableId, origins: Vec<String>) -> Self {
         Subscribe { table, origins, family: PhantomData }
     }
@@ -163,7 +163,7 @@ pub struct FillFib<P> {
     pub table: TableId,
     /// The most routes to take.
     pub limit: usize,
-    /// A batch whose space is used again; its contents are dropped.
+    /// A batch for reuse; its contents are dropped.
     pub space: FibBatch<P, Address>,
 }
 

@@ -1,5 +1,6 @@
-//! Next-hop resolution: from an announced gateway down to an interface, through internal routes (the ext-int stage's other
-//! half). Event driven: a change of an internal route re-resolves exactly the groups that looked at a gateway inside it.
+//! Next-hop resolution: from an announced gateway down to an interface, through internal routes (the ext-int stage's
+//! second half). Event driven: a change of an internal route re-resolves exactly the groups that looked up a gateway
+//! inside it.
 
 use crate::group::Group;
 use crate::interfaces::Interfaces;
@@ -13,9 +14,9 @@ use alloc::vec::Vec;
 use sluice_base::{Address, AnyPrefix, Encapsulation, FamilyId, Forwarding, GroupId, NextHop, Provenance};
 use smallvec::SmallVec;
 
-/// The most routes that may lead through each other before they count as a loop.
+/// The largest number of routes that may lead through each other before they count as a loop.
 const MAX_DEPTH: usize = 8;
-/// The most times that an event may change the resolution before the table is called unstable.
+/// The largest number of times that an event may change the resolution before the table is called unstable.
 const MAX_ROUNDS: usize = 64;
 
 /// Which groups looked at which gateway.
@@ -47,14 +48,14 @@ impl Gateways {
     }
 }
 
-/// A next hop that was reached, and its share of the traffic of the route whose next hops are walked.
+/// A reached next hop, and its share of the traffic of the walked route.
 #[derive(Clone, Copy)]
 struct Reached {
     hop: NextHop<Address>,
     share: Share,
 }
 
-/// The gateway that a route is looked up for.
+/// The gateway of a route look-up.
 #[derive(Clone, Copy)]
 struct WayTo {
     gateway: Address,
@@ -62,21 +63,22 @@ struct WayTo {
     is_connected: bool,
 }
 
-/// A walk from one group's next hops down to interfaces.
+/// A walk from a group's next hops down to interfaces.
 struct Walk<'a> {
     table: &'a Table,
     interfaces: &'a Interfaces,
     /// The family of the group's routes.
     family: FamilyId,
     found: SmallVec<[Reached; 4]>,
-    /// Gateways on the way to where the walk is now: a route that leads back to one of them resolves nothing.
+    /// Gateways on the way to the walk's current place: a route that leads back to such a gateway resolves nothing.
     path: SmallVec<[Address; MAX_DEPTH]>,
     depends: Vec<Address>,
 }
 
 impl Walk<'_> {
-    /// Reaches what the next hops of one route lead to. Where the route is the way to a gateway, packets that leave through one of
-    /// its interfaces without a gateway of the route's own are sent to that gateway. Returns true if a next hop leads to several.
+    /// Walks on from the next hops of a route. If the route is the way to a gateway, packets that leave through an
+    /// interface without a gateway of the route's own are sent to the gateway. Returns true if a next hop leads to
+    /// several.
     fn route(&mut self, hops: &[NextHop<Address>], way_to: Option<WayTo>) -> bool {
         let first = self.found.len();
         let mut ends: SmallVec<[usize; 4]> = SmallVec::new();
@@ -156,7 +158,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Puts a header around all that was reached from `first` on. A next hop has room for one header: what has one is lost.
+    /// Adds a header to the next hops reached from `first` on. A next hop has room for a single header: a next hop
+    /// with a header is lost.
     fn encapsulate(&mut self, first: usize, header: Option<Encapsulation>) {
         if header.is_none() {
             return;
@@ -184,7 +187,7 @@ impl Walk<'_> {
         self.found.len() < before
     }
 
-    /// Gives what was reached weights by its shares.
+    /// Converts the shares of the reached next hops to weights.
     fn weigh(&mut self) {
         for of_backups in [false, true] {
             let alike = |reached: &&Reached| reached.hop.is_backup == of_backups;
@@ -197,13 +200,13 @@ impl Walk<'_> {
 }
 
 impl Table {
-    /// The internal routes that cover an address, the most specific first.
+    /// Returns the internal routes that cover an address, the most specific first.
     fn internal_routes_to(&self, addr: Address) -> SmallVec<[(SetId, OriginId); 4]> {
         self.any_family(addr.family()).map(|family| family.internal_routes_to(addr)).unwrap_or_default()
     }
 
-    /// The next hops of a group without those whose gateways the origin declared unusable. All next hops if nothing else is left: the routes
-    /// change when the origin changes them.
+    /// The next hops of a group without gateways that the origin declared unusable. If no next hop would be left,
+    /// every next hop: the routes change when the origin changes them.
     fn usable<'h>(
         &self,
         owner: Option<OriginId>,
@@ -240,8 +243,8 @@ impl Table {
         }
     }
 
-    /// Resolves a group anew. `Some(true)`: it was or became unresolved, so that routes must be decided anew; `Some(false)`: it
-    /// leads elsewhere; `None`: as before.
+    /// Resolves a group again. `Some(true)`: the group was or became unresolved, so that routes must be decided again;
+    /// `Some(false)`: its next hops changed; `None`: unchanged.
     pub(crate) fn resolve_group(&mut self, interfaces: &Interfaces, id: GroupId) -> Option<bool> {
         let group = self.shared.groups.group(id);
         let (resolved, depends) = self.resolve(interfaces, group);
@@ -256,8 +259,8 @@ impl Table {
         Some(before.is_some() != is_now)
     }
 
-    /// Follows changes of internal routes until nothing changes any more: answers that no longer hold, groups that lead
-    /// elsewhere, routes that must be decided anew. Returns a gateway if that never ends.
+    /// Follows changes of internal routes until no further change occurs: invalidated answers, groups with changed
+    /// next hops, routes that must be decided again. Returns a gateway if the changes never end.
     pub(crate) fn settle(&mut self, interfaces: &Interfaces, provenance: Provenance) -> Option<Address> {
         let mut unstable = None;
         for round in 0.. {
@@ -277,14 +280,14 @@ impl Table {
         unstable
     }
 
-    /// Forgets what groups that are gone looked at; before their numbers can be given to others.
+    /// Forgets the gateways of removed groups, before their numbers can be reused.
     pub(crate) fn forget_gone(&mut self) {
         for (group, gateways) in core::mem::take(&mut self.shared.gone) {
             self.gateways.forget(group, &gateways);
         }
     }
 
-    /// Resolves groups anew and decides anew what depends on them.
+    /// Resolves groups again, and decides their routes again.
     pub(crate) fn resolve_groups(
         &mut self,
         interfaces: &Interfaces,
@@ -308,7 +311,7 @@ impl Table {
         }
     }
 
-    /// Takes the changes of internal routes; returns the groups that looked at gateways inside them.
+    /// Takes the changes of internal routes; returns the groups that looked up gateways inside them.
     fn take_affected(&mut self) -> BTreeSet<GroupId> {
         self.forget_gone();
         let mut changed = Vec::new();

@@ -1,4 +1,4 @@
-//! Interned sets: what routes of one announcement share.
+//! Interned sets: the shared parts of routes in an announcement.
 
 use crate::group::Groups;
 use crate::origin::OriginId;
@@ -11,12 +11,12 @@ use sluice_base::{Address, FamilyId, GroupId, RouteSet};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct SetId(pub u32);
 
-/// A set and who uses it.
+/// A set and its users.
 #[derive(Clone, Debug)]
 pub struct Slot {
     /// The set as the protocol announced it.
     pub set: RouteSet,
-    /// Its next hops, resolved.
+    /// The set's next hops, resolved.
     pub group: GroupId,
     family: FamilyId,
     owner: Option<OriginId>,
@@ -31,18 +31,18 @@ pub struct Sets {
 }
 
 impl Sets {
-    /// No sets. `seed` makes the hash unpredictable to whoever chooses next hops.
+    /// No sets. `seed` makes the hash unpredictable for neighbors that choose next hops.
     pub fn new(seed: u64) -> Self {
         Sets { slots: Vec::new(), free: Vec::new(), index: HashMap::with_hasher(FixedState::with_seed(seed)) }
     }
 
-    /// A set that is in use.
+    /// Returns a set in use.
     pub fn slot(&self, id: SetId) -> &Slot {
         self.slots[id.0 as usize].as_ref().expect("a set lives as long as a route uses it")
     }
 
-    /// The number of a set, with one more user. The second value names its group if that is new. Sets with an `owner` are shared by routes of
-    /// the origin only.
+    /// Returns the number of a set, with an additional user. The second value names its group if the group is new.
+    /// Sets with an `owner` are shared only by the origin's routes.
     pub fn acquire(
         &mut self,
         groups: &mut Groups,
@@ -77,7 +77,7 @@ impl Sets {
         self.slots[id.0 as usize].as_mut().expect("a set lives as long as a route uses it").users += 1;
     }
 
-    /// Removes a user. Returns the group and the gateways that it depended on if the group was removed with the set.
+    /// Removes a user. Returns the group and its gateways if the group was removed with the set.
     pub fn release(&mut self, groups: &mut Groups, id: SetId) -> Option<(GroupId, Vec<Address>)> {
         let entry = &mut self.slots[id.0 as usize];
         let slot = entry.as_mut().expect("a set lives as long as a route uses it");
@@ -96,7 +96,7 @@ impl Sets {
         self.slots.len() - self.free.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if there are no sets.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

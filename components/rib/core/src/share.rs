@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-/// A share of all of a route's traffic.
+/// A share of a route's whole traffic.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Share(u64);
 
@@ -15,7 +15,7 @@ impl Share {
         Share(self.0.saturating_add(other.0))
     }
 
-    /// Returns the part of this share that `weight` is of `sum`.
+    /// Returns the part of the share in the ratio of `weight` to `sum`.
     pub(crate) fn part(self, weight: u64, sum: u64) -> Share {
         let part = u128::from(self.0) * u128::from(weight) / u128::from(sum.max(1));
         Share(u64::try_from(part).unwrap_or(u64::MAX).max(1))
@@ -25,7 +25,7 @@ impl Share {
 /// The largest error of a weight, in thousandths.
 const TOLERANCE: u128 = 5;
 
-/// Returns the smallest weights, 1 to 255, that are to each other as shares are, within half a percent; or the nearest ones.
+/// Returns the smallest weights, 1 to 255, in the ratios of the shares, within half a percent; or the nearest ones.
 pub(crate) fn weights(shares: &[Share]) -> SmallVec<[u8; 4]> {
     let (Some(least), Some(most)) = (shares.iter().min(), shares.iter().max()) else {
         return SmallVec::new();

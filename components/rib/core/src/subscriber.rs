@@ -1,5 +1,5 @@
-//! Redistribution: a branch off the selected_routes for each who wants to hear other origins' routes. First everything that is there
-//! (in the background), then every change.
+//! Redistribution: a branch off the selected_routes for each subscriber to routes of different origins. The subscriber
+//! first receives the existing routes (in the background), then every change.
 
 use crate::family::{RibRoute, RibTable, Shared};
 use crate::origin::OriginId;
@@ -18,7 +18,7 @@ use crate::set::SetId;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 pub struct SubscriptionId(pub u64);
 
-/// Changes for a subscriber: routes, and whose they are.
+/// Changes for a subscriber: routes, and their origins.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubscribedBatch<P> {
     /// The origins of the batch's routes.
@@ -29,12 +29,12 @@ pub struct SubscribedBatch<P> {
     pub routes: RouteBatch<P>,
 }
 
-/// An origin as its subscribers know it.
+/// An origin from its subscribers' view.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SubscribedOrigin {
-    /// Its name.
+    /// The origin's name.
     pub name: String,
-    /// The names of the kinds of its routes: the first name is of kind 1.
+    /// The names of the kinds of the origin's routes: the first name is of kind 1.
     pub kinds: Vec<String>,
 }
 
@@ -73,10 +73,10 @@ impl<P: TableKey> Stage<RibTable<P>> for OriginFilter {
     }
 }
 
-/// A subscriber: its branch, and what it has not taken yet. A prefix waits at most once, so that a slow subscriber costs no
-/// more than one table.
+/// A subscriber: its branch, and its waiting changes. A prefix waits at most once, so that a slow subscriber costs at
+/// most the size of a table.
 pub struct Subscriber<P: TableKey> {
-    /// Its number.
+    /// The subscription's number.
     pub id: SubscriptionId,
     origins: Vec<String>,
     branch: Branch<RibTable<P>>,
@@ -93,11 +93,11 @@ enum Dump {
     Told,
 }
 
-/// While a subscriber has this many prefixes waiting, its dump pauses.
+/// The number of waiting prefixes at which a subscriber's dump pauses.
 const DUMP_PAUSE: usize = 65_536;
 
 impl<P: TableKey> Subscriber<P> {
-    /// A subscriber to routes of the named origins (none named: all).
+    /// A subscriber to routes of the named origins (none named: every origin).
     pub(crate) fn new(id: SubscriptionId, origins: Vec<String>, shared: &Shared) -> Self {
         let mut branch: Branch<RibTable<P>> = Branch::new();
         branch.plumb_last(Box::new(DumpStage::new()));
@@ -109,7 +109,7 @@ impl<P: TableKey> Subscriber<P> {
         subscriber
     }
 
-    /// Origins have come; those that were named are let through. They have no routes yet.
+    /// Handles new origins: the named ones are let through. They have no routes yet.
     pub(crate) fn note_origins(&mut self, shared: &Shared) {
         let allowed = shared.origins.iter().enumerate().filter(|(_, o)| self.origins.contains(&o.name));
         let allowed = allowed.map(|(i, _)| OriginId(i as u16)).collect();
@@ -206,7 +206,7 @@ impl<P: TableKey> Subscriber<P> {
         (SubscribedBatch { origins, set_origins, routes }, done)
     }
 
-    /// Gives up what waits.
+    /// Drops the waiting changes.
     pub(crate) fn close(&mut self, shared: &mut Shared) {
         for (_, (route, _)) in core::mem::take(&mut self.pending) {
             if let Some(route) = route {

@@ -1,4 +1,4 @@
-//! One routing table: its families, and what they share.
+//! A routing table: its families, and their shared parts.
 
 use crate::any_family::AnyFamily;
 use crate::event::Event;
@@ -24,22 +24,22 @@ use sluice_machine::{Budget, Progress};
 use sluice_stage::TableKey;
 use smallvec::SmallVec;
 
-/// The name of the origin that the RIB itself feeds from the interfaces.
+/// The name of the origin that the RIB itself fills from the interfaces.
 pub const CONNECTED: &str = "connected";
 
 /// A routing table.
 pub struct Table {
-    /// Its number.
+    /// The table's number.
     pub id: TableId,
     /// Origins, sets and groups.
     pub shared: Shared,
     families: BTreeMap<FamilyId, Box<dyn AnyFamily>>,
     pub(crate) gateways: Gateways,
     connected: BTreeMap<IpPrefix, Vec<sluice_base::InterfaceIndex>>,
-    /// Addresses on links that cannot be gateways ([`Interfaces::no_gateways`]): neither does a route resolve through one, nor is
-    /// there an answer that calls one reachable.
+    /// Addresses on links that cannot be gateways ([`Interfaces::no_gateways`]): no route resolves through such an
+    /// address, and no answer calls such an address reachable.
     no_gateways: BTreeSet<Address>,
-    /// Gateways that an origin declared unusable: routes of that origin that have other next hops use those.
+    /// Gateways that an origin declared unusable: the origin's routes with further next hops use these.
     pub(crate) unusable: BTreeSet<(OriginId, Address)>,
 }
 
@@ -68,7 +68,7 @@ impl Table {
         table
     }
 
-    /// Returns the family's part of the table, and what all families share. The part is made when it is first asked for.
+    /// Returns the family's part of the table, and the shared parts. The family's part is created at the first call.
     pub(crate) fn split<P: TableKey>(&mut self) -> (&mut FamilyRib<P>, &mut Shared) {
         let shared = &mut self.shared;
         let family = self.families.entry(P::ID).or_insert_with(|| Box::new(FamilyRib::<P>::new(shared)));
@@ -87,27 +87,27 @@ impl Table {
         self.families.get(&family).map(AsRef::as_ref)
     }
 
-    /// Returns the part of a family by number, and what all families share.
+    /// Returns the part of a family by number, and the shared parts.
     pub(crate) fn any_family_mut(&mut self, family: FamilyId) -> Option<(&mut dyn AnyFamily, &mut Shared)> {
         Some((self.families.get_mut(&family)?.as_mut(), &mut self.shared))
     }
 
-    /// Iterates over all families, in the order of their numbers, to look at.
+    /// Iterates over the families, in the order of their numbers, for reading.
     pub(crate) fn all_families(&self) -> impl Iterator<Item = &dyn AnyFamily> {
         self.families.values().map(AsRef::as_ref)
     }
 
-    /// Returns all families, and what they share.
+    /// Returns the families, and their shared parts.
     pub(crate) fn families(&mut self) -> (impl Iterator<Item = &mut Box<dyn AnyFamily>>, &mut Shared) {
         (self.families.values_mut(), &mut self.shared)
     }
 
-    /// The number of an origin that is registered.
+    /// Returns the number of a registered origin.
     pub fn origin_id(&self, name: &str) -> Option<OriginId> {
         self.shared.origins.iter().position(|o| o.name == name).map(|i| OriginId(i as u16))
     }
 
-    /// Registers an origin, or the next life of one. Returns its number; `None` if there are too many.
+    /// Registers an origin, or its next life. Returns its number; `None` if there are too many origins.
     pub(crate) fn register(&mut self, settings: &OriginSettings) -> Option<OriginId> {
         let id = match self.origin_id(&settings.name) {
             Some(id) => {
@@ -186,7 +186,7 @@ impl Table {
         self.settle_or_report(interfaces, provenance, events);
     }
 
-    /// Takes over which addresses cannot be gateways, and drops the answers that this touches.
+    /// Sets the addresses that cannot be gateways, and drops the affected answers.
     pub(crate) fn set_no_gateways(&mut self, now: BTreeSet<Address>) {
         for addr in now.symmetric_difference(&self.no_gateways) {
             if let Some(family) = self.families.get_mut(&addr.family()) {
@@ -196,12 +196,12 @@ impl Table {
         self.no_gateways = now;
     }
 
-    /// Returns true if no packet can be sent through `addr`, although it is on a link.
+    /// Returns true if no packet can be sent through `addr`, although `addr` is on a link.
     pub(crate) fn is_no_gateway(&self, addr: Address) -> bool {
         self.no_gateways.contains(&addr)
     }
 
-    /// The largest part of `range` around `addr` that has no other address which cannot be a gateway.
+    /// The largest part of `range` around `addr` without a second address that cannot be a gateway.
     fn without_no_gateways<P: Prefix>(&self, mut range: P, addr: P::Addr) -> P {
         let bounds = AnyPrefix::of(range);
         let others = self.no_gateways.range(bounds.addr()..=bounds.last_addr());
@@ -215,7 +215,7 @@ impl Table {
         range
     }
 
-    /// Brings the connected origin in line with the interfaces, and resolves anew what may lead elsewhere now.
+    /// Updates the connected origin from the interfaces, and resolves the affected routes again.
     pub(crate) fn interfaces_changed(
         &mut self,
         interfaces: &Interfaces,
@@ -321,7 +321,7 @@ impl Table {
         self.all_families().any(|family| family.is_sweeping(origin))
     }
 
-    /// Answers how an address is routed, and notes that `watcher` knows.
+    /// Returns the route of an address, and records the answer for `watcher`.
     pub(crate) fn register_interest<P: TableKey>(
         &mut self,
         watcher: WatcherId,
@@ -384,7 +384,7 @@ impl Table {
         self.forget_gone();
     }
 
-    /// There is an engine that knows nothing and wants everything, or none that wants routes.
+    /// Sets a new engine without routes that accepts every route, or an engine that accepts no routes.
     pub(crate) fn set_engine(&mut self, has_engine: bool) {
         self.shared.has_engine = has_engine;
         let (families, shared) = self.families();

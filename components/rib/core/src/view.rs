@@ -1,4 +1,4 @@
-//! What an operator sees: routes in pages, a look-up, a summary.
+//! The operator's view: routes in pages, a look-up, a summary.
 
 use crate::entry::{Entry, Path};
 use crate::family::{FamilyRib, Shared};
@@ -14,7 +14,7 @@ use sluice_stage::{Cursor, TableKey};
 /// An interest answer for an address of any family.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct AnyInterest {
-    /// The range for which it holds.
+    /// The range of the answer.
     pub valid: AnyPrefix,
     /// The route; `None` if the address cannot be reached.
     pub route: Option<ResolvingRoute<AnyPrefix>>,
@@ -35,47 +35,47 @@ impl<P: Prefix> From<InterestAnswer<P>> for AnyInterest {
     }
 }
 
-/// A route as it is shown.
+/// A route for display.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct RouteView {
-    /// Its prefix.
+    /// The route's prefix.
     pub prefix: AnyPrefix,
-    /// Its origin's name.
+    /// The origin's name.
     pub origin: String,
-    /// Its administrative distance.
+    /// The administrative distance.
     pub distance: Distance,
-    /// Its protocol's cost.
+    /// The protocol's cost.
     pub metric: Metric,
-    /// The name of its kind among its origin's routes.
+    /// The name of the route's kind within its origin.
     pub kind: Option<String>,
     /// For policy.
     pub tags: Tags,
-    /// True if it is used for its prefix.
+    /// True if the route is used for its prefix.
     pub selected: bool,
-    /// True if it belongs to an earlier life of its origin.
+    /// True if the route belongs to an earlier life of its origin.
     pub stale: bool,
-    /// The event that brought it.
+    /// The event that created the route.
     pub provenance: Provenance,
     /// As announced.
     pub announced: Forwarding<Address>,
     /// The next hops resolved to interfaces; `None`: unresolved.
     pub resolved: Option<Forwarding<Address>>,
-    /// The reason why the engine refused it.
+    /// The engine's reason for refusing the route.
     pub rejected: Option<String>,
 }
 
 /// Which routes a page shows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PageQuery {
-    /// Only inside this prefix.
+    /// Limits the routes to those inside a prefix.
     pub within: Option<AnyPrefix>,
-    /// Only this prefix.
+    /// Limits the routes to a single prefix.
     pub exact: Option<AnyPrefix>,
-    /// Only of this origin.
+    /// Limits the routes to an origin.
     pub origin: Option<String>,
-    /// After this prefix.
+    /// Limits the routes to those after a prefix.
     pub after: Option<AnyPrefix>,
-    /// At most this many prefixes.
+    /// The largest number of prefixes.
     pub limit: usize,
 }
 
@@ -90,15 +90,15 @@ pub struct Summary {
     pub prefixes: u64,
     /// Prefixes with a selected route.
     pub selected: u64,
-    /// Next-hop groups of all families.
+    /// Next-hop groups of the families together.
     pub groups: u64,
-    /// Interest answers that hold.
+    /// Valid interest answers.
     pub interests: u64,
-    /// Origins: name, distance, routes of this family, stale ones of all.
+    /// Origins: name, distance, routes of the family, stale routes of every family.
     pub origins: Vec<(String, Distance, u64, u64)>,
 }
 
-/// Shows one route of a prefix.
+/// Shows a route of a prefix.
 pub(crate) fn show<P: TableKey>(
     family: &FamilyRib<P>,
     shared: &Shared,
@@ -180,13 +180,13 @@ impl Rib {
         found.map_or((Vec::new(), false), |(family, shared)| family.page(shared, query))
     }
 
-    /// Returns the route that an address is forwarded by.
+    /// Returns the forwarding route of an address.
     pub fn lookup(&self, table: TableId, addr: Address) -> Option<RouteView> {
         let table = self.table(table)?;
         table.any_family(addr.family())?.lookup(&table.shared, addr)
     }
 
-    /// Returns counts of all tables and families.
+    /// Returns counts of the tables and families.
     pub fn summary(&self) -> Vec<Summary> {
         self.tables().flat_map(|table| table.all_families().map(|family| family.summary(table))).collect()
     }

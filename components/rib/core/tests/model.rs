@@ -29,7 +29,7 @@ enum Op {
         origin: usize,
         prefix: u8,
     },
-    /// The route comes and goes, or goes and comes, in one batch.
+    /// The route is added and removed, or removed and added, in a single batch.
     Flap {
         origin: usize,
         prefix: u8,
@@ -47,14 +47,14 @@ enum Op {
         origin: usize,
     },
     RestartEngine,
-    /// There is no engine, or one that wants no routes, until it restarts.
+    /// The engine is absent or accepts no routes, until it restarts.
     EngineGone,
-    /// The engine takes nothing, or takes again what waits.
+    /// The engine accepts no changes, or accepts waiting changes again.
     EngineBusy(bool),
     Ask {
         addr: u8,
     },
-    /// A stage that drops every second prefix is plugged in, guarded or not; or it leaves.
+    /// A stage that drops every second prefix is plugged in, guarded or not; or the stage leaves.
     Filter {
         guarded: bool,
     },
@@ -82,11 +82,11 @@ fn op() -> impl Strategy<Value = Op> {
 
 /// A family with the test's addresses.
 trait Plan: Net {
-    /// Numbers of hosts on a link that are no gateways: the router's own, and those that stand for all hosts.
+    /// Numbers of hosts on a link that are no gateways: the router's own, and the broadcast addresses.
     const NO_GATEWAYS: &'static [u8];
-    /// How much longer prefixes are than those of IPv4.
+    /// The additional length of prefixes compared with IPv4.
     const LONGER: u8;
-    /// An address in the prefix of [`nth`] that has `high` and `low`.
+    /// An address in the prefix of [`nth`] with `high` and `low`.
     fn far(high: u8, low: u8, host: u8) -> Self::Addr;
     /// Address `host` on link 0 or 1.
     fn near(link: u8, host: u8) -> Address;
@@ -108,7 +108,7 @@ impl Plan for Ipv4Prefix {
     }
 }
 
-/// Labels lead through IPv4 neighbors, or through other labels.
+/// Labels lead through IPv4 neighbors, or through labels.
 impl Plan for Label {
     const NO_GATEWAYS: &'static [u8] = Ipv4Prefix::NO_GATEWAYS;
     const LONGER: u8 = 0;
@@ -180,10 +180,10 @@ impl<P: Plan> Stage<RibTable<P>> for Dropping<P> {
 }
 
 const GATEWAYS: u8 = 8;
-/// So many of them are on links.
+/// Number of prefixes on links.
 const NEAR_GATEWAYS: u8 = 5;
 
-/// Gateways on either link, some of which are none, and behind some of the prefixes.
+/// Gateways on either link, including invalid ones, and behind some of the prefixes.
 fn gateway<P: Plan>(n: u8) -> Address {
     match n % GATEWAYS {
         0 => P::near(0, 2),
@@ -197,7 +197,7 @@ fn gateway<P: Plan>(n: u8) -> Address {
     }
 }
 
-/// The routes of each origin, by the book: decided until nothing changes.
+/// The routes of each origin in a simple implementation: decided until no decision changes.
 struct Model<P> {
     routes: BTreeMap<(usize, P), Address>,
     stale: BTreeMap<(usize, P), bool>,
@@ -216,7 +216,7 @@ impl<P: Plan> Model<P> {
         (!self.down[usize::from(link) + 1]).then(|| u32::from(link) + 1)
     }
 
-    /// Returns true if it is the router's own address, or one of all hosts of a subnet.
+    /// Returns true for the router's own address and for broadcast addresses of a subnet.
     fn is_no_gateway(&self, addr: Address) -> bool {
         P::place(addr).is_some_and(|(_, host)| P::NO_GATEWAYS.contains(&host))
             && self.connected(addr).is_some()
@@ -285,13 +285,13 @@ impl<P: Plan> Model<P> {
         self.routes.keys().map(|(_, p)| *p).collect()
     }
 
-    /// What the engine has.
+    /// The routes that the engine has.
     fn table(&self) -> BTreeMap<P, String> {
         let resolved = |p| Some((p, self.resolve(self.best(false, p)?.1, &mut Vec::new())?));
         self.prefixes().difference(&self.dropped).copied().filter_map(resolved).collect()
     }
 
-    /// What a subscriber hears.
+    /// The routes that a subscriber receives.
     fn selected(&self) -> BTreeMap<P, String> {
         let selected = |p| Some((p, self.best(false, p)?.1.to_string()));
         self.prefixes().difference(&self.dropped).copied().filter_map(selected).collect()

@@ -1,4 +1,4 @@
-//! What the RIB makes of next hops: backups, weights, encapsulations, gateways of other families.
+//! The RIB's treatment of next hops: backups, weights, encapsulations, gateways of different families.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod bench;
@@ -8,7 +8,7 @@ use sluice_base::{
     Address, Encapsulation, Forwarding, InterfaceIndex, Ipv4Prefix, Ipv6Prefix, NextHop, TableId,
 };
 
-/// An outer next hop's share is divided among the next hops of the route that it leads through, by their weights.
+/// An outer next hop's share is divided among the next hops of its resolving route, by their weights.
 #[test]
 fn weights_of_inner_routes_count() {
     let mut b = Bench::new();
@@ -44,7 +44,7 @@ fn weights_of_inner_routes_count() {
     assert_eq!(b.engine("192.0.2.0/24"), "10.0.1.2@2 backup 10.0.1.9@2");
 }
 
-/// Next hops of both families that lose their interface at once are decided anew in both.
+/// Next hops of both families that lose their interface at once are decided again in both.
 #[test]
 fn an_interface_that_goes_down_is_noticed_in_every_family() {
     let mut b = Bench::new();
@@ -92,7 +92,7 @@ fn a_backup_is_used_while_no_primary_next_hop_is_usable() {
     assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.2@1 backup 10.0.1.2@2");
 }
 
-/// The loss of the way to a gateway, and of an interface: one change of the group, whatever the number of its routes.
+/// The loss of the way to a gateway, and of an interface: a single change of the group, for any number of its routes.
 #[test]
 fn a_backup_takes_over_without_a_change_of_routes() {
     let mut b = Bench::new();
@@ -119,7 +119,8 @@ fn a_backup_takes_over_without_a_change_of_routes() {
     assert_eq!(b.routes_told - told, 1, "the static route itself");
 }
 
-/// An IP engine has no word for another gateway: such a route is unusable, and hides no worse one that works.
+/// An IP engine cannot represent a gateway of a foreign family: such a route is unusable, and hides no worse usable
+/// route.
 #[test]
 fn a_gateway_that_the_engine_cannot_have_is_never_announced_to_it() {
     let mut b = Bench::new();
@@ -134,7 +135,7 @@ fn a_gateway_that_the_engine_cannot_have_is_never_announced_to_it() {
     assert_eq!(b.engine("192.0.2.0/24"), "10.0.0.3@1");
 }
 
-/// What a header is put around goes out with the header, by whatever route the gateway is reached; one header is all there is room for.
+/// A next hop inside a header leaves with the header, by any route to the gateway; there is room for a single header.
 #[test]
 fn an_encapsulation_stays_with_its_next_hop() {
     let mut b = Bench::new();
@@ -160,7 +161,7 @@ fn an_encapsulation_stays_with_its_next_hop() {
     assert_eq!(resolved(&b), label);
 }
 
-/// A next hop that names its interface needs no connected route, but a running interface.
+/// A next hop with an interface needs no connected route, but a running interface.
 #[test]
 fn a_next_hop_with_an_interface_is_used_while_the_interface_runs() {
     let mut b = Bench::new();
@@ -176,7 +177,8 @@ fn a_next_hop_with_an_interface_is_used_while_the_interface_runs() {
     assert_eq!(b.engine("192.0.2.0/24"), "172.16.0.1@2");
 }
 
-/// An origin's word that a gateway is unusable moves all groups of that origin, and of no other, in one message each.
+/// An origin's declaration of an unusable gateway moves every group of the origin, and no foreign group, with a
+/// message each.
 #[test]
 fn routes_leave_a_gateway_that_their_origin_calls_unusable() {
     let mut b = Bench::new();

@@ -1,4 +1,4 @@
-//! What the RIB does, told event by event.
+//! Scenarios of the RIB, event by event.
 
 mod bench;
 
@@ -17,8 +17,8 @@ fn any(prefix: &str) -> AnyPrefix {
     AnyPrefix::from(prefix.parse::<IpPrefix>().expect("a prefix"))
 }
 
-/// Figure 8 of the XORP paper, through the RIB: the answer is the largest subnet that nothing overlays, and only a change that
-/// touches it invalidates it.
+/// Figure 8 of the XORP paper, through the RIB: the answer is the largest subnet without a more specific route, and
+/// only a change inside the subnet invalidates the answer.
 #[test]
 fn interest_figure_8() {
     let mut b = Bench::new();
@@ -173,7 +173,7 @@ fn stale_ipv6_routes_are_swept_and_the_others_stay() {
     );
 }
 
-/// Among routes of one distance the smallest metric wins; a route's own distance of 255 keeps it unused.
+/// Among routes of equal distance the smallest metric wins; a route's own distance of 255 keeps the route unused.
 #[test]
 fn metrics_decide_and_an_unusable_distance_does_not_forward() {
     let mut b = Bench::new();
@@ -196,7 +196,7 @@ fn metrics_decide_and_an_unusable_distance_does_not_forward() {
     assert_eq!(b.engine("192.0.2.0/24"), "-");
 }
 
-/// What came and went leaves nothing behind: neither in the count of selected routes nor in the ranges of answers.
+/// Added and removed routes leave no trace in the count of selected routes or in the ranges of answers.
 #[test]
 fn withdrawn_routes_leave_no_trace() {
     let mut b = Bench::new();
@@ -230,7 +230,8 @@ fn an_answer_is_taken_back_when_its_route_leads_elsewhere() {
     assert_eq!(b.invalidated(), ["192.168.0.0/16"]);
 }
 
-/// A gateway becomes reachable while the table is being decided anew for another: what lies behind that walk is decided once more.
+/// A gateway becomes reachable while the table is being decided again for a different gateway: prefixes behind the
+/// walk are decided once more.
 #[test]
 fn a_pass_over_the_table_is_repeated_for_what_changes_meanwhile() {
     let mut b = Bench::new();
@@ -247,7 +248,7 @@ fn a_pass_over_the_table_is_repeated_for_what_changes_meanwhile() {
     assert_eq!(b.engine("20.0.19.0/24"), "10.0.0.2@1");
 }
 
-/// A number that the engine still knows is not given to another group, however long the engine takes.
+/// A number that the engine still has is not given to a new group, however slow the engine is.
 #[test]
 fn a_groups_number_is_free_when_the_engine_has_forgotten_it() {
     let mut b = Bench::new();
@@ -262,7 +263,7 @@ fn a_groups_number_is_free_when_the_engine_has_forgotten_it() {
     assert_eq!((b.engine6("2001:db8:5::/48"), b.engine_groups()), ("2001:db8::3@1".into(), 2));
 }
 
-/// A table that is made after the interfaces has their subnets too.
+/// A table created after the interfaces has their subnets too.
 #[test]
 fn a_new_table_resolves_through_the_interfaces_that_are_known() {
     let mut b = Bench::new();
@@ -344,7 +345,7 @@ fn a_dead_origin_is_kept_as_stale_and_swept_after_its_grace_time() {
     assert_eq!(b.engine("203.0.113.0/24"), "-");
 }
 
-/// Static routes are said to be all after every commit: that is no reason to walk over the whole table.
+/// Static routes send an end of refresh after every commit, which is no reason to walk over the whole table.
 #[test]
 fn an_end_of_refresh_without_anything_stale_makes_no_work() {
     let mut b = Bench::new();

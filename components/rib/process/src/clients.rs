@@ -14,14 +14,14 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{debug, warn};
 
-/// Routes that a subscriber is told in one call.
+/// Routes for a subscriber in a single call.
 const SUBSCRIBED_BATCH: usize = 1024;
 
 /// The clients of the RIB.
 pub struct Clients {
     router: Router,
     known: RefCell<BTreeMap<String, Client>>,
-    /// The origins; a client is the name of its instance at the Finder.
+    /// The origins; a client is identified by the name of its instance at the Finder.
     registrations: RefCell<Registrations<String>>,
     next_watcher: Cell<u32>,
     wake: Notify,
@@ -36,7 +36,7 @@ struct Client {
     watcher: WatcherId,
 }
 
-/// Lets a call run without waiting for it.
+/// Starts a call without waiting for its end.
 pub fn detach<F>(what: &'static str, call: F)
 where
     F: Future<Output: ResultLike> + 'static,
@@ -50,7 +50,7 @@ where
 
 /// A result whose value does not matter.
 pub trait ResultLike {
-    /// The error, if it is one.
+    /// Returns the error, if any.
     fn error(self) -> Option<XrlError>;
 }
 
@@ -86,20 +86,21 @@ impl Clients {
         self.known.borrow().values().find(|c| c.watcher == watcher).map(|c| c.holder.clone())
     }
 
-    /// The client that owns an origin.
+    /// The owning client of an origin.
     pub fn by_origin(&self, table: TableId, origin: &str) -> Option<OriginOwnerClient> {
         let name = self.registrations.borrow().client(&(table, origin.to_string()))?.clone();
         self.by_name(&name).map(|c| c.owner)
     }
 
-    /// Returns true if at least one origin is registered and each has announced all of its routes.
+    /// Returns true if at least one origin is registered and every origin has announced its whole table.
     pub fn are_all_refreshed(&self) -> bool {
         self.registrations.borrow().are_all_refreshed()
     }
 }
 
 impl RibProcess {
-    /// The client of a name, watched from now on: when it dies, its origins are stale and its questions forgotten.
+    /// Returns the client of a name, and watches the client: when it dies, its origins become stale and its requests
+    /// are forgotten.
     pub(crate) fn client(self: &Rc<Self>, name: &str) -> WatcherId {
         if let Some(client) = self.clients.by_name(name) {
             return client.watcher;
@@ -142,14 +143,14 @@ impl RibProcess {
         self.fib.wake();
     }
 
-    /// Notes that an origin has announced all of its routes.
+    /// Records that an origin has announced its whole table.
     pub(crate) fn origin_refreshed(&self, table: TableId, origin: &str) {
         self.clients.registrations.borrow_mut().refreshed(&(table, origin.to_string()));
         self.fib.wake();
     }
 
-    /// Notes that an origin belongs to a program: to the instance `client`, where the program named one, and to the process `pid`,
-    /// where the call came by a family that knows it. The routes are stale as soon as either ends.
+    /// Records the program of an origin: the instance `client`, if the program named an instance, and the process
+    /// `pid`, if the call's family reports the process. The routes become stale as soon as either ends.
     pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str, pid: Option<u32>) {
         let key = (table, origin.to_string());
         let named = (!client.is_empty()).then(|| client.to_string());
@@ -170,13 +171,14 @@ impl RibProcess {
         });
     }
 
-    /// Forgets the owner of an origin that ended for good.
+    /// Forgets the owner of an origin that has ended permanently.
     pub(crate) fn disown_origin(&self, table: TableId, origin: &str) {
         self.clients.registrations.borrow_mut().unregister(&(table, origin.to_string()));
         self.fib.wake();
     }
 
-    /// Tells a subscriber what there is and what changes, one call at a time, until it dies or unsubscribes.
+    /// Sends a subscriber the existing routes and then the changes, a call at a time, until the subscriber dies or
+    /// unsubscribes.
     pub(crate) fn start_subscription<P: TableKey>(
         self: &Rc<Self>,
         table: TableId,
@@ -216,7 +218,7 @@ impl RibProcess {
         self.clients.wake();
     }
 
-    /// Subscribes to routes of a family; `None` if this process has no tables of it.
+    /// Subscribes to routes of a family; `None` if the process has no tables of the family.
     pub(crate) fn subscribe_family(
         self: &Rc<Self>,
         table: TableId,

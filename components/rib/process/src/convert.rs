@@ -1,4 +1,4 @@
-//! What the core shows, as messages.
+//! Converts the core's views to messages.
 
 use sluice_base::AnyPrefix;
 use sluice_rib::view::{AnyInterest, RouteView, Summary};
@@ -62,7 +62,7 @@ pub fn summary(s: Summary) -> pb::TableSummary {
     }
 }
 
-/// A prefix that may be left out.
+/// An optional prefix.
 pub fn optional_prefix(net: Option<&common::Net>, name: &str) -> Result<Option<AnyPrefix>, XrlError> {
     net.map(AnyPrefix::try_from).transpose().map_err(|e| XrlError::BadArguments(format!("{name}: {e}")))
 }

@@ -1,4 +1,5 @@
-//! Telling the forwarding engine: batches in order, few under way, everything again to an engine that was restarted.
+//! Sends changes to the forwarding engine: batches in order, few in flight, the whole table again to a restarted
+//! engine.
 
 use crate::RibProcess;
 use sluice_base::{Address, FamilyId, FibBatch, IpKey, Ipv4Prefix, Ipv6Prefix, TableId};
@@ -14,8 +15,8 @@ use std::rc::Rc;
 use tokio::sync::Notify;
 use tracing::{info, warn};
 
-/// Routes in one call. Large enough that a call costs nothing beside its routes, small enough that a fresh change does not wait
-/// long behind a full table, nor anybody who asks the engine something behind a call: the kernel takes some microseconds a route.
+/// Routes in a call. Large enough to hide the cost of the call, small enough that a fresh change, or a request to the
+/// engine behind the call, does not wait long behind a full table: the kernel takes some microseconds a route.
 const BATCH: usize = 256;
 
 /// The state of the way to the engine.
@@ -52,7 +53,7 @@ impl FibPump {
     }
 }
 
-/// Follows the FEA's lives: each is told everything, and nothing waits where there is none. Never ends.
+/// Follows the FEA's lives: each life receives the whole table, and no change waits while no FEA runs. Never ends.
 pub async fn follow_fea(process: Rc<RibProcess>) {
     process.input(Input::FibGone);
     let Ok(mut lives) = process.frame.router.watch_class("fea").await else {
@@ -70,7 +71,7 @@ pub async fn follow_fea(process: Rc<RibProcess>) {
     }
 }
 
-/// The FEA is new, or wants something else than before: it is told everything, or nothing.
+/// Handles a new FEA, or a FEA with a changed setting: it receives the whole table, or no routes.
 pub async fn begin_anew(process: Rc<RibProcess>) {
     if let Err(error) = begin(&process).await {
         warn!(%error, "the FEA does not take the RIB on");
@@ -98,7 +99,7 @@ async fn begin(process: &Rc<RibProcess>) -> Result<(), XrlError> {
     Ok(())
 }
 
-/// Sends what the engine must be told. Never ends.
+/// Sends the changes for the engine. Never ends.
 pub async fn pump(process: Rc<RibProcess>) {
     loop {
         while send(&process) {
@@ -111,7 +112,7 @@ pub async fn pump(process: Rc<RibProcess>) {
 
 /// Sends a batch of each family of a table, as far as there is room; returns whether there is more to send.
 ///
-/// Called for every input too: a single change is on its way to the engine before its sender has its reply.
+/// Also called after every input: a single change is on its way to the engine before its sender has the reply.
 pub fn send(process: &RibProcess) -> bool {
     let fib = &process.fib;
     if !fib.owner.borrow().is_connected() {
@@ -152,7 +153,7 @@ fn send_batch<P: TableKey + IpKey>(process: &RibProcess, table: TableId, batch: 
     fib.client.flush();
 }
 
-/// Waits for something to send, and ends a resync when its time has come.
+/// Waits for changes to send, and ends a resync when it is due.
 async fn idle(process: &Rc<RibProcess>) {
     let fib = &process.fib;
     // `send` has nothing left to send: what is in flight is waited for in `end_resync`.
@@ -167,7 +168,7 @@ async fn idle(process: &Rc<RibProcess>) {
     }
 }
 
-/// Has the FEA sweep the routes of earlier lives that were not announced.
+/// Requests the FEA to sweep the routes of earlier lives without a new announcement.
 async fn end_resync(process: &Rc<RibProcess>) {
     let fib = &process.fib;
     let tables = fib.owner.borrow_mut().end_resync();

@@ -1,5 +1,5 @@
-//! Hand-over of the RIB: the next process has the same routes before anybody asks it. Origins register with it and announce everything
-//! again; the engine keeps what it has until they have.
+//! Live upgrade of the RIB: the next process has the same routes before its first request. Origins register with the
+//! next process and announce their routes again; the engine keeps its routes until then.
 
 use crate::RibProcess;
 use sluice_base::{FamilyId, TableId};
@@ -24,7 +24,7 @@ impl Rest {
         }
     }
 
-    /// Takes no routes from now on, or takes them again.
+    /// Stops accepting routes, or accepts them again.
     pub fn set(&self, resting: bool) {
         self.resting.set(resting);
         self.over.notify_waiters();
@@ -32,7 +32,7 @@ impl Rest {
 }
 
 impl RibProcess {
-    /// Says what there is.
+    /// Exports the state.
     pub(crate) async fn hand_over_to(&self, to: &mut Sink) -> Result<(), HandOverError> {
         self.rest.set(true);
         let head = self.driver.read(|rib| rib.export_head());
@@ -58,7 +58,7 @@ impl RibProcess {
         to.put(&self.driver.read(|rib| rib.counts())).await
     }
 
-    /// Takes in what another process says.
+    /// Imports the state of an older process.
     pub(crate) async fn take_over_from(&self, from: &mut Source) -> Result<(), HandOverError> {
         // There is no engine yet to tell of all this.
         self.driver.input(Input::FibGone);

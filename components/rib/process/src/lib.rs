@@ -1,7 +1,7 @@
 //! The routing information base: the process.
 //!
-//! XRL handlers feed the core, outputs become calls to clients, and two kinds of pumps pull: one tells the forwarding engine
-//! ([`fib`]), one each subscriber ([`clients`]). Nothing here decides anything about a route.
+//! XRL handlers feed the core, outputs become calls to clients, and two kinds of pumps pull: the pump for the
+//! forwarding engine ([`fib`]) and a pump for each subscriber ([`clients`]). No decision about a route is made here.
 
 mod clients;
 mod convert;
@@ -43,7 +43,7 @@ pub struct RibProcess {
     queued: Point,
 }
 
-/// Runs the RIB until it is told to end.
+/// Runs the RIB until a request to end.
 pub fn run(options: RunOptions) -> anyhow::Result<()> {
     sluice_process::run(options, |frame| async move {
         let mut seed = [0; 8];

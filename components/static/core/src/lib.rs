@@ -1,8 +1,8 @@
 //! Static routes: the pure core.
 //!
-//! The operator names a prefix and what is done with it: next hops (with weights), interfaces, discard, reject. A next hop that
-//! names an interface counts only while that interface runs; one that names just a gateway is resolved by the RIB. A route
-//! all of whose next hops are gone is withdrawn and comes back with the first of them.
+//! The operator names a prefix and its treatment: next hops (with weights), interfaces, discard, reject. A next hop
+//! with an interface counts only while the interface runs; a next hop with only a gateway is resolved by the RIB. A
+//! route without a usable next hop is withdrawn, and is announced again with the first usable next hop.
 #![no_std]
 
 extern crate alloc;
@@ -11,7 +11,7 @@ extern crate std;
 
 use sluice_base::Duration;
 
-/// The time for which the RIB keeps static routes of a process that died: its next life announces the same ones.
+/// The time for which the RIB keeps static routes of a dead process: the next life announces the same routes.
 pub const GRACE: Duration = Duration::from_secs(60);
 
 pub mod machine;

@@ -11,16 +11,16 @@ use sluice_base::{
 use sluice_clients::InterfaceTable;
 use sluice_machine::{Machine, Outbox};
 
-/// An event that the machine handles.
+/// An event for the machine.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum Input {
-    /// The new set of all configured routes. A prefix that occurs twice keeps its last route.
+    /// The new set of configured routes. A prefix that occurs twice keeps its last route.
     Configure(Vec<StaticRoute>),
-    /// Routes to add or replace (`Some`) or to remove (`None`). Routes that are not named stay unchanged.
+    /// Routes to add or replace (`Some`) or to remove (`None`). Unnamed routes stay unchanged.
     Change(Vec<(IpPrefix, Option<StaticRoute>)>),
     /// An interface changed.
     Interface(InterfaceEvent),
-    /// The RIB has forgotten what it was told.
+    /// The RIB restarted and has lost the announced routes.
     RibRestarted,
 }
 
@@ -57,13 +57,13 @@ impl Static {
         self.configured.values().map(|r| (r, self.announced.contains_key(&r.prefix)))
     }
 
-    /// Announces what differs from what was announced of any route.
+    /// Announces every route that differs from its last announcement.
     fn announce(&mut self, out: &mut Outbox<Output>) {
         let all: BTreeSet<IpPrefix> = self.configured.keys().chain(self.announced.keys()).copied().collect();
         self.announce_of(all, out);
     }
 
-    /// The same of these prefixes only.
+    /// Announces the differing routes of the given prefixes.
     fn announce_of(&mut self, prefixes: impl IntoIterator<Item = IpPrefix>, out: &mut Outbox<Output>) {
         self.provenance = self.provenance.next();
         let (mut v4, mut v6) = (RouteBatch::default(), RouteBatch::default());

@@ -6,7 +6,7 @@ use core::net::IpAddr;
 use serde::{Deserialize, Serialize};
 use sluice_base::{Address, Distance, Forwarding, InterfaceIndex, IpPrefix, NextHop, RouteSet, Tags};
 
-/// A next hop as it is configured.
+/// A configured next hop.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StaticNextHop {
     /// The neighbour; `None`: straight out of the interface.
@@ -20,7 +20,7 @@ pub struct StaticNextHop {
 /// The treatment of packets.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum RouteKind {
-    /// Packets are sent to one of the next hops.
+    /// Packets are sent to a next hop of the list.
     NextHops(Vec<StaticNextHop>),
     /// Packets are dropped in silence.
     Discard,
@@ -28,12 +28,12 @@ pub enum RouteKind {
     Reject,
 }
 
-/// A route as it is configured.
+/// A configured route.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct StaticRoute {
     /// The destination.
     pub prefix: IpPrefix,
-    /// The treatment of its packets.
+    /// The treatment of the route's packets.
     pub kind: RouteKind,
     /// A distance other than the default of static routes, as for a route of last resort.
     pub distance: Option<Distance>,
@@ -42,7 +42,7 @@ pub struct StaticRoute {
 }
 
 impl StaticRoute {
-    /// The route as it can be used now; `running` finds the index of an interface that runs. `None`: not at all.
+    /// The currently usable form of the route; `running` returns the index of a running interface. `None`: unusable.
     pub fn usable(&self, running: impl Fn(&str) -> Option<InterfaceIndex>) -> Option<RouteSet> {
         let forwarding = match &self.kind {
             RouteKind::Discard => Forwarding::Discard,

@@ -61,7 +61,7 @@ pub enum ConfigError {
     },
 }
 
-/// A change of the configuration tree as the core takes it.
+/// Converts a change of the configuration tree for the core.
 pub fn input(change: &Change) -> Result<Input, ConfigError> {
     let routes = change.edits.iter().filter(|edit| edit.name == "route");
     let changes = routes.map(of_edit).collect::<Result<Vec<_>, ConfigError>>()?;
@@ -111,7 +111,7 @@ fn route(r: Route) -> Result<StaticRoute, ConfigError> {
     })
 }
 
-/// A prefix, its host bits cleared: libyang has accepted the text.
+/// A prefix with cleared host bits: libyang has accepted the text.
 fn canonical(text: &str) -> Result<IpPrefix, ConfigError> {
     IpPrefix::parse_subnet(text).map_err(|error| ConfigError::Prefix { text: text.into(), error })
 }

@@ -65,7 +65,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
 }
 
 impl StaticProcess {
-    /// Once configuration and interfaces are known, everything that there is has been announced.
+    /// Once configuration and interfaces are known, announces the end of the refresh.
     fn announce_end(self: &Rc<Self>) {
         if !(self.configured.get() && self.interfaces_known.get() && self.origin.is_registered()) {
             return;

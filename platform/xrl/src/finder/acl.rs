@@ -1,8 +1,8 @@
-//! Who may register what and call whom (XORP, section 7).
+//! The rights to register and to call (XORP, section 7).
 
 use std::collections::HashMap;
 
-/// A process's secret, handed to it when it is started.
+/// A process's secret, passed to the process at its start.
 pub type Secret = [u8; 16];
 
 /// The rights of a secret's owner. In patterns `*` stands for any characters but `/`; a pattern of `*` alone for everything.
@@ -10,14 +10,14 @@ pub type Secret = [u8; 16];
 pub struct Principal {
     /// The name for lists and logs.
     pub name: String,
-    /// Patterns of what it may register: classes, and names of instances (`bgp@red`).
+    /// Patterns of permitted registrations: classes, and names of instances (`bgp@red`).
     pub may_register: Vec<String>,
-    /// Patterns `TARGET/INTERFACE/METHOD` of what it may resolve; TARGET is a class or an instance.
+    /// Patterns `TARGET/INTERFACE/METHOD` of permitted resolutions; TARGET is a class or an instance.
     pub may_call: Vec<String>,
 }
 
 impl Principal {
-    /// Makes a principal with all rights.
+    /// Makes a principal with every right.
     pub fn all_powerful(name: &str) -> Self {
         Principal {
             name: name.to_owned(),
@@ -39,7 +39,7 @@ impl Principal {
     }
 }
 
-/// The access list: what each secret allows. Who has none of these secrets may do nothing.
+/// The access list: the rights of each secret. A caller without a secret of the list has no rights.
 pub type Acl = HashMap<Secret, Principal>;
 
 /// Returns true if `text` matches `pattern`.

@@ -1,4 +1,4 @@
-//! What the Finder knows and decides. Pure: no sockets, no clock, no randomness of its own.
+//! The Finder's state and decisions. Pure: no sockets, no clock, no randomness of its own.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -13,18 +13,18 @@ use crate::idl::finder::v1::{
 use crate::{XrlError, kill};
 use sluice_base::{class_of, instance_of};
 
-/// Targets of one connection.
+/// Targets of a single connection.
 const MAX_TARGETS: usize = 256;
-/// Watches of one connection.
+/// Watches of a single connection.
 const MAX_WATCHES: usize = 1024;
-/// Names that one connection keeps resolved; older ones are declared invalid.
+/// Resolved names kept for a single connection; older names are declared invalid.
 const MAX_RESOLVED: usize = 4096;
-/// Methods of one target.
+/// Methods of a single target.
 const MAX_METHODS: usize = 4096;
 /// Octets of a class, instance, interface or method name.
 const MAX_NAME: usize = 128;
 
-/// A connection, by the number that the shell gives it.
+/// A connection, by its number from the process.
 pub(crate) type ClientId = u64;
 
 /// The subject of a watch.
@@ -48,7 +48,7 @@ struct Client {
     pid: u32,
     uid: u32,
     watches: BTreeSet<Subject>,
-    /// Name asked for, and the instance that was answered.
+    /// The requested name, and the answered instance.
     resolved: BTreeMap<String, String>,
     lives: LifeQueue,
     invalid: BTreeSet<String>,
@@ -71,7 +71,7 @@ struct TargetRecord {
     owner: ClientId,
     singleton: bool,
     enabled: bool,
-    /// The first of a class answers for it.
+    /// The order of registration; the first instance answers for its class.
     order: u64,
     cookie: Key,
     endpoints: Vec<Endpoint>,
@@ -85,7 +85,7 @@ pub(crate) struct Core {
     clients: BTreeMap<ClientId, Client>,
     targets: BTreeMap<String, TargetRecord>,
     next_order: u64,
-    /// Clients that have events since the shell last looked.
+    /// Clients with new events since the last call.
     woken: Vec<ClientId>,
 }
 
@@ -94,7 +94,7 @@ impl Core {
         Core { acl, ..Core::default() }
     }
 
-    /// Clients that have something to read now.
+    /// Returns the clients with new events.
     pub(crate) fn take_woken(&mut self) -> Vec<ClientId> {
         std::mem::take(&mut self.woken)
     }
@@ -140,7 +140,7 @@ impl Core {
         Ok(name)
     }
 
-    /// The client and its rights; an error for who has not shown a secret or whose secret was taken back.
+    /// The client and its rights; an error without a secret or with a revoked secret.
     fn client(&self, id: ClientId) -> Result<(&Client, &Principal), XrlError> {
         let denied = || XrlError::AccessDenied("say Hello with a secret first".to_owned());
         let client = self.clients.get(&id).ok_or_else(denied)?;
@@ -310,7 +310,7 @@ impl Core {
         }
     }
 
-    /// The connection is gone, and all that was registered on it.
+    /// Removes a closed connection with its registrations.
     pub(crate) fn closed(&mut self, id: ClientId) {
         self.clients.remove(&id);
         let dead: Vec<String> =
@@ -395,7 +395,7 @@ impl Core {
         Ok(())
     }
 
-    /// Takes out what a client has to be told; empty if there is nothing.
+    /// Takes a client's waiting events; empty without events.
     pub(crate) fn take_events(&mut self, id: ClientId) -> Result<Vec<Event>, XrlError> {
         self.check(id)?;
         let Some(client) = self.clients.get_mut(&id) else {

@@ -1,15 +1,15 @@
-//! Births and deaths, gathered for one reader and never growing without bound.
+//! Births and deaths, gathered for a single reader with bounded memory.
 
 use std::collections::VecDeque;
 
-/// A life: who was born or died.
+/// A life of an instance, in an event of birth or death.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Life {
     /// The target's class.
     pub class: String,
     /// The target's name.
     pub instance: String,
-    /// Tells a new life of the same name from the old one.
+    /// Distinguishes a new life of the same name from the old life.
     pub incarnation: u64,
 }
 
@@ -23,7 +23,7 @@ pub enum LifeEvent {
 }
 
 impl LifeEvent {
-    /// Whom it happened to.
+    /// Returns the event's life.
     pub fn life(&self) -> &Life {
         match self {
             LifeEvent::Birth(life) | LifeEvent::Death(life) => life,
@@ -31,8 +31,8 @@ impl LifeEvent {
     }
 }
 
-/// Events that wait for their reader: of each instance at most a death and a birth after it. A life whose birth was not
-/// read yet leaves without a trace.
+/// Events that wait for their reader: for each instance at most a death and a following birth. A life whose birth was
+/// not read yet leaves without a trace.
 #[derive(Default, Debug)]
 pub(crate) struct LifeQueue(VecDeque<LifeEvent>);
 

@@ -1,8 +1,8 @@
-//! The Finder: who is there, where, and who may call whom (XORP, section 6.2).
+//! The Finder: live targets, their addresses, and the rights to call them (XORP, section 6.2).
 //!
-//! It runs inside of the router manager. Every process keeps one connection to it; what was registered on a connection
-//! dies with it, at once. It tells keys only to those whom the access list allows, and receivers refuse calls without
-//! the key: nobody goes around it.
+//! The Finder runs inside of the router manager. Every process keeps a connection to it; the end of the connection
+//! ends its registrations at once. The Finder gives keys only to callers permitted by the access list, and receivers
+//! refuse calls without the key. Therefore no caller can bypass the Finder.
 
 pub mod acl;
 pub(crate) mod core;
@@ -30,7 +30,7 @@ use crate::{CallContext, XrlError};
 /// The Finder's own name as a target.
 pub const TARGET: &str = "finder";
 
-/// A running Finder. It ends when this is dropped.
+/// A running Finder, ended on drop.
 pub struct Finder {
     state: Rc<State>,
     path: PathBuf,
@@ -44,7 +44,7 @@ struct State {
 }
 
 impl Finder {
-    /// Listens on a Unix socket at `path`; what was there before is replaced.
+    /// Listens on a Unix socket at `path`; an existing socket is replaced.
     pub async fn bind(path: impl AsRef<Path>, acl: Acl) -> io::Result<Self> {
         let path = path.as_ref().to_owned();
         let listener = crate::listen::unix(&path)?;
@@ -74,7 +74,7 @@ impl Finder {
         Ok(finder)
     }
 
-    /// Listens on a TCP port too, for processes of other hosts; returns the address.
+    /// Listens on a TCP port too, for processes of remote hosts; returns the address.
     pub async fn bind_tcp(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
         let listener = TcpListener::bind(address).await?;
         let address = listener.local_addr()?;
@@ -94,12 +94,12 @@ impl Finder {
         &self.path
     }
 
-    /// Says what the owner of `secret` may do, from now on. What was resolved before is declared invalid.
+    /// Sets the rights of the owner of `secret`. Earlier resolutions are declared invalid.
     pub fn set_principal(&self, secret: Secret, principal: Principal) {
         self.state.change(|core| core.set_principal(secret, principal));
     }
 
-    /// Takes a secret back: its owner may do nothing any more.
+    /// Revokes a secret: its owner loses every right.
     pub fn remove_principal(&self, secret: &Secret) {
         self.state.change(|core| core.remove_principal(secret));
     }
@@ -113,7 +113,7 @@ impl Drop for Finder {
 }
 
 impl State {
-    /// Changes the state, and wakes whom that concerns.
+    /// Changes the state, and wakes the affected clients.
     fn change<R>(&self, change: impl FnOnce(&mut Core) -> R) -> R {
         let mut core = self.core.borrow_mut();
         let result = change(&mut core);
@@ -132,7 +132,7 @@ impl State {
     }
 }
 
-/// The interface, for the connections. It does not keep the Finder alive.
+/// The interface, for the connections. Does not keep the Finder alive.
 struct Served(std::rc::Weak<State>);
 
 impl Served {

@@ -24,14 +24,14 @@ pub enum AtomError {
     /// An argument occurs more than once.
     #[error("argument `{0}` twice")]
     Twice(String),
-    /// The argument is of another type.
+    /// The argument has a wrong type.
     #[error("argument `{name}` is {expected}, not {found}")]
     WrongType {
         /// The argument.
         name: String,
-        /// Its type.
+        /// The expected type.
         expected: String,
-        /// The type that was written.
+        /// The written type.
         found: String,
     },
     /// The number does not fit.
@@ -39,17 +39,17 @@ pub enum AtomError {
     OutOfRange {
         /// The argument.
         name: String,
-        /// Its type.
+        /// The type.
         kind: String,
         /// The text as written.
         value: String,
     },
-    /// The value is not one of its type.
+    /// The value does not fit its type.
     #[error("argument `{name}`: `{value}` is no {kind}")]
     BadValue {
         /// The argument.
         name: String,
-        /// Its type.
+        /// The type.
         kind: String,
         /// The text as written.
         value: String,
@@ -97,7 +97,7 @@ fn form(field: &FieldDescriptor) -> Form {
 }
 
 impl Form {
-    /// The names of its types; the first unless the value says more.
+    /// The names of the value's types; the first one unless the value determines the type.
     fn names(self) -> &'static [&'static str] {
         match self {
             Form::I32 => &["i32"],
@@ -118,7 +118,7 @@ impl Form {
     }
 }
 
-/// The type of a field, as signatures show it; either family as `ipv4|ipv6`.
+/// The type of a field in signatures; either family as `ipv4|ipv6`.
 pub fn type_name(field: &FieldDescriptor) -> String {
     let form = form(field);
     let one = form.names().join("|");
@@ -137,14 +137,14 @@ pub fn signature(message: &MessageDescriptor) -> String {
     fields.join("&")
 }
 
-/// In the order of the numbers, which is that of the definition as a rule.
+/// In the order of the numbers, usually the order of the definition.
 fn fields(message: &MessageDescriptor) -> impl Iterator<Item = FieldDescriptor> {
     let mut fields: Vec<FieldDescriptor> = message.fields().collect();
     fields.sort_by_key(FieldDescriptor::number);
     fields.into_iter()
 }
 
-/// A message out of its fields' texts.
+/// Builds a message from its fields' texts.
 pub fn build(message: &MessageDescriptor, atoms: &[Atom]) -> Result<DynamicMessage, AtomError> {
     let mut built = DynamicMessage::new(message.clone());
     for (i, atom) in atoms.iter().enumerate() {
@@ -205,7 +205,7 @@ fn parse_field(
         .map(Value::List)
 }
 
-/// The elements of a list. A comma at the end closes an element that is empty.
+/// The elements of a list. A comma at the end closes an empty element.
 fn split_list(value: &str) -> Vec<&str> {
     if value.is_empty() {
         return Vec::new();
@@ -303,8 +303,7 @@ fn parse_json(message: &MessageDescriptor, field: &FieldDescriptor, atom: &Atom)
     Some(parsed.get_field(field).into_owned())
 }
 
-/// The fields of a message as texts. Fields that can be absent are left out when they are; maps and nested messages when
-/// they are empty.
+/// The fields of a message as texts. Absent optional fields are left out, and so are empty maps and nested messages.
 pub fn atoms(message: &DynamicMessage) -> Vec<Atom> {
     fields(&message.descriptor()).filter_map(|field| render_field(message, &field)).collect()
 }
@@ -324,7 +323,7 @@ fn render_field(message: &DynamicMessage, field: &FieldDescriptor) -> Option<Ato
     Some(Atom { name: field.name().to_owned(), kind, value })
 }
 
-/// Type and text of a value; `None` if its type's own form cannot say it.
+/// Type and text of a value; `None` if its type's form cannot represent the value.
 fn render_value(field: &FieldDescriptor, form: Form, value: &Value) -> Option<(String, String)> {
     let Value::List(elements) = value else {
         let (kind, text) = render_one(field, form, value)?;

@@ -1,7 +1,7 @@
 //! The text form of XRLs: for scripts, tests and people (XORP, section 6.1; docs/xrl.md, "Text form").
 //!
-//! `finder://bgp/bgp.v1.Bgp/SetLocalAs?as:u32=65001`. The types are checked against the target's own description, which
-//! the Finder hands out, so that interfaces of third parties need nothing here.
+//! `finder://bgp/bgp.v1.Bgp/SetLocalAs?as:u32=65001`. The types are checked against the target's own description from
+//! the Finder, so that third-party interfaces need no code here.
 
 mod atoms;
 mod plain;
@@ -36,11 +36,11 @@ impl From<AtomError> for XrlError {
 pub struct TextReply {
     /// As `name:type=value&name:type=value`.
     pub text: String,
-    /// As JSON, the way protobuf maps to it.
+    /// The reply as JSON, in protobuf's mapping.
     pub json: serde_json::Value,
 }
 
-/// A method that can be called.
+/// A callable method.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct MethodListing {
     /// The target's instance name.
@@ -49,9 +49,9 @@ pub struct MethodListing {
     pub interface: String,
     /// The method.
     pub method: String,
-    /// Its arguments as `name:type&name:type`.
+    /// The method's arguments as `name:type&name:type`.
     pub arguments: String,
-    /// Its results, in the same way.
+    /// The method's results, in the same form.
     pub results: String,
 }
 
@@ -71,7 +71,7 @@ pub fn render(message: &DynamicMessage) -> String {
     atoms.join("&")
 }
 
-/// Carries out the call that `text` describes.
+/// Carries out the call in `text`.
 pub async fn call_text(router: &Router, text: &str) -> Result<TextReply, XrlError> {
     let call = parse(text)?;
     let family = match call.family.as_str() {
@@ -90,7 +90,7 @@ pub async fn call_text(router: &Router, text: &str) -> Result<TextReply, XrlErro
     Ok(TextReply { text: render(&reply), json })
 }
 
-/// The methods of a target (class or instance), or of all.
+/// The methods of a target (class or instance), or of every target.
 pub async fn list(router: &Router, target: Option<&str>) -> Result<Vec<MethodListing>, XrlError> {
     let mut listing = Vec::new();
     for (instance, class, interfaces) in targets(router).await? {
@@ -118,7 +118,7 @@ pub async fn list(router: &Router, target: Option<&str>) -> Result<Vec<MethodLis
 
 type Interfaces = Vec<(String, Vec<String>)>;
 
-/// Instance, class and interfaces of every target; what the system serves for them is added.
+/// Instance, class and interfaces of every target, including the system's own interfaces.
 async fn targets(router: &Router) -> Result<Vec<(String, String, Interfaces)>, XrlError> {
     let own = |interface: &str| {
         let pool = pool(crate::idl::DESCRIPTORS).ok();
@@ -135,7 +135,7 @@ async fn targets(router: &Router) -> Result<Vec<(String, String, Interfaces)>, X
     Ok(all)
 }
 
-/// The interface's whole name: a package alone will do if only one of its services has the method.
+/// The interface's whole name: a package alone suffices if exactly one of its services has the method.
 async fn find_interface(router: &Router, call: &TextCall) -> Result<String, XrlError> {
     let targets = targets(router).await?;
     let target = targets.iter().find(|t| t.0 == call.target);

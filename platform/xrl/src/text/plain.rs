@@ -1,5 +1,6 @@
-//! Replies as plain JSON: the names of the `.proto` file, addresses and prefixes as text, numbers as numbers, every field always there.
-//! This is what the command line prints, and what its JSON Schemas describe; both are made from a message's description.
+//! Replies as plain JSON: the names of the `.proto` file, addresses and prefixes as text, numbers as numbers, every
+//! field always present. The command line prints these replies, and its JSON Schemas describe them; both are made from
+//! a message's description.
 
 use super::{Atom, AtomError, build, describe, escape, type_name};
 use crate::idl::common::v1 as common;
@@ -12,10 +13,10 @@ use sluice_base::IpPrefix;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// Calls a method with fields of its request as text, and gives the reply as plain JSON.
+/// Calls a method with fields of its request as text, and returns the reply as plain JSON.
 ///
 /// # Errors
-/// Those of the call; `BadArguments` where a field is not there or its text does not fit.
+/// The errors of the call; `BadArguments` for a missing field or a text that does not fit.
 pub async fn call_plain(
     router: &Router,
     (target, interface, method): (&str, &str, &str),
@@ -32,7 +33,7 @@ pub async fn call_plain(
     Ok(plain(&reply))
 }
 
-/// The JSON Schema of what commands print of a reply of [`call_plain`]: numbers of 64 bits are strings.
+/// The JSON Schema of printed replies of [`call_plain`]: numbers of 64 bits are strings.
 ///
 /// # Errors
 /// Where the method is not there.
@@ -43,7 +44,7 @@ pub async fn reply_schema(
     Ok(schema(&describe(router, target, interface, method).await?.output()))
 }
 
-/// A request with these fields. A field that is repeated is named once for each value.
+/// A request with the given fields. A repeated field is named once for each value.
 fn request(descriptor: &MessageDescriptor, fields: &[(String, String)]) -> Result<DynamicMessage, AtomError> {
     let mut atoms = Vec::new();
     for (name, text) in fields {
@@ -110,7 +111,7 @@ fn one(field: &FieldDescriptor, value: &Value) -> Json {
     }
 }
 
-/// Returns the text of messages that are written as a word: addresses, prefixes.
+/// Returns the text of messages with a short text form: addresses, prefixes.
 fn word(message: &DynamicMessage) -> Option<String> {
     let descriptor = prost_reflect::ReflectMessage::descriptor(message);
     match descriptor.full_name() {
@@ -130,7 +131,7 @@ fn word(message: &DynamicMessage) -> Option<String> {
     }
 }
 
-/// The JSON Schema of what commands print of [`plain`] for a message: numbers of 64 bits are strings.
+/// The JSON Schema of printed messages of [`plain`]: numbers of 64 bits are strings.
 pub fn schema(descriptor: &MessageDescriptor) -> Json {
     if matches!(descriptor.full_name(), "common.v1.Addr" | "common.v1.Net" | "common.v1.Mac") {
         return json!({ "type": "string" });

@@ -5,7 +5,7 @@ use std::fmt;
 /// `family://target/interface/method?name:type=value&name:type=value->name:type&name:type`, in parts.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct TextCall {
-    /// Before `://`: `finder`, or a family to be forced. `finder` where it is left out.
+    /// The part before `://`: `finder`, or a forced family. `finder` if left out.
     pub family: String,
     /// Class or instance.
     pub target: String,
@@ -17,14 +17,14 @@ pub struct TextCall {
     pub arguments: Vec<Atom>,
 }
 
-/// `name:type=value`, the value without its escapes but for those of a list's elements.
+/// `name:type=value`, the value without its escapes except for those of a list's elements.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Atom {
     /// The field's name.
     pub name: String,
     /// The type, as `u32` or `list<ipv4>`.
     pub kind: String,
-    /// The value as it was written.
+    /// The value as written.
     pub value: String,
 }
 
@@ -111,7 +111,7 @@ impl fmt::Display for TextCall {
     }
 }
 
-/// Appends octets as a value: a space as `+`, what has a meaning of its own and what is not printable ASCII as `%HH`.
+/// Appends octets as a value: a space as `+`, special characters and characters outside printable ASCII as `%HH`.
 pub fn escape(octets: &[u8], out: &mut String) {
     for octet in octets {
         match octet {
@@ -125,7 +125,7 @@ pub fn escape(octets: &[u8], out: &mut String) {
     }
 }
 
-/// The octets that a value stands for. `None` if a `%` is not followed by two hexadecimal digits.
+/// The octets of a value. `None` if a `%` is not followed by two hexadecimal digits.
 pub fn unescape(value: &str) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(value.len());
     let mut rest = value.as_bytes();

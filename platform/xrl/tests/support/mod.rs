@@ -51,7 +51,7 @@ impl World {
     }
 }
 
-/// Runs a test on one thread with a Finder.
+/// Runs a test on a single thread with a Finder.
 pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<World>) -> F) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let local = tokio::task::LocalSet::new();
@@ -62,7 +62,7 @@ pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<World>) -> F) {
     });
 }
 
-/// Notes what it is called with.
+/// Records its calls.
 #[derive(Default)]
 pub struct Noter {
     pub notes: RefCell<Vec<u32>>,

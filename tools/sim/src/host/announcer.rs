@@ -1,4 +1,4 @@
-//! The process of any protocol that announces routes and follows interfaces, and has no neighbors of its own.
+//! The process of any protocol that announces routes and watches interfaces, and has no neighbors of its own.
 
 use super::messages::{FromFea, ToRib};
 use super::process::{Instance, Life, Message, Process, word};
@@ -13,7 +13,7 @@ pub trait Announcer: 'static {
     /// The protocol's core.
     type Core: Machine + Send;
 
-    /// Returns a core and the settings of its origin.
+    /// Returns a core and its origin's settings.
     fn new() -> (Self::Core, OriginSettings);
     /// Returns the input for the router's configuration.
     fn configure(configuration: &Configuration) -> <Self::Core as Machine>::Input;

@@ -1,4 +1,5 @@
-//! What all processes of a router share: its place in the network, its clock, its kernel, and the way to each other.
+//! The shared parts of a router's processes: its place in the network, its clock, its kernel, and the messages between
+//! processes.
 
 use super::process::{Instance, Life, Message, ProcessId};
 use crate::clock::Clock;
@@ -12,7 +13,7 @@ const IPC: u64 = 20_000;
 /// The time after which the Finder announces a life or a death, in nanoseconds.
 const FINDER: u64 = 1_000_000;
 
-/// A message on its way to one life of a process.
+/// A message on its way to a certain life of a process.
 #[derive(Debug)]
 pub struct Ipc {
     /// The receiver; if it died meanwhile, the message is lost.
@@ -32,15 +33,15 @@ pub enum IpcWhat {
 
 /// A router, as its processes see it.
 pub struct Base {
-    /// Its number.
+    /// The router's number.
     pub id: u32,
-    /// Its AS.
+    /// The router's AS.
     pub asn: Asn,
-    /// Its clock.
+    /// The router's clock.
     pub clock: Clock,
-    /// Its links, by number, and its side of each; the place is the number of the interface, less 1.
+    /// The router's links, by number, and its side of each link; the place is the number of the interface, less 1.
     pub links: Vec<(u32, u8)>,
-    /// Its kernel, while no FEA has it.
+    /// The router's kernel, while no FEA has it.
     pub kernel: Option<SimEngine>,
     /// The number of each process's life; the last one's for dead processes.
     lives: [u32; ProcessId::COUNT],
@@ -76,14 +77,14 @@ impl Base {
         self.clock.local(fabric.now)
     }
 
-    /// Sends a message from the process that is being driven to another one, if that lives.
+    /// Sends a message from the driven process to a further process, if the receiver is alive.
     pub fn tell(&self, fabric: &mut Fabric, to: ProcessId, message: impl Message) {
         let Some(from) = self.current else { return };
         let what = IpcWhat::Message(self.instance(from), Box::new(message));
         self.send(fabric, IPC, to, what);
     }
 
-    /// Sends a message to one life of a process.
+    /// Sends a message to a certain life of a process.
     pub fn tell_instance(&self, fabric: &mut Fabric, to: Instance, message: impl Message) {
         if self.instance(to.process) == to {
             self.tell(fabric, to.process, message);
@@ -114,7 +115,7 @@ impl Base {
         self.alive[process.place()]
     }
 
-    /// Notes which process is being driven: it is the sender of messages.
+    /// Records the driven process, which is the sender of messages.
     pub const fn drive(&mut self, process: ProcessId) {
         self.current = Some(process);
     }
@@ -131,7 +132,7 @@ impl Base {
         self.alive[process.place()] = false;
     }
 
-    /// The Finder introduces a process that started and the others to each other.
+    /// Introduces a started process and the running processes to each other, as the Finder does.
     pub fn introduce(&self, fabric: &mut Fabric, process: ProcessId) {
         for other in ProcessId::all().filter(|p| *p != process && self.is_alive(*p)) {
             let (known, new) = (Life::Born(self.instance(other)), Life::Born(self.instance(process)));
@@ -147,14 +148,14 @@ impl Base {
         }
     }
 
-    /// A seed for what the process that is being driven draws in its present life.
+    /// Returns a random seed for the current life of the driven process.
     pub fn seed(&self, fabric: &Fabric) -> u64 {
         let place = self.current.map_or(0, ProcessId::place);
         let who = u64::from(self.id) << 32 | u64::from(self.lives[place]) << 8 | place as u64;
         sluice_base::Rng::from_seed(fabric.seed ^ who.wrapping_mul(0x9e37_79b9_7f4a_7c15)).next_u64()
     }
 
-    /// Lets the processes have a turn soon; what comes until then is done together.
+    /// Schedules a turn of the processes soon; messages until then are handled together.
     pub fn wake(&mut self, fabric: &mut Fabric, is_work: bool) {
         if is_work && !self.turn_is_work {
             self.turn_is_work = true;
@@ -167,7 +168,7 @@ impl Base {
         }
     }
 
-    /// Begins a turn. Returns false if none was asked for at this time.
+    /// Begins a turn. Returns false if no turn is scheduled for the current time.
     pub fn begin_turn(&mut self, fabric: &mut Fabric) -> bool {
         if self.turn != Some(fabric.now) {
             return false;
@@ -179,7 +180,7 @@ impl Base {
         true
     }
 
-    /// Begins to fire timers. Returns false if none is due at this time.
+    /// Begins to fire timers. Returns false if no timer is due at the current time.
     pub fn begin_timer(&mut self, fabric: &Fabric) -> bool {
         let is_due = self.timer == Some(fabric.now);
         if is_due {
@@ -188,7 +189,7 @@ impl Base {
         is_due
     }
 
-    /// Switches the router off: what was asked for is forgotten.
+    /// Switches the router off and forgets scheduled turns.
     pub fn switch_off(&mut self, fabric: &mut Fabric) {
         self.alive = [false; ProcessId::COUNT];
         self.kernel = None;
@@ -199,8 +200,8 @@ impl Base {
         }
     }
 
-    /// Wants the router woken at `at` of its own clock. One event a router lies in the queue at most, but for those that an
-    /// earlier deadline made void.
+    /// Schedules a wake-up of the router at `at` of its own clock. The queue has at most one valid wake-up a router;
+    /// an earlier deadline voids the previous event.
     pub fn set_timer(&mut self, fabric: &mut Fabric, at: Option<Instant>) {
         let Some(at) = at.map(|at| self.clock.global(at).max(fabric.now)) else { return };
         if self.timer.is_none_or(|timer| at < timer) {

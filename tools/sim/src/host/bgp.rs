@@ -27,7 +27,7 @@ use std::net::IpAddr;
 
 pub(super) const CLASS: Class = Class { name: "bgp", start, is_in_light_worlds: true, has_connections: true };
 
-/// What waits for the first snapshot of interfaces.
+/// Requests that wait for the first snapshot of interfaces.
 #[derive(Clone, Copy)]
 enum Waiting {
     Connect(IpAddr, ConnectionId),
@@ -50,11 +50,11 @@ pub struct BgpProcess {
     interfaces: InterfaceTable,
     snapshot: FirstSnapshot,
     waiting: Vec<Waiting>,
-    /// Routes that the RIB would have been told, where there is none.
+    /// Routes for the RIB, in a router without RIB.
     pub unsent: u64,
-    /// Sessions that came up, and that went down.
+    /// Sessions that came up, and sessions that went down.
     pub flaps: (u64, u64),
-    /// What was written to each neighbour since its session came up, where BGP is checked.
+    /// The octets written to each neighbor since its session came up, if BGP is checked.
     pub wires: BTreeMap<IpAddr, Wire>,
 }
 
@@ -111,7 +111,7 @@ impl BgpProcess {
         process
     }
 
-    /// The number of questions and writes that wait.
+    /// The number of waiting requests and writes.
     pub fn waits(&self) -> usize {
         self.questions.queued() + self.transmit.len()
     }
@@ -203,8 +203,8 @@ impl BgpProcess {
         }
     }
 
-    /// Of two connections that collide, the one goes that the router with the lower BGP Identifier asked for, and both routers see it
-    /// so (RFC 4271, section 6.8); but never one that is established.
+    /// Checks collisions: of two connections, both routers close the connection that the router with the lower BGP
+    /// Identifier opened (RFC 4271, section 6.8), but never an established connection.
     fn watch_collision(
         &self,
         base: &Base,
@@ -306,7 +306,7 @@ impl BgpProcess {
         }
     }
 
-    /// Background work: all of it where speed counts, a slice a turn where events are to come in between.
+    /// Background work: all of it in fast runs, a slice a turn if events should interleave.
     fn work(&mut self, base: &mut Base, fabric: &mut Fabric) {
         let budget = Budget(fabric.settings.slice);
         loop {
@@ -386,7 +386,7 @@ impl BgpProcess {
         }
     }
 
-    /// Without a RIB: what is on a link is connected, and nothing else is reachable.
+    /// Answers without a RIB: next hops on a link are connected, the rest is unreachable.
     fn answer_all(&mut self, base: &mut Base, fabric: &mut Fabric) {
         let request = self.questions.next_request().unwrap_or_default();
         for addr in request.register {
@@ -410,7 +410,7 @@ impl BgpProcess {
         self.questions.answered();
     }
 
-    /// Best routes to the RIB, as far as it takes them; then, once, that it has them all.
+    /// Sends best routes to the RIB, as far as the RIB accepts them, and finally the end of the resync, once.
     fn pump(&mut self, base: &mut Base, fabric: &mut Fabric) {
         for family in Family::ALL {
             while self.ready.has(family) && (fabric.settings.light || self.origin.has_room()) {
@@ -503,7 +503,7 @@ impl Process for BgpProcess {
         }
     }
 
-    /// Reads what has come, works, and writes what there is room for.
+    /// Reads input, works, and writes as far as there is room.
     fn turn(&mut self, base: &mut Base, fabric: &mut Fabric) {
         self.end_wait(base, fabric);
         for end in std::mem::take(&mut self.readable) {
@@ -531,7 +531,7 @@ impl Process for BgpProcess {
         self.step(base, fabric, |speaker, now, out| speaker.on_deadline(now, out));
     }
 
-    /// The RIB has every best route, and all next hops are known.
+    /// Returns true if the RIB has every best route, and every next hop is resolved.
     fn is_settled(&mut self) -> bool {
         let is_announced = self.origin.state.is_registered() && self.origin.state.refresh_due().is_none();
         is_announced && self.speaker.tables().is_resolved()

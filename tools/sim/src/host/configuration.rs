@@ -2,17 +2,17 @@
 
 use std::any::Any;
 
-/// What each protocol of a router is configured with, whether or not its process runs.
+/// The configuration of each protocol of a router, for running and stopped processes.
 #[derive(Default)]
 pub struct Configuration(Vec<Box<dyn Any + Send>>);
 
 impl Configuration {
-    /// Returns a protocol's part; `None` if the router has none of its kind.
+    /// Returns a protocol's part; `None` if the router has no such protocol.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.iter().find_map(|part| part.downcast_ref())
     }
 
-    /// Changes a protocol's part, beginning with an empty one.
+    /// Changes a protocol's part, creating it if absent.
     pub fn change<T: Any + Default + Send>(&mut self, change: impl FnOnce(&mut T)) {
         if let Some(part) = self.0.iter_mut().find_map(|part| part.downcast_mut()) {
             return change(part);

@@ -1,4 +1,4 @@
-//! The FEA's process: the core with the simulated kernel in its hands, and those who want to know of interfaces.
+//! The FEA's process: the core with the simulated kernel, and the observers of interfaces.
 
 use super::messages::{FromFea, ToFea};
 use super::process::{Class, Instance, Life, Message, Process, word};
@@ -15,7 +15,7 @@ use sluice_fea::{Drive, Effect, Fea, Input};
 use sluice_machine::{Budget, Progress};
 use std::collections::BTreeMap;
 
-/// Routes that the kernel refused, by table, as they are told.
+/// Routes that the kernel refused, by table, in the form of the notification.
 type Rejected = BTreeMap<TableId, Vec<(IpPrefix, Provenance, String)>>;
 
 pub(super) const CLASS: Class =
@@ -36,7 +36,7 @@ pub struct FeaProcess {
     ending: usize,
 }
 
-/// Returns the interfaces of a router, one for each of its links, with their addresses.
+/// Returns a router's interfaces, one for each link, with their addresses.
 pub fn interfaces(base: &Base, fabric: &Fabric) -> Vec<Interface> {
     let address = |addr, prefix_len| InterfaceAddress { addr, prefix_len, peer: None };
     let interface = |(place, (link, side)): (usize, &(u32, u8))| {
@@ -99,7 +99,7 @@ pub fn set_carrier(kernel: &mut SimEngine, links: &[(u32, u8)], link: u32, up: b
 }
 
 impl FeaProcess {
-    /// The process as it starts: what the kernel has is taken in before anybody is served.
+    /// Starts the process: it adopts the kernel's contents before it serves clients.
     fn new(base: &Base, fabric: &Fabric, kernel: SimEngine) -> Self {
         let core = Fea::new(base.seed(fabric));
         let mut fea = FeaProcess {

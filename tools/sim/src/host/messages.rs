@@ -35,7 +35,7 @@ pub enum FromRib {
     RoutesTaken,
     /// Answers to an interest request, in the order of its addresses.
     Answers(Vec<Answer>),
-    /// Answers that hold no longer.
+    /// Prefixes of invalidated answers.
     InterestInvalid(Vec<IpPrefix>),
 }
 
@@ -68,7 +68,7 @@ pub enum ToFea {
 /// Replies of the FEA, and its calls to clients (`fea.v1.FibOwner`, `fea.v1.InterfaceObserver`).
 #[derive(Debug)]
 pub enum FromFea {
-    /// The caller owns the forwarding tables; the engine knows these.
+    /// Confirms ownership of the forwarding tables, with the engine's known tables.
     Owned(BTreeSet<TableId>),
     /// Changes of interfaces.
     Interfaces(Vec<InterfaceEvent>),

@@ -1,8 +1,8 @@
 //! A router: its kernel and its processes, each the real core with a few lines around it.
 //!
-//! The glue does what the real processes do, in their order. Rules of a client of the RIB or of the FEA are those of
-//! `kits/clients`, which the real processes follow too. Messages between processes travel as events, so that any of them can die
-//! alone. A protocol is a file here and one entry in the registry ([`ProcessId`]).
+//! The glue repeats the steps of the real processes, in their order. The rules of a client of the RIB or of the FEA
+//! are in `kits/clients`, as for the real processes. Messages between processes are events, so that any process can
+//! die alone. A protocol is a file here and an entry in the registry ([`ProcessId`]).
 
 mod announcer;
 mod base;
@@ -34,13 +34,13 @@ use std::any::Any;
 
 /// A router.
 pub struct Host {
-    /// What its processes see of it.
+    /// The parts of the router that its processes see.
     pub base: Base,
-    /// What its protocols are configured with, whether or not they run.
+    /// The configuration of its protocols, running or not.
     pub configuration: Configuration,
     /// The same for each named instance.
     instances: Vec<Configuration>,
-    /// The processes that it has, in the order in which the manager starts them.
+    /// The router's processes, in the manager's starting order.
     ids: Vec<ProcessId>,
     processes: [Option<Box<dyn Process>>; ProcessId::COUNT],
 }
@@ -57,8 +57,9 @@ impl Host {
         }
     }
 
-    /// Adds a named instance: these classes run once more, with this configuration and a table of their own. Returns their processes;
-    /// `None` if there is no such class, or the router has as many instances as it can have.
+    /// Adds a named instance: the given classes run once more, with the given configuration and a table of their own.
+    /// Returns the processes; `None` if a class does not exist, or the router already has its largest number of
+    /// instances.
     pub fn add_instance(&mut self, classes: &[&str], configuration: Configuration) -> Option<Vec<ProcessId>> {
         let number = (self.instances.len() + 1).to_string();
         let ids = classes.iter().map(|class| ProcessId::named(&component_name(class, Some(&number))));
@@ -83,7 +84,7 @@ impl Host {
         self.processes.iter_mut().flatten().find_map(|p| (p.as_mut() as &mut dyn Any).downcast_mut())
     }
 
-    /// The prefixes that BGP is configured to originate.
+    /// The prefixes in BGP's configuration.
     pub fn networks(&self) -> &[IpPrefix] {
         self.configuration.get::<Config>().map_or(&[], |bgp| &bgp.networks)
     }
@@ -93,7 +94,7 @@ impl Host {
         self.get()
     }
 
-    /// Returns true if every process runs and waits for nothing but events from outside.
+    /// Returns true if every process runs and waits only for events from outside.
     pub fn is_settled(&mut self) -> bool {
         let Host { ids, processes, .. } = self;
         ids.iter().all(|id| processes[id.place()].as_mut().is_some_and(|p| p.is_settled()))
@@ -107,7 +108,7 @@ impl Host {
         }
     }
 
-    /// Drives a process of a type, if it runs, beyond what every process can do.
+    /// Drives a process of a certain type, if it runs, beyond the common interface.
     pub fn with<T: Process>(&mut self, act: impl FnOnce(&mut T, &mut Base)) {
         let found = ProcessId::all().find(|id| {
             self.processes[id.place()].as_ref().is_some_and(|p| (p.as_ref() as &dyn Any).is::<T>())
@@ -139,7 +140,7 @@ impl Host {
         self.base.kernel.is_some() || self.processes.iter().any(Option::is_some)
     }
 
-    /// The power goes: nothing is left, and nobody is notified.
+    /// Cuts the power: no state is left, and nobody is notified.
     pub fn crash(&mut self, fabric: &mut Fabric) {
         fabric.up[self.base.id as usize] = false;
         for process in &mut self.processes {
@@ -186,7 +187,7 @@ impl Host {
         }
     }
 
-    /// An interface gets a carrier, or loses it.
+    /// Sets or removes the carrier of an interface.
     pub fn set_carrier(&mut self, fabric: &mut Fabric, link: u32, up: bool) {
         let links = self.base.links.clone();
         if let Some(kernel) = self.look_at_kernel() {
@@ -195,7 +196,7 @@ impl Host {
         }
     }
 
-    /// Returns the kernel, whether or not the FEA has it.
+    /// Returns the kernel, with or without a FEA.
     pub fn look_at_kernel(&mut self) -> Option<&mut SimEngine> {
         if self.base.kernel.is_some() {
             return self.base.kernel.as_mut();
@@ -203,7 +204,7 @@ impl Host {
         self.get_mut::<FeaProcess>().map(FeaProcess::kernel)
     }
 
-    /// The processes have their turn.
+    /// Runs the turn of the processes.
     pub fn turn(&mut self, fabric: &mut Fabric) {
         if !self.base.begin_turn(fabric) {
             return;
@@ -279,12 +280,12 @@ impl Host {
         }
     }
 
-    /// A connection that was asked for is established.
+    /// Handles an established connection that the router requested.
     pub fn connected(&mut self, fabric: &mut Fabric, end: EndRef) {
         self.tcp(fabric, TcpEvent::Connected(end));
     }
 
-    /// There is something to read, or the end of it.
+    /// Handles readable octets or their end.
     pub fn readable(&mut self, fabric: &mut Fabric, end: EndRef, is_work: bool) {
         if self.tcp(fabric, TcpEvent::Readable(end)) {
             self.base.wake(fabric, is_work);

@@ -9,7 +9,7 @@ use sluice_rib::OriginSettings;
 /// An origin in the RIB of its router.
 pub struct OriginClient {
     settings: OriginSettings,
-    /// The rules, as real processes follow them.
+    /// The rules of an origin, as in real processes.
     pub state: Origin,
     window: Window,
 }
@@ -20,7 +20,7 @@ impl OriginClient {
         OriginClient { settings, state: Origin::default(), window: Window::new(Origin::WINDOW) }
     }
 
-    /// Registers with a RIB that started; forgets one that died.
+    /// Registers with a started RIB; forgets a dead RIB.
     pub fn life(&mut self, base: &Base, fabric: &mut Fabric, life: Life) {
         match life {
             Life::Born(rib) if rib.process == ProcessId::RIB => {
@@ -54,7 +54,7 @@ impl OriginClient {
         self.window.is_empty()
     }
 
-    /// Sends a batch. A RIB that does not know the origin gets everything when it does.
+    /// Sends a batch. A RIB without the origin gets every route after the registration.
     pub fn send(&mut self, base: &Base, fabric: &mut Fabric, routes: ToRib) {
         if self.state.is_registered() {
             self.window.sent();
@@ -62,7 +62,7 @@ impl OriginClient {
         }
     }
 
-    /// Ends the refresh, if one is due and everything is announced.
+    /// Ends the refresh, if a refresh is due and every route is announced.
     pub fn end_refresh(&mut self, base: &Base, fabric: &mut Fabric, is_all_announced: bool) {
         if self.state.end_refresh(is_all_announced) {
             base.tell(fabric, ProcessId::RIB, ToRib::EndOfRefresh);

@@ -9,7 +9,7 @@ use std::any::Any;
 use std::fmt::{self, Debug};
 use std::net::IpAddr;
 
-/// A class of processes, as the manager knows them.
+/// A class of processes, from the manager's view.
 pub struct Class {
     /// The class's name at the Finder, which is also the name of its origin in the RIB.
     pub name: &'static str,
@@ -21,10 +21,10 @@ pub struct Class {
     pub has_connections: bool,
 }
 
-/// All classes, in the order in which the manager starts them. A protocol is added by its file and one entry here.
+/// The classes, in the manager's starting order. A new protocol needs its file and an entry here.
 static CLASSES: [&Class; 4] = [&fea::CLASS, &rib::CLASS, &statics::CLASS, &bgp::CLASS];
 
-/// The processes of one class that a router may have: one without an instance, and so many named ones less one.
+/// The largest number of processes of a class: the process without an instance, and the named instances.
 const INSTANCES: usize = 3;
 
 /// A process of a router: a class of the registry, and the number of the instance; 0 for the process that runs without one.
@@ -50,12 +50,12 @@ impl ProcessId {
         (0..Self::CLASSES as u8).map(|class| ProcessId { instance: 0, class })
     }
 
-    /// Iterates over all processes that a router may have.
+    /// Iterates over every process that a router may have.
     pub fn all() -> impl Iterator<Item = ProcessId> {
         (0..INSTANCES as u8).flat_map(|instance| Self::single().map(move |id| ProcessId { instance, ..id }))
     }
 
-    /// Returns the process of a class's name, or of that of an instance (`static@1`).
+    /// Returns the process of a class's name, or of an instance's name (`static@1`).
     pub fn named(name: &str) -> Option<ProcessId> {
         let class = Self::single().find(|id| id.class().name == class_of(name))?;
         let instance = instance_of(name).map_or(Ok(0), str::parse).ok()?;
@@ -117,12 +117,12 @@ impl From<ProcessId> for String {
     }
 }
 
-/// One life of a process.
+/// A life of a process.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Instance {
     /// The process.
     pub process: ProcessId,
-    /// The number of the life; each start counts one up.
+    /// The number of the life, incremented at each start.
     pub life: u32,
 }
 
@@ -135,8 +135,8 @@ pub enum Life {
     Died(Instance),
 }
 
-/// A call or a reply between two processes: a word of an XRL interface. Each interface is a type of its own, in
-/// [`super::messages`] or in the file of the protocol that serves it.
+/// A call or a reply between two processes: a message of an XRL interface. Each interface is a type of its own, in
+/// [`super::messages`] or in the file of the serving protocol.
 pub trait Message: Any + Debug + Send {}
 
 impl<T: Any + Debug + Send> Message for T {}
@@ -146,7 +146,7 @@ impl<T: Any + Debug + Send> Message for T {}
 pub enum TcpEvent {
     /// A neighbor asks for a connection.
     Asked(EndRef),
-    /// A connection that this router asked for is established.
+    /// A connection requested by the router is established.
     Connected(EndRef),
     /// Octets, or the end of the connection, can be read.
     Readable(EndRef),
@@ -166,7 +166,7 @@ impl TcpEvent {
     }
 }
 
-/// A process of a router: a core, driven as its real process drives it.
+/// A process of a router: a core, driven as in its real process.
 pub trait Process: Any + Send {
     /// Receives an event from the Finder.
     fn life(&mut self, base: &mut Base, fabric: &mut Fabric, life: Life);
@@ -177,7 +177,8 @@ pub trait Process: Any + Send {
     /// Receives an event of a connection.
     fn tcp(&mut self, _base: &mut Base, _fabric: &mut Fabric, _event: TcpEvent) {}
 
-    /// Returns true if connections with this neighbor are the process's. Asked only where several processes have connections.
+    /// Returns true if connections with the given neighbor are the process's. Called only if several processes have
+    /// connections.
     fn serves(&self, _neighbor: IpAddr) -> bool {
         false
     }
@@ -193,15 +194,15 @@ pub trait Process: Any + Send {
         None
     }
 
-    /// Does what is due.
+    /// Handles due timers.
     fn on_deadline(&mut self, _base: &mut Base, _fabric: &mut Fabric) {}
 
-    /// Returns true if nothing is left to do but to wait for events from outside.
+    /// Returns true if the process only waits for events from outside.
     fn is_settled(&mut self) -> bool {
         true
     }
 
-    /// The process is killed: the kernel takes back what outlives it.
+    /// Handles a kill: the kernel takes back the resources that outlive the process.
     fn killed(&mut self, _base: &mut Base, _fabric: &mut Fabric) {}
 
     /// The router loses power.

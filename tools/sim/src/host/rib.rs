@@ -28,7 +28,7 @@ pub struct RibProcess {
     registrations: Registrations<Instance>,
     watchers: BTreeMap<Instance, WatcherId>,
     snapshot: FirstSnapshot,
-    /// Questions about next hops that wait for the interfaces.
+    /// Requests about next hops that wait for the interfaces.
     asked: Vec<(Instance, Vec<IpAddr>)>,
     fea: FibOwner,
     window: Window,
@@ -51,7 +51,7 @@ fn start(base: &mut Base, fabric: &mut Fabric, _configuration: &Configuration) -
 }
 
 impl RibProcess {
-    /// The number of questions and batches that wait for an answer.
+    /// The number of requests and batches that wait for an answer.
     pub fn waits(&self) -> usize {
         self.asked.len() + self.window.in_flight() as usize
     }
@@ -292,7 +292,7 @@ impl Process for RibProcess {
         base.wake(fabric, true);
     }
 
-    /// The engine has every route, nothing of earlier lives is left in it, and no origin's grace time runs.
+    /// Returns true if the engine has every route and no route of earlier lives, and no origin's grace time runs.
     fn is_settled(&mut self) -> bool {
         let is_told = self.fea.is_synchronized() && self.is_drained();
         is_told && self.asked.is_empty() && self.rib.next_deadline().is_none()

@@ -1,4 +1,4 @@
-//! The process of static routes, which has a part of an IGP: what its routes cost is the cost of their links.
+//! The process of static routes, with a part of an IGP: a route's cost is the cost of its link.
 
 use super::Configuration;
 use super::announcer::{Announcer, start};
@@ -44,7 +44,7 @@ impl Announcer for Statics {
     }
 }
 
-/// Sets what routes cost by the links of their gateways.
+/// Sets the costs of routes by the links of their gateways.
 fn with_costs<P>(fabric: &Fabric, mut batch: RouteBatch<P>) -> RouteBatch<P> {
     for set in &mut batch.sets {
         let gateway = set.forwarding.next_hops().first().and_then(|hop| hop.gateway?.ip());

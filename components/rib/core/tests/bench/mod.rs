@@ -1,4 +1,4 @@
-//! A RIB on a test bench: two interfaces, an engine that believes what it is told, virtual time.
+//! A RIB on a test bench: two interfaces, a trusting engine, virtual time.
 #![allow(dead_code)] // each test file uses its part
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
@@ -33,9 +33,9 @@ impl TableKey for Label {
 
 /// A family to test with.
 pub trait Net: TableKey {
-    /// What the engine has of the family.
+    /// The engine's routes of the family.
     fn engine(bench: &mut Bench) -> &mut BTreeMap<Self, GroupId>;
-    /// Reads gateways as they are written in tests.
+    /// Reads gateways in the notation of tests.
     fn gateway(text: &str) -> Address {
         Address::Ip(text.parse().unwrap())
     }
@@ -74,7 +74,7 @@ pub struct Bench {
     pub rib: Rib,
     pub outputs: Vec<Output>,
     pub routes_told: usize,
-    /// True if the engine takes nothing at present.
+    /// True if the engine currently accepts no changes.
     pub busy: bool,
     now: Instant,
     groups: BTreeMap<GroupId, Forwarding<Address>>,
@@ -172,7 +172,7 @@ impl Bench {
         self.changes::<Ipv6Prefix>(origin, &[(prefix.parse().unwrap(), None)]);
     }
 
-    /// Several changes in one batch; `None`: the route goes.
+    /// Sends several changes in a batch; `None`: the route is removed.
     pub fn changes<P: Net>(&mut self, origin: &str, changes: &[(P, Option<&str>)]) {
         let mut all = RouteBatch::default();
         for (prefix, gateways) in changes {
@@ -308,7 +308,8 @@ impl Bench {
         self.labels.clear();
     }
 
-    /// What a subscriber hears, noted as prefix and announced gateways; routes without gateways are left out.
+    /// The changes that a subscriber receives, recorded as prefix and announced gateways; routes without gateways are
+    /// left out.
     pub fn hear<P: Net>(&mut self, id: SubscriptionId, heard: &mut BTreeMap<P, String>) {
         let (batch, _) = self.rib.take_subscribed::<P>(TableId::MAIN, id, usize::MAX).unwrap();
         for update in batch.routes.updates {
@@ -323,7 +324,7 @@ impl Bench {
         heard.retain(|_, gateways| !gateways.is_empty());
     }
 
-    /// What the engine does with a prefix, as `gateway@interface ...`; `-` for nothing.
+    /// The engine's next hops for a prefix, as `gateway@interface ...`; `-` for no route.
     pub fn engine(&self, prefix: &str) -> String {
         self.v4.get(&prefix.parse().unwrap()).map_or("-".into(), |g| text(&self.groups[g]))
     }
@@ -332,18 +333,18 @@ impl Bench {
         self.v6.get(&prefix.parse().unwrap()).map_or("-".into(), |g| text(&self.groups[g]))
     }
 
-    /// The number of groups that the engine knows.
+    /// Returns the number of groups in the engine.
     pub fn engine_groups(&self) -> usize {
         self.groups.len()
     }
 
-    /// Everything that the engine has.
+    /// Returns the engine's routes.
     pub fn engine_table<P: Net>(&mut self) -> BTreeMap<P, String> {
         let routes = P::engine(self).clone();
         routes.into_iter().map(|(p, g)| (p, text(&self.groups[&g]))).collect()
     }
 
-    /// Ranges of answers that were taken back, since the last call.
+    /// Returns the ranges of answers invalidated since the last call.
     pub fn invalidated(&mut self) -> Vec<String> {
         let mut all = Vec::new();
         for output in self.outputs.drain(..) {
