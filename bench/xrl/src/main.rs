@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 use bench_report::{Bar, Plot, Report, Series, mean_sd, median, number, table};
 use serde_json::json;
 use sluice_xrl::finder::Finder;
-use sluice_xrl::{Acl, CallContext, Family, Principal, Router, RouterOptions, Target, XrlError};
+use sluice_xrl::{Acl, CallContext, EndpointOptions, Family, Principal, Target, XrlEndpoint, XrlError};
 
 sluice_xrl::include_idl!();
 use idl::bench::v1::{Bench, BenchClient, CountReply, CountRequest, bench_service};
@@ -48,8 +48,8 @@ fn local<T>(future: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T
     tokio::task::LocalSet::new().block_on(&runtime, future)
 }
 
-async fn router(folder: &Path) -> Result<Router, XrlError> {
-    Router::connect(RouterOptions::new(folder.join("finder"), SECRET, folder)).await
+async fn router(folder: &Path) -> Result<XrlEndpoint, XrlError> {
+    XrlEndpoint::connect(EndpointOptions::new(folder.join("finder"), SECRET, folder)).await
 }
 
 fn main() -> anyhow::Result<()> {

@@ -2,7 +2,7 @@
 
 use sluice_base::InterfaceEvent;
 use sluice_xrl::idl::fea::v1 as fea;
-use sluice_xrl::{Life, LifeEvent, Router, XrlError};
+use sluice_xrl::{Life, LifeEvent, XrlEndpoint, XrlError};
 use tracing::warn;
 
 /// Reads the events of a call of `fea.v1.InterfaceObserver`.
@@ -16,7 +16,7 @@ pub fn interface_events(request: &fea::InterfaceChangedRequest) -> Result<Vec<In
 
 /// Subscribes `instance` to the interfaces of each FEA that starts, and then calls `started`. The instance must serve
 /// `fea.v1.InterfaceObserver`. Never ends.
-pub async fn follow_fea(router: Router, instance: String, started: impl AsyncFn(Life)) {
+pub async fn follow_fea(router: XrlEndpoint, instance: String, started: impl AsyncFn(Life)) {
     let client = fea::InterfacesClient::new(&router, "fea");
     let Ok(mut lives) = router.watch_class("fea").await else {
         return warn!("the Finder does not announce the FEA; interfaces stay unknown");

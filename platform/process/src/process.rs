@@ -9,7 +9,7 @@ use crate::profile::Profile;
 use crate::succession::{PREDECESSOR, Succession};
 use sluice_base::{Instant, Provenance, TableId, component_name};
 use sluice_xrl::idl::common::v1::{self as pb, Effect, EffectKind};
-use sluice_xrl::{CallContext, Router, RouterOptions, Service, Target, TargetHandle, XrlError};
+use sluice_xrl::{CallContext, EndpointOptions, Service, Target, TargetHandle, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::io::Read;
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ const DEGRADED: usize = 16;
 #[derive(Clone)]
 pub struct Frame {
     /// The way to other components.
-    pub router: Router,
+    pub router: XrlEndpoint,
     /// The process's profiling points.
     pub profile: Profile,
     /// The router's run-time folder.
@@ -150,7 +150,8 @@ where
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
         let finder = options.run_dir.join("finder.sock");
-        let router = Router::connect(RouterOptions::new(finder, secret, options.run_dir.join("xrl"))).await?;
+        let router =
+            XrlEndpoint::connect(EndpointOptions::new(finder, secret, options.run_dir.join("xrl"))).await?;
         let frame = Frame {
             router: router.clone(),
             profile: Profile::default(),
@@ -249,7 +250,7 @@ pub(crate) struct Life<C: Component> {
     /// The component's name.
     pub(crate) name: String,
     profile: Rc<Profile>,
-    pub(crate) router: Router,
+    pub(crate) router: XrlEndpoint,
     pub(crate) run_dir: PathBuf,
     started: Instant,
     pub(crate) readiness: Cell<pb::Readiness>,

@@ -5,7 +5,7 @@ use crate::UnderWay;
 use sluice_base::{Distance, Duration, Prefix, RouteBatch, TableId};
 use sluice_clients::Origin;
 use sluice_xrl::idl::rib::v1 as rib;
-use sluice_xrl::{LifeEvent, Router, XrlError};
+use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
 use std::cell::RefCell;
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -50,7 +50,7 @@ pub struct RibOrigin {
 
 impl RibOrigin {
     /// An origin that is not registered yet; run [`RibOrigin::keep_registered`] as a task.
-    pub fn new(router: &Router, settings: RibOriginSettings) -> Rc<Self> {
+    pub fn new(router: &XrlEndpoint, settings: RibOriginSettings) -> Rc<Self> {
         Rc::new(RibOrigin {
             client: rib::RibClient::new(router, "rib"),
             settings,
@@ -79,7 +79,7 @@ impl RibOrigin {
     /// Never ends.
     pub async fn keep_registered(
         self: Rc<Self>,
-        router: Router,
+        router: XrlEndpoint,
         instance: String,
         changed: impl Fn(RibChange) + 'static,
     ) {

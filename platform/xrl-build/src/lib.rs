@@ -4,7 +4,7 @@
 //! For `service Rib { rpc AddOrigin(AddOriginRequest) returns (AddOriginReply); }` it writes
 //! * `trait Rib`, with `async fn add_origin(&self, ctx: &CallContext, request: AddOriginRequest)` for a component to
 //!   implement,
-//! * `fn rib_service(Rc<T>) -> Service`, what a component hands to the Router when it registers, and
+//! * `fn rib_service(Rc<T>) -> Service`, what a component hands to the XrlEndpoint when it registers, and
 //! * `struct RibClient`, whose `add_origin(request)` issues a call at once and whose result is awaited for the reply.
 //!
 //! ```no_run

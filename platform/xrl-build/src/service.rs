@@ -91,7 +91,7 @@ fn client(service: &Service) -> String {
          \x20   pub const INTERFACE: &'static str = \"{interface}\";\n\
          \x20   const METHODS: &'static [&'static str] = &[{}];\n\
          \x20   /// A client for the target `target`: a class (its first live instance answers) or an instance.\n\
-         \x20   pub fn new(router: &::sluice_xrl::Router, target: &str) -> Self {{\n\
+         \x20   pub fn new(router: &::sluice_xrl::XrlEndpoint, target: &str) -> Self {{\n\
          \x20       Self(::sluice_xrl::Client::new(router, target, Self::METHODS))\n\
          \x20   }}\n\
          \x20   /// The same client, whose calls fail if no reply comes in `deadline`.\n\

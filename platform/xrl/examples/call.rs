@@ -1,6 +1,6 @@
 //! Sends a call in text form: `call FINDER SECRET_HEX SOCKET_DIR XRL`. Prints the reply in the text form.
 
-use sluice_xrl::{Router, RouterOptions, Secret, text};
+use sluice_xrl::{EndpointOptions, Secret, XrlEndpoint, text};
 
 fn secret(hex: &str) -> Option<Secret> {
     let digits =
@@ -16,7 +16,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let secret = secret(secret_hex).ok_or("the secret is 32 hexadecimal digits")?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     tokio::task::LocalSet::new().block_on(&runtime, async {
-        let router = Router::connect(RouterOptions::new(finder, secret, folder)).await?;
+        let router = XrlEndpoint::connect(EndpointOptions::new(finder, secret, folder)).await?;
         println!("{}", text::call_text(&router, call).await?.text);
         Ok(())
     })

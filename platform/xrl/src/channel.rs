@@ -16,10 +16,10 @@ use tokio::time::Instant;
 
 use crate::call::{Call, Queued, State};
 use crate::connection::Connection;
+use crate::endpoint::XrlEndpoint;
 use crate::frame::Key;
 use crate::octets::Octets;
 use crate::registry::MethodEntry;
-use crate::router::Router;
 use crate::service::{CallContext, Started, TypedHandler};
 use crate::udp::UdpCaller;
 use crate::{Family, XrlError, kill};
@@ -147,7 +147,7 @@ where
 
 /// The connections to a target.
 pub(crate) struct Channel {
-    router: Router,
+    router: XrlEndpoint,
     target: String,
     family: Option<Family>,
     /// Incremented when the resolved methods become void.
@@ -161,7 +161,7 @@ pub(crate) struct Channel {
 }
 
 impl Channel {
-    pub(crate) fn new(router: Router, target: &str, family: Option<Family>) -> Rc<Self> {
+    pub(crate) fn new(router: XrlEndpoint, target: &str, family: Option<Family>) -> Rc<Self> {
         Rc::new(Channel {
             router,
             target: target.to_owned(),
@@ -267,7 +267,7 @@ impl Channel {
     }
 }
 
-impl Router {
+impl XrlEndpoint {
     /// Calls a method by its name, with arguments and reply as octets: for callers without the interface at compile
     /// time. `path` is PACKAGE.SERVICE/METHOD.
     pub fn call_octets(
@@ -296,7 +296,7 @@ struct Inner {
 
 impl Client {
     /// A client of `target` for methods with the paths `PACKAGE.SERVICE/METHOD`.
-    pub fn new(router: &Router, target: &str, methods: &'static [&'static str]) -> Self {
+    pub fn new(router: &XrlEndpoint, target: &str, methods: &'static [&'static str]) -> Self {
         Self::with(router.channel(target, None), methods, None)
     }
 

@@ -6,7 +6,7 @@
 //!
 //! ```no_run
 //! # use std::rc::Rc;
-//! # use sluice_xrl::{CallContext, Router, RouterOptions, Target, XrlError};
+//! # use sluice_xrl::{CallContext, XrlEndpoint, EndpointOptions, Target, XrlError};
 //! # use sluice_xrl::idl::rib::v1 as rib;
 //! struct Mine;
 //! impl rib::RouteSubscriber for Mine {
@@ -14,7 +14,7 @@
 //!         -> Result<rib::SubscribedRoutesReply, XrlError> { Ok(Default::default()) }
 //! }
 //! # async fn f() -> Result<(), XrlError> {
-//! let router = Router::connect(RouterOptions::new("/run/sluice/finder", [0; 16], "/run/sluice")).await?;
+//! let router = XrlEndpoint::connect(EndpointOptions::new("/run/sluice/finder", [0; 16], "/run/sluice")).await?;
 //! let service = rib::route_subscriber_service(Rc::new(Mine));
 //! let _registered = router.register(Target::new("mine", vec![service]).singleton()).await?;
 //! let client = rib::RouteSubscriberClient::new(&router, "mine");
@@ -36,6 +36,7 @@ mod call;
 mod channel;
 mod connection;
 pub mod convert;
+mod endpoint;
 mod error;
 mod family;
 pub mod finder;
@@ -47,7 +48,6 @@ mod link;
 mod listen;
 mod octets;
 mod registry;
-mod router;
 pub mod routes;
 mod server;
 mod service;
@@ -58,12 +58,12 @@ mod watch;
 
 pub use call::Call;
 pub use channel::Client;
+pub use endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, Target, TargetHandle, XrlEndpoint};
 pub use error::XrlError;
 pub use family::{Family, NotAFamily};
 pub use finder::acl::{Acl, Principal, Secret};
 pub use finder::life::{Life, LifeEvent};
 pub use octets::Octets;
-pub use router::{DEFAULT_WINDOW, FinderAddress, Router, RouterOptions, Target, TargetHandle};
 pub use server::{MAX_REPLIES, MAX_RUNNING};
 pub use service::{CallContext, Method, Service};
 pub use udp::MAX_DATAGRAM;

@@ -8,11 +8,11 @@ use tokio::task::spawn_local;
 
 use crate::call::{Call, State};
 use crate::connection::Connection;
+use crate::endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, Inner, dial};
 use crate::finder::TARGET;
 use crate::finder::life::LifeEvent;
 use crate::frame::KEY;
 use crate::idl::finder::v1::{self as wire, event};
-use crate::router::{DEFAULT_WINDOW, FinderAddress, Inner, RouterOptions, dial};
 use crate::{Family, XrlError};
 
 /// Pause before the second attempt to reach the Finder; doubled up to [`LAST_PAUSE`].
@@ -57,7 +57,7 @@ pub(crate) async fn ask<Req: Message, Rep: Message + Default>(
     })
 }
 
-/// Keeps the connection for as long as the Router lives.
+/// Keeps the connection for as long as the endpoint lives.
 pub(crate) async fn keep(inner: Weak<Inner>) {
     let mut pause = FIRST_PAUSE;
     loop {
@@ -89,7 +89,7 @@ pub(crate) async fn keep(inner: Weak<Inner>) {
 }
 
 /// Connects, identifies the process, and repeats earlier registrations and watches.
-async fn connect(options: &RouterOptions, inner: &Weak<Inner>) -> Result<Rc<Connection>, XrlError> {
+async fn connect(options: &EndpointOptions, inner: &Weak<Inner>) -> Result<Rc<Connection>, XrlError> {
     let stream = match &options.finder {
         FinderAddress::Unix(path) => dial(Family::Unix, &path.to_string_lossy()).await,
         FinderAddress::Tcp(address) => dial(Family::Tcp, &address.to_string()).await,
@@ -105,12 +105,12 @@ async fn connect(options: &RouterOptions, inner: &Weak<Inner>) -> Result<Rc<Conn
 
 async fn introduce(
     connection: &Rc<Connection>,
-    options: &RouterOptions,
+    options: &EndpointOptions,
     inner: &Weak<Inner>,
 ) -> Result<(), XrlError> {
     let hello = wire::HelloRequest { secret: options.secret.to_vec() };
     let _known: wire::HelloReply = ask(connection, "Hello", &hello).await?;
-    let lost = || XrlError::Disconnected("the Router was dropped".to_owned());
+    let lost = || XrlError::Disconnected("the endpoint was dropped".to_owned());
     let known: Vec<(u64, wire::RegisterRequest)> = {
         let router = inner.upgrade().ok_or_else(lost)?;
         let targets = router.targets.borrow();

@@ -14,7 +14,7 @@ use crate::idl::finder::v1::WatchRequest;
 pub struct LifeWatch(pub(crate) Rc<WatchState>);
 
 impl LifeWatch {
-    /// Waits for the next event. `None` when the Router is gone.
+    /// Waits for the next event. `None` when the endpoint is gone.
     pub async fn next(&mut self) -> Option<LifeEvent> {
         loop {
             if let Some(event) = self.0.queue.borrow_mut().pop() {

@@ -5,7 +5,7 @@ mod support;
 
 use std::rc::Rc;
 
-use sluice_xrl::{Client, LifeEvent, LifeWatch, Principal, Router, Target, XrlError};
+use sluice_xrl::{Client, LifeEvent, LifeWatch, Principal, Target, XrlEndpoint, XrlError};
 use support::*;
 
 const NOTE: &[&str] = &["echo.v1.Echo/Note"];
@@ -91,7 +91,7 @@ fn the_death_of_a_process_is_told_at_once() {
 fn access_list() {
     run(async |world| {
         let (_noter, _handle) = noter(&world.router().await, echo()).await;
-        let unknown = Router::connect(world.options([9; 16])).await;
+        let unknown = XrlEndpoint::connect(world.options([9; 16])).await;
         assert!(matches!(unknown.err(), Some(XrlError::AccessDenied(_))));
         let mut principal = Principal {
             name: "weak".to_owned(),
@@ -102,7 +102,7 @@ fn access_list() {
             world.finder.borrow().as_ref().unwrap().set_principal([2; 16], p.clone());
         };
         set(&principal);
-        let weak = Router::connect(world.options([2; 16])).await.unwrap();
+        let weak = XrlEndpoint::connect(world.options([2; 16])).await.unwrap();
         let client = EchoClient::new(&weak, "echo");
         client.note(note(1, 0)).await.unwrap();
         assert!(matches!(client.hang(HangRequest {}).await, Err(XrlError::AccessDenied(_))));
@@ -180,7 +180,7 @@ fn instances_answer_for_themselves() {
             may_call: vec!["*".to_owned()],
         };
         world.finder.borrow().as_ref().unwrap().set_principal([2; 16], principal);
-        let router = Router::connect(world.options([2; 16])).await.unwrap();
+        let router = XrlEndpoint::connect(world.options([2; 16])).await.unwrap();
         let red = Rc::new(Noter::default());
         let others = [
             echo(),

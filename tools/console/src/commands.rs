@@ -2,7 +2,7 @@
 
 use crate::{Failure, Output};
 use sluice_cli::{Command, Values};
-use sluice_xrl::Router;
+use sluice_xrl::XrlEndpoint;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub type Done<'a> = Pin<Box<dyn Future<Output = Result<(), Failure>> + 'a>>;
 /// The surroundings of a command.
 pub struct Call<'a> {
     /// The way to the components.
-    pub router: Router,
+    pub router: XrlEndpoint,
     /// The component's target, such as `bgp` or `bgp@red`.
     pub target: String,
     /// The longest wait for an answer.

@@ -3,7 +3,7 @@
 use crate::Where;
 use crate::connection::unmanaged::Unmanaged;
 use crate::output::Failure;
-use sluice_xrl::{Router, RouterOptions};
+use sluice_xrl::{EndpointOptions, XrlEndpoint};
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ pub const DEADLINE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Connects as the operator.
-pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<Router, Failure> {
+pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<XrlEndpoint, Failure> {
     if let Some(unmanaged) = Unmanaged::find(run_dir) {
         return Err(Failure::not_connected(unmanaged.text()));
     }
@@ -21,9 +21,9 @@ pub async fn connect(run_dir: &Path, timeout: Duration) -> Result<Router, Failur
         Ok(secret) => secret,
         Err(error) => return Err(no_secret(run_dir, &error)),
     };
-    let mut options = RouterOptions::new(run_dir.join("finder.sock"), secret, std::env::temp_dir());
+    let mut options = EndpointOptions::new(run_dir.join("finder.sock"), secret, std::env::temp_dir());
     options.patience = PATIENCE.min(timeout);
-    let router = Router::connect(options).await?;
+    let router = XrlEndpoint::connect(options).await?;
     router.finder_connected().await.map_err(|e| {
         Failure::not_connected(format!(
             "the router in {} does not answer ({e}); start it with `sluice start`",
@@ -55,7 +55,7 @@ pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
 /// Connects as the operator and lets `act` do its work.
 pub fn with_router<F, Fut>(place: &Where, act: F) -> Result<(), Failure>
 where
-    F: FnOnce(Router) -> Fut,
+    F: FnOnce(XrlEndpoint) -> Fut,
     Fut: Future<Output = Result<(), Failure>>,
 {
     block_on(async { act(connect(&place.run_dir, DEADLINE).await?).await })?

@@ -12,7 +12,7 @@ use sluice_cli::render::at;
 use sluice_cli::{Grammar, Live};
 use sluice_config::Node;
 use sluice_xrl::idl::manager::v1 as manager;
-use sluice_xrl::{Router, text};
+use sluice_xrl::{XrlEndpoint, text};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -38,7 +38,7 @@ pub struct Packages {
 pub struct Session {
     /// The flags of the command line.
     pub flags: Flags,
-    router: RefCell<Option<Router>>,
+    router: RefCell<Option<XrlEndpoint>>,
     schema: RefCell<Option<Rc<Vec<Node>>>>,
     packages: RefCell<Option<Rc<Packages>>>,
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
@@ -70,7 +70,7 @@ impl Session {
     }
 
     /// The way to the components.
-    pub async fn router(&self) -> Result<Router, Failure> {
+    pub async fn router(&self) -> Result<XrlEndpoint, Failure> {
         let known = self.router.borrow().clone();
         if let Some(router) = known {
             return Ok(router);
@@ -94,7 +94,7 @@ impl Session {
     }
 
     /// The way to the components, unless they were asked in vain a moment ago: nobody waits for completion.
-    async fn quick_router(&self) -> Option<Router> {
+    async fn quick_router(&self) -> Option<XrlEndpoint> {
         if self.silent.get().is_some_and(|since| since.elapsed() < SILENCE) {
             return None;
         }

@@ -1,7 +1,7 @@
 //! A router without its manager: which processes go on, and how they are asked without the Finder.
 
 use sluice_manager_process::{LeftBehind, is_manager_dead, left_behind};
-use sluice_xrl::Router;
+use sluice_xrl::XrlEndpoint;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +24,10 @@ impl Unmanaged {
     }
 
     /// Returns an endpoint that asks the components by their sockets.
-    pub fn router(&self) -> Router {
+    pub fn router(&self) -> XrlEndpoint {
         let alive = self.components.iter().filter(|c| c.is_alive);
         let at = |c: &LeftBehind| Some((c.component.clone(), c.socket(&self.run_dir)?));
-        Router::direct(alive.filter_map(at).collect::<BTreeMap<_, _>>())
+        XrlEndpoint::direct(alive.filter_map(at).collect::<BTreeMap<_, _>>())
     }
 
     /// Says what runs, what does not, and how to bring the manager back.

@@ -6,7 +6,7 @@ use crate::output::{Failure, Output};
 use serde_json::{Map, Value, json};
 use sluice_cli::{Values, render};
 use sluice_xrl::idl::common::v1 as common;
-use sluice_xrl::{Router, XrlError};
+use sluice_xrl::{XrlEndpoint, XrlError};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio::sync::mpsc;
@@ -48,7 +48,7 @@ fn value(event: &common::Event) -> Value {
 }
 
 /// The classes of the processes that run.
-async fn components(router: &Router) -> Result<Vec<String>, XrlError> {
+async fn components(router: &XrlEndpoint) -> Result<Vec<String>, XrlError> {
     let targets = router.targets().await?;
     let has = |t: &sluice_xrl::idl::finder::v1::TargetInfo| {
         t.interfaces.iter().any(|i| i.name == "common.v1.Events")
@@ -57,7 +57,7 @@ async fn components(router: &Router) -> Result<Vec<String>, XrlError> {
 }
 
 async fn take(
-    router: &Router,
+    router: &XrlEndpoint,
     component: &str,
     after: u64,
     wait: Duration,
@@ -71,7 +71,7 @@ async fn take(
 
 /// Everything that a process keeps.
 async fn kept(
-    router: &Router,
+    router: &XrlEndpoint,
     component: &str,
     timeout: Duration,
 ) -> Result<(Vec<common::Event>, u64), XrlError> {
@@ -90,7 +90,7 @@ async fn kept(
 
 /// Returns the latest events, the oldest first, and the latest event number of each process.
 pub async fn recent(
-    router: &Router,
+    router: &XrlEndpoint,
     only: Option<&str>,
     last: usize,
     timeout: Duration,
@@ -192,7 +192,7 @@ pub async fn follow(session: &Session, values: &Values, out: &mut Output) -> Res
 
 /// Follows a process to its end.
 async fn follow_one(
-    router: Router,
+    router: XrlEndpoint,
     component: String,
     mut after: u64,
     timeout: Duration,

@@ -5,7 +5,7 @@ use sluice_base::{Address, Forwarding, Ipv4Prefix, Ipv6Prefix, Prefix, RouteActi
 use sluice_xrl::idl::common::v1::{self as common, Family};
 use sluice_xrl::idl::rib::v1::{self as rib, route_subscriber_service};
 use sluice_xrl::routes::decode_routes;
-use sluice_xrl::{CallContext, LifeEvent, Router, Target, XrlError};
+use sluice_xrl::{CallContext, LifeEvent, Target, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -24,7 +24,7 @@ struct Subscriber {
 }
 
 /// Follows the RIB's routes for as long as `tell` is heard: those that are there already are not told.
-pub async fn follow(router: Router, tell: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
+pub async fn follow(router: XrlEndpoint, tell: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
     let names = Names::ask(&router).await;
     let subscriber = Subscriber { tell, told: RefCell::default(), number: Cell::new(0), names };
     let service = route_subscriber_service(Rc::new(subscriber));

@@ -5,7 +5,7 @@ use crate::connection::connect::{DEADLINE, with_router};
 use crate::output::{self, Failure, Table, counted, print_json};
 use clap::Args;
 use serde_json::{Value, json};
-use sluice_xrl::Router;
+use sluice_xrl::XrlEndpoint;
 use sluice_xrl::idl::common::v1 as common;
 use std::collections::{BTreeMap, HashMap};
 use std::time::{Duration, Instant};
@@ -156,7 +156,7 @@ pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
 }
 
 /// Returns the component that routes are followed from: the named one, or the only one with points of its own.
-async fn origin(router: &Router, named: Option<&str>) -> Result<String, Failure> {
+async fn origin(router: &XrlEndpoint, named: Option<&str>) -> Result<String, Failure> {
     let mut origins = Vec::new();
     for target in router.targets().await? {
         let has_points = target.interfaces.iter().any(|interface| interface.name == INTERFACE);

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use sluice_cli::metrics::{END, Family, Sample, samples};
 use sluice_config::metrics::{self, Call, EXPORTED, Metric, Type};
 use sluice_xrl::idl::manager::v1 as pb;
-use sluice_xrl::{Router, XrlError, text};
+use sluice_xrl::{XrlEndpoint, XrlError, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::task::JoinHandle;
@@ -85,7 +85,7 @@ async fn declared(session: &Session, wrongs: &mut Vec<Wrong>) -> Result<Vec<Decl
 }
 
 /// Makes all calls, and waits for all answers.
-async fn ask(router: &Router, calls: BTreeSet<&Call>, timeout: Duration) -> Answers {
+async fn ask(router: &XrlEndpoint, calls: BTreeSet<&Call>, timeout: Duration) -> Answers {
     let ask_one = |call: &Call| -> JoinHandle<Result<Value, XrlError>> {
         let (router, call) = (router.clone(), call.clone());
         tokio::task::spawn_local(async move {
@@ -106,7 +106,7 @@ async fn ask(router: &Router, calls: BTreeSet<&Call>, timeout: Duration) -> Answ
 }
 
 /// A component that is not configured is not there, and nothing is wrong with that.
-async fn forget_the_unwanted(router: &Router, answers: &mut Answers, timeout: Duration) {
+async fn forget_the_unwanted(router: &XrlEndpoint, answers: &mut Answers, timeout: Duration) {
     let absent =
         |answer: &Option<Result<_, XrlError>>| matches!(answer, Some(Err(XrlError::UnknownTarget(_))));
     if !answers.values().any(absent) {

@@ -5,7 +5,7 @@ use crate::output::{self, Failure, Output, Table};
 use serde_json::{Value, json};
 use sluice_base::{Family, IpPrefix};
 use sluice_cli::Values;
-use sluice_xrl::Router;
+use sluice_xrl::XrlEndpoint;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::fea::v1 as fea;
 use sluice_xrl::idl::rib::v1 as rib;
@@ -133,7 +133,7 @@ pub struct Names(Vec<(u32, String)>);
 
 impl Names {
     /// Asks the FEA.
-    pub async fn ask(router: &Router) -> Self {
+    pub async fn ask(router: &XrlEndpoint) -> Self {
         let client = fea::InterfacesClient::new(router, "fea").with_deadline(NAMES_DEADLINE);
         // Without the FEA, or while it waits for the kernel, numbers are shown instead of names: nobody waits for names.
         let reply = client.get_interfaces(fea::GetInterfacesRequest {}).await.unwrap_or_default();

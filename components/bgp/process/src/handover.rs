@@ -247,7 +247,7 @@ impl BgpProcess {
         while let Some(part) = from.take::<Option<TablePart>>().await? {
             import(&mut tables, control.spread(), part);
         }
-        tables.iter_mut().for_each(Table::assume_told);
+        tables.iter_mut().for_each(Table::assume_advertised);
         let expected: Fingerprint = from.take().await?;
         let found = fingerprint(&tables);
         if found != expected {

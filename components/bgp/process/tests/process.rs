@@ -8,7 +8,7 @@ use sluice_base::{IpPrefix, Ipv4Prefix, Prefix};
 use sluice_bgp::wire::MessageType;
 use sluice_bgp_process::idl::bgp::v1 as bgp;
 use sluice_process::Component;
-use sluice_xrl::Router;
+use sluice_xrl::XrlEndpoint;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
@@ -247,7 +247,7 @@ async fn scenario() {
 }
 
 /// Asks until the neighbour has told all its routes.
-async fn all_told(router: &Router) {
+async fn all_told(router: &XrlEndpoint) {
     let client = bgp::BgpClient::new(router, "bgp");
     loop {
         let reply = client.get_neighbors(bgp::GetNeighborsRequest::default()).await.unwrap();
@@ -258,7 +258,7 @@ async fn all_told(router: &Router) {
 }
 
 /// What operators ask.
-async fn ask(router: &Router) {
+async fn ask(router: &XrlEndpoint) {
     let client = bgp::BgpClient::new(router, "bgp");
     let summary = client.get_summary(bgp::GetSummaryRequest {}).await.unwrap();
     assert_eq!(

@@ -7,7 +7,7 @@ use sluice_fea_process::sockets::Sockets;
 use sluice_process::descriptor::{fetch, give};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::fea::v1::{self as pb, SocketsClient, sockets_service};
-use sluice_xrl::{Acl, Principal, Router, RouterOptions, Target, TargetHandle, XrlError};
+use sluice_xrl::{Acl, EndpointOptions, Principal, Target, TargetHandle, XrlEndpoint, XrlError};
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::os::fd::AsFd;
@@ -23,8 +23,8 @@ fn run<F: Future<Output = ()>>(test: impl FnOnce() -> F) {
     tokio::task::LocalSet::new().block_on(&runtime, all);
 }
 
-async fn router(dir: &Path) -> Router {
-    Router::connect(RouterOptions::new(dir.join("finder"), SECRET, dir)).await.unwrap()
+async fn router(dir: &Path) -> XrlEndpoint {
+    XrlEndpoint::connect(EndpointOptions::new(dir.join("finder"), SECRET, dir)).await.unwrap()
 }
 
 /// A Finder, the FEA's sockets, and the component `bgp` that calls them.
@@ -32,7 +32,7 @@ struct World {
     dir: tempfile::TempDir,
     _finder: Finder,
     broker: Rc<Sockets>,
-    caller: Router,
+    caller: XrlEndpoint,
     served: TargetHandle,
     _caller: TargetHandle,
 }

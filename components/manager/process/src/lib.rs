@@ -34,7 +34,7 @@ use sluice_process::Driver;
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::common::v1 as common;
 use sluice_xrl::idl::manager::v1::{configuration_service, manager_service};
-use sluice_xrl::{Acl, LifeEvent, Principal, Router, RouterOptions, Target, XrlError};
+use sluice_xrl::{Acl, EndpointOptions, LifeEvent, Principal, Target, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::rc::{Rc, Weak};
@@ -61,7 +61,7 @@ pub struct StartOptions {
 pub struct ManagerProcess {
     options: StartOptions,
     finder: Finder,
-    router: Router,
+    router: XrlEndpoint,
     driver: Driver<Manager>,
     processes: Processes,
     cores: Cores,
@@ -144,7 +144,8 @@ async fn serve(
     state::open_to_components(&options.run_dir, &socket)
         .map_err(state::cannot("open the socket", &socket))?;
     state::write_secret(&options.run_dir, &operator)?;
-    let router = Router::connect(RouterOptions::new(&socket, own, options.run_dir.join("xrl"))).await?;
+    let router =
+        XrlEndpoint::connect(EndpointOptions::new(&socket, own, options.run_dir.join("xrl"))).await?;
     let process = Rc::new_cyclic(|me: &Weak<ManagerProcess>| {
         let effect = {
             let me = me.clone();

@@ -7,7 +7,7 @@ use sluice_rib::request::{Subscribe, TakeSubscribed};
 use sluice_rib::subscriber::SubscribedOrigin;
 use sluice_rib::{Input, SubscriptionId, TableKey, WatcherId};
 use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
-use sluice_xrl::{LifeEvent, Router, XrlError};
+use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ const SUBSCRIBED_BATCH: usize = 1024;
 
 /// The clients of the RIB.
 pub struct Clients {
-    router: Router,
+    router: XrlEndpoint,
     known: RefCell<BTreeMap<String, Client>>,
     /// The origins; a client is identified by the name of its instance at the Finder.
     registrations: RefCell<Registrations<String>>,
@@ -62,7 +62,7 @@ impl<T> ResultLike for Result<T, XrlError> {
 
 impl Clients {
     /// Makes an empty table of clients.
-    pub fn new(router: &Router) -> Self {
+    pub fn new(router: &XrlEndpoint) -> Self {
         Clients {
             router: router.clone(),
             known: RefCell::default(),

@@ -17,7 +17,7 @@ pub use plain::{call_plain, plain, reply_schema, schema};
 pub use syntax::{Atom, SyntaxError, TextCall, escape, parse, unescape};
 
 use crate::octets::Octets;
-use crate::{Family, Router, XrlError, finder, kill};
+use crate::{Family, XrlEndpoint, XrlError, finder, kill};
 
 impl From<SyntaxError> for XrlError {
     fn from(e: SyntaxError) -> Self {
@@ -72,7 +72,7 @@ pub fn render(message: &DynamicMessage) -> String {
 }
 
 /// Carries out the call in `text`.
-pub async fn call_text(router: &Router, text: &str) -> Result<TextReply, XrlError> {
+pub async fn call_text(router: &XrlEndpoint, text: &str) -> Result<TextReply, XrlError> {
     let call = parse(text)?;
     let family = match call.family.as_str() {
         finder::TARGET => None,
@@ -91,7 +91,7 @@ pub async fn call_text(router: &Router, text: &str) -> Result<TextReply, XrlErro
 }
 
 /// The methods of a target (class or instance), or of every target.
-pub async fn list(router: &Router, target: Option<&str>) -> Result<Vec<MethodListing>, XrlError> {
+pub async fn list(router: &XrlEndpoint, target: Option<&str>) -> Result<Vec<MethodListing>, XrlError> {
     let mut listing = Vec::new();
     for (instance, class, interfaces) in targets(router).await? {
         if target.is_some_and(|t| t != instance && t != class) {
@@ -119,7 +119,7 @@ pub async fn list(router: &Router, target: Option<&str>) -> Result<Vec<MethodLis
 type Interfaces = Vec<(String, Vec<String>)>;
 
 /// Instance, class and interfaces of every target, including the system's own interfaces.
-async fn targets(router: &Router) -> Result<Vec<(String, String, Interfaces)>, XrlError> {
+async fn targets(router: &XrlEndpoint) -> Result<Vec<(String, String, Interfaces)>, XrlError> {
     let own = |interface: &str| {
         let pool = pool(crate::idl::DESCRIPTORS).ok();
         let service = pool.and_then(|p| p.get_service_by_name(interface));
@@ -136,7 +136,7 @@ async fn targets(router: &Router) -> Result<Vec<(String, String, Interfaces)>, X
 }
 
 /// The interface's whole name: a package alone suffices if exactly one of its services has the method.
-async fn find_interface(router: &Router, call: &TextCall) -> Result<String, XrlError> {
+async fn find_interface(router: &XrlEndpoint, call: &TextCall) -> Result<String, XrlError> {
     let targets = targets(router).await?;
     let target = targets.iter().find(|t| t.0 == call.target);
     let target = target.or_else(|| targets.iter().find(|t| t.1 == call.target));
@@ -169,7 +169,7 @@ fn pool(descriptors: &[u8]) -> Result<DescriptorPool, XrlError> {
 }
 
 async fn describe(
-    router: &Router,
+    router: &XrlEndpoint,
     target: &str,
     interface: &str,
     method: &str,

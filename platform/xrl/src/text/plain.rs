@@ -5,7 +5,7 @@
 use super::{Atom, AtomError, build, describe, escape, type_name};
 use crate::idl::common::v1 as common;
 use crate::octets::Octets;
-use crate::{Router, XrlError};
+use crate::{XrlEndpoint, XrlError};
 use prost::Message;
 use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
 use serde_json::{Map, Value as Json, json};
@@ -18,7 +18,7 @@ use std::time::Duration;
 /// # Errors
 /// The errors of the call; `BadArguments` for a missing field or a text that does not fit.
 pub async fn call_plain(
-    router: &Router,
+    router: &XrlEndpoint,
     (target, interface, method): (&str, &str, &str),
     fields: &[(String, String)],
     deadline: Duration,
@@ -38,7 +38,7 @@ pub async fn call_plain(
 /// # Errors
 /// Where the method is not there.
 pub async fn reply_schema(
-    router: &Router,
+    router: &XrlEndpoint,
     (target, interface, method): (&str, &str, &str),
 ) -> Result<Json, XrlError> {
     Ok(schema(&describe(router, target, interface, method).await?.output()))

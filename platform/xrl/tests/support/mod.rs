@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use sluice_xrl::finder::Finder;
 use sluice_xrl::{
-    Acl, CallContext, Family, Principal, Router, RouterOptions, Target, TargetHandle, XrlError,
+    Acl, CallContext, EndpointOptions, Family, Principal, Target, TargetHandle, XrlEndpoint, XrlError,
 };
 use tokio::sync::Notify;
 
@@ -32,13 +32,13 @@ impl World {
         self.dir.path().join("finder")
     }
 
-    pub fn options(&self, secret: [u8; 16]) -> RouterOptions {
+    pub fn options(&self, secret: [u8; 16]) -> EndpointOptions {
         let patience = Duration::from_millis(300);
-        RouterOptions { patience, ..RouterOptions::new(self.socket(), secret, self.dir.path()) }
+        EndpointOptions { patience, ..EndpointOptions::new(self.socket(), secret, self.dir.path()) }
     }
 
-    pub async fn router(&self) -> Router {
-        Router::connect(self.options(SECRET)).await.unwrap()
+    pub async fn router(&self) -> XrlEndpoint {
+        XrlEndpoint::connect(self.options(SECRET)).await.unwrap()
     }
 
     pub async fn start_finder(&self) {
@@ -123,13 +123,17 @@ impl Echo for Noter {
     }
 }
 
-pub async fn noter(router: &Router, target: Target) -> (Rc<Noter>, TargetHandle) {
+pub async fn noter(router: &XrlEndpoint, target: Target) -> (Rc<Noter>, TargetHandle) {
     let noter = Rc::new(Noter::default());
     let handle = serve(router, &noter, target).await.unwrap();
     (noter, handle)
 }
 
-pub async fn serve(router: &Router, noter: &Rc<Noter>, mut target: Target) -> Result<TargetHandle, XrlError> {
+pub async fn serve(
+    router: &XrlEndpoint,
+    noter: &Rc<Noter>,
+    mut target: Target,
+) -> Result<TargetHandle, XrlError> {
     target.services.push(echo_service(Rc::clone(noter)));
     router.register(target).await
 }

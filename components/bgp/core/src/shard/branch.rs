@@ -6,9 +6,9 @@
 //! pile up while the branch waits become one.
 
 use super::Core;
+use super::adj_rib_out::AdjRibOut;
 use super::entry::{Path, PeerIndex};
 use super::sets::SetId;
-use super::told::Told;
 use crate::wire::FamilyKey;
 use alloc::vec::Vec;
 use sluice_base::Provenance;
@@ -65,11 +65,11 @@ pub(super) struct Dump {
 
 #[derive(Clone, Debug)]
 pub(super) struct Branch {
-    told: Told,
+    adj_rib_out: AdjRibOut,
     /// The number of advertised entries.
-    told_count: u32,
+    advertised_count: u32,
     /// The same by source.
-    told_of: Vec<u32>,
+    advertised_by_source: Vec<u32>,
     /// Its place in the change queue.
     pub cursor: u64,
     pub dump: Option<Dump>,
@@ -79,40 +79,40 @@ impl Branch {
     /// A branch that was told nothing; the queue ends at `end`.
     pub fn new(end: u64) -> Self {
         Branch {
-            told: Told::default(),
-            told_count: 0,
-            told_of: Vec::new(),
+            adj_rib_out: AdjRibOut::default(),
+            advertised_count: 0,
+            advertised_by_source: Vec::new(),
             cursor: end,
             dump: Some(Dump { next: 0, again: false }),
         }
     }
 
     /// Tells all that stands once more.
-    pub fn tell_again(&mut self) {
+    pub fn advertise_again(&mut self) {
         self.dump = Some(Dump { next: 0, again: true });
     }
 
     /// Returns the source of an entry's advertised route.
-    pub fn told(&self, entry: u32) -> Source {
-        self.told.get(entry)
+    pub fn advertised(&self, entry: u32) -> Source {
+        self.adj_rib_out.get(entry)
     }
 
-    pub const fn told_count(&self) -> u32 {
-        self.told_count
+    pub const fn advertised_count(&self) -> u32 {
+        self.advertised_count
     }
 
     /// Returns the number of a peer's advertised routes.
-    pub fn told_of(&self, peer: PeerIndex) -> u32 {
-        self.told_of.get(usize::from(Source::of(peer).0)).copied().unwrap_or(0)
+    pub fn advertised_by_source(&self, peer: PeerIndex) -> u32 {
+        self.advertised_by_source.get(usize::from(Source::of(peer).0)).copied().unwrap_or(0)
     }
 
     fn count(&mut self, source: Source, change: impl Fn(u32) -> u32) {
         let place = usize::from(source.0);
         if source != Source::NONE {
-            if self.told_of.len() <= place {
-                self.told_of.resize(place + 1, 0);
+            if self.advertised_by_source.len() <= place {
+                self.advertised_by_source.resize(place + 1, 0);
             }
-            self.told_of[place] = change(self.told_of[place]);
+            self.advertised_by_source[place] = change(self.advertised_by_source[place]);
         }
     }
 
@@ -131,7 +131,7 @@ impl Branch {
         export: impl Fn(&Path) -> bool,
         items: &mut Vec<Item>,
     ) {
-        self.told.reach(core.entries.end());
+        self.adj_rib_out.reach(core.entries.end());
         let to = core.queue.end().min(self.cursor + limit as u64);
         while self.cursor < to {
             if let Some((entry, provenance)) = core.queue.get(&core.entries, self.cursor) {
@@ -160,7 +160,7 @@ impl Branch {
         }
         let to = core.entries.end().min(dump.next + limit as u32);
         for entry in dump.next..to {
-            let known = self.told(entry) != Source::NONE;
+            let known = self.advertised(entry) != Source::NONE;
             let vacant = core.entries.is_vacant(entry);
             if !vacant && (dump.again || !known) {
                 self.visit(core, entry, Provenance::NONE, &export, items);
@@ -181,7 +181,7 @@ impl Branch {
     ) {
         let best = core.entries.best(entry).filter(|p| export(p));
         let source = best.map_or(Source::NONE, |p| Source::of(p.peer));
-        let before = self.told.replace(entry, source);
+        let before = self.adj_rib_out.replace(entry, source);
         if (source, before) == (Source::NONE, Source::NONE) {
             return;
         }
@@ -189,8 +189,8 @@ impl Branch {
             self.count(before, |n| n - 1);
             self.count(source, |n| n + 1);
         }
-        self.told_count += u32::from(before == Source::NONE);
-        self.told_count -= u32::from(source == Source::NONE);
+        self.advertised_count += u32::from(before == Source::NONE);
+        self.advertised_count -= u32::from(source == Source::NONE);
         items.push(Item { entry, set: best.map(|p| p.set), source, before, provenance });
     }
 }

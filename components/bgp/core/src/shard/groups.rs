@@ -225,7 +225,7 @@ impl<P: FamilyKey> Groups<P> {
         if let Some(own) = self.split(index, |m| m.peer == peer)
             && let Some(group) = &mut self.groups[own]
         {
-            group.branch.tell_again();
+            group.branch.advertise_again();
             group.key = key.unwrap_or(group.key);
         }
     }
@@ -253,7 +253,7 @@ impl<P: FamilyKey> Groups<P> {
     }
 
     /// The prefixes that a member was told and not taken back, and those alone that its group was told.
-    pub fn told(&self, peer: PeerIndex) -> Option<(GroupKey, &Branch)> {
+    pub fn adj_rib_out(&self, peer: PeerIndex) -> Option<(GroupKey, &Branch)> {
         let (index, _) = self.find(peer)?;
         self.groups[index].as_ref().map(|g| (g.key, &g.branch))
     }
@@ -377,7 +377,7 @@ impl<P: FamilyKey> Groups<P> {
 
     /// Takes it that all members know all that there is to tell: they were told by another process. For groups that have told
     /// nothing yet.
-    pub fn assume_told(&mut self, core: &Core<P>) {
+    pub fn assume_advertised(&mut self, core: &Core<P>) {
         let mut told: Vec<Group<P>> = Vec::new();
         for group in self.groups.drain(..).flatten() {
             match told.iter_mut().find(|known| known.key == group.key) {

@@ -82,9 +82,9 @@ impl<P: FamilyKey + Hash> Shard<P> {
     }
 
     /// Takes it that all peers were told all that there is to tell. The RIB is told everything.
-    pub fn assume_told(&mut self) {
+    pub fn assume_advertised(&mut self) {
         self.core.resolver.drop_unused();
-        self.groups.assume_told(&self.core);
+        self.groups.assume_advertised(&self.core);
         self.rib = RibBranch::new(self.core.queue.end());
         self.trim();
     }

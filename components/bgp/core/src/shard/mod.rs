@@ -21,6 +21,7 @@
 //! and pages of code on its way. So a step that has one caller is part of it (`inline(always)`), and what one route does not need is not
 //! (`inline(never)`, `cold`).
 
+mod adj_rib_out;
 mod backup;
 mod branch;
 mod decision;
@@ -35,7 +36,6 @@ mod resolver;
 mod rib;
 pub mod rules;
 mod sets;
-mod told;
 mod view;
 
 pub use decision::Elimination;

@@ -90,7 +90,7 @@ impl RibBranch {
             let is_due = core.entries[entry].take_backup_due();
             let is_due = is_due || self.all_due && core.entries.paths(entry).len() > 1;
             if is_due
-                && self.branch.told(entry) != Source::NONE
+                && self.branch.advertised(entry) != Source::NONE
                 && let Some(best) = core.entries.best(entry).filter(|path| exports(path)).copied()
             {
                 let backup = core.tables().backup(core.entries.paths(entry), &best);

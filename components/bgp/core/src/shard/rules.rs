@@ -17,11 +17,11 @@ pub struct Announced<P>(PhantomData<P>);
 
 impl<P: FamilyKey> Table for Announced<P> {
     type Key = P;
-    type Route = Told;
+    type Route = AdvertisedSource;
 }
 
 /// Whose route a group was told.
-pub type Told = Source;
+pub type AdvertisedSource = Source;
 
 /// The Adj-RIB-Out that a group should have, by the shard's entries.
 pub(super) struct Truth<'a, P: FamilyKey> {

@@ -90,7 +90,7 @@ impl<P: FamilyKey> Shard<P> {
             attribute_sets: self.core.sets.len(),
             queued: self.core.queue.len(),
             stale: self.core.peers.iter().map(|p| u64::from(p.stale)).sum(),
-            in_rib: self.rib.branch.told_count(),
+            in_rib: self.rib.branch.advertised_count(),
         }
     }
 
@@ -102,7 +102,9 @@ impl<P: FamilyKey> Shard<P> {
     /// The number of prefixes that `peer` was told: those of its update group less its own, which are never echoed to it. Exact
     /// when no change waits.
     pub fn advertised(&self, peer: PeerIndex) -> u32 {
-        self.groups.told(peer).map_or(0, |(_, branch)| branch.told_count() - branch.told_of(peer))
+        self.groups
+            .adj_rib_out(peer)
+            .map_or(0, |(_, branch)| branch.advertised_count() - branch.advertised_by_source(peer))
     }
 
     /// The update groups.
@@ -138,7 +140,7 @@ impl<P: FamilyKey> Shard<P> {
         hops: &NextHopsFor<'_, P::Hop>,
     ) -> Option<RouteView<P>> {
         let id = self.core.find(prefix).filter(|_| self.is_advertised(peer, prefix))?;
-        let (key, _) = self.groups.told(peer)?;
+        let (key, _) = self.groups.adj_rib_out(peer)?;
         let key = GroupKey { four_octet_as: true, ..key };
         let best = self.core.entries.best(id).filter(|path| key.exports(&self.core, path))?;
         let mut exported = Exported::default();
@@ -240,7 +242,7 @@ impl<P: FamilyKey> Shard<P> {
     /// Returns true if `peer` was told a route of `prefix`: its Adj-RIB-Out. [`Shard::advertised_route`] has the attributes.
     pub fn is_advertised(&self, peer: PeerIndex, prefix: P) -> bool {
         let Some(id) = self.core.find(prefix) else { return false };
-        let source = self.groups.told(peer).and_then(|(_, branch)| branch.told(id).peer());
+        let source = self.groups.adj_rib_out(peer).and_then(|(_, branch)| branch.advertised(id).peer());
         source.is_some_and(|source| source != peer)
     }
 }

@@ -196,8 +196,8 @@ impl Control {
         }
     }
 
-    fn told(&mut self, now: Instant, table: usize, told: TableEvent, out: &mut Outbox<Output>) {
-        match told {
+    fn table_event(&mut self, now: Instant, table: usize, event: TableEvent, out: &mut Outbox<Output>) {
+        match event {
             TableEvent::InterestIpv4(family, interest, seen) => {
                 match self.questions4.interest((table, family), interest, seen) {
                     None => {}
@@ -340,7 +340,7 @@ impl Machine for Control {
             Input::Sent(address, connection, sent) => peers.sent(now, address, connection, sent, out),
             Input::Written(address, connection) => peers.written(now, address, connection),
             Input::Remark(address, what) => peers.remark(address, what, out),
-            Input::Table(table, told) => self.told(now, table, told, out),
+            Input::Table(table, event) => self.table_event(now, table, event, out),
             Input::AnswerIpv4(answer) => {
                 let answer = self.questions4.answer(answer, tables);
                 out.push(Output::Order(None, Order::AnswerIpv4(answer, peers.draw_provenance())));

@@ -133,7 +133,7 @@ pub struct Speaker {
     turn: usize,
     rib_offered: ByFamily<bool>,
     control_out: Outbox<control::Output>,
-    told: Outbox<TableEvent>,
+    table_events: Outbox<TableEvent>,
     /// Space for the numbers of neighbors that have to be told something.
     ready: Vec<PeerIndex>,
 }
@@ -156,7 +156,7 @@ impl Speaker {
             turn: 0,
             rib_offered: ByFamily::default(),
             control_out: Outbox::new(),
-            told: Outbox::new(),
+            table_events: Outbox::new(),
             ready: Vec::new(),
         }
     }
@@ -202,7 +202,7 @@ impl Speaker {
         let Some((peer, life)) = reading.map(|r| (r.peer, r.life)) else { return };
         for number in 0..self.tables.len() {
             if !self.batches[number].is_empty() {
-                self.tables[number].apply(peer, life, &mut self.batches[number], &mut self.told);
+                self.tables[number].apply(peer, life, &mut self.batches[number], &mut self.table_events);
                 self.pass_on(now, number, out);
             }
         }
@@ -241,12 +241,12 @@ impl Speaker {
                     }
                 }
                 Do::Order(Some(number), order) => {
-                    self.tables[number].order(order, &mut self.told);
+                    self.tables[number].order(order, &mut self.table_events);
                     self.pass_on(now, number, out);
                 }
                 Do::Order(None, order) => {
                     for number in 0..self.tables.len() {
-                        self.tables[number].order(order.clone(), &mut self.told);
+                        self.tables[number].order(order.clone(), &mut self.table_events);
                         self.pass_on(now, number, out);
                     }
                 }
@@ -264,22 +264,22 @@ impl Speaker {
 
     /// Passes on what a table says.
     fn pass_on(&mut self, now: Instant, number: usize, out: &mut Outbox<Output>) {
-        if self.told.is_empty() {
+        if self.table_events.is_empty() {
             return;
         }
-        let mut told = core::mem::take(&mut self.told);
+        let mut events = core::mem::take(&mut self.table_events);
         let mut control_out = Outbox::new();
-        for told in told.drain() {
-            match told {
+        for event in events.drain() {
+            match event {
                 TableEvent::RibReady(family) => {
                     if !core::mem::replace(&mut self.rib_offered[family], true) {
                         out.push(Output::RibReady(family));
                     }
                 }
-                told => self.control.handle(now, control::Input::Table(number, told), &mut control_out),
+                event => self.control.handle(now, control::Input::Table(number, event), &mut control_out),
             }
         }
-        self.told = told;
+        self.table_events = events;
         self.carry_out(now, &mut control_out, out);
     }
 
@@ -333,7 +333,7 @@ impl Speaker {
     /// Puts checking stages before every PeerOut, or takes them out.
     pub fn check(&mut self, on: bool) {
         for table in &mut self.tables {
-            table.order(crate::table::Order::Check(on), &mut self.told);
+            table.order(crate::table::Order::Check(on), &mut self.table_events);
         }
     }
 
@@ -415,7 +415,7 @@ impl Machine for Speaker {
     fn run_slice(&mut self, now: Instant, budget: Budget, out: &mut Outbox<Output>) -> Progress {
         let mut progress = Progress::Done;
         for number in 0..self.tables.len() {
-            progress = progress.or(self.tables[number].run_slice(budget, &mut self.told));
+            progress = progress.or(self.tables[number].run_slice(budget, &mut self.table_events));
             self.pass_on(now, number, out);
         }
         self.offer(out);
@@ -443,7 +443,7 @@ impl Machine for Speaker {
         for part in state.parts {
             table::import(&mut self.tables, spread, part);
         }
-        self.tables.iter_mut().for_each(Table::assume_told);
+        self.tables.iter_mut().for_each(Table::assume_advertised);
         // The RIB may be another too, and answers by number.
         self.handle(now, Input::RibRestarted, out);
     }

@@ -38,8 +38,8 @@ impl Table {
     }
 
     /// Takes it that peers were told all that there is to tell them. The RIB is told everything.
-    pub fn assume_told(&mut self) {
-        self.shards.all_mut().into_values().for_each(|shard| shard.assume_told());
+    pub fn assume_advertised(&mut self) {
+        self.shards.all_mut().into_values().for_each(|shard| shard.assume_advertised());
     }
 }
 

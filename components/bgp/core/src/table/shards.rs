@@ -56,7 +56,7 @@ pub(super) trait FamilyShard {
     fn ask(&mut self, seen: u64, out: &mut Outbox<TableEvent>);
     fn is_clean(&self, peer: PeerIndex) -> bool;
     fn is_resolved(&self) -> bool;
-    fn assume_told(&mut self);
+    fn assume_advertised(&mut self);
     fn export_part(&self, from: u32, limit: u32) -> (TablePart, Option<u32>);
     fn fingerprint(&self) -> Fingerprint;
     fn view(&self) -> ShardView;
@@ -133,8 +133,8 @@ impl<P: Sharded> FamilyShard for Part<P> {
     fn is_resolved(&self) -> bool {
         self.shard.is_resolved()
     }
-    fn assume_told(&mut self) {
-        self.shard.assume_told();
+    fn assume_advertised(&mut self) {
+        self.shard.assume_advertised();
     }
     fn export_part(&self, from: u32, limit: u32) -> (TablePart, Option<u32>) {
         let (part, next) = self.shard.export_part(from, limit);

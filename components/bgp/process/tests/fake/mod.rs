@@ -14,7 +14,7 @@ use sluice_process::part::{Change, Edit, Part, Planned};
 use sluice_process::{Component, Frame, Profile};
 use sluice_xrl::finder::Finder;
 use sluice_xrl::idl::{common::v1 as common, fea::v1 as fea, rib::v1 as rib};
-use sluice_xrl::{Acl, CallContext, Principal, Router, RouterOptions, Target, TargetHandle, XrlError};
+use sluice_xrl::{Acl, CallContext, EndpointOptions, Principal, Target, TargetHandle, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::IoSlice;
@@ -465,8 +465,8 @@ pub fn prefix(n: u32) -> Ipv4Prefix {
     Ipv4Prefix::from_parts(0x1400_0000 + (n << 8), 24).unwrap()
 }
 
-pub async fn router(dir: &Path) -> Router {
-    Router::connect(RouterOptions::new(dir.join("finder"), SECRET, dir)).await.unwrap()
+pub async fn router(dir: &Path) -> XrlEndpoint {
+    XrlEndpoint::connect(EndpointOptions::new(dir.join("finder"), SECRET, dir)).await.unwrap()
 }
 
 pub async fn until(changed: &Notify, is: impl Fn() -> bool) {
@@ -484,7 +484,7 @@ pub struct Surroundings {
     pub fea: Rc<FakeFea>,
     pub rib: Rc<FakeRib>,
     /// For those who ask BGP.
-    pub others: Router,
+    pub others: XrlEndpoint,
     _finder: Finder,
     rib_target: Option<TargetHandle>,
     _targets: Vec<TargetHandle>,
@@ -505,7 +505,7 @@ impl Surroundings {
     }
 }
 
-async fn register_rib(router: &Router, fake: &Rc<FakeRib>) -> TargetHandle {
+async fn register_rib(router: &XrlEndpoint, fake: &Rc<FakeRib>) -> TargetHandle {
     loop {
         let services = vec![rib::rib_service(Rc::new(Served(Rc::clone(fake))))];
         match router.register(Target::new("rib", services).singleton()).await {

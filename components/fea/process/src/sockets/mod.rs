@@ -18,7 +18,7 @@ use sluice_fea::socket::{Reception, SocketKind, SocketPolicy};
 use sluice_process::successor_class;
 use sluice_xrl::idl::fea::v1 as pb;
 use sluice_xrl::idl::finder::v1::TargetInfo;
-use sluice_xrl::{CallContext, Router, XrlError};
+use sluice_xrl::{CallContext, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -38,7 +38,7 @@ const REFUSED: u32 = 1;
 
 /// The broker.
 pub struct Sockets {
-    router: Router,
+    router: XrlEndpoint,
     /// The rights of components; unknown before the first configuration, which `configured` reports.
     policy: RefCell<Option<Rc<SocketPolicy>>>,
     configured: Notify,
@@ -99,7 +99,7 @@ impl Drop for Open {
 
 impl Sockets {
     /// The broker of this router. Requests wait until the rights are known: see [`Sockets::set_policy`].
-    pub fn new(router: Router) -> Rc<Self> {
+    pub fn new(router: XrlEndpoint) -> Rc<Self> {
         Rc::new(Sockets {
             router,
             policy: RefCell::default(),

@@ -1,5 +1,5 @@
-//! What a branch told of each entry, in pages that branches have in common until one of them writes: a group that splits
-//! pays for what its halves tell differently, and not for what both know.
+//! The Adj-RIB-Out of a branch (RFC 4271, section 3.2): the source of each entry's advertised route. Branches share pages until one of
+//! them writes, so that a group that splits pays only for the differences between its halves.
 
 use super::branch::Source;
 use alloc::sync::Arc;
@@ -8,13 +8,13 @@ use alloc::vec::Vec;
 /// Entries of a page.
 const PAGE: usize = 512;
 
-/// The source of the route that was told, by entry.
+/// The source of the advertised route, by entry.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct AdjRibOut {
     pages: Vec<Arc<[Source; PAGE]>>,
 }
 
-impl Told {
+impl AdjRibOut {
     /// Returns the source of an entry's advertised route.
     #[inline]
     pub fn get(&self, entry: u32) -> Source {
@@ -29,7 +29,7 @@ impl Told {
         }
     }
 
-    /// Notes what is told of an entry in reach, and returns what was told before.
+    /// Notes the advertised source of an entry in reach, and returns the source before.
     #[inline]
     pub fn replace(&mut self, entry: u32, source: Source) -> Source {
         let page = &mut self.pages[entry as usize / PAGE];
@@ -49,12 +49,14 @@ mod tests {
     #[test]
     fn copies_go_their_own_ways() {
         let [a, b] = [1, 2].map(|peer| Source::of(PeerIndex(peer)));
-        let mut told = Told::default();
-        told.reach(5000);
-        assert_eq!((told.replace(7, a), told.replace(4999, a)), (Source::NONE, Source::NONE));
-        let mut copy = told.clone();
+        let mut table = AdjRibOut::default();
+        table.reach(5000);
+        assert_eq!((table.replace(7, a), table.replace(4999, a)), (Source::NONE, Source::NONE));
+        let mut copy = table.clone();
         assert_eq!(copy.replace(7, b), a);
-        assert_eq!([told.get(7), copy.get(7), copy.get(4999), copy.get(100_000)], [a, b, a, Source::NONE]);
-        assert!(Arc::ptr_eq(&told.pages[9], &copy.pages[9]) && !Arc::ptr_eq(&told.pages[0], &copy.pages[0]));
+        assert_eq!([table.get(7), copy.get(7), copy.get(4999), copy.get(100_000)], [a, b, a, Source::NONE]);
+        assert!(
+            Arc::ptr_eq(&table.pages[9], &copy.pages[9]) && !Arc::ptr_eq(&table.pages[0], &copy.pages[0])
+        );
     }
 }

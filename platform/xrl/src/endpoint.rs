@@ -40,9 +40,9 @@ pub enum FinderAddress {
     Tcp(SocketAddr),
 }
 
-/// Options of a Router.
+/// Options of an endpoint.
 #[derive(Clone, Debug)]
-pub struct RouterOptions {
+pub struct EndpointOptions {
     /// The address of the Finder.
     pub finder: FinderAddress,
     /// The process's own secret.
@@ -57,10 +57,10 @@ pub struct RouterOptions {
     pub patience: Duration,
 }
 
-impl RouterOptions {
+impl EndpointOptions {
     /// The usual choices for a process of the Finder's host.
     pub fn new(finder: impl Into<PathBuf>, secret: Secret, socket_dir: impl Into<PathBuf>) -> Self {
-        RouterOptions {
+        EndpointOptions {
             finder: FinderAddress::Unix(finder.into()),
             secret,
             socket_dir: socket_dir.into(),
@@ -114,7 +114,7 @@ impl Target {
     }
 }
 
-/// A target as stored by the Router, for registration with every new Finder.
+/// A target as stored by the endpoint, for registration with every new Finder.
 pub(crate) struct Registered {
     pub(crate) request: wire::RegisterRequest,
     pub(crate) methods: Vec<(String, Rc<MethodEntry>)>,
@@ -137,9 +137,9 @@ fn key_of(octets: &[u8]) -> Result<Key, XrlError> {
     octets.try_into().map_err(|_| XrlError::Protocol(format!("a key of {} octets", octets.len())))
 }
 
-/// A registered target, unregistered on drop; until then its Router lives.
+/// A registered target, unregistered on drop; until then its endpoint lives.
 pub struct TargetHandle {
-    router: Router,
+    router: XrlEndpoint,
     id: u64,
     instance: String,
 }
@@ -159,13 +159,13 @@ impl Drop for TargetHandle {
 
 /// A process's endpoint. Clones are the same endpoint. The endpoint needs a `LocalSet`.
 #[derive(Clone)]
-pub struct Router(pub(crate) Rc<Inner>);
+pub struct XrlEndpoint(pub(crate) Rc<Inner>);
 
 /// Target and forced family.
 type ChannelKey = (String, Option<Family>);
 
 pub(crate) struct Inner {
-    pub(crate) options: RouterOptions,
+    pub(crate) options: EndpointOptions,
     pub(crate) registry: Rc<Registry>,
     pub(crate) link: signal::Sender<LinkState>,
     pub(crate) targets: RefCell<BTreeMap<u64, Registered>>,
@@ -181,7 +181,7 @@ pub(crate) struct Inner {
 }
 
 impl Inner {
-    fn new(options: RouterOptions, direct: Option<BTreeMap<String, PathBuf>>) -> Self {
+    fn new(options: EndpointOptions, direct: Option<BTreeMap<String, PathBuf>>) -> Self {
         Inner {
             options,
             registry: Rc::default(),
@@ -199,29 +199,29 @@ impl Inner {
     }
 }
 
-impl Router {
+impl XrlEndpoint {
     /// Connects to the Finder; fails if the options' time is over before.
-    pub async fn connect(options: RouterOptions) -> Result<Self, XrlError> {
+    pub async fn connect(options: EndpointOptions) -> Result<Self, XrlError> {
         let inner = Rc::new(Inner::new(options, None));
         let task = spawn_local(link::keep(Rc::downgrade(&inner)));
         inner.tasks.borrow_mut().push(task.abort_handle());
         inner.link().await?;
-        Ok(Router(inner))
+        Ok(XrlEndpoint(inner))
     }
 
     /// Returns an endpoint that calls the targets at the given Unix sockets without a Finder. The receivers let root
     /// and the operator call reading methods, and refuse further methods with [`XrlError::BadKey`]; calls for the
     /// Finder fail at once.
     pub fn direct(targets: BTreeMap<String, PathBuf>) -> Self {
-        let mut options = RouterOptions::new(PathBuf::new(), Secret::default(), PathBuf::new());
+        let mut options = EndpointOptions::new(PathBuf::new(), Secret::default(), PathBuf::new());
         options.patience = Duration::ZERO;
-        Router(Rc::new(Inner::new(options, Some(targets))))
+        XrlEndpoint(Rc::new(Inner::new(options, Some(targets))))
     }
 
     /// Waits until the Finder refuses the process's secret, as does a replacing manager's Finder without the secret.
     pub async fn refused(&self) {
         let mut link = self.0.link.subscribe();
-        // An error means that the Router is gone, which this reference to it excludes.
+        // An error means that the endpoint is gone, which this reference to it excludes.
         let _ = link.wait_for(LinkState::is_final).await;
     }
 
@@ -543,7 +543,7 @@ pub(crate) async fn dial(family: Family, address: &str) -> io::Result<Stream> {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.tasks.borrow().iter().for_each(AbortHandle::abort);
-        let ended = || XrlError::Disconnected("the Router was dropped".to_owned());
+        let ended = || XrlError::Disconnected("the endpoint was dropped".to_owned());
         self.connections.borrow().values().for_each(|c| c.close(ended()));
         if let Ok(connection) = self.current_link() {
             connection.close(ended());
