@@ -69,7 +69,7 @@ mutations! {
         "queue-entry-never-leaves": "entry.set_queued(false);" => "";
     }
     "shard/branch.rs" {
-        "branch-forgets-what-it-told": "self.told.replace(entry, source)" => "self.told(entry)";
+        "branch-forgets-what-it-told": "self.adj_rib_out.replace(entry, source)" => "self.told(entry)";
         "branch-newcomer-misses-first-entry": "Dump { next: 0, again: false }" => "Dump { next: 1, again: false }";
         "branch-refresh-tells-nothing": "(dump.again || !known)" => "!known";
         "branch-dump-ends-early": "(to < core.entries.end()).then_some(dump)" => "None";
