@@ -5,6 +5,7 @@
 mod router_lab;
 
 use router_lab::{RouterLab, SLUICE, possible, routes, share};
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
 
@@ -94,6 +95,16 @@ fn instances_live_beside_each_other() {
     let pids =
         |lab: &RouterLab| ["bgp", "static", "bgp@red", "static@red"].map(|name| lab.pid(name).unwrap());
     let first = pids(&lab);
+
+    // A drained router is drained in all instances.
+    for (command, expected) in [("drain", Value::Bool(true)), ("undrain", Value::Null)] {
+        let output = lab.cli(&[command]);
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+        let runs = lab.ask(&["show", "configuration"]);
+        for top in [&runs, &runs["instance"][0]] {
+            assert_eq!(top["protocols"]["bgp"]["graceful-shutdown"], expected, "{command}: {runs}");
+        }
+    }
 
     // Each answers for itself.
     let address = |words: &[&str]| lab.ask(words)["neighbors"][0]["address"].clone();

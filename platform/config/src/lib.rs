@@ -60,7 +60,7 @@ pub use compare::Comparison;
 pub use error::{ConfigError, ConfigErrors, Place, SchemaError, nearest};
 pub use impact::Impact;
 pub use node::{Node, NodeKind, Value};
-pub use role::{Role, RolePlace, with_role};
+pub use role::{Role, RolePlace, with_role, with_role_anywhere};
 pub use schema::{Module, Schema};
 pub use tree::Tree;
 pub use write::{Renderer, Secrets};

@@ -7,8 +7,9 @@ use crate::connection::refusal::refused;
 use crate::connection::session::Session;
 use crate::output::{Failure, Output, describe};
 use crate::show::configuration::back;
+use sluice_base::{class_of, instance_of};
 use sluice_cli::{Values, split};
-use sluice_config::{Role, with_role};
+use sluice_config::{Role, with_role_anywhere};
 use sluice_xrl::idl::manager::v1 as pb;
 
 /// The status of a drained router.
@@ -68,11 +69,32 @@ pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// The statements that make neighbors use other ways, one for each protocol that has such a statement.
+/// The statements that make neighbors use other ways, one for each protocol and instance with such a statement.
 async fn statements(session: &Session) -> Result<Vec<Vec<String>>, Failure> {
     let schema = session.schema().await?;
-    let places = with_role(&schema, Role::Drain);
-    Ok(places.into_iter().map(|place| place.path.into_iter().map(String::from).collect()).collect())
+    let router = session.router().await?;
+    let manager = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
+    let processes = manager.get_processes(pb::GetProcessesRequest {}).await?.processes;
+    let mut found = Vec::new();
+    for place in with_role_anywhere(&schema, Role::Drain) {
+        let path: Vec<String> = place.path.iter().map(ToString::to_string).collect();
+        match *place.lists {
+            [] => found.push(path),
+            // The key of the entry is the name of the instance.
+            [list] => {
+                let of_class = processes.iter().map(|process| process.component.as_str());
+                let of_class = of_class.filter(|name| Some(class_of(name)) == place.component);
+                found.extend(of_class.filter_map(instance_of).map(|instance| {
+                    let mut path = path.clone();
+                    path.insert(list + 1, instance.into());
+                    path
+                }));
+            }
+            // No component runs below two lists.
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 async fn is_set(session: &Session, path: &[String]) -> Result<bool, Failure> {
