@@ -160,7 +160,7 @@ impl Fea {
                 EngineOp::SetMember { id, .. } => {
                     if let Some(member) = self.pool.mark_unusable(id, refusal) {
                         for side in self.tables.values_mut().flat_map(Table::sides) {
-                            side.member_changed(member, round, &self.pool, out);
+                            side.member_changed(member, round, &mut self.pool, out);
                         }
                     }
                 }
@@ -266,7 +266,7 @@ impl Fea {
         // What made them impossible may have passed unnoticed.
         self.retry(self.pool.dead(|_| true), out);
         for side in self.tables.values_mut().flat_map(Table::sides) {
-            side.end_snapshot(&self.pool, out);
+            side.end_snapshot(&mut self.pool, out);
         }
         // Groups before members: a member that goes takes itself out of groups.
         for id in core::mem::take(&mut self.found_groups).into_keys() {
@@ -355,7 +355,7 @@ impl Fea {
             out.push(Output::Engine(EngineOp::DeleteNextHop { id }));
             if let Some(n) = self.pool.mark_unusable(id, refusal.clone()) {
                 for side in self.tables.values_mut().flat_map(Table::sides) {
-                    side.member_changed(n, self.round, &self.pool, out);
+                    side.member_changed(n, self.round, &mut self.pool, out);
                 }
             }
         }
@@ -366,7 +366,7 @@ impl Fea {
         for n in dead {
             self.pool.rewrite(n, out);
             for side in self.tables.values_mut().flat_map(Table::sides) {
-                side.member_changed(n, self.round, &self.pool, out);
+                side.member_changed(n, self.round, &mut self.pool, out);
             }
         }
     }
@@ -375,7 +375,7 @@ impl Fea {
     fn spread_revival(&mut self, out: &mut Outbox<Output>) {
         for n in self.pool.take_revived() {
             for side in self.tables.values_mut().flat_map(Table::sides) {
-                side.member_changed(n, self.round, &self.pool, out);
+                side.member_changed(n, self.round, &mut self.pool, out);
             }
         }
     }
@@ -414,7 +414,7 @@ impl Fea {
                 if let Some(n) = self.pool.find(id) {
                     self.pool.rewrite(n, out);
                     for side in self.tables.values_mut().flat_map(Table::sides) {
-                        side.member_changed(n, self.round, &self.pool, out);
+                        side.member_changed(n, self.round, &mut self.pool, out);
                     }
                     return;
                 }

@@ -84,6 +84,8 @@ impl Way {
 enum Step {
     Group(u32, Way),
     Route(u8, Option<u32>),
+    /// A group is repointed, and as many of its routes follow into another group of the same way.
+    Follow(u32, u32, (u32, u32), usize),
     Link(u32, bool),
     OutsiderDeletes(u8),
     OutsiderSets(u8),
@@ -111,6 +113,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         6 => (0..6u32, way()).prop_map(|(g, w)| Step::Group(g, w)),
         12 => (0..12u8, proptest::option::weighted(0.8, 0..6u32)).prop_map(|(p, g)| Step::Route(p, g)),
+        4 => (0..6u32, 0..6u32, (1..4u32, 2..5u32), 1..4usize).prop_map(|(g, h, to, n)| Step::Follow(g, h, to, n)),
         3 => (1..4u32, any::<bool>()).prop_map(|(n, up)| Step::Link(n, up)),
         2 => (0..12u8).prop_map(Step::OutsiderDeletes),
         2 => (0..12u8).prop_map(Step::OutsiderSets),
@@ -213,6 +216,15 @@ impl World {
         match step {
             Step::Group(g, way) => self.group(g, way),
             Step::Route(p, group) => self.route(p, group),
+            Step::Follow(g, h, (interface, host), count) => {
+                if g != h && self.groups.contains_key(&g) && !self.routes.values().any(|other| *other == h) {
+                    self.group(g, hop(interface, host));
+                    self.group(h, hop(interface, host));
+                    let follow = |(p, group): (&u8, &u32)| (*group == g).then_some(*p);
+                    let all: Vec<u8> = self.routes.iter().filter_map(follow).take(count).collect();
+                    all.into_iter().for_each(|p| self.route(p, Some(h)));
+                }
+            }
             Step::Link(n, up) => {
                 self.drive.engine().set_up(index(n), up);
                 // Outages are noticed before the next batch, or not.

@@ -85,6 +85,15 @@ pub(crate) struct Group {
     pub(crate) rewritten: u64,
     /// Its routes are to move to this group.
     pub(crate) moved_to: Option<u32>,
+    /// True if the RIB has changed the content since the group was bound: the routes are expected to follow into another group.
+    pub(crate) was_repointed: bool,
+    /// The group whose object the routes of this group use, while both forward in the same way: routes that move between them are not
+    /// written.
+    pub(crate) host: Option<u32>,
+    /// The number of groups whose routes use this group's object.
+    pub(crate) guests: u32,
+    /// True if routes may still point to the object of a former host.
+    pub(crate) has_strays: bool,
     /// True if the running snapshot showed it.
     pub(crate) seen: bool,
 }
@@ -104,6 +113,10 @@ impl Group {
             retried: false,
             rewritten: 0,
             moved_to: None,
+            was_repointed: false,
+            host: None,
+            guests: 0,
+            has_strays: false,
             seen: true,
         }
     }

@@ -5,6 +5,7 @@
 //! moves routes one by one, in the background.
 
 mod group;
+mod guests;
 mod refusal;
 mod replay;
 mod resync;
@@ -142,9 +143,13 @@ impl<P: TableKey + IpKey> Fib<P> {
             (Content::Members(_), Content::Members(_)) => {
                 let is_written = group.is_written_as(&content, pool);
                 let old = core::mem::replace(&mut group.content, content);
-                if !is_written {
+                group.was_repointed = true;
+                if !is_written && group.host.is_none() {
                     group.retried = false;
                     group.write(pool, out);
+                }
+                if group.guests > 0 || group.host.is_some() {
+                    self.settle_guests(pool, out);
                 }
                 old.members().iter().for_each(|m| pool.release_later(m.number));
             }
@@ -197,6 +202,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         if self.moving {
             self.redirect(n, None);
         }
+        self.leave_object(n);
         let Some(group) = self.groups.remove(n) else { return };
         if let Some(id) = group.object {
             self.by_object.remove(&id);
@@ -229,7 +235,10 @@ impl<P: TableKey + IpKey> Fib<P> {
                 }
                 n
             }
-            None => self.create(content, Some(id), pool, out),
+            None => match hint.and_then(|hint| self.host_for(hint, &content, pool)) {
+                Some(host) => self.create_guest(content, id, host),
+                None => self.create(content, Some(id), pool, out),
+            },
         };
         self.bindings.insert(id, Binding::Bound(n));
         Some(n)
@@ -251,6 +260,13 @@ impl<P: TableKey + IpKey> Fib<P> {
             return;
         }
         self.use_group(group);
+        if old.standing() == Standing::Installed && self.share_object(old.group(), group) {
+            if let Some(entry) = self.routes.get_mut(route.prefix) {
+                entry.set_group(group);
+            }
+            self.leave_group(old.group(), pool, out);
+            return;
+        }
         let replace = old.standing() != Standing::Refused;
         self.write(route.prefix, group, replace, route.provenance, out);
         self.leave_group(old.group(), pool, out);
@@ -328,7 +344,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         replace: bool,
         provenance: Provenance,
     ) -> Option<(Standing, Output)> {
-        let group = self.groups.get(group)?;
+        let group = self.root(group)?;
         if let Some(reason) = &group.dead {
             return Some((Standing::Refused, self.rejected(prefix, provenance, &reason.reason)));
         }
@@ -383,8 +399,8 @@ impl<P: TableKey + IpKey> Fib<P> {
         }
         match (&group.dead, route.standing()) {
             (Some(_), Standing::Refused) => {}
-            // The object's routes went with it: nothing is left to delete.
-            (Some(_), _) => self.write(prefix, route.group(), false, Provenance::NONE, out),
+            // The object's routes went with it: nothing is left to delete, but routes at a former host's object.
+            (Some(_), _) => self.write(prefix, route.group(), group.has_strays, Provenance::NONE, out),
             (None, Standing::Installed) if !group.lost => {}
             (None, _) => self.write(prefix, route.group(), replace, Provenance::NONE, out),
         }
@@ -419,6 +435,7 @@ impl<P: TableKey + IpKey> Fib<P> {
         for n in 0..self.groups.end() {
             if let Some(group) = self.groups.get_mut(n) {
                 (group.due, group.lost, group.retried) = (false, group.dead.is_some(), false);
+                group.has_strays = false;
             }
         }
     }

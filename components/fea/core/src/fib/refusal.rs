@@ -23,7 +23,7 @@ pub(crate) struct RefusedRoute {
 /// The handling of refusals and losses by a table.
 pub(crate) trait Refusals {
     /// A member died or came back: its groups are written with what lives. `round` counts rounds of refusals.
-    fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>);
+    fn member_changed(&mut self, member: u32, round: u64, pool: &mut Pool, out: &mut Outbox<Output>);
 
     /// A group was refused.
     fn group_refused(
@@ -46,10 +46,12 @@ pub(crate) trait Refusals {
 }
 
 impl<P: TableKey + IpKey> Refusals for Fib<P> {
-    fn member_changed(&mut self, member: u32, round: u64, pool: &Pool, out: &mut Outbox<Output>) {
+    fn member_changed(&mut self, member: u32, round: u64, pool: &mut Pool, out: &mut Outbox<Output>) {
         let mut any = false;
         for n in 0..self.groups.end() {
-            if let Some(group) = self.groups.get_mut(n).filter(|g| g.depends_on(member, pool)) {
+            if let Some(group) =
+                self.groups.get_mut(n).filter(|g| g.host.is_none() && g.depends_on(member, pool))
+            {
                 group.rewritten = round;
                 // The engine drops a group with its last member, and its routes with it: the backups make a new one.
                 group.gone |= group.lost_last_primary(member, pool);
@@ -58,6 +60,7 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
             }
         }
         if any {
+            self.settle_guests(pool, out);
             self.start_revisit();
         }
     }
@@ -76,6 +79,7 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
         }
         if group.retried {
             group.mark_unusable(refusal.clone(), out);
+            self.settle_guests(pool, out);
             self.start_revisit();
             return;
         }
@@ -84,12 +88,13 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
         group.gone = true;
         group.content.members().iter().for_each(|m| pool.rewrite(m.number, out));
         group.write(pool, out);
+        self.settle_guests(pool, out);
         self.start_revisit();
     }
 
     fn route_refused(&mut self, refused: RefusedRoute, round: u64, out: &mut Outbox<Output>) {
         let Some((prefix, route)) = self.entry(refused.prefix) else { return };
-        let Some(group) = self.groups.get(route.group()).filter(|g| g.target() == refused.target) else {
+        let Some(group) = self.root(route.group()).filter(|g| g.target() == refused.target) else {
             return;
         };
         if group.rewritten == round || group.dead.is_some() {
@@ -116,6 +121,7 @@ impl<P: TableKey + IpKey> Refusals for Fib<P> {
         if group.dead.is_none() {
             group.content.members().iter().for_each(|m| pool.rewrite_living(m.number, out));
             group.write(pool, out);
+            self.settle_guests(pool, out);
             self.start_revisit();
         }
         true

@@ -76,7 +76,7 @@ impl<P: TableKey + IpKey> Fib<P> {
     /// with a target that cannot be requested. An operation on such a route follows when the route is repaired or announced. No walk over
     /// routes that are due may be under way.
     fn held_target(&self, route: Route) -> Option<RouteTarget> {
-        let group = self.groups.get(route.group()).filter(|_| route.standing() == Standing::Installed)?;
+        let group = self.root(route.group()).filter(|_| route.standing() == Standing::Installed)?;
         match group.target() {
             RouteTarget::Group(id) => group.is_held().then_some(RouteTarget::Group(id)),
             RouteTarget::Unreachable => Some(RouteTarget::Unreachable),

@@ -56,7 +56,7 @@ pub(crate) trait Resync {
     fn see_group(&mut self, id: NextHopId, members: &Members, pool: &Pool) -> Option<bool>;
 
     /// Looks for what a snapshot did not show.
-    fn end_snapshot(&mut self, pool: &Pool, out: &mut Outbox<Output>);
+    fn end_snapshot(&mut self, pool: &mut Pool, out: &mut Outbox<Output>);
 
     /// A route was removed, or overwritten; whether it has to be written again.
     fn route_gone(&mut self, prefix: IpPrefix) -> bool;
@@ -112,7 +112,9 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
         let Ok(prefix) = P::try_from(prefix) else { return Observation::Unwanted };
         let Some(route) = self.routes.get_mut(prefix) else { return Observation::Unwanted };
         route.set_seen(true);
-        let wanted = self.groups.get(route.group()).map(Group::target);
+        let number = route.group();
+        let wanted = self.root(number).map(Group::target);
+        let Some(route) = self.routes.get_mut(prefix) else { return Observation::Unwanted };
         match route.standing() {
             Standing::Installed if wanted == Some(target) => Observation::Fine,
             Standing::Installed => {
@@ -157,7 +159,7 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
         Some(live == shown)
     }
 
-    fn end_snapshot(&mut self, pool: &Pool, out: &mut Outbox<Output>) {
+    fn end_snapshot(&mut self, pool: &mut Pool, out: &mut Outbox<Output>) {
         for n in 0..self.groups.end() {
             if let Some(group) = self.groups.get_mut(n)
                 && !group.seen
@@ -168,6 +170,7 @@ impl<P: TableKey + IpKey> Resync for Fib<P> {
                 group.write(pool, out);
             }
         }
+        self.settle_guests(pool, out);
         self.start_revisit();
         self.unseen = Some(Walk::new());
     }

@@ -59,3 +59,34 @@ fn a_restart_finds_groups_with_backups() {
     // The switch for forwarding is written with every configuration.
     assert_eq!(world.drive.engine().operations, before + 1, "after a restart of the FEA");
 }
+
+/// After a failover, routes that move to the group of the path that is left are not written.
+#[test]
+fn routes_follow_a_failover_without_a_write() {
+    let mut world = backed_world();
+    let all = 0..200;
+    let operations = |world: &mut World| world.drive.engine().operations;
+    world.group(1, hop(2, 2));
+    world.quiet();
+    let before = operations(&mut world);
+    world.group(3, hop(2, 2));
+    all.clone().for_each(|p| world.route(p, Some(3)));
+    world.quiet();
+    assert_eq!(operations(&mut world), before);
+    world.check();
+    // The engine's object is the new group's from now on, and a loss is one group write again.
+    world.group(3, hop(3, 2));
+    world.quiet();
+    let repointed = operations(&mut world) - before;
+    assert!(repointed <= 3, "{repointed}");
+    world.check();
+    // A guest whose host goes another way has an object of its own.
+    world.group(4, hop(3, 2));
+    (0..100).for_each(|p| world.route(p, Some(4)));
+    world.quiet();
+    let before = operations(&mut world);
+    world.group(3, hop(1, 2));
+    world.quiet();
+    assert!(operations(&mut world) - before >= 100);
+    world.check();
+}
