@@ -172,8 +172,8 @@ impl<C: Component> Life<C> {
         Ok(())
     }
 
-    /// Takes over the state of the process `predecessor`. On return the current process does the work of the
-    /// predecessor. Exits on failure: the state is still the predecessor's, and must not be closed in order.
+    /// Takes over the state of the process `predecessor`. On return the current process holds the whole state. Exits on
+    /// failure: the state is still the predecessor's, and must not be closed in order.
     pub(crate) async fn succeed(self: &Rc<Self>, predecessor: u32) -> anyhow::Result<()> {
         let waiting = Waiting::new(&self.run_dir, predecessor)?;
         let target = Target::new(&successor_class(&self.name), self.common_services().into()).singleton();
