@@ -55,7 +55,7 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("static", module, none, metrics),
 ];
 
-/// The components that carry out commands of their own.
+/// The components with commands in code of their own.
 pub const COMMANDS: &[(&str, ComponentCommands)] = &[("bgp", sluice_bgp_cli::COMMANDS)];
 
 /// Runs a component until it is told to end.

@@ -1,5 +1,5 @@
-//! `sluice bgpsim` against real daemons, each in a lab: ten senders with a tenth of a table each, one receiver, sent = received; and all
-//! the scenarios.
+//! `sluice bgpsim` against real daemons, each in a lab: ten senders with a tenth of a table each, a single receiver,
+//! sent = received; and every scenario.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use nix::sys::signal::{Signal, kill};
@@ -12,12 +12,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The executable that belongs to this test: the client, and one of the routers.
+/// The executable under test: the client, and a router.
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 /// Neighbors that a router knows: 10.1.0.2 and the following, AS 65001 and the following.
 const PEERS: usize = 12;
 
-/// A router with its neighbors' addresses on one link.
+/// A router with its neighbors' addresses on a single link.
 fn topology(daemon: &str, config: &str) -> Topology {
     let addresses: Vec<String> =
         (2..2 + PEERS).map(|n| format!("'10.1.0.{n}/24', '2001:db8:1::{n:x}/64'")).collect();
@@ -66,7 +66,7 @@ fn up(topology: &Topology, program: &str) -> Option<Lab> {
     Some(Lab::up(topology, options).unwrap())
 }
 
-/// Runs the client where the neighbors' addresses are; what it reports.
+/// Runs the client on the node with the neighbors' addresses. Returns its report.
 fn bgpsim(lab: &Lab, line: &str) -> Value {
     let words = "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --next-hop6 2001:db8:1::2 --timeout 120 --settle 100";
     let output = lab.output("peers", SLUICE, words.split(' ').chain(line.split(' '))).unwrap();
@@ -119,7 +119,7 @@ fn at_bird() {
     everything(&lab);
 }
 
-/// Starts the client with `--stay`; the client, and the line in which it says that its sessions stay.
+/// Starts the client with `--stay`. Returns the client, and its line reporting that its sessions stay.
 fn staying(lab: &Lab, stay: &str) -> (Child, String) {
     let words =
         "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --workload synthetic --routes 1000 --hold-time 9";

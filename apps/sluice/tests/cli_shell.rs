@@ -22,7 +22,7 @@ protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-a
 /// How long an answer may take, in milliseconds.
 const PATIENCE: u64 = 20_000;
 
-/// What the line editor sends to the terminal when it begins to read a line (bracketed paste is switched on).
+/// The sequence from the line editor to the terminal at the beginning of a line (bracketed paste is switched on).
 const LINE_BEGINS: &str = "\x1b[?2004h";
 
 struct Shell(PtySession);
@@ -135,7 +135,7 @@ fn at_a_terminal() {
     assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A shell of a router of its own; `None` where that is not possible.
+/// A shell of a router of its own; `None` where the lab is not possible.
 fn shell(lab: &RouterLab, state: &Path) -> Shell {
     lab.until("the router is ready", RouterLab::ready);
     Shell::open(&lab.run_dir(), state)

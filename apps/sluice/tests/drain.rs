@@ -1,5 +1,6 @@
-//! `sluice drain` between real neighbours: two routers of an AS, a neighbour outside with both, one inside with both. Traffic leaves the
-//! router that is drained, both ways and without a loss; it stays drained when its BGP is killed; and `undrain` brings it back.
+//! `sluice drain` between real neighbors: two routers of an AS, an outside neighbor with both, an inside neighbor with
+//! both. Traffic leaves the drained router, both ways and without a loss; the router stays drained when its BGP is
+//! killed; and `undrain` brings the traffic back.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
-/// A router; `{OUT}` and `{IN}` are its subnets to the neighbours outside and inside, `{ID}` is its number.
+/// A router; `{OUT}` and `{IN}` are its subnets to the neighbors outside and inside, `{ID}` is its number.
 const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.{ID}.0.1;
     neighbor {OUT}2 { peer-as 65101; connect-retry-time 1; }
     neighbor {IN}2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
@@ -150,7 +151,8 @@ impl Network {
         );
     }
 
-    /// The router on the way between the loopback addresses of `outside` and `inside`: who says that a packet has gone too far.
+    /// Returns the router on the path between the loopback addresses of `outside` and `inside`: the sender of "time
+    /// exceeded".
     fn on_the_way(&self, from: &str) -> String {
         let [(_, outside), (_, inside)] = self.1.prefixes;
         let (own, other) = if from == "outside" { (outside, inside) } else { (inside, outside) };
@@ -161,7 +163,7 @@ impl Network {
         who.unwrap_or_default()
     }
 
-    /// Waits until the ways are by the router that is in these subnets.
+    /// Waits until the paths lead through the router in the given subnets.
     fn until_by(&self, outside: usize, inside: usize) {
         let (outside, inside) = (self.1.host(outside, 1), self.1.host(inside, 1));
         self.until(&format!("the ways are by {outside} and {inside}"), || {

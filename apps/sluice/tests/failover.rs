@@ -1,5 +1,5 @@
-//! Two neighbors announce the same routes, and the better one's process is killed: the RIB knows the backup, one group moves all routes, and
-//! the kernel ends where BGP says.
+//! Two neighbors announce the same routes, and the better one's process is killed: the RIB knows the backup, a single
+//! group moves every route, and the kernel ends with BGP's choice.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;

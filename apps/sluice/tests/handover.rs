@@ -1,5 +1,5 @@
-//! Hand-over between real neighbours: BIRD and FRR, without graceful restart, see nothing of a component that restarts, the kernel's
-//! routes do not change and no packet is lost; and whatever a new process lacks, the old one goes on.
+//! Hand-over between real neighbors: BIRD and FRR, without graceful restart, notice nothing of a restarting component,
+//! the kernel's routes do not change and no packet is lost; and whenever a new process fails, the old process goes on.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Prefixes that BIRD announces.
 const PREFIXES: usize = 10_000;
 
-/// Routes that the router's kernel has from it: those, FRR's prefix, and a static one.
+/// Routes of the router in the kernel: the prefixes of BIRD, FRR's prefix, and a static route.
 const ROUTES: usize = PREFIXES + 2;
 
 /// A family's addresses.
@@ -32,7 +32,7 @@ struct Addresses {
     lengths: [u8; 2],
     /// The prefixes of the router and of FRR.
     networks: [&'static str; 2],
-    /// One of BIRD's prefixes, and a host in it.
+    /// A prefix of BIRD's, and a host in the prefix.
     target: [&'static str; 2],
     nth: fn(usize) -> String,
 }
@@ -139,10 +139,10 @@ struct Network {
     addresses: &'static Addresses,
 }
 
-/// What neighbours and the router say of the sessions: all of this is to go on.
+/// The sessions as seen by the neighbors and the router: every session is to go on.
 #[derive(PartialEq, Debug)]
 struct Sessions {
-    /// Messages other than KEEPALIVE as BIRD, FRR and Sluice count them, and how often sessions were lost.
+    /// Messages other than KEEPALIVE as counted by BIRD, FRR and Sluice, and the number of lost sessions.
     counted: Vec<String>,
 }
 

@@ -1,4 +1,5 @@
-//! An executable that passes for a component once and keeps dying afterwards: the one from before runs again, by itself and soon.
+//! An executable that passes the check once and keeps dying afterward: the previous executable runs again,
+//! automatically and soon.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -9,7 +10,7 @@ use sluice_lab::available;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A router without neighbours; its route tells whether `static` does its work.
+/// A router without neighbors; its route proves that `static` works.
 const ALONE: &str = "
 [nodes.sluice]
 daemon = 'sluice'
@@ -58,7 +59,8 @@ fn router() -> Option<(RouterLab, tempfile::TempDir)> {
     Some((lab, folder))
 }
 
-/// Kills `static`, which then does not come up as it was upgraded; it runs and does its work as it was before, and that is said.
+/// Kills `static`, which then fails to start from the upgraded executable; the component runs and works from its
+/// previous executable again, and the fall-back is reported.
 fn falls_back(lab: &RouterLab, program: &Path) {
     let started = starts(program);
     lab.kill(lab.pid("static").unwrap());

@@ -1,4 +1,4 @@
-//! Completion for the shells of Unix: a script for each, which asks this program what may follow.
+//! Completion for Unix shells: a script for each shell, which asks the executable for completions.
 
 use crate::command_line::complete::{Completion, complete};
 use crate::command_line::flags::{self, Flags};

@@ -1,10 +1,10 @@
-//! The flags that every command has, taken out of the command line wherever they stand.
+//! The flags of every command, taken out of the command line wherever they stand.
 
 use crate::output::{Failure, Wanted};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Flags with their help, as `--help` and manual pages show them: short form, name, value, help.
+/// Flags with their help in the form of `--help` and manual pages: short form, name, value, help.
 pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
     (Some('j'), "json", None, "Print one JSON document instead of text, errors too"),
     (None, "no-pager", None, "Print all at once, also on a terminal"),
@@ -31,7 +31,7 @@ pub struct Flags {
     pub timeout: Duration,
     /// The router's run-time folder.
     pub run_dir: PathBuf,
-    /// The routing instance whose components are asked; absent: those that run without an instance.
+    /// The routing instance to ask; if absent, components without an instance are asked.
     pub instance: Option<String>,
     /// Print anew every so often.
     pub watch: Option<Duration>,

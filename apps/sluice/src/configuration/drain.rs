@@ -1,6 +1,7 @@
-//! `sluice drain` and `sluice undrain`: traffic goes another way before maintenance, and comes back after it.
+//! `sluice drain` and `sluice undrain`: traffic moves to different paths before maintenance, and returns afterward.
 //!
-//! A drained router is a matter of its configuration, so that it is drained after a restart and a reboot too, until somebody says otherwise.
+//! Draining is part of the configuration, so that the router stays drained after a restart and a reboot too, until
+//! undrained.
 
 use crate::configuration::configure::Editing;
 use crate::connection::refusal::refused;
@@ -68,7 +69,7 @@ pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// The statements that make neighbors use other ways, one for each protocol that has such a statement.
+/// Returns the statements that make neighbors prefer different paths, for each protocol with a drain statement.
 async fn statements(session: &Session) -> Result<Vec<Vec<String>>, Failure> {
     let schema = session.schema().await?;
     let places = with_role(&schema, Role::Drain);
@@ -79,7 +80,7 @@ async fn is_set(session: &Session, path: &[String]) -> Result<bool, Failure> {
     Ok(text(session, path).await?.contains("true"))
 }
 
-/// The beginning of what runs below a path; empty if there is nothing.
+/// Returns the beginning of the running configuration below a path; empty if there is nothing.
 async fn text(session: &Session, path: &[String]) -> Result<String, Failure> {
     let path = path.to_vec();
     let request = pb::ShowRequest { which: Some(back(0)), path, form: pb::Form::Set.into(), offset: 0 };

@@ -43,7 +43,7 @@ fn no_secret(run_dir: &Path, error: &anyhow::Error) -> Failure {
     }
 }
 
-/// Runs on this thread, with tasks that stay on it.
+/// Runs a future on the current thread, with tasks local to the thread.
 pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -1,4 +1,5 @@
-//! The way into the running router, and what is asked of it again and again: its schema, its packages, live values for completion.
+//! The connection to the running router, and answers used repeatedly: the router's schema, its packages, live values
+//! for completion.
 
 use crate::command_line::flags::Flags;
 use crate::connection::connect;
@@ -34,7 +35,7 @@ pub struct Packages {
     pub refused: Vec<(String, String)>,
 }
 
-/// A connection that is made when it is first needed, and what was learned by it.
+/// A connection made on first use, and the answers received so far.
 pub struct Session {
     /// The flags of the command line.
     pub flags: Flags,
@@ -62,8 +63,8 @@ impl Session {
         }
     }
 
-    /// Returns the name of the component of a class that is asked: of the instance that the flags name, if the class is not the
-    /// manager's, of which there is one.
+    /// Returns the name of the component to ask: the instance named by the flags, except for the manager, which has no
+    /// instances.
     pub fn component(&self, class: &str) -> String {
         let instance = self.flags.instance.as_deref().filter(|_| class != "manager");
         component_name(class, instance)
@@ -88,12 +89,12 @@ impl Session {
         Ok(router)
     }
 
-    /// Returns what there is to say of a dead manager, if the router was found without one.
+    /// Returns the text about a dead manager, if the router was found without a manager.
     pub fn unmanaged(&self) -> Option<String> {
         self.unmanaged.borrow().as_ref().map(Unmanaged::text)
     }
 
-    /// The way to the components, unless they were asked in vain a moment ago: nobody waits for completion.
+    /// Returns the connection to the components, unless asked in vain a moment ago: completion must not wait.
     async fn quick_router(&self) -> Option<XrlEndpoint> {
         if self.silent.get().is_some_and(|since| since.elapsed() < SILENCE) {
             return None;
@@ -132,7 +133,7 @@ impl Session {
         Ok(schema)
     }
 
-    /// The commands that packages bring: those of this executable, and those of the router if it answers.
+    /// Returns the commands of packages: of the executable, and of the router if the router answers.
     pub async fn packages(&self) -> Rc<Packages> {
         let known = self.packages.borrow().clone();
         if let Some(packages) = known {
@@ -173,7 +174,7 @@ impl Session {
         grammar
     }
 
-    /// The name that the configuration gives to the router; none if it gives none, or the router does not answer at once.
+    /// Returns the router's configured name; `None` without a name or without an immediate answer.
     pub async fn host_name(&self) -> Option<String> {
         let router = self.quick_router().await?;
         let client = manager::ConfigurationClient::new(&router, "manager").with_deadline(COMPLETION_DEADLINE);

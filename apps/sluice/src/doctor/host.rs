@@ -6,14 +6,14 @@ use nix::unistd::{AccessFlags, User, access};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The free space that a router needs for its state, in octets.
+/// The free space needed by a router for its state, in octets.
 const ENOUGH: u64 = 64 << 20;
 /// Before this the clock was never set: the beginning of 2024 in Unix seconds.
 const CLOCK_FLOOR: u64 = 1_704_067_200;
 /// The bit of CAP_NET_ADMIN (capabilities(7)).
 const CAP_NET_ADMIN: u64 = 1 << 12;
 
-/// The configuration file where no other one is named.
+/// The default configuration file.
 const CONFIGURATION: &str = "/etc/sluice/sluice.conf";
 
 /// Runs the checks of the host.

@@ -1,10 +1,10 @@
-//! Who else routes on this host.
+//! Further routing daemons on the host.
 
 use super::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Programs that write routes or hold BGP's port, and what they are.
+/// Programs with routes or BGP's port, and their descriptions.
 const DAEMONS: [(&str, &str); 12] = [
     ("bird", "BIRD"),
     ("bird6", "BIRD"),

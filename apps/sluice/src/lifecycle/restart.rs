@@ -27,7 +27,7 @@ pub struct RestartArgs {
 pub struct UpgradeArgs {
     /// The component, as `sluice show processes` names it.
     pub component: String,
-    /// The executable that runs it from now on.
+    /// The executable that runs the component from now on.
     #[arg(long)]
     pub binary: PathBuf,
 }
@@ -37,7 +37,7 @@ pub fn restart(args: RestartArgs, place: &Where) -> Result<(), Failure> {
     replace(args.component, None, place)
 }
 
-/// Replaces a component's process by one of another executable.
+/// Replaces a component's process by a process of a new executable.
 pub fn upgrade(args: UpgradeArgs, place: &Where) -> Result<(), Failure> {
     let shown = args.binary.display().to_string();
     let binary = args.binary.canonicalize().map_err(|e| Failure::failed(format!("{shown}: {e}")))?;

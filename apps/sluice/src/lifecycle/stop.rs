@@ -1,4 +1,4 @@
-//! `sluice stop` and `sluice flush`: the end of a router, and of what it left in the kernel.
+//! `sluice stop` and `sluice flush`: the end of a router, and of its leftovers in the kernel.
 
 use crate::connection::session::Session;
 use crate::connection::unmanaged::Unmanaged;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 const END: Duration = Duration::from_secs(60);
 /// The interval at which a process is looked at that is to end.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The number that marks what Sluice writes to the kernel.
+/// The protocol number of Sluice's routes in the kernel.
 const PROTOCOL: &str = "83";
 /// The number of runs of `ip` to remove objects of a kind.
 const TRIES: usize = 5;
@@ -67,7 +67,7 @@ pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes what Sluice wrote to the kernel of this network namespace, where no router runs.
+/// Removes Sluice's leftovers from the kernel of the current network namespace, if no router runs there.
 pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let run_dir = &session.flags.run_dir;
     if let Some(manager) = manager_pid(run_dir) {
@@ -127,7 +127,7 @@ fn remove(kind: &[&str], which: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `ip` of iproute2 and returns what it printed.
+/// Runs `ip` of iproute2 and returns its output.
 fn ip(words: &[&str]) -> Result<Vec<u8>, Failure> {
     let output = Command::new("ip").args(words).output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {

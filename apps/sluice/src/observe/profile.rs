@@ -26,7 +26,7 @@ pub struct ProfileArgs {
     live: bool,
 }
 
-/// The components that every route passes after its origin, in this order.
+/// The components passed by every route after its origin, in order.
 const AFTER_THE_ORIGIN: [&str; 2] = ["rib", "fea"];
 /// The interface of components that have points.
 const INTERFACE: &str = "common.v1.Profile";
@@ -155,7 +155,8 @@ pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
     })
 }
 
-/// Returns the component that routes are followed from: the named one, or the only one with points of its own.
+/// Returns the component from which routes are followed: the named component, or the only component with points of its
+/// own.
 async fn origin(router: &XrlEndpoint, named: Option<&str>) -> Result<String, Failure> {
     let mut origins = Vec::new();
     for target in router.targets().await? {

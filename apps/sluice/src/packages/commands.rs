@@ -1,4 +1,4 @@
-//! Commands that one call and a table say all of: `commands.toml` of components and of packages.
+//! Commands declared by a call and a table: `commands.toml` of components and of packages.
 
 use crate::components;
 use crate::connection::session::Session;
@@ -15,7 +15,7 @@ fn shipped() -> impl Iterator<Item = &'static str> {
     components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
 }
 
-/// The commands of this executable that are carried out by code: the platform's and those of components.
+/// Returns the commands implemented in code: the platform's and the components'.
 pub fn in_code() -> Vec<Command> {
     let own = components::COMMANDS.iter().flat_map(|(_, own)| (own.commands)());
     own.chain(builtin::operational().commands).collect()
@@ -26,7 +26,7 @@ pub fn spellings() -> Vec<(&'static str, &'static str)> {
     components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied()).collect()
 }
 
-/// Returns the component that carries a command out with code of its own, with its class.
+/// Returns the component that implements a command in code, with its class.
 pub fn component_of(id: &str) -> Option<&'static (&'static str, ComponentCommands)> {
     components::COMMANDS.iter().find(|(_, own)| (own.commands)().iter().any(|command| command.id == id))
 }
@@ -90,7 +90,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Returns the schema of what a command prints, made from the description of the method that it calls.
+/// Returns the schema of a command's output, made from the description of the called method.
 pub async fn printed_schema(session: &Session, command: &PackageCommand) -> Result<Value, Failure> {
     let router = session.router().await?;
     let target = session.component(&command.target);

@@ -1,14 +1,14 @@
-//! Programs that the interactive shell runs: the tools of this executable, and those of the host.
+//! Programs run by the interactive shell: the tools of the executable, and tools of the host.
 
 use crate::output::{Failure, Output};
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The host's programs, with the packages of Debian that have them.
+/// The host's programs, with their Debian packages.
 const PACKAGES: [(&str, &str); 2] = [("ping", "iputils-ping"), ("traceroute", "traceroute")];
 
-/// A program to run. What it prints goes through the filters of the line.
+/// A program to run. Its output goes through the filters of the line.
 pub struct Program {
     command: Command,
     name: String,
@@ -31,7 +31,7 @@ impl Program {
         Program { command, name: name.into() }
     }
 
-    /// Runs it to its end and returns its exit status.
+    /// Runs the program to its end and returns the exit status.
     pub async fn run(self, out: &mut Output) -> Result<u8, Failure> {
         let Program { mut command, name } = self;
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| missing(&name, &error))?;

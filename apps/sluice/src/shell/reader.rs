@@ -20,9 +20,9 @@ use tokio::sync::mpsc;
 
 /// Requests of the reader to the thread that talks to the router.
 pub enum Ask {
-    /// Lines were entered: one that was typed, or several that were pasted at once.
+    /// Lines were entered: a typed line, or several pasted lines.
     Lines(Vec<String>),
-    /// The text that [`Reader::text`] asked for; `None` if the operator canceled it.
+    /// The text requested by [`Reader::text`]; `None` if the operator canceled.
     Text(Option<String>),
     /// Tab was pressed behind this text.
     Complete(String),
@@ -53,7 +53,8 @@ impl Reader {
         let _ = self.0.send(Answer::Text);
     }
 
-    /// Drops what was typed or pasted behind a line that failed: it was written for a router that had carried that line out.
+    /// Drops lines typed or pasted behind a failed line: the lines were meant for a router on which the failed line had
+    /// succeeded.
     pub fn stop(&self) {
         let _ = self.0.send(Answer::Stop);
     }
@@ -71,7 +72,7 @@ impl Reader {
     }
 }
 
-/// Starts the thread. It ends with its end of the channel.
+/// Starts the thread. The thread ends with its end of the channel.
 pub fn start() -> (Reader, mpsc::Receiver<Ask>) {
     let (ask, asked) = mpsc::channel(1);
     let (answer, answers) = blocking::sync_channel(2);
@@ -171,7 +172,7 @@ fn read_lines(ask: mpsc::Sender<Ask>, answers: &Arc<Answers>) -> Result<(), Read
     Ok(())
 }
 
-/// Reads what the operator enters next; `None` at the end of the input. `left` is what stands in the line already.
+/// Reads the operator's next input; `None` at the end of the input. `left` is the text already in the line.
 fn read_line(
     editor: &mut Line,
     prompt: &str,
@@ -217,7 +218,8 @@ fn read_text(editor: &mut Line) -> Result<Option<String>, ReadlineError> {
     }
 }
 
-/// Drops what waits at the terminal, and what still comes of a paste. Returns how many octets of whole lines that were.
+/// Drops the input waiting at the terminal, and the rest of a paste. Returns the number of dropped octets of whole
+/// lines.
 fn drop_waiting() -> usize {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let stdin = std::io::stdin();
@@ -261,7 +263,7 @@ impl ConditionalEventHandler for Question {
     }
 }
 
-/// Asks the other thread what may follow.
+/// Asks the main thread for completions.
 struct Asking {
     ask: mpsc::Sender<Ask>,
     answers: Arc<Answers>,

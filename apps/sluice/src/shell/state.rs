@@ -1,4 +1,4 @@
-//! What the interactive shell is doing: looking, or editing a configuration, and where in it.
+//! The state of the interactive shell: operational mode, or editing a configuration, and the current block.
 
 use super::printed;
 use super::programs::Program;
@@ -40,7 +40,7 @@ const CONFIGURATION_HELP: &str = "\
 
 /// The next step after a line.
 pub enum Verdict {
-    /// The next one; this one ended with this status.
+    /// Read the next line; the current line ended with the given status.
     Stay(u8),
     /// A text is wanted, up to its end, for [`State::text`].
     Text,
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Takes the text that [`Verdict::Text`] asked for; `None` if it was canceled. Returns the exit status.
+    /// Takes the text requested by [`Verdict::Text`]; `None` if canceled. Returns the exit status.
     pub async fn text(&mut self, text: Option<String>) -> u8 {
         let (Some(load), Some((editing, _))) = (self.load.take(), &self.editing) else { return 0 };
         let Some(text) = text else {

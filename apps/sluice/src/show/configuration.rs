@@ -1,4 +1,4 @@
-//! A configuration or a part of it: what runs, a revision, a candidate. It comes in pages.
+//! A configuration or a part: the running configuration, a revision, a candidate. Read in pages.
 
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;

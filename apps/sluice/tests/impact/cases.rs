@@ -1,4 +1,4 @@
-//! What is changed to what: every leaf of the schema, to another value of its type and back.
+//! The changes under test: every leaf of the schema, to a different value of its type and back.
 
 use crate::network::{BASE, Network, OUTER4};
 use crate::special::{MORE, PLAIN, SPECIAL, Special};
@@ -11,7 +11,7 @@ pub struct Step {
     pub statements: Vec<String>,
     /// Prefixes that neighbours must be told something of.
     pub told: BTreeSet<String>,
-    /// Routes that must change in the kernel, and those that may besides.
+    /// Routes that must change in the kernel, and further routes that may change.
     pub kernel: BTreeSet<String>,
     pub may: BTreeSet<String>,
     /// Neighbours that have no session afterwards.
@@ -32,7 +32,7 @@ pub struct Case {
     pub back: Step,
 }
 
-/// All cases there are. Panics with the name of a leaf that it does not know another value for.
+/// Returns every case. Panics with the name of a leaf without a known second value.
 pub fn all(schema: &[Node]) -> Vec<Case> {
     let mut cases = Vec::new();
     // The protocols of a routing instance are those of `protocols`; `tests/instances.rs` changes an instance's own leaves.
@@ -131,7 +131,7 @@ fn path(name: &str, neighbor: &str) -> String {
     words.join(" ")
 }
 
-/// Another value than the one that holds.
+/// Returns a value different from the current value.
 fn other(name: &str, leaf: &Value, base: Option<&str>) -> String {
     let now = base.or(leaf.default.as_deref());
     if !leaf.words.is_empty() {

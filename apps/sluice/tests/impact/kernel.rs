@@ -1,8 +1,9 @@
-//! What the kernel says that happened to interfaces and routes, as `ip monitor` prints it.
+//! The kernel's events about interfaces and routes, as printed by `ip monitor`.
 
 use std::collections::BTreeSet;
 
-/// The interfaces that went down or lost an address, and the prefixes of the router's own routes that came, went or became others.
+/// The interfaces that went down or lost an address, and the prefixes of the router's own routes added, removed or
+/// changed.
 #[derive(Debug, Default)]
 pub struct Events {
     pub interrupted: BTreeSet<String>,

@@ -39,7 +39,7 @@ fn every_other_leaf_tells_the_truth() {
     }
 }
 
-/// Changes all leaves of the running router's schema in this share of the work.
+/// Changes every leaf of the running router's schema in the given share of the work.
 fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     let network = Network::up();
     let cases = cases::all(&network.schema());

@@ -19,10 +19,10 @@ pub const INNER4: &str = "10.2.0.2";
 pub const INNER6: &str = "2001:db8:2::2";
 pub const NEIGHBORS: [&str; 4] = [OUTER4, OUTER6, INNER4, INNER6];
 
-/// How long nothing must happen to say that nothing happens.
+/// The time without an event that counts as quiet.
 const QUIET: Duration = Duration::from_millis(400);
-/// The same after a session began or ended: a neighbour that was about to connect itself, as it does after a second, still takes
-/// that back.
+/// The quiet time after a session began or ended: a neighbor about to connect, as happens after a second, still
+/// cancels the connection.
 const QUIET_SESSIONS: Duration = Duration::from_millis(1500);
 
 /// The configuration, a statement each.
@@ -127,7 +127,7 @@ pub struct Network {
 }
 
 impl Network {
-    /// Brings it up; returns when all is quiet.
+    /// Starts the network; returns once the network is quiet.
     pub fn up() -> Self {
         let mut lab = RouterLab::up(&topology().parse().unwrap(), Path::new(SLUICE));
         let dir = lab.lab.dir("sluice");
@@ -178,7 +178,7 @@ impl Network {
         }
     }
 
-    /// Changes the outer neighbour's configuration; nothing to replace: as it was at first.
+    /// Changes the outer neighbor's configuration; `None` restores the first configuration.
     pub fn partner(&self, replace: &Option<(&str, &str)>) {
         if replace.is_none() && !*self.is_partner_changed.borrow() {
             return;
@@ -245,7 +245,8 @@ impl Network {
         sluice_lab::until(Duration::from_secs(10), so)
     }
 
-    /// Waits until every session is up, with its routes, but those of some neighbours, and nothing happens any more.
+    /// Waits until every session is up, with its routes, except sessions of the neighbors `down`, and the network is
+    /// quiet.
     pub fn settle(&self, down: &BTreeSet<String>) -> bool {
         let mut last = ((0, 0), Instant::now());
         sluice_lab::until(Duration::from_secs(20), || {
