@@ -1,7 +1,8 @@
 //! The main job on real input: `make demo`.
 //!
-//! Two BIRD feeds with the Internet's table, a Sluice router, an FRR neighbour, hosts on both ends, each in a namespace of its own.
-//! The router learns, chooses, resolves, installs, re-advertises and forwards; then a feed dies. What everybody counts must agree.
+//! Two BIRD feeds with the Internet's table, a Sluice router, an FRR neighbor, hosts on both ends, each in a namespace
+//! of its own. The router learns, chooses, resolves, installs, re-advertises and forwards; then a feed dies. The counts
+//! of every router must agree.
 
 mod network;
 mod packets;
@@ -27,7 +28,7 @@ struct Args {
     /// Leave everything running and say how to look around.
     #[arg(long)]
     keep: bool,
-    /// The Sluice executable; the one beside this program if absent.
+    /// The Sluice executable; by default the executable beside the demo.
     #[arg(long)]
     sluice: Option<PathBuf>,
     /// Where the summary goes.
