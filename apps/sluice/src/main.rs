@@ -47,7 +47,7 @@ struct Where {
     /// Print all at once, also on a terminal.
     #[arg(long, global = true, hide = true)]
     no_pager: bool,
-    /// No colours, also on a terminal.
+    /// No colors, also on a terminal.
     #[arg(long, global = true, hide = true)]
     no_color: bool,
     /// No remarks beside the result.

@@ -133,7 +133,7 @@ protocol static {{ {name};
     }
 }
 
-/// A router between both neighbours, converged.
+/// A router between both neighbors, converged.
 struct Network {
     router: RouterLab,
     addresses: &'static Addresses,

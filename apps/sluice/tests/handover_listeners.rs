@@ -1,4 +1,4 @@
-//! Who connects to BGP's port while BGP hands over is never refused, and keys of neighbours stay on the listeners: the successor has the
+//! Who connects to BGP's port while BGP hands over is never refused, and keys of neighbors stay on the listeners: the successor has the
 //! very sockets.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Where strangers knock, and from where.
 const PLACES: [&str; 6] = ["10.1.0.9", "10.1.0.1", "179", "fd00:1::9", "fd00:1::1", "179"];
 
-/// Both wait for the neighbour to connect.
+/// Both wait for the neighbor to connect.
 fn router(key: &str) -> String {
     format!(
         "protocols {{ bgp {{

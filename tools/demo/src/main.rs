@@ -13,7 +13,7 @@ use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A Sluice router between real neighbours takes the Internet's table and forwards packets.
+/// A Sluice router between real neighbors takes the Internet's table and forwards packets.
 #[derive(Parser)]
 struct Args {
     /// A table of your own: an MRT dump, or prefixes one a line (also .gz, .bz2, .xz, .zst).

@@ -3,7 +3,7 @@
 use crate::table::{Announcement, RoutingTable};
 use std::fmt::Write;
 
-/// A neighbour that BIRD announces the table to.
+/// A neighbor that BIRD announces the table to.
 #[derive(Clone, Debug)]
 pub struct Feed<'a> {
     /// BIRD's router id.

@@ -43,7 +43,7 @@ impl NodeId {
 /// The place of a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Place {
-    /// On a plane, in kilometres.
+    /// On a plane, in kilometers.
     Plane {
         /// To the right.
         x: f64,
@@ -85,11 +85,11 @@ pub enum Relationship {
 /// A neighbor's role as seen from a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
-    /// The neighbour buys transit from the node.
+    /// The neighbor buys transit from the node.
     Customer,
-    /// The neighbour is a peer.
+    /// The neighbor is a peer.
     Peer,
-    /// The neighbour sells transit to the node.
+    /// The neighbor sells transit to the node.
     Provider,
 }
 

@@ -3,9 +3,9 @@
 use crate::{Link, Node, NodeId, Place, Relationship, Topology};
 use sluice_base::{Asn, Duration, Rng};
 
-/// The side of the square that generated nodes lie in, in kilometres: BRITE's default.
+/// The side of the square that generated nodes lie in, in kilometers: BRITE's default.
 pub(crate) const SIDE: f64 = 1000.0;
-/// Kilometres a millisecond in glass: two thirds of light in vacuum.
+/// Kilometers a millisecond in glass: two thirds of light in vacuum.
 const KILOMETRES_A_MILLISECOND: f64 = 200.0;
 /// No link is faster: the routers at both ends take this long too.
 const LEAST_DELAY: Duration = Duration::from_micros(10);
@@ -67,7 +67,7 @@ pub(crate) fn nodes(count: usize) -> Vec<Node> {
     (0..count).map(|n| Node { asn: asn_of(n), name: format!("as{}", asn_of(n).0), place: None }).collect()
 }
 
-/// `count` nodes anywhere in the square; places are whole kilometres, as in BRITE.
+/// `count` nodes anywhere in the square; places are whole kilometers, as in BRITE.
 pub(crate) fn scattered(count: usize, rng: &mut Rng) -> Vec<Node> {
     let mut nodes = nodes(count);
     for node in &mut nodes {

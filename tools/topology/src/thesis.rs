@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 
 /// The thesis's number of ASes.
 pub const THESIS_NODES: usize = 1000;
-/// Neighbours of the node in the centre, which is node 0.
+/// Neighbors of the node in the center, which is node 0.
 pub const CENTRE_DEGREE: usize = 12;
-/// The fewest and the most neighbours of any node.
+/// The fewest and the most neighbors of any node.
 const DEGREES: std::ops::RangeInclusive<usize> = 10..=15;
 /// The parameter of Waxman's model as used with BRITE: how much less likely a long link is than a short link.
 const BETA: f64 = 0.2;

@@ -66,7 +66,7 @@ fn run_program(line: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A place to write that is read afterwards.
+/// A place to write that is read afterward.
 #[derive(Clone, Default)]
 struct Memory(Rc<RefCell<Vec<u8>>>);
 

@@ -9,14 +9,14 @@ use std::collections::BTreeSet;
 #[derive(Default)]
 pub struct Step {
     pub statements: Vec<String>,
-    /// Prefixes that neighbours must be told something of.
+    /// Prefixes that neighbors must be told something of.
     pub told: BTreeSet<String>,
     /// Routes that must change in the kernel, and further routes that may change.
     pub kernel: BTreeSet<String>,
     pub may: BTreeSet<String>,
-    /// Neighbours that have no session afterwards.
+    /// Neighbors that have no session afterward.
     pub down: BTreeSet<String>,
-    /// What is replaced in the outer neighbour's configuration.
+    /// What is replaced in the outer neighbor's configuration.
     pub partner: Option<(&'static str, &'static str)>,
 }
 
@@ -24,7 +24,7 @@ pub struct Case {
     /// The leaf's path without keys.
     pub name: String,
     pub impact: Impact,
-    /// Whom a reset may concern: a neighbour or an interface.
+    /// Whom a reset may concern: a neighbor or an interface.
     pub subject: Option<String>,
     /// Returns true if the new value holds.
     pub proof: Option<fn(&Network) -> bool>,

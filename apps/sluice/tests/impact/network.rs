@@ -1,4 +1,4 @@
-//! The router under test between four sessions with real neighbours: external and internal, IPv4 and IPv6.
+//! The router under test between four sessions with real neighbors: external and internal, IPv4 and IPv6.
 
 use crate::kernel;
 use crate::router_lab::{RouterLab, SLUICE};
@@ -53,7 +53,7 @@ pub const BASE: &[&str] = &[
     "protocols bgp neighbor 2001:db8:2::2 connect-retry-time 1",
 ];
 
-/// What each neighbour announces.
+/// What each neighbor announces.
 pub fn routes_of(neighbor: &str) -> &'static [&'static str] {
     match neighbor {
         OUTER4 => &["100.64.1.0/24"],
@@ -120,7 +120,7 @@ pub struct Moment {
 
 pub struct Network {
     pub lab: RouterLab,
-    /// True if the outer neighbour has another configuration than at first.
+    /// True if the outer neighbor has another configuration than at first.
     is_partner_changed: RefCell<bool>,
     /// The beginnings and ends of connections and sessions in the capture, and when there was last one more.
     sessions: RefCell<(usize, Instant)>,

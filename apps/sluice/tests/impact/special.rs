@@ -13,15 +13,15 @@ pub struct Special {
     pub on: Option<&'static str>,
     /// The statements there and back, where they are not `set` and `delete` of the leaf alone.
     pub statements: Option<(&'static [&'static str], &'static [&'static str])>,
-    /// Prefixes that neighbours are to be told something of, there and back.
+    /// Prefixes that neighbors are to be told something of, there and back.
     pub told: &'static [&'static str],
     /// Routes that are to change in the kernel, there and back.
     pub kernel: &'static [&'static str],
     /// Routes that may change in the kernel.
     pub may: &'static [&'static str],
-    /// Neighbours without a session until the way back.
+    /// Neighbors without a session until the way back.
     pub down: &'static [&'static str],
-    /// What the outer neighbour has to have otherwise for a session.
+    /// What the outer neighbor has to have otherwise for a session.
     pub partner: Option<(&'static str, &'static str)>,
     /// Returns true if the second value is in force, where visible beyond the effects of the leaf's class.
     pub proof: Option<fn(&Network) -> bool>,

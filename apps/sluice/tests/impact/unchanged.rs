@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// interval.
 const INTERVALS: usize = 2;
 
-/// Returns the time when each session began, by the neighbours' word and the router's.
+/// Returns the time when each session began, by the neighbors' word and the router's.
 fn sessions(network: &Network) -> Vec<String> {
     let mut all: Vec<String> = ["outer", "inner"]
         .iter()

@@ -164,7 +164,7 @@ impl RouterLab {
         self.neighbor(address)["state"] == "Established"
     }
 
-    /// What BGP has from a neighbour.
+    /// What BGP has from a neighbor.
     pub fn received(&self, address: &str) -> Count {
         let neighbor = self.neighbor(address);
         let of = |family: &str| {

@@ -4,7 +4,7 @@ use sluice_lab::Topology;
 use sluice_load::RoutingTable;
 use sluice_load::bird::Feed;
 
-/// Its address towards the router, which is AS 64500 at 10.1.0.1.
+/// Its address toward the router, which is AS 64500 at 10.1.0.1.
 pub const FEED: &str = "10.1.0.2";
 
 /// The node, and the router's link to it.

@@ -19,9 +19,9 @@ const GROWTH: u64 = 8 << 20;
 
 /// The addresses of a family's sessions, and the family's number.
 struct Addresses {
-    /// The router's address towards the healthy peer, and the peer's address.
+    /// The router's address toward the healthy peer, and the peer's address.
     witness: [&'static str; 2],
-    /// The router's address towards the stalled peer, and the peer's address.
+    /// The router's address toward the stalled peer, and the peer's address.
     stalled: [&'static str; 2],
     mask: u8,
     number: u8,

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// A router without neighbours.
+/// A router without neighbors.
 const ALONE: &str = "
 [nodes.sluice]
 daemon = 'sluice'
