@@ -14,7 +14,7 @@ use std::process::{Child, Command, Stdio};
 
 /// The executable under test: the client, and a router.
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
-/// Neighbors that a router knows: 10.1.0.2 and the following, AS 65001 and the following.
+/// The router's neighbors: 10.1.0.2 and the following, AS 65001 and the following.
 const PEERS: usize = 12;
 
 /// A router with its neighbors' addresses on a single link.
@@ -131,7 +131,7 @@ fn staying(lab: &Lab, stay: &str) -> (Child, String) {
     (client, line)
 }
 
-/// The number of sessions that the router has.
+/// Returns the number of the router's sessions.
 fn established(lab: &Lab) -> Value {
     let run_dir = format!("SLUICE_RUN_DIR={}", lab.dir("router").join("run").display());
     let output =
@@ -161,7 +161,7 @@ fn sessions_stay_until_ctrl_c_or_for_a_time() {
     assert_eq!(client.wait().unwrap().code(), Some(1));
 }
 
-/// Over IPv6, and the router connects to its neighbors.
+/// The client runs over IPv6, and the router connects to its neighbors.
 #[test]
 fn the_client_listens() {
     let mut config = "router id 10.0.0.1;\nprotocol device {}\n".to_owned();
@@ -182,7 +182,7 @@ fn the_client_listens() {
     assert_eq!(report["phases"][0]["receivers"][0]["announced"], "2001");
 }
 
-/// What is not received, and why no session comes up, is said.
+/// Missing routes, and the reason why no session comes up, are reported.
 #[test]
 fn what_goes_wrong_is_said() {
     let config = "router id 10.0.0.1;\nprotocol device {}\n\

@@ -274,7 +274,7 @@ fn every_command_prints_what_its_schema_says() {
     assert!(missed.is_empty(), "no test prints {missed:?}");
 }
 
-/// What needs no router.
+/// Commands without a router.
 fn alone(router: &Router, seen: &mut BTreeSet<String>) {
     for (line, schema, status) in ALONE {
         let output = Command::new(SLUICE).args(words(line)).arg("--json").output().unwrap();
@@ -289,7 +289,7 @@ fn alone(router: &Router, seen: &mut BTreeSet<String>) {
     }
 }
 
-/// The end of the router, and what can be done then.
+/// The end of the router, and the commands possible afterward.
 fn ends(router: &Router, seen: &mut BTreeSet<String>) {
     for line in ["stop", "flush"] {
         let output = router.run(&[line, "--json"]);
@@ -299,7 +299,7 @@ fn ends(router: &Router, seen: &mut BTreeSet<String>) {
     }
 }
 
-/// What monitoring reads: whole and valid, also while a component does not answer.
+/// The output for monitoring: complete and valid, also while a component does not answer.
 fn metrics(router: &Router) {
     let output = router.run(&["show", "metrics"]);
     let shown = String::from_utf8(output.stdout).unwrap();
@@ -474,7 +474,7 @@ fn events(router: &Router) {
     child.wait().unwrap();
 }
 
-/// What looks at the host.
+/// Commands about the host.
 fn reports(router: &Router, seen: &mut BTreeSet<String>) {
     let output = router.run(&["doctor", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output));

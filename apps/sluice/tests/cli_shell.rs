@@ -38,7 +38,7 @@ impl Shell {
         shell
     }
 
-    /// What is printed up to a text, which has to come.
+    /// Returns the output up to a text, which must arrive.
     fn sees(&mut self, text: &str) -> String {
         self.0.exp_string(text).unwrap_or_else(|e| panic!("never `{text}`: {e}"))
     }
@@ -60,7 +60,7 @@ impl Shell {
         self.types(key);
     }
 
-    /// A line and Enter, and what is printed up to the next prompt.
+    /// Types a line and Enter, and returns the output up to the next prompt.
     fn line(&mut self, text: &str, prompt: &str) -> String {
         self.types(text);
         self.types("\r");

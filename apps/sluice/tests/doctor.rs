@@ -18,7 +18,7 @@ fn host(needs: &[&str]) -> Option<Host> {
     }
 }
 
-/// Runs what has to succeed.
+/// Runs a command, which must succeed.
 fn run(host: &mut Host, command: &str) -> String {
     let (said, status) = host.shell(command).unwrap();
     assert_eq!(status, 0, "`{command}`: {said}");

@@ -16,7 +16,7 @@ const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.{ID}.0.1;
     neighbor {IN}2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
 } }";
 
-/// BIRD, which does nothing about the community by itself (RFC 8326, appendix B.3).
+/// A BIRD, which ignores the community by default (RFC 8326, appendix B.3).
 const OUTSIDE: &str = "router id 10.1.0.2;
 protocol device { }
 protocol kernel { {FAMILY} { export where source = RTS_BGP; }; }
@@ -43,7 +43,7 @@ protocol bgp b from ours { neighbor {B}1 as 65000; }";
 
 /// A family's addresses.
 struct Addresses {
-    /// What BIRD calls the family.
+    /// BIRD's name of the family.
     name: &'static str,
     /// The subnets 1 to 4 between routers and neighbors, without the host's number.
     subnets: [&'static str; 4],
@@ -126,7 +126,7 @@ impl Network {
         Some(Network(Lab::up(&addresses.topology(), options).unwrap(), addresses))
     }
 
-    /// What the router `a` says.
+    /// Returns the answer of the router `a`.
     fn sluice(&self, words: &[&str]) -> (String, Value) {
         let run_dir = self.0.dir("a").join("run").display().to_string();
         let run = |extra: &[&str]| {
@@ -171,7 +171,7 @@ impl Network {
         });
     }
 
-    /// What a BIRD has of the other's prefix from the router `a`.
+    /// Returns a BIRD's route to the opposite prefix from the router `a`.
     fn told_by_a(&self, node: &str) -> String {
         let (prefix, _) = self.1.prefixes[usize::from(node == "outside")];
         self.0.control(node, &format!("show route protocol a all for {prefix}")).unwrap_or_default()

@@ -40,7 +40,7 @@ fn leaving_by(lab: &RouterLab, interface: &str) -> usize {
     text.lines().filter(|line| line.contains(&format!(" dev {interface} "))).count()
 }
 
-/// The gateways of a route as the RIB has it, and whether each is a backup.
+/// Returns the gateways of a route in the RIB, each with true if a backup.
 fn gateways(lab: &RouterLab) -> Vec<(String, bool)> {
     let shown = lab.ask(&["show", "routes", "20.0.7.0/24"]);
     let hops = shown["routes"][0]["next_hops"].as_array().cloned().unwrap_or_default();

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Prefixes that BIRD announces.
+/// Prefixes announced by BIRD.
 const PREFIXES: usize = 10_000;
 
 /// Routes of the router in the kernel: the prefixes of BIRD, FRR's prefix, and a static route.
@@ -21,7 +21,7 @@ const ROUTES: usize = PREFIXES + 2;
 
 /// A family's addresses.
 struct Addresses {
-    /// What BIRD, FRR and Sluice call the family.
+    /// The name of the family in BIRD, FRR and Sluice.
     name: &'static str,
     /// The router and BIRD on their subnet, the router and FRR on theirs.
     bird: [&'static str; 2],
@@ -178,7 +178,7 @@ impl Network {
         self.router.cli(words)
     }
 
-    /// Prefixes that FRR was told.
+    /// Returns the number of prefixes sent to FRR.
     fn told_frr(&self) -> u64 {
         let neighbor = self.router.neighbor(self.addresses.frr[1]);
         let families = neighbor["families"].as_array().into_iter().flatten();
@@ -196,7 +196,7 @@ impl Network {
         if self.addresses.name == "ipv4" { count.v4 } else { count.v6 }
     }
 
-    /// What is to go on, and how long the sessions are up by Sluice's word and FRR's (ms).
+    /// Returns the state that must go on, and the uptime of the sessions according to Sluice and FRR (ms).
     fn sessions(&self) -> (Sessions, [u64; 3]) {
         let mut counted = Vec::new();
         let mut up = [0; 3];
@@ -238,7 +238,7 @@ impl Network {
         command.args(&words[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Does something while packets flow through the router and the kernel's routes are watched: none of the packets may be lost, no
+    /// Runs `act` while packets flow through the router and the kernel's routes are watched: no packet may be lost, no
     /// route may change, and sessions go on.
     fn unnoticed(&self, what: &str, act: impl FnOnce()) {
         let (before, up) = self.sessions();

@@ -1,5 +1,5 @@
-//! Who connects to BGP's port while BGP hands over is never refused, and keys of neighbors stay on the listeners: the successor has the
-//! very sockets.
+//! Connections to BGP's port during a hand-over of BGP are never refused, and keys of neighbors stay on the listeners:
+//! the successor has the very sockets.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;

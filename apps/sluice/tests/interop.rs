@@ -110,7 +110,7 @@ b_addresses = ["10.3.0.2/24", "2001:db8:3::2/64", "10.4.0.2/24", "2001:db8:4::2/
 const HONEST: [&str; 4] = ["10.1.0.2", "2001:db8:1::2", "10.2.0.2", "2001:db8:2::2"];
 const LIARS: [&str; 4] = ["10.3.0.2", "2001:db8:3::2", "10.4.0.2", "2001:db8:4::2"];
 
-/// What Sluice's kernel has counted under a name.
+/// Returns a counter of Sluice's kernel.
 fn counted(lab: &RouterLab, name: &str) -> u64 {
     let text = lab.lab.exec("sluice", "cat", ["/proc/net/netstat"]).unwrap();
     // Lines come in pairs: names, then numbers.

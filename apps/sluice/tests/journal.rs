@@ -34,7 +34,7 @@ fn config(hold_time: u16) -> String {
     )
 }
 
-/// Says by the test's name why it is skipped.
+/// Reports the reason for skipping the test.
 fn possible() -> bool {
     let possible = own_host::possible(&[DAEMON, "journalctl", "systemd-cat"]);
     if let Err(reason) = &possible {
@@ -72,7 +72,7 @@ fn said(host: &mut Host, command: &str) -> String {
     said
 }
 
-/// An entry of the journal, as `journalctl -o json` prints it.
+/// An entry of the journal, as printed by `journalctl -o json`.
 type Entry = BTreeMap<String, Value>;
 
 /// The router's entries.
@@ -89,7 +89,7 @@ fn field<'e>(entry: &'e Entry, name: &str) -> &'e str {
     entry.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The name that a field of an event has in the journal.
+/// Returns the journal's name of an event's field.
 fn in_journal(field: &str) -> String {
     format!("F_{}", field.to_uppercase())
 }

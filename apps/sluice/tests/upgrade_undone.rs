@@ -17,7 +17,7 @@ daemon = 'sluice'
 config = 'protocols { static { route 192.0.2.0/24 discard; } }'
 ";
 
-/// An executable that is the router the first `times`, and then only ends.
+/// An executable that runs the router the first `times`, and then only exits.
 fn soon_dead(folder: &Path, name: &str, times: usize) -> PathBuf {
     let (program, starts) = (folder.join(name), folder.join(format!("{name}.starts")));
     let starts = starts.display();
@@ -41,12 +41,12 @@ fn upgrade(lab: &RouterLab, program: &Path) {
     assert_ne!(lab.pid("static"), before);
 }
 
-/// How often it was started.
+/// Returns the number of starts.
 fn starts(program: &Path) -> usize {
     std::fs::read_to_string(program.with_extension("starts")).unwrap_or_default().lines().count()
 }
 
-/// A lab whose router is ready, and a folder for executables that components can write to.
+/// A lab with a ready router, and a folder for executables that components can write to.
 fn router() -> Option<(RouterLab, tempfile::TempDir)> {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
@@ -74,7 +74,7 @@ fn falls_back(lab: &RouterLab, program: &Path) {
     assert_eq!(lab.kernel().v4, 1);
 }
 
-/// Kills `static`, and waits until it is back.
+/// Kills `static`, and waits for its restart.
 fn dies_once(lab: &RouterLab) {
     let pid = lab.pid("static").unwrap();
     lab.kill(pid);

@@ -44,7 +44,8 @@ pub(crate) struct Def {
     pub defaults: Vec<Leaf>,
     /// The expected values, for errors.
     pub expects: String,
-    /// True if a constraint depends on the definition beyond the tree's shape.
+    /// True if a constraint depends on the definition beyond the tree's shape; `watched_inside` is true if a constraint
+    /// depends so on a definition inside.
     pub is_watched: bool,
     pub watched_inside: bool,
     /// True if it is there only under a condition, or something inside is.

@@ -5,11 +5,11 @@ use crate::show::configuration::{back, of_editor};
 use sluice_cli::{Candidate, Grammar, Line, Offer, builtin, filters_offer, render, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// The state of an editing session that completion needs.
+/// The state of an editing session needed for completion.
 pub struct Edited {
     /// The editor; `None` completes by the running configuration.
     pub editor: Option<u64>,
-    /// The block that is being edited.
+    /// The current block.
     pub path: Vec<String>,
 }
 
@@ -20,11 +20,11 @@ pub struct Completion {
     pub start: usize,
     /// The possible words.
     pub words: Vec<Candidate>,
-    /// Kinds of values that may be written.
+    /// Kinds of the possible values.
     pub values: Vec<Candidate>,
     /// True if the line can end here.
     pub enter: bool,
-    /// The reason why there is nothing.
+    /// The reason for an empty list.
     pub trouble: Option<String>,
 }
 

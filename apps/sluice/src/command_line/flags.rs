@@ -35,9 +35,9 @@ pub struct Flags {
     pub instance: Option<String>,
     /// Print anew every so often.
     pub watch: Option<Duration>,
-    /// Help is wanted, and nothing else.
+    /// Only help is wanted.
     pub help: bool,
-    /// The version is wanted, and nothing else.
+    /// Only the version is wanted.
     pub version: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for Flags {
     }
 }
 
-/// Returns true if JSON is wanted, as far as can be said of a command line that may be wrong.
+/// Returns true if JSON is wanted, as far as a possibly wrong command line shows.
 pub fn wants_json(args: &[String]) -> bool {
     args.iter().take_while(|a| *a != "--").any(|a| a == "--json" || is_short(a, 'j'))
 }
@@ -66,7 +66,7 @@ fn is_short(word: &str, letter: char) -> bool {
     !letters.is_empty() && letters.chars().all(|c| "jqhV".contains(c)) && letters.contains(letter)
 }
 
-/// Takes the flags out of a command line. Behind `--` there are none.
+/// Takes the flags out of a command line. Words behind `--` are not flags.
 pub fn take(args: &[String]) -> Result<(Flags, Vec<String>), Failure> {
     let mut flags = Flags::default();
     let mut words = Vec::new();

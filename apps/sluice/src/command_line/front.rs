@@ -1,4 +1,4 @@
-//! What a command line is: a command of the operational mode, a tool, or the way into the interactive shell.
+//! The kinds of command lines: a command of the operational mode, a tool, or the way into the interactive shell.
 
 use crate::Cli;
 use crate::command_line::flags::{self, Flags};
@@ -10,17 +10,17 @@ use std::process::ExitCode;
 
 /// The kind of a command line.
 pub enum Choice {
-    /// A tool, whose arguments are its own matter.
+    /// A tool, which parses its own arguments.
     Tool,
     /// A command of the operational mode.
     Words(Flags, Vec<String>),
     /// The interactive shell.
     Interactive(Flags),
-    /// Help about these words.
+    /// Help about words.
     Help(Vec<String>),
     /// The version.
     Version,
-    /// The command is not needed, for this reason.
+    /// The command is not needed, for a reason.
     Needless(&'static str),
 }
 
@@ -102,7 +102,7 @@ pub fn grammar() -> Grammar {
     grammar
 }
 
-/// Returns all commands and tools, for help and manual pages.
+/// Returns every command and tool, for help and manual pages.
 pub fn whole() -> clap::Command {
     let mut root = Cli::command().subcommand_required(false).disable_help_subcommand(true);
     for command in grammar().commands.iter().filter(|c| !c.alias) {

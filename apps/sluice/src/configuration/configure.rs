@@ -24,13 +24,13 @@ const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The next step after a command of the configuration mode.
 pub enum Next {
-    /// The next one.
+    /// Read the next line.
     Stay,
     /// The mode is left.
     Leave,
     /// A command of the operational mode is wanted.
     Run(Vec<String>),
-    /// A text is wanted, to be loaded in this way.
+    /// Read a text, to be loaded in the given mode.
     Text(Load),
     /// Help is wanted.
     Help,
@@ -39,11 +39,11 @@ pub enum Next {
 /// The mode of loading a text into the candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// As a configuration in braces, beside what is there.
+    /// A configuration in braces, merged into the candidate.
     Merge,
-    /// As a configuration in braces, in place of what is there.
+    /// A configuration in braces, in place of the candidate.
     Replace,
-    /// As statements that begin with `set` or `delete`, a line each.
+    /// Statements beginning with `set` or `delete`, a line each.
     Set,
 }
 
@@ -54,7 +54,7 @@ pub struct Editing {
     pub editor: u64,
     /// The interval within which the editor must renew its lease.
     pub lease: Duration,
-    /// The blocks that `edit` has gone into.
+    /// The current block, entered by `edit`.
     pub blocks: Vec<Vec<String>>,
     /// The depths before each `edit`, for `exit`.
     depths: Vec<usize>,
@@ -62,7 +62,7 @@ pub struct Editing {
     pub greeting: Vec<String>,
 }
 
-/// A mode by its word.
+/// Returns a mode by its word.
 pub fn mode(values: &Values, otherwise: pb::EditMode) -> pb::EditMode {
     match (values.has("shared"), values.has("private"), values.has("exclusive")) {
         (true, ..) => pb::EditMode::Shared,
@@ -111,18 +111,18 @@ impl Editing {
         self.client.renew(pb::RenewRequest { editor: self.editor }).await.map(drop).map_err(refused)
     }
 
-    /// Ends. What was not committed stays in the shared candidate, and is gone otherwise.
+    /// Ends editing. Uncommitted changes stay in the shared candidate, and are lost in a private candidate.
     pub async fn close(&self) {
         // The lease ends it in any case.
         let _ = self.client.close(pb::CloseRequest { editor: self.editor }).await;
     }
 
-    /// The path of the block that is being edited.
+    /// Returns the path of the current block.
     pub fn path(&self) -> Vec<String> {
         self.blocks.concat()
     }
 
-    /// The path that words mean from here, abbreviations written out.
+    /// Returns the path of words relative to the current block, with abbreviations written out.
     async fn whole(&self, session: &Session, words: &[String]) -> Result<Vec<String>, Failure> {
         let mut path = [self.path(), words.to_vec()].concat();
         let schema = session.schema().await?;

@@ -15,7 +15,7 @@ use sluice_xrl::idl::manager::v1 as pb;
 /// The status of a drained router.
 pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
 
-/// Drains the router, or takes that back.
+/// Drains the router, or undoes the draining.
 pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Output) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for path in statements(session).await? {

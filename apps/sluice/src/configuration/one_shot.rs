@@ -1,4 +1,4 @@
-//! Changes of the configuration by a single command of a Unix shell. Whatever goes wrong, nothing is committed.
+//! Changes of the configuration by a single command of a Unix shell. After any error nothing is committed.
 
 use crate::configuration::configure::{self, Editing, Next, compare, with_minutes};
 use crate::connection::session::Session;

@@ -21,7 +21,7 @@ pub struct UpgradeCheckArgs {
     packages_dir: PathBuf,
 }
 
-/// Compares; the exit status is 0 if nothing differs, and 10 if something does.
+/// Compares; the exit status is 0 without differences, and 10 otherwise.
 pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
     let state_dir = args.state_dir.unwrap_or_else(|| crate::state_dir(&place.run_dir));
     let source = crate::source(PathBuf::new(), args.packages_dir, state_dir);

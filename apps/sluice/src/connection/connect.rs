@@ -52,7 +52,7 @@ pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(tokio::task::LocalSet::new().block_on(&runtime, act))
 }
 
-/// Connects as the operator and lets `act` do its work.
+/// Connects as the operator and runs `act`.
 pub fn with_router<F, Fut>(place: &Where, act: F) -> Result<(), Failure>
 where
     F: FnOnce(XrlEndpoint) -> Fut,

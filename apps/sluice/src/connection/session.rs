@@ -24,10 +24,10 @@ const COMPLETION_DEADLINE: Duration = Duration::from_secs(1);
 /// The lifetime of live values.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// For so long a router that did not answer is not asked again for completion.
+/// The pause in completion requests to a router that did not answer.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// A package as the router has it.
+/// A package of the router.
 pub struct Packages {
     /// Its commands.
     pub commands: Vec<PackageCommand>,
@@ -45,7 +45,7 @@ pub struct Session {
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
     /// The time when the router did not answer last.
     silent: Cell<Option<Instant>>,
-    /// The components without a manager, if that is how the router was found.
+    /// The components without a manager, if the router was found without a manager.
     unmanaged: RefCell<Option<Unmanaged>>,
 }
 
@@ -104,7 +104,7 @@ impl Session {
         router
     }
 
-    /// The router may have been started anew: what was learned is forgotten.
+    /// Forgets answers of the router, which may have been restarted.
     pub fn forget(&self) {
         self.router.take();
         self.unmanaged.take();
@@ -119,7 +119,7 @@ impl Session {
         Ok(manager::ConfigurationClient::new(&router, "manager").with_deadline(self.flags.timeout))
     }
 
-    /// The schema of the router that runs.
+    /// Returns the schema of the running router.
     pub async fn schema(&self) -> Result<Rc<Vec<Node>>, Failure> {
         let known = self.schema.borrow().clone();
         if let Some(schema) = known {
@@ -189,7 +189,7 @@ impl Session {
         shown["host-name"].as_str().map(Into::into)
     }
 
-    /// Live values; none if the router does not answer at once.
+    /// Returns live values; empty if the router does not answer at once.
     pub async fn live(&self, live: &Live) -> Vec<String> {
         if let Some((asked, values)) = self.live.borrow().get(live)
             && asked.elapsed() < FRESH
@@ -217,7 +217,7 @@ impl Session {
 }
 
 impl Packages {
-    /// Takes a package's commands, but those whose words are there already.
+    /// Takes a package's commands, except commands with words already in use.
     fn add(&mut self, package: &str, commands: Vec<PackageCommand>) {
         let taken: Vec<String> = commands::in_code().iter().map(|c| c.name()).collect();
         for command in commands {

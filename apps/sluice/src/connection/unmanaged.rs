@@ -18,7 +18,7 @@ impl Unmanaged {
             .then(|| Unmanaged { run_dir: run_dir.into(), components: left_behind(run_dir) })
     }
 
-    /// Returns true if a component runs that can be asked.
+    /// Returns true if a running component can be called.
     pub fn can_answer(&self) -> bool {
         self.components.iter().any(|c| c.is_alive)
     }
@@ -60,7 +60,7 @@ impl Unmanaged {
     }
 }
 
-/// Returns false if the file that names the components is there and may not be read.
+/// Returns false if the file with the components' names exists and is not readable.
 fn readable(run_dir: &Path) -> bool {
     let opened = std::fs::File::open(run_dir.join("state.json"));
     !opened.is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)

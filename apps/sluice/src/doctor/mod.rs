@@ -73,7 +73,7 @@ pub async fn findings(session: &Session) -> Vec<Finding> {
     all
 }
 
-/// The findings as one value.
+/// Returns the findings as a single value.
 pub fn value(findings: &[Finding]) -> Value {
     let count = |outcome| findings.iter().filter(|f| f.outcome == outcome).count();
     json!({

@@ -1,4 +1,4 @@
-//! `sluice restart` and `sluice upgrade`: a new process in a component's place, which nobody outside notices.
+//! `sluice restart` and `sluice upgrade`: a new process in a component's place, without a visible effect outside.
 
 use crate::Where;
 use crate::connection::connect::with_router;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The longest wait for a restart; the router manager's own limits are shorter.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The number of the refusal where no process runs that could go on.
+/// The number of the refusal for a failed restart that leaves no running process.
 const NOT_STARTED: u32 = 2;
 
 /// The component and its replacement.
@@ -32,7 +32,7 @@ pub struct UpgradeArgs {
     pub binary: PathBuf,
 }
 
-/// Replaces a component's process by one of the same executable.
+/// Replaces a component's process by a new process of the same executable.
 pub fn restart(args: RestartArgs, place: &Where) -> Result<(), Failure> {
     replace(args.component, None, place)
 }

@@ -1,4 +1,4 @@
-//! `sluice status`: whether the router does its work, for scripts and supervisors.
+//! `sluice status`: the health of the router, for scripts and supervisors.
 
 use crate::configuration::drain;
 use crate::connection::session::Session;

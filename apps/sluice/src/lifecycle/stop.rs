@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The longest wait for a router's end.
 const END: Duration = Duration::from_secs(60);
-/// The interval at which a process is looked at that is to end.
+/// The interval between looks at an ending process.
 const PAUSE: Duration = Duration::from_millis(20);
 /// The protocol number of Sluice's routes in the kernel.
 const PROTOCOL: &str = "83";
@@ -26,7 +26,7 @@ const IPV4: [&str; 2] = ["-4", "route"];
 const IPV6: [&str; 2] = ["-6", "route"];
 const NEXT_HOPS: [&str; 1] = ["nexthop"];
 
-/// Ends the router of the run-time folder and waits until it has ended.
+/// Ends the router of the run-time folder and waits for its end.
 pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let run_dir = &session.flags.run_dir;
     let Some(manager) = manager_pid(run_dir) else {
@@ -103,14 +103,14 @@ pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts the kernel's objects of a kind that `which` selects.
+/// Counts the kernel's objects of a kind, selected by `which`.
 fn count(kind: &[&str], which: &[&str]) -> Result<u64, Failure> {
     let shown = ip(&[&["-json"], kind, &["show"], which].concat())?;
     let all: Value = serde_json::from_slice(&shown).unwrap_or_default();
     Ok(all.as_array().map_or(0, Vec::len) as u64)
 }
 
-/// Removes the kernel's objects of a kind that `which` selects.
+/// Removes the kernel's objects of a kind, selected by `which`.
 fn remove(kind: &[&str], which: &[&str]) -> Result<(), Failure> {
     let mut tries = 0;
     while count(kind, which)? > 0 {

@@ -100,7 +100,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Writes a page for each command, and that of the configuration, into a folder.
+/// Writes a page for each command, and the page of the configuration, into a folder.
 pub fn write_into(folder: &Path) -> Result<(), Failure> {
     let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
     std::fs::create_dir_all(folder).map_err(wrong)?;

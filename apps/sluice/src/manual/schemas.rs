@@ -1,4 +1,4 @@
-//! The JSON Schema (2020-12) of what each command prints with `--json`: `docs/schemas/`, in the executable.
+//! The JSON Schema (2020-12) of each command's output with `--json`: `docs/schemas/`, in the executable.
 
 use crate::command_line::flags::Flags;
 use crate::connection::connect::block_on;
@@ -7,7 +7,7 @@ use crate::output::Failure;
 use crate::packages::commands::printed_schema;
 use serde_json::Value;
 
-/// The dialect that schemas are written in.
+/// The dialect of the schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
 /// The names of the files without their ending, which are the commands' words joined by dashes, and their texts.
@@ -29,7 +29,7 @@ pub fn read(name: &str) -> Option<Value> {
     embedded(name).and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// Prints a command's schema, or the names of all.
+/// Prints a command's schema, or the names of every schema.
 pub fn print(command: &[String]) -> Result<(), Failure> {
     if command.is_empty() {
         SCHEMAS.iter().for_each(|(name, _)| println!("{name}"));
@@ -99,7 +99,7 @@ mod tests {
         }
     }
 
-    /// Tools that take `--json` and print no document but errors.
+    /// Tools with `--json` whose only JSON output is errors.
     const ONLY_ERRORS: [&str; 2] = ["start", "run"];
 
     /// Collects the schema names of the tools with `--json`, below a tool with the words `words`.

@@ -66,7 +66,7 @@ fn run_program(line: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A place to write that is read afterward.
+/// A buffer to write to and read afterward.
 #[derive(Clone, Default)]
 struct Memory(Rc<RefCell<Vec<u8>>>);
 

@@ -11,13 +11,13 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-/// Events that are told at once.
+/// The most events sent together.
 const PAGE: usize = 500;
 
 /// A subscriber to routes, with the initial routes left out.
 struct Subscriber {
     tell: mpsc::Sender<Vec<common::Event>>,
-    /// Subscriptions all of whose routes were told.
+    /// Subscriptions whose routes were sent completely.
     told: RefCell<Vec<u64>>,
     number: Cell<u64>,
     names: Names,

@@ -28,7 +28,7 @@ pub struct ProfileArgs {
 
 /// The components passed by every route after its origin, in order.
 const AFTER_THE_ORIGIN: [&str; 2] = ["rib", "fea"];
-/// The interface of components that have points.
+/// The interface of components with points.
 const INTERFACE: &str = "common.v1.Profile";
 
 /// A point on the way of routes.
@@ -41,13 +41,13 @@ struct Point {
 
 /// The time when each route met each point.
 struct Journeys {
-    /// In the order in which a route meets them.
+    /// The points in the order of a route's path.
     points: Vec<Point>,
     /// By provenance and prefix.
     seen: HashMap<(u64, String), Vec<Option<u64>>>,
 }
 
-/// Statistics of the time from the first point to another, in nanoseconds.
+/// Statistics of the time from the first point to a later point, in nanoseconds.
 struct Statistics {
     count: usize,
     mean: f64,

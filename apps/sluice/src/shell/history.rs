@@ -4,7 +4,7 @@ use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
-/// Lines that are kept.
+/// The most lines kept.
 pub const LINES: usize = 1000;
 
 /// Returns the file, made if missing; `None` without a place for the file.

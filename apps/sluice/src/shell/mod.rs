@@ -83,7 +83,7 @@ async fn printed(
     status
 }
 
-/// The words of a Unix shell as a line: a word that begins with `|` begins a filter.
+/// Returns the words of a Unix shell as a line: a word beginning with `|` begins a filter.
 fn line_of(words: &[String]) -> Line {
     let texts: Vec<String> =
         words.iter().map(|w| if w.starts_with('|') { w.clone() } else { quoted(w) }).collect();

@@ -15,7 +15,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns a tool of this executable, for the router of a run-time folder.
+    /// Returns a tool of the executable, for the router of a run-time folder.
     pub fn own(run_dir: &Path, words: Vec<String>) -> Result<Self, Failure> {
         let own = std::env::current_exe().map_err(|e| Failure::io("this executable", &e))?;
         let name = words.first().cloned().unwrap_or_default();
@@ -55,7 +55,7 @@ impl Program {
     }
 }
 
-/// Says why a program cannot be run, and which package has it.
+/// Explains why a program cannot be run, and names its package.
 fn missing(name: &str, error: &std::io::Error) -> Failure {
     let package = PACKAGES.iter().find(|(program, _)| *program == name);
     match (error.kind(), package) {

@@ -42,7 +42,7 @@ const CONFIGURATION_HELP: &str = "\
 pub enum Verdict {
     /// Read the next line; the current line ended with the given status.
     Stay(u8),
-    /// A text is wanted, up to its end, for [`State::text`].
+    /// Read a text up to its end, for [`State::text`].
     Text,
     /// The shell is left.
     Quit,
@@ -51,7 +51,7 @@ pub enum Verdict {
 /// The state of the shell.
 pub struct State {
     session: Session,
-    /// The mode of loading the text that follows.
+    /// The mode of loading the next text.
     load: Option<Load>,
     editing: Option<(Editing, pb::EditMode)>,
 }
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Says that the editor is still there.
+    /// Renews the editor's lease.
     pub async fn renew(&mut self) {
         let Some((editing, _)) = &self.editing else { return };
         if let Err(failure) = editing.renew().await {
@@ -131,7 +131,7 @@ impl State {
         found
     }
 
-    /// Returns true if the history may keep a line: not with a secret in it.
+    /// Returns true if the history may keep a line: false for a line with a secret.
     pub async fn may_be_kept(&self, text: &str) -> bool {
         let mut words = split(text).texts();
         words.retain(|word| word != "inactive:");

@@ -16,10 +16,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// The manager's name, whose metrics come with this executable.
+/// The manager's name, whose metrics are part of the executable.
 const MANAGER: &str = "manager";
 
-/// The metrics that a package declares.
+/// The metrics declared by a package.
 struct Declared {
     /// The component's name, or the package's for a package without a component.
     component: String,

@@ -4,7 +4,7 @@ use crate::connection::session::Session;
 use crate::output::{Failure, Output, Table};
 use serde_json::json;
 
-/// Shows who can be called.
+/// Shows the targets of calls.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let targets = session.router().await?.targets().await?;
     if out.is_json() {

@@ -68,7 +68,7 @@ fn core(word: &str) -> (&str, &str) {
     (core, &inner[core.len()..])
 }
 
-/// A time of day, or a date and one.
+/// Returns true for a time of day, or a date with a time.
 fn is_time(word: &str) -> bool {
     let of_day = word.rsplit('T').next().unwrap_or_default();
     let is_digits =

@@ -6,7 +6,7 @@ use crate::page::Command;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long is waited at the end of a page for what runs on.
+/// The longest wait at the end of a page for commands still running.
 const SHORT: Duration = Duration::from_secs(5);
 
 /// Runs a command and compares.

@@ -5,18 +5,18 @@ use crate::special::{MORE, PLAIN, SPECIAL, Special};
 use sluice_config::{Impact, Node, NodeKind, Value};
 use std::collections::BTreeSet;
 
-/// One way of a case.
+/// A direction of a case, there or back.
 #[derive(Default)]
 pub struct Step {
     pub statements: Vec<String>,
-    /// Prefixes that neighbors must be told something of.
+    /// Prefixes that must appear in UPDATEs to neighbors.
     pub told: BTreeSet<String>,
     /// Routes that must change in the kernel, and further routes that may change.
     pub kernel: BTreeSet<String>,
     pub may: BTreeSet<String>,
-    /// Neighbors that have no session afterward.
+    /// Neighbors without a session afterward.
     pub down: BTreeSet<String>,
-    /// What is replaced in the outer neighbor's configuration.
+    /// The replacement in the outer neighbor's configuration.
     pub partner: Option<(&'static str, &'static str)>,
 }
 
@@ -24,7 +24,7 @@ pub struct Case {
     /// The leaf's path without keys.
     pub name: String,
     pub impact: Impact,
-    /// Whom a reset may concern: a neighbor or an interface.
+    /// The subject of a reset: a neighbor or an interface.
     pub subject: Option<String>,
     /// Returns true if the new value holds.
     pub proof: Option<fn(&Network) -> bool>,
@@ -115,7 +115,7 @@ fn case(
     }
 }
 
-/// The statement's path, with the entries that the base configuration has.
+/// Returns the statement's path, with the entries of the base configuration.
 fn path(name: &str, neighbor: &str) -> String {
     let mut words = Vec::new();
     for word in name.split('/') {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 pub struct Events {
     pub interrupted: BTreeSet<String>,
     pub routes: BTreeSet<String>,
-    /// True if anything at all was said of an interface, an address, a next hop or a route of the router.
+    /// True after any event about an interface, an address, a next hop or a route of the router.
     pub any: bool,
 }
 

@@ -62,7 +62,7 @@ fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     assert!(lies.is_empty(), "{} lies:\n{}\n{}", lies.len(), lies.join("\n"), network.log());
 }
 
-/// Commits one step of a case and compares `commit check` with the observed effect.
+/// Commits a step of a case and compares `commit check` with the observed effect.
 fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> Option<Touched> {
     let name = format!("{} ({}; {})", case.name, case.impact, step.statements.join("; "));
     let (before, began) = (network.now(), Instant::now());

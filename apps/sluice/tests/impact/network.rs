@@ -53,7 +53,7 @@ pub const BASE: &[&str] = &[
     "protocols bgp neighbor 2001:db8:2::2 connect-retry-time 1",
 ];
 
-/// What each neighbor announces.
+/// The announcements of each neighbor.
 pub fn routes_of(neighbor: &str) -> &'static [&'static str] {
     match neighbor {
         OUTER4 => &["100.64.1.0/24"],
@@ -111,7 +111,7 @@ fn topology() -> String {
     )
 }
 
-/// A moment, and what was so then.
+/// A moment, and the state at the moment.
 pub struct Moment {
     packets: usize,
     events: usize,
@@ -120,7 +120,7 @@ pub struct Moment {
 
 pub struct Network {
     pub lab: RouterLab,
-    /// True if the outer neighbor has another configuration than at first.
+    /// True if the outer neighbor's configuration differs from the first.
     is_partner_changed: RefCell<bool>,
     /// The beginnings and ends of connections and sessions in the capture, and when there was last one more.
     sessions: RefCell<(usize, Instant)>,
@@ -153,14 +153,14 @@ impl Network {
         network
     }
 
-    /// The schema, as the running router says it.
+    /// Returns the schema of the running router.
     pub fn schema(&self) -> Vec<Node> {
         let reply = self.lab.ask(&["call", "manager/manager.v1.Configuration/GetSchema"]);
         let text = find(&reply, "json").unwrap_or_else(|| panic!("no schema: {reply}"));
         serde_json::from_str(text).unwrap()
     }
 
-    /// Checks and commits; what both say is the same.
+    /// Checks and commits; both must report equal effects.
     pub fn commit(&self, statements: &[String]) -> Result<Reported, String> {
         let mut words = vec!["configure"];
         words.extend(statements.iter().map(String::as_str));
@@ -214,7 +214,7 @@ impl Network {
         Moment { packets: self.packets().len(), events: self.events().len(), processes: self.processes() }
     }
 
-    /// What was touched since.
+    /// Returns the effects observed since a moment.
     pub fn touched(&self, since: &Moment) -> Touched {
         let mut touched = Touched::default();
         for packet in &self.packets()[since.packets..] {
@@ -240,7 +240,7 @@ impl Network {
         touched
     }
 
-    /// Waits until it is so, for some seconds.
+    /// Waits some seconds until `so` returns true.
     pub fn until(&self, so: impl FnMut() -> bool) -> bool {
         sluice_lab::until(Duration::from_secs(10), so)
     }
@@ -294,7 +294,7 @@ fn is_neighbor(address: IpAddr) -> bool {
     NEIGHBORS.contains(&address.to_string().as_str())
 }
 
-/// A text member of an answer, wherever it is.
+/// Returns a text member anywhere in an answer.
 fn find<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     match value {
         Value::Object(members) => members

@@ -5,15 +5,15 @@ use crate::network::{INNER4, NEIGHBORS, Network, OUTER4, OUTER6};
 use crate::proofs;
 use sluice_config::Impact;
 
-/// What is particular about a leaf.
+/// The particulars of a leaf.
 pub struct Special {
-    /// The other value.
+    /// The second value.
     pub value: Option<&'static str>,
     /// The neighbor, if not the external neighbor with IPv4.
     pub on: Option<&'static str>,
-    /// The statements there and back, where they are not `set` and `delete` of the leaf alone.
+    /// The statements there and back, if not `set` and `delete` of the leaf alone.
     pub statements: Option<(&'static [&'static str], &'static [&'static str])>,
-    /// Prefixes that neighbors are to be told something of, there and back.
+    /// Prefixes that must appear in UPDATEs to neighbors, there and back.
     pub told: &'static [&'static str],
     /// Routes that are to change in the kernel, there and back.
     pub kernel: &'static [&'static str],
@@ -21,7 +21,7 @@ pub struct Special {
     pub may: &'static [&'static str],
     /// Neighbors without a session until the way back.
     pub down: &'static [&'static str],
-    /// What the outer neighbor has to have otherwise for a session.
+    /// The change in the outer neighbor's configuration needed for a session.
     pub partner: Option<(&'static str, &'static str)>,
     /// Returns true if the second value is in force, where visible beyond the effects of the leaf's class.
     pub proof: Option<fn(&Network) -> bool>,

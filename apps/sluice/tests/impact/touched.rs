@@ -4,20 +4,20 @@ use serde_json::Value;
 use sluice_config::Impact;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `commit check` says.
+/// The effects reported by `commit check`.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct Reported {
     /// Neighbors whose sessions end, begin, or both.
     pub sessions: BTreeSet<String>,
     /// Neighbors that receive their routes anew.
     pub refiltered: BTreeSet<String>,
-    /// Interfaces that are interrupted.
+    /// Interrupted interfaces.
     pub interfaces: BTreeSet<String>,
-    /// Components that are started anew, start or end.
+    /// Components to be restarted, started or ended.
     pub components: BTreeSet<String>,
 }
 
-/// What was seen on the wire, of processes and in the kernel.
+/// The effects observed on the wire, of processes and in the kernel.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// Neighbors with a connection or session that began or ended.
@@ -35,7 +35,7 @@ pub struct Touched {
 }
 
 impl Reported {
-    /// Reads the effects that the command line prints as JSON.
+    /// Reads the effects printed by the command line as JSON.
     pub fn of(effects: &Value) -> Self {
         let mut reported = Reported::default();
         for of_component in effects.as_array().unwrap() {
@@ -76,7 +76,7 @@ impl Touched {
         prefixes.iter().all(|prefix| self.told.values().any(|told| told.contains(prefix)))
     }
 
-    /// Returns true if what a class announces has happened.
+    /// Returns true if the announced effects of a class have happened.
     pub fn shows(&self, impact: Impact) -> bool {
         match impact {
             Impact::None => !self.any,

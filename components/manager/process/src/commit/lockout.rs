@@ -45,7 +45,7 @@ impl Connection {
     }
 }
 
-/// Returns the parts of the configuration needed by the operator's own connection and removed by a change.
+/// Returns a warning for each part of the configuration that the operator's own connection needs and a change removes.
 pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Connection) -> Vec<String> {
     let client = connection.client;
     let touched = schema.compare(before, after);
@@ -305,7 +305,8 @@ mod tests {
         check("delete protocols", &way("10.0.0.0/8"));
     }
 
-    /// The kernel assigned the address, and routes outside the configuration lead to the client: both are known.
+    /// Addresses and routes from the kernel count too: the host assigned the address, and the client's route is not in the
+    /// configuration.
     #[test]
     fn what_the_kernel_says_is_known() {
         let schema = Schema::of(&MODULES).unwrap();
