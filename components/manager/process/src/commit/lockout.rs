@@ -305,8 +305,8 @@ mod tests {
         check("delete protocols", &way("10.0.0.0/8"));
     }
 
-    /// Addresses and routes from the kernel count too: the host assigned the address, and the client's route is not in the
-    /// configuration.
+    /// Addresses and routes from the kernel count too: the host assigned the address, and the client's route is not in
+    /// the configuration.
     #[test]
     fn what_the_kernel_says_is_known() {
         let schema = Schema::of(&MODULES).unwrap();
