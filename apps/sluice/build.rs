@@ -1,4 +1,4 @@
-//! Lists the schemas of what the CLI prints.
+//! Lists the schemas of the CLI's output.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! The commands of the operational mode: a line's words to what carries them out.
+//! The commands of the operational mode: from a line's words to the code for the command.
 
 use crate::configuration::{configure, drain, one_shot};
 use crate::connection::session::Session;
@@ -11,7 +11,8 @@ use crate::show::{configuration, interfaces, metrics, platform, routes, targets}
 use sluice_cli::Read;
 use sluice_xrl::XrlError;
 
-/// Carries a command out; gives the exit status. Says if it was answered by components whose manager is dead, or why it was not.
+/// Runs a command and returns the exit status. Reports an answer from components without a running manager, or the
+/// reason why there was no answer.
 pub async fn run(session: &Session, read: &Read<'_>, out: &mut Output) -> Result<u8, Failure> {
     describe(out, &read.command.id);
     let done = carry_out(session, read, out).await;

@@ -1,10 +1,10 @@
-//! The components of this executable: a row each.
+//! The components of the executable: a row each.
 
 use sluice_console::ComponentCommands;
 use sluice_manager_process::Builtin;
 use sluice_process::RunOptions;
 
-/// A file of a component's folder, where the row names it.
+/// A file of a component's folder, if the row names the file.
 macro_rules! shipped {
     ($class:literal, module) => {
         Some((
@@ -47,7 +47,7 @@ pub const MANAGER_COMMANDS: &str = include_str!("../../../components/manager/com
 /// Metrics of the manager.
 pub const MANAGER_METRICS: &str = include_str!("../../../components/manager/metrics.toml");
 
-/// The components that the manager may start.
+/// The components offered to the manager.
 pub const BUILTINS: &[Builtin] = &[
     builtin!("fea", module, none, metrics),
     builtin!("rib", none, none, metrics),
@@ -55,10 +55,10 @@ pub const BUILTINS: &[Builtin] = &[
     builtin!("static", module, none, metrics),
 ];
 
-/// The components that carry out commands of their own.
+/// The components with commands in code of their own.
 pub const COMMANDS: &[(&str, ComponentCommands)] = &[("bgp", sluice_bgp_cli::COMMANDS)];
 
-/// Runs a component until it is told to end.
+/// Runs a component until told to end.
 pub fn run(class: &str, options: RunOptions) -> anyhow::Result<()> {
     match class {
         "fea" => sluice_fea_process::run(options),

@@ -1,4 +1,4 @@
-//! The one executable: the router, its components, and the tools around it.
+//! The executable: the router, its components, and the tools around the router.
 
 mod command_line;
 mod commands;
@@ -25,9 +25,9 @@ use std::process::ExitCode;
 
 /// An open router platform.
 ///
-/// `sluice start` runs a router from a configuration file. `sluice` alone opens the interactive shell, where `?` says what may follow;
-/// its commands (`show ...`, `configure ...`, `monitor`) are also commands by themselves. `sluice lab` builds whole networks of routers in
-/// namespaces to try things in.
+/// `sluice start` runs a router from a configuration file. `sluice` alone opens the interactive shell, where `?` lists
+/// the possible next words; its commands (`show ...`, `configure ...`, `monitor`) are also commands by themselves.
+/// `sluice lab` builds whole networks of routers in namespaces, for experiments.
 #[derive(Parser)]
 #[command(version, propagate_version = true)]
 struct Cli {
@@ -47,7 +47,7 @@ struct Where {
     /// Print all at once, also on a terminal.
     #[arg(long, global = true, hide = true)]
     no_pager: bool,
-    /// No colours, also on a terminal.
+    /// No colors, also on a terminal.
     #[arg(long, global = true, hide = true)]
     no_color: bool,
     /// No remarks beside the result.
@@ -65,13 +65,14 @@ enum Command {
         /// The folder with the packages of third-party components.
         #[arg(long, default_value = "/etc/sluice/packages")]
         packages_dir: PathBuf,
-        /// The folder of what was committed; `/var/lib/sluice` if absent, or `state` in a run-time folder that is not the usual one.
+        /// The folder of the committed configurations; `/var/lib/sluice` if absent, or `state` in a run-time folder
+        /// other than the default.
         #[arg(long)]
         state_dir: Option<PathBuf>,
         #[command(flatten)]
         place: Where,
     },
-    /// Runs one component; the router manager does this.
+    /// Runs a component; started by the router manager.
     #[command(hide = true)]
     Run {
         /// The component's class, or CLASS@INSTANCE where a class runs several times.
@@ -92,8 +93,9 @@ enum Command {
         #[command(subcommand)]
         command: PackageCommand,
     },
-    /// Replaces a component's process by a new one, which takes over all it has: no session drops, no packet is lost. If the new one
-    /// does not come up or fails its check, the old one goes on, and the exit status is 1.
+    /// Replaces a component's process by a new process, which takes over the whole state: no session drops, no packet
+    /// is lost. If the new process fails to start or fails its check, the old process goes on, and the exit status is
+    /// 1.
     Restart {
         #[command(flatten)]
         args: lifecycle::restart::RestartArgs,
@@ -107,7 +109,7 @@ enum Command {
         #[command(flatten)]
         place: Where,
     },
-    /// Calls a method of a component by its text form, or lists what there is to call.
+    /// Calls a method of a component by its text form, or lists the methods.
     Call {
         #[command(flatten)]
         args: command_line::call::CallArgs,
@@ -126,11 +128,12 @@ enum Command {
         #[command(subcommand)]
         command: LabCommand,
     },
-    /// Acts as any number of BGP peers, to measure and verify what a router makes of their routes.
+    /// Acts as any number of BGP peers, to measure and verify a router's handling of their routes.
     ///
-    /// Senders announce a table or replay a trace; receivers compare what they are told with what they should be told, and take the
-    /// time. Each peer needs an address of its own, because routers tell peers apart by it: --local is the first of them, and the
-    /// router has to know them all as neighbors, senders first, each with the next AS. `--floor` shows what the client itself can do.
+    /// Senders announce a table or replay a trace; receivers compare received routes with the expected routes, and take
+    /// the time. Each peer needs an address of its own, because routers tell peers apart by their address: --local is
+    /// the first address, and the router must have every peer as a neighbor, senders first, each with the next AS.
+    /// `--floor` measures the client itself.
     Bgpsim(Box<sluice_bgpsim::BgpsimArgs>),
     /// Measures this executable's own parts.
     #[command(hide = true)]
@@ -138,12 +141,12 @@ enum Command {
         #[command(subcommand)]
         command: BenchCommand,
     },
-    /// Simulates whole networks of Sluice routers in one process, in virtual time.
+    /// Simulates whole networks of Sluice routers in a single process, in virtual time.
     ///
-    /// A large network runs until it has come to rest. A campaign runs many small ones with random faults and checks each; a network that
-    /// fails is cut down and written to a file, from which --replay runs it again.
+    /// A large network runs until convergence. A campaign runs many small networks with random faults and checks each;
+    /// a failing network is reduced and written to a file, which --replay runs again.
     Simulate(Box<sluice_sim::SimulateArgs>),
-    /// Prints the JSON Schema of what a command prints with --json; without a command all that there are.
+    /// Prints the JSON Schema of a command's output with --json; without a command every schema.
     Schema {
         /// The command's words.
         command: Vec<String>,
@@ -153,7 +156,7 @@ enum Command {
         /// The shell.
         shell: command_line::completions::Shell,
     },
-    /// Prints what may follow a line; completion scripts call this.
+    /// Prints the completions of a line; called by completion scripts.
     #[command(name = "__complete", hide = true)]
     Complete {
         /// The shell.
@@ -162,7 +165,7 @@ enum Command {
         #[arg(allow_hyphen_values = true)]
         line: String,
     },
-    /// Shows a command's manual page, or writes the pages of all commands into a folder.
+    /// Shows a command's manual page, or writes the pages of every command into a folder.
     ///
     /// At a terminal man(1) shows the page; otherwise its source goes to standard output.
     Man {
@@ -205,8 +208,9 @@ enum ConfigCommand {
         #[arg(long, short = 'j')]
         json: bool,
     },
-    /// Says what this executable does differently with the configuration that was committed last, perhaps by another version: statements
-    /// that are gone, values that are refused, defaults, impacts. Needs no router. Exit status: 0 nothing, 10 something.
+    /// Compares the behavior of the last committed configuration, perhaps committed by a different version, with its
+    /// behavior in this executable: removed statements, refused values, defaults, impacts. Needs no router. Exit
+    /// status: 0 no difference, 10 some differences.
     UpgradeCheck {
         #[command(flatten)]
         args: configuration::upgrade_check::UpgradeCheckArgs,

@@ -10,14 +10,14 @@ use sluice_console::widen;
 use sluice_manager_process::StartError;
 use std::io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
 
-/// Has JSON printed by the schema of a command. A command without a schema prints its values as they are.
+/// Selects a command's schema for JSON output. A command without a schema prints its values unchanged.
 pub fn describe(output: &mut Output, command: &str) {
     if output.is_json() {
         output.describe_by(schemas::read(&command.replace(' ', "-")).unwrap_or_default());
     }
 }
 
-/// Prints one JSON document by the schema of this name.
+/// Prints a JSON document by the named schema.
 pub fn print_json(schema: &str, value: &Value) {
     let mut value = value.clone();
     widen(&schemas::read(schema).unwrap_or_default(), &mut value);

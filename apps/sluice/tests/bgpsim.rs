@@ -1,5 +1,5 @@
-//! `sluice bgpsim` against real daemons, each in a lab: ten senders with a tenth of a table each, one receiver, sent = received; and all
-//! the scenarios.
+//! `sluice bgpsim` against real daemons, each in a lab: ten senders with a tenth of a table each, a single receiver,
+//! sent = received; and every scenario.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use nix::sys::signal::{Signal, kill};
@@ -12,12 +12,12 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// The executable that belongs to this test: the client, and one of the routers.
+/// The executable under test: the client, and a router.
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
-/// Neighbors that a router knows: 10.1.0.2 and the following, AS 65001 and the following.
+/// The router's neighbors: 10.1.0.2 and the following, AS 65001 and the following.
 const PEERS: usize = 12;
 
-/// A router with its neighbors' addresses on one link.
+/// A router with its neighbors' addresses on a single link.
 fn topology(daemon: &str, config: &str) -> Topology {
     let addresses: Vec<String> =
         (2..2 + PEERS).map(|n| format!("'10.1.0.{n}/24', '2001:db8:1::{n:x}/64'")).collect();
@@ -66,7 +66,7 @@ fn up(topology: &Topology, program: &str) -> Option<Lab> {
     Some(Lab::up(topology, options).unwrap())
 }
 
-/// Runs the client where the neighbors' addresses are; what it reports.
+/// Runs the client on the node with the neighbors' addresses. Returns its report.
 fn bgpsim(lab: &Lab, line: &str) -> Value {
     let words = "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --next-hop6 2001:db8:1::2 --timeout 120 --settle 100";
     let output = lab.output("peers", SLUICE, words.split(' ').chain(line.split(' '))).unwrap();
@@ -119,7 +119,7 @@ fn at_bird() {
     everything(&lab);
 }
 
-/// Starts the client with `--stay`; the client, and the line in which it says that its sessions stay.
+/// Starts the client with `--stay`. Returns the client, and its line reporting that its sessions stay.
 fn staying(lab: &Lab, stay: &str) -> (Child, String) {
     let words =
         "bgpsim --json --target 10.1.0.1 --local 10.1.0.2 --workload synthetic --routes 1000 --hold-time 9";
@@ -131,7 +131,7 @@ fn staying(lab: &Lab, stay: &str) -> (Child, String) {
     (client, line)
 }
 
-/// The number of sessions that the router has.
+/// Returns the number of the router's sessions.
 fn established(lab: &Lab) -> Value {
     let run_dir = format!("SLUICE_RUN_DIR={}", lab.dir("router").join("run").display());
     let output =
@@ -161,7 +161,7 @@ fn sessions_stay_until_ctrl_c_or_for_a_time() {
     assert_eq!(client.wait().unwrap().code(), Some(1));
 }
 
-/// Over IPv6, and the router connects to its neighbors.
+/// The client runs over IPv6, and the router connects to its neighbors.
 #[test]
 fn the_client_listens() {
     let mut config = "router id 10.0.0.1;\nprotocol device {}\n".to_owned();
@@ -182,7 +182,7 @@ fn the_client_listens() {
     assert_eq!(report["phases"][0]["receivers"][0]["announced"], "2001");
 }
 
-/// What is not received, and why no session comes up, is said.
+/// Missing routes, and the reason why no session comes up, are reported.
 #[test]
 fn what_goes_wrong_is_said() {
     let config = "router id 10.0.0.1;\nprotocol device {}\n\

@@ -1,4 +1,4 @@
-//! Every command both ways, as text and as JSON, and every way of failing: what is printed is what its schema says, nothing else.
+//! Every command in both forms, as text and as JSON, and every way of failing: the output matches its schema exactly.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ fn text(output: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
 }
 
-/// A schema that also refuses what it does not name: what is printed and not documented is an error of the document.
+/// A schema that also refuses undocumented fields: printing a field without documentation is an error of the document.
 fn strict(name: &str) -> jsonschema::Validator {
     let output = Command::new(SLUICE).arg("schema").args(name.split('-')).output().unwrap();
     let output = match output.status.success() {
@@ -135,7 +135,7 @@ fn assert_valid(schema: &str, document: &Value, what: &str) {
     );
 }
 
-/// A line to type, the schema of what it prints, and the exit status.
+/// A line to type, the schema of its output, and the exit status.
 const RIGHT: &[(&str, &str, i32)] = &[
     ("status", "status", 0),
     ("show version", "show-version", 0),
@@ -187,7 +187,7 @@ const RIGHT: &[(&str, &str, i32)] = &[
     ("upgrade static --binary", "upgrade", 0),
 ];
 
-/// Tools that need no router: a line to type, the schema of what it prints, and the exit status.
+/// Tools that need no router: a line to type, the schema of its output, and the exit status.
 const ALONE: &[(&str, &str, i32)] = &[
     ("simulate ring:4 --prefixes-per-node 1", "simulate", 0),
     ("simulate --campaign --seeds 2", "simulate", 0),
@@ -274,7 +274,7 @@ fn every_command_prints_what_its_schema_says() {
     assert!(missed.is_empty(), "no test prints {missed:?}");
 }
 
-/// What needs no router.
+/// Commands without a router.
 fn alone(router: &Router, seen: &mut BTreeSet<String>) {
     for (line, schema, status) in ALONE {
         let output = Command::new(SLUICE).args(words(line)).arg("--json").output().unwrap();
@@ -289,7 +289,7 @@ fn alone(router: &Router, seen: &mut BTreeSet<String>) {
     }
 }
 
-/// The end of the router, and what can be done then.
+/// The end of the router, and the commands possible afterward.
 fn ends(router: &Router, seen: &mut BTreeSet<String>) {
     for line in ["stop", "flush"] {
         let output = router.run(&[line, "--json"]);
@@ -299,7 +299,7 @@ fn ends(router: &Router, seen: &mut BTreeSet<String>) {
     }
 }
 
-/// What monitoring reads: whole and valid, also while a component does not answer.
+/// The output for monitoring: complete and valid, also while a component does not answer.
 fn metrics(router: &Router) {
     let output = router.run(&["show", "metrics"]);
     let shown = String::from_utf8(output.stdout).unwrap();
@@ -417,7 +417,7 @@ fn changes(router: &Router, seen: &mut BTreeSet<String>) {
     valid(&["commit"], "commit", 0);
 }
 
-/// What happens is told as it happens, with the reason.
+/// Events are printed as they happen, with the reason.
 fn events(router: &Router) {
     let follow = |words: &[&str]| {
         // What is never told is not waited for without end.
@@ -474,7 +474,7 @@ fn events(router: &Router) {
     child.wait().unwrap();
 }
 
-/// What looks at the host.
+/// Commands about the host.
 fn reports(router: &Router, seen: &mut BTreeSet<String>) {
     let output = router.run(&["doctor", "--json"]);
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", text(&output));

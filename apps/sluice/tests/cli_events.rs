@@ -1,4 +1,4 @@
-//! Every event's id is in docs/events.md, and everything in there is an id that is used.
+//! Every event's id is in docs/events.md, and every id there is in use.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use std::collections::BTreeSet;

@@ -1,4 +1,4 @@
-//! A package that is dropped in: its statements, help, completion and commands are there without a rebuild.
+//! A dropped-in package: its statements, help, completion and commands work without a rebuild.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use serde_json::Value;

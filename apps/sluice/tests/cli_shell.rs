@@ -22,7 +22,7 @@ protocols { bgp { local-as 64500; router-id 10.0.0.1; neighbor 10.1.0.2 { peer-a
 /// How long an answer may take, in milliseconds.
 const PATIENCE: u64 = 20_000;
 
-/// What the line editor sends to the terminal when it begins to read a line (bracketed paste is switched on).
+/// The sequence from the line editor to the terminal at the beginning of a line (bracketed paste is switched on).
 const LINE_BEGINS: &str = "\x1b[?2004h";
 
 struct Shell(PtySession);
@@ -38,7 +38,7 @@ impl Shell {
         shell
     }
 
-    /// What is printed up to a text, which has to come.
+    /// Returns the output up to a text, which must arrive.
     fn sees(&mut self, text: &str) -> String {
         self.0.exp_string(text).unwrap_or_else(|e| panic!("never `{text}`: {e}"))
     }
@@ -60,7 +60,7 @@ impl Shell {
         self.types(key);
     }
 
-    /// A line and Enter, and what is printed up to the next prompt.
+    /// Types a line and Enter, and returns the output up to the next prompt.
     fn line(&mut self, text: &str, prompt: &str) -> String {
         self.types(text);
         self.types("\r");
@@ -135,7 +135,7 @@ fn at_a_terminal() {
     assert_eq!(std::fs::metadata(&history).unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-/// A shell of a router of its own; `None` where that is not possible.
+/// A shell of a router of its own; `None` where the lab is not possible.
 fn shell(lab: &RouterLab, state: &Path) -> Shell {
     lab.until("the router is ready", RouterLab::ready);
     Shell::open(&lab.run_dir(), state)

@@ -1,4 +1,4 @@
-//! What `docs/coming-from.md` says to type is understood: commands by the grammar, statements by the schema.
+//! Every line suggested in `docs/coming-from.md` is understood: commands by the grammar, statements by the schema.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
-/// Returns what stands between backquotes in the last column of each row.
+/// Returns the texts between backquotes in the last column of each row.
 fn typed() -> Vec<String> {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/coming-from.md");
     let page = std::fs::read_to_string(page).unwrap().replace("\\|", "\u{a6}");

@@ -1,5 +1,5 @@
-//! `sluice doctor` on hosts of the test's own: real daemons in the way, rights and features that are not there. Each check in text and as
-//! JSON, with what it advises, and the exit status.
+//! `sluice doctor` on hosts of the test's own: real daemons in the way, rights and features missing. Each check in text
+//! and as JSON, with its advice, and the exit status.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod own_host;
@@ -7,7 +7,7 @@ mod own_host;
 use own_host::{Host, PATIENCE, possible};
 use serde_json::Value;
 
-/// A host, if one with these programs can be made; says by the test's name if not.
+/// Makes a host with the programs `needs`, if possible; else reports the test as skipped.
 fn host(needs: &[&str]) -> Option<Host> {
     match possible(needs) {
         Ok(()) => Some(Host::new()),
@@ -18,7 +18,7 @@ fn host(needs: &[&str]) -> Option<Host> {
     }
 }
 
-/// Runs what has to succeed.
+/// Runs a command, which must succeed.
 fn run(host: &mut Host, command: &str) -> String {
     let (said, status) = host.shell(command).unwrap();
     assert_eq!(status, 0, "`{command}`: {said}");
@@ -30,11 +30,11 @@ fn until(host: &mut Host, command: &str) {
     assert!(so, "never: {command}");
 }
 
-/// What the doctor is expected to say of a check: outcome, a part of what is found, a part of the advice.
+/// The doctor's expected finding of a check: outcome, a part of the finding, a part of the advice.
 type Expected<'e> = (&'e str, &'e str, &'e str, &'e str);
 
-/// Has the doctor look, with `before` in front of the command. All findings are as expected, whatever is not named is neither failed
-/// nor another daemon's; text and JSON say the same, and the status is 1 if a check failed.
+/// Runs the doctor, with `before` in front of the command. Every finding is as expected, no unnamed check failed or
+/// found a daemon; text and JSON agree, and the status is 1 if a check failed.
 fn check(host: &mut Host, before: &str, expected: &[Expected<'_>]) {
     let (json, status) = host.shell(&format!("{before} sluice doctor --json")).unwrap();
     let (text, text_status) = host.shell(&format!("{before} sluice doctor")).unwrap();

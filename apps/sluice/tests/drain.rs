@@ -1,5 +1,6 @@
-//! `sluice drain` between real neighbours: two routers of an AS, a neighbour outside with both, one inside with both. Traffic leaves the
-//! router that is drained, both ways and without a loss; it stays drained when its BGP is killed; and `undrain` brings it back.
+//! `sluice drain` between real neighbors: two routers of an AS, an outside neighbor with both, an inside neighbor with
+//! both. Traffic leaves the drained router, both ways and without a loss; the router stays drained when its BGP is
+//! killed; and `undrain` brings the traffic back.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use serde_json::Value;
@@ -9,13 +10,13 @@ use std::time::Duration;
 
 const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
-/// A router; `{OUT}` and `{IN}` are its subnets to the neighbours outside and inside, `{ID}` is its number.
+/// A router; `{OUT}` and `{IN}` are its subnets to the neighbors outside and inside, `{ID}` is its number.
 const ROUTER: &str = "protocols { bgp { local-as 65000; router-id 10.{ID}.0.1;
     neighbor {OUT}2 { peer-as 65101; connect-retry-time 1; }
     neighbor {IN}2 { peer-as 65000; connect-retry-time 1; next-hop-self; }
 } }";
 
-/// BIRD, which does nothing about the community by itself (RFC 8326, appendix B.3).
+/// A BIRD, which ignores the community by default (RFC 8326, appendix B.3).
 const OUTSIDE: &str = "router id 10.1.0.2;
 protocol device { }
 protocol kernel { {FAMILY} { export where source = RTS_BGP; }; }
@@ -42,7 +43,7 @@ protocol bgp b from ours { neighbor {B}1 as 65000; }";
 
 /// A family's addresses.
 struct Addresses {
-    /// What BIRD calls the family.
+    /// BIRD's name of the family.
     name: &'static str,
     /// The subnets 1 to 4 between routers and neighbors, without the host's number.
     subnets: [&'static str; 4],
@@ -125,7 +126,7 @@ impl Network {
         Some(Network(Lab::up(&addresses.topology(), options).unwrap(), addresses))
     }
 
-    /// What the router `a` says.
+    /// Returns the answer of the router `a`.
     fn sluice(&self, words: &[&str]) -> (String, Value) {
         let run_dir = self.0.dir("a").join("run").display().to_string();
         let run = |extra: &[&str]| {
@@ -150,7 +151,8 @@ impl Network {
         );
     }
 
-    /// The router on the way between the loopback addresses of `outside` and `inside`: who says that a packet has gone too far.
+    /// Returns the router on the path between the loopback addresses of `outside` and `inside`: the sender of "time
+    /// exceeded".
     fn on_the_way(&self, from: &str) -> String {
         let [(_, outside), (_, inside)] = self.1.prefixes;
         let (own, other) = if from == "outside" { (outside, inside) } else { (inside, outside) };
@@ -161,7 +163,7 @@ impl Network {
         who.unwrap_or_default()
     }
 
-    /// Waits until the ways are by the router that is in these subnets.
+    /// Waits until the paths lead through the router in the given subnets.
     fn until_by(&self, outside: usize, inside: usize) {
         let (outside, inside) = (self.1.host(outside, 1), self.1.host(inside, 1));
         self.until(&format!("the ways are by {outside} and {inside}"), || {
@@ -169,7 +171,7 @@ impl Network {
         });
     }
 
-    /// What a BIRD has of the other's prefix from the router `a`.
+    /// Returns a BIRD's route to the opposite prefix from the router `a`.
     fn told_by_a(&self, node: &str) -> String {
         let (prefix, _) = self.1.prefixes[usize::from(node == "outside")];
         self.0.control(node, &format!("show route protocol a all for {prefix}")).unwrap_or_default()

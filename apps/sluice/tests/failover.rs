@@ -1,5 +1,5 @@
-//! Two neighbors announce the same routes, and the better one's process is killed: the RIB knows the backup, one group moves all routes, and
-//! the kernel ends where BGP says.
+//! Two neighbors announce the same routes, and the better one's process is killed: the RIB knows the backup, a single
+//! group moves every route, and the kernel ends with BGP's choice.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -40,7 +40,7 @@ fn leaving_by(lab: &RouterLab, interface: &str) -> usize {
     text.lines().filter(|line| line.contains(&format!(" dev {interface} "))).count()
 }
 
-/// The gateways of a route as the RIB has it, and whether each is a backup.
+/// Returns the gateways of a route in the RIB, each with true if a backup.
 fn gateways(lab: &RouterLab) -> Vec<(String, bool)> {
     let shown = lab.ask(&["show", "routes", "20.0.7.0/24"]);
     let hops = shown["routes"][0]["next_hops"].as_array().cloned().unwrap_or_default();

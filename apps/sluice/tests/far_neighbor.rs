@@ -1,4 +1,4 @@
-//! A neighbor behind another router, with TTL security, at a port that is not 179.
+//! A neighbor behind a second router, with TTL security, at a port other than 179.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;

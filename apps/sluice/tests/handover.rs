@@ -1,5 +1,5 @@
-//! Hand-over between real neighbours: BIRD and FRR, without graceful restart, see nothing of a component that restarts, the kernel's
-//! routes do not change and no packet is lost; and whatever a new process lacks, the old one goes on.
+//! Hand-over between real neighbors: BIRD and FRR, without graceful restart, notice nothing of a restarting component,
+//! the kernel's routes do not change and no packet is lost; and whenever a new process fails, the old process goes on.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -13,15 +13,15 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
-/// Prefixes that BIRD announces.
+/// Prefixes announced by BIRD.
 const PREFIXES: usize = 10_000;
 
-/// Routes that the router's kernel has from it: those, FRR's prefix, and a static one.
+/// Routes of the router in the kernel: the prefixes of BIRD, FRR's prefix, and a static route.
 const ROUTES: usize = PREFIXES + 2;
 
 /// A family's addresses.
 struct Addresses {
-    /// What BIRD, FRR and Sluice call the family.
+    /// The name of the family in BIRD, FRR and Sluice.
     name: &'static str,
     /// The router and BIRD on their subnet, the router and FRR on theirs.
     bird: [&'static str; 2],
@@ -32,7 +32,7 @@ struct Addresses {
     lengths: [u8; 2],
     /// The prefixes of the router and of FRR.
     networks: [&'static str; 2],
-    /// One of BIRD's prefixes, and a host in it.
+    /// A prefix of BIRD's, and a host in the prefix.
     target: [&'static str; 2],
     nth: fn(usize) -> String,
 }
@@ -133,16 +133,16 @@ protocol static {{ {name};
     }
 }
 
-/// A router between both neighbours, converged.
+/// A router between both neighbors, converged.
 struct Network {
     router: RouterLab,
     addresses: &'static Addresses,
 }
 
-/// What neighbours and the router say of the sessions: all of this is to go on.
+/// The sessions as seen by the neighbors and the router: every session is to go on.
 #[derive(PartialEq, Debug)]
 struct Sessions {
-    /// Messages other than KEEPALIVE as BIRD, FRR and Sluice count them, and how often sessions were lost.
+    /// Messages other than KEEPALIVE as counted by BIRD, FRR and Sluice, and the number of lost sessions.
     counted: Vec<String>,
 }
 
@@ -178,7 +178,7 @@ impl Network {
         self.router.cli(words)
     }
 
-    /// Prefixes that FRR was told.
+    /// Returns the number of prefixes sent to FRR.
     fn told_frr(&self) -> u64 {
         let neighbor = self.router.neighbor(self.addresses.frr[1]);
         let families = neighbor["families"].as_array().into_iter().flatten();
@@ -196,7 +196,7 @@ impl Network {
         if self.addresses.name == "ipv4" { count.v4 } else { count.v6 }
     }
 
-    /// What is to go on, and how long the sessions are up by Sluice's word and FRR's (ms).
+    /// Returns the state that must go on, and the uptime of the sessions according to Sluice and FRR (ms).
     fn sessions(&self) -> (Sessions, [u64; 3]) {
         let mut counted = Vec::new();
         let mut up = [0; 3];
@@ -238,7 +238,7 @@ impl Network {
         command.args(&words[1..]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
-    /// Does something while packets flow through the router and the kernel's routes are watched: none of the packets may be lost, no
+    /// Runs `act` while packets flow through the router and the kernel's routes are watched: no packet may be lost, no
     /// route may change, and sessions go on.
     fn unnoticed(&self, what: &str, act: impl FnOnce()) {
         let (before, up) = self.sessions();

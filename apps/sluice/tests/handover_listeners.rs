@@ -1,5 +1,5 @@
-//! Who connects to BGP's port while BGP hands over is never refused, and keys of neighbours stay on the listeners: the successor has the
-//! very sockets.
+//! Connections to BGP's port during a hand-over of BGP are never refused, and keys of neighbors stay on the listeners:
+//! the successor has the very sockets.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// Where strangers knock, and from where.
 const PLACES: [&str; 6] = ["10.1.0.9", "10.1.0.1", "179", "fd00:1::9", "fd00:1::1", "179"];
 
-/// Both wait for the neighbour to connect.
+/// Both wait for the neighbor to connect.
 fn router(key: &str) -> String {
     format!(
         "protocols {{ bgp {{
@@ -62,7 +62,7 @@ fn both_are_up(lab: &RouterLab) -> bool {
     ["10.1.0.2", "fd00:1::2"].iter().all(|neighbor| lab.established(neighbor))
 }
 
-/// Somebody who connects all the time.
+/// A client that connects all the time.
 struct Knocker {
     process: Child,
     output: BufReader<ChildStdout>,
@@ -80,7 +80,7 @@ impl Knocker {
         Knocker { process, output }
     }
 
-    /// What it got, by how often.
+    /// Ends the client. Returns the results by frequency.
     fn end(mut self) -> Value {
         drop(self.process.stdin.take());
         let got = serde_json::from_reader(&mut self.output).unwrap();
@@ -89,7 +89,7 @@ impl Knocker {
     }
 }
 
-/// Has BIRD begin its sessions anew: it has to connect.
+/// Makes BIRD begin its sessions anew: BIRD has to connect.
 fn connect_anew(lab: &RouterLab) {
     for name in ["four", "six"] {
         lab.birdc("bird", &format!("restart {name}"));
@@ -133,7 +133,8 @@ fn nobody_is_refused_while_bgp_hands_over() {
     keys_are_there_and_change(&lab);
 }
 
-/// The FEA is killed: sessions stay up, who connects meanwhile is not refused, and the next FEA knows the listeners with their keys.
+/// The FEA is killed: sessions stay up, connections made meanwhile are not refused, and the next FEA knows the
+/// listeners with their keys.
 #[test]
 fn listeners_and_sessions_survive_the_fea() {
     if !possible() {
@@ -158,7 +159,8 @@ fn listeners_and_sessions_survive_the_fea() {
     keys_are_there_and_change(&lab);
 }
 
-/// The neighbor connects anew with the key that is set; the router sets another one, and only that one does from then on.
+/// The neighbor connects anew with the configured key; the router changes the key, and only the new key works from then
+/// on.
 fn keys_are_there_and_change(lab: &RouterLab) {
     connect_anew(lab);
     lab.until("both connected anew", both_are_up);

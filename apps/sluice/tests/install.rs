@@ -1,4 +1,4 @@
-//! `dist/install`: what it puts where, and what it says when it cannot.
+//! `dist/install`: the installed files, and the errors of a failed installation.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 use std::path::{Path, PathBuf};
@@ -60,7 +60,7 @@ fn nothing_but_what_was_installed_is_removed() {
     assert!(String::from_utf8_lossy(&again.stderr).contains("nothing is installed"));
 }
 
-/// systemd takes the unit, and has nothing to say about it.
+/// systemd accepts the unit without a remark.
 #[test]
 fn the_unit_is_valid() {
     if Command::new("systemd-analyze").arg("--version").output().is_err() {

@@ -1,5 +1,5 @@
-//! Two instances of BGP and of static routes, each in a process and a table of its own: started, restarted, handed over, killed and ended
-//! without a word to the others.
+//! Two instances of BGP and of static routes, each in a process and a table of its own: started, restarted, handed
+//! over, killed and ended without an effect on the rest.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -53,7 +53,7 @@ a_addresses = ["10.2.0.2/24"]
 b_addresses = ["10.2.0.1/24"]
 "#;
 
-/// Returns what the kernel has of the router's routes in a table, in the words of a tool that is not ours.
+/// Returns the kernel's routes of the router in a table, as printed by a foreign tool.
 fn kernel(lab: &RouterLab, table: &str) -> String {
     let words = ["-4", "route", "show", "table", table, "proto", "83"];
     String::from_utf8(lab.lab.output("sluice", "ip", words).unwrap().stdout).unwrap()
@@ -68,7 +68,8 @@ fn configure(lab: &RouterLab, statement: &str) {
     assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
 }
 
-/// Returns when the session with the neighbor `red` came up, in milliseconds of the day: BIRD computes it anew each time, give or take one.
+/// Returns the time when the session with the neighbor `red` came up, in milliseconds of the day: BIRD recomputes the
+/// time on each request, give or take 1 ms.
 fn established_at(lab: &RouterLab) -> u64 {
     let text = lab.birdc("red", "show protocols sluice");
     let time = text.split_whitespace().find(|word| word.matches(':').count() == 2).unwrap();

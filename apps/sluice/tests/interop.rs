@@ -1,5 +1,5 @@
-//! Sessions that are protected, with other people's daemons: TCP MD5 signatures (RFC 2385) and GTSM (RFC 5082), over IPv4 and
-//! IPv6, whichever side connects; and neighbours that lack either, which get nowhere.
+//! Protected sessions with foreign daemons: TCP MD5 signatures (RFC 2385) and GTSM (RFC 5082), over IPv4 and IPv6,
+//! whichever side connects; and neighbors without the protection, which get no session.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -7,8 +7,8 @@ mod router_lab;
 use router_lab::{RouterLab, SLUICE, has_all, possible_with_frr};
 use std::path::Path;
 
-/// Sluice is passive over IPv4, the honest others are over IPv6, so that each side's listener and connector is used. The
-/// neighbours at the node `liar` have another password (10.3), or send with a TTL that is too small (10.4).
+/// Sluice is passive over IPv4, the honest neighbors over IPv6, so that each side's listener and connector is used. The
+/// neighbors at the node `liar` have a wrong password (10.3), or send with a TTL too small (10.4).
 const TOPOLOGY: &str = r#"
 [nodes.sluice]
 daemon = "sluice"
@@ -110,7 +110,7 @@ b_addresses = ["10.3.0.2/24", "2001:db8:3::2/64", "10.4.0.2/24", "2001:db8:4::2/
 const HONEST: [&str; 4] = ["10.1.0.2", "2001:db8:1::2", "10.2.0.2", "2001:db8:2::2"];
 const LIARS: [&str; 4] = ["10.3.0.2", "2001:db8:3::2", "10.4.0.2", "2001:db8:4::2"];
 
-/// What Sluice's kernel has counted under a name.
+/// Returns a counter of Sluice's kernel.
 fn counted(lab: &RouterLab, name: &str) -> u64 {
     let text = lab.lab.exec("sluice", "cat", ["/proc/net/netstat"]).unwrap();
     // Lines come in pairs: names, then numbers.

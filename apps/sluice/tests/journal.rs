@@ -1,5 +1,5 @@
-//! The journal, kept by the real daemon on a host of the test's own: whatever the router reports is there, with its id, its fields and
-//! its priority, and no secret is.
+//! The journal, kept by the real daemon on a host of the test's own: every report of the router is there, with its id,
+//! its fields and its priority, and no secret is.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod own_host;
@@ -10,13 +10,14 @@ use std::collections::BTreeMap;
 
 const DAEMON: &str = "/lib/systemd/systemd-journald";
 
-/// What nobody is to read in the journal.
+/// A secret forbidden in the journal.
 const PASSWORD: &str = "hunter2-of-a-neighbor";
 
-/// The daemon keeps the journal of this host alone: not what the machine's kernel says.
+/// The daemon keeps the journal of the host alone, without the messages of the machine's kernel.
 const DAEMON_CONFIG: &str = "[Journal]\nStorage=volatile\nReadKMsg=no\nRuntimeMaxUse=32M\n";
 
-/// As systemd does it (systemd.exec(5)): standard error is a stream to the journal, and the variable names it. Both are inherited.
+/// Starts the router like systemd (systemd.exec(5)): standard error is a stream to the journal, and the variable names
+/// the stream. Both are inherited.
 const START: &str = "exec systemd-cat bash -c \
     'export JOURNAL_STREAM=$(stat -L -c %d:%i /proc/self/fd/2); exec sluice start --config /etc/sluice/sluice.conf'";
 
@@ -33,7 +34,7 @@ fn config(hold_time: u16) -> String {
     )
 }
 
-/// Says by the test's name why it is skipped.
+/// Reports the reason for skipping the test.
 fn possible() -> bool {
     let possible = own_host::possible(&[DAEMON, "journalctl", "systemd-cat"]);
     if let Err(reason) = &possible {
@@ -64,14 +65,14 @@ fn succeeds(host: &mut Host, command: &str) -> bool {
     host.shell(command).unwrap().1 == 0
 }
 
-/// What a command that has to succeed prints.
+/// Runs a command, which must succeed. Returns its output.
 fn said(host: &mut Host, command: &str) -> String {
     let (said, status) = host.shell(command).unwrap();
     assert_eq!(status, 0, "`{command}`: {said}");
     said
 }
 
-/// An entry of the journal, as `journalctl -o json` prints it.
+/// An entry of the journal, as printed by `journalctl -o json`.
 type Entry = BTreeMap<String, Value>;
 
 /// The router's entries.
@@ -88,12 +89,12 @@ fn field<'e>(entry: &'e Entry, name: &str) -> &'e str {
     entry.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The name that a field of an event has in the journal.
+/// Returns the journal's name of an event's field.
 fn in_journal(field: &str) -> String {
     format!("F_{}", field.to_uppercase())
 }
 
-/// Returns true if an entry says what an event that the router keeps says.
+/// Returns true if an entry matches an event kept by the router.
 fn tells(entry: &Entry, event: &Value) -> bool {
     let id = event["id"].as_str().unwrap();
     let same_id = match id {
@@ -124,7 +125,8 @@ fn pid(host: &mut Host, component: &str) -> u64 {
     process.and_then(|p| p["pid"].as_u64()).unwrap()
 }
 
-/// Makes the router report something of each level: it starts, refuses a file, takes a commit, loses a process and starts it anew.
+/// Makes the router report events of each level: the router starts, refuses a file, takes a commit, loses a process and
+/// starts it anew.
 fn busy_router(host: &mut Host) {
     host.write("/etc/sluice/sluice.conf", &config(90)).unwrap();
     host.start(START).unwrap();

@@ -1,4 +1,4 @@
-//! What shows an operator the way of routes: the points of `sluice profile`, and packets that `sluice lab capture` records.
+//! Tools to observe the path of routes: the points of `sluice profile`, and packets recorded by `sluice lab capture`.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -9,10 +9,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 const NEIGHBOR: &str = "10.1.0.2";
-/// Routes that the neighbor announces when it is told to.
+/// Routes announced by the neighbor on request.
 const ROUTES: usize = 50;
 
-/// A router that has a route of its neighbor: the next hop of all others is resolved, so that what comes later is caused by UPDATEs alone.
+/// A router with a route of its neighbor: the next hop of every later route is resolved, so that later events are
+/// caused by UPDATEs alone.
 fn up() -> RouterLab {
     let routes: String = (0..ROUTES).map(|n| format!("route 20.0.{n}.0/24 blackhole; ")).collect();
     let topology = format!(
@@ -50,7 +51,7 @@ b_addresses = ['{NEIGHBOR}/24']
     lab
 }
 
-/// Has the neighbor announce its routes, and waits until the kernel has them.
+/// Makes the neighbor announce its routes, and waits until the kernel has the routes.
 fn announce(lab: &RouterLab) {
     lab.birdc("bird", "enable announced");
     lab.until("the routes are in the kernel", |l| l.kernel() == Count { v4: ROUTES + 1, v6: 0 });

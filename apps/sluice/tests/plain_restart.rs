@@ -1,5 +1,5 @@
-//! A component of the Python SDK has no hand-over: `sluice restart` ends it and starts it anew, and says so; `sluice upgrade` says what to do
-//! instead. The rest of the router does not notice.
+//! A component of the Python SDK has no hand-over: `sluice restart` ends and restarts the process, and reports the
+//! plain restart; `sluice upgrade` names an alternative. The rest of the router does not notice.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -18,7 +18,7 @@ daemon = 'sluice'
 config = 'protocols { static { route 192.0.2.0/24 discard; } hello { greeting hi; guest ann; } }'
 ";
 
-/// Copies a folder's files, and those of the folders in it.
+/// Copies a folder's files and subfolders.
 fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {

@@ -1,4 +1,4 @@
-//! What systemd hears of a router (sd_notify(3)), by the socket that it gives to its services.
+//! A router's messages to systemd (sd_notify(3)), over the socket given to services.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;

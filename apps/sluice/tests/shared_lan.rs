@@ -1,5 +1,5 @@
-//! A LAN with other people's daemons: FRR has no global IPv6 address there and names its link-local one as next hop, and what FRR
-//! announces goes from BIRD to FRR directly.
+//! A LAN with foreign daemons: FRR has no global IPv6 address there and names its link-local address as next hop, and
+//! BIRD sends traffic for FRR's routes to FRR directly.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;

@@ -1,4 +1,5 @@
-//! An executable that passes for a component once and keeps dying afterwards: the one from before runs again, by itself and soon.
+//! An executable that passes the check once and keeps dying afterward: the previous executable runs again,
+//! automatically and soon.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;
@@ -9,14 +10,14 @@ use sluice_lab::available;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// A router without neighbours; its route tells whether `static` does its work.
+/// A router without neighbors; its route proves that `static` works.
 const ALONE: &str = "
 [nodes.sluice]
 daemon = 'sluice'
 config = 'protocols { static { route 192.0.2.0/24 discard; } }'
 ";
 
-/// An executable that is the router the first `times`, and then only ends.
+/// An executable that runs the router the first `times`, and then only exits.
 fn soon_dead(folder: &Path, name: &str, times: usize) -> PathBuf {
     let (program, starts) = (folder.join(name), folder.join(format!("{name}.starts")));
     let starts = starts.display();
@@ -40,12 +41,12 @@ fn upgrade(lab: &RouterLab, program: &Path) {
     assert_ne!(lab.pid("static"), before);
 }
 
-/// How often it was started.
+/// Returns the number of starts.
 fn starts(program: &Path) -> usize {
     std::fs::read_to_string(program.with_extension("starts")).unwrap_or_default().lines().count()
 }
 
-/// A lab whose router is ready, and a folder for executables that components can write to.
+/// A lab with a ready router, and a folder for executables that components can write to.
 fn router() -> Option<(RouterLab, tempfile::TempDir)> {
     if let Err(reason) = available() {
         sluice_testkit::skipped(reason);
@@ -58,7 +59,8 @@ fn router() -> Option<(RouterLab, tempfile::TempDir)> {
     Some((lab, folder))
 }
 
-/// Kills `static`, which then does not come up as it was upgraded; it runs and does its work as it was before, and that is said.
+/// Kills `static`, which then fails to start from the upgraded executable; the component runs and works from its
+/// previous executable again, and the fall-back is reported.
 fn falls_back(lab: &RouterLab, program: &Path) {
     let started = starts(program);
     lab.kill(lab.pid("static").unwrap());
@@ -72,7 +74,7 @@ fn falls_back(lab: &RouterLab, program: &Path) {
     assert_eq!(lab.kernel().v4, 1);
 }
 
-/// Kills `static`, and waits until it is back.
+/// Kills `static`, and waits for its restart.
 fn dies_once(lab: &RouterLab) {
     let pid = lab.pid("static").unwrap();
     lab.kill(pid);

@@ -1,5 +1,5 @@
-//! BGP is killed, and while it is dead every neighbor withdraws a route: the kernel loses it as soon as the session is up again and the
-//! neighbor has fallen quiet, whichever daemon the neighbor runs and whether it sends End-of-RIB or not.
+//! BGP is killed, and every neighbor withdraws a route meanwhile: the kernel loses the route as soon as the session is
+//! up again and the neighbor has fallen quiet, for any daemon, with and without End-of-RIB.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod router_lab;

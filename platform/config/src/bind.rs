@@ -1,4 +1,4 @@
-//! Statements to a tree: every word finds its definition, every error its place.
+//! Binds statements to a tree: every word finds its definition, every error its place.
 
 use crate::entries::{Entries, Key, SEPARATOR};
 use crate::error::{ConfigError, ConfigErrors, Place, nearest, translated};
@@ -9,7 +9,7 @@ use crate::text::{self, Statement, Word};
 use crate::tree::{Block, Item, Leaf, Tree};
 use std::sync::Arc;
 
-/// The text that is shown in place of a secret; no secret can have this text.
+/// The text shown in place of a secret; no secret can have the text.
 pub const HIDDEN: &str = "<hidden>";
 
 /// Puts statements into a tree.
@@ -17,16 +17,16 @@ pub(crate) struct Binder<'a> {
     pub schema: &'a Schema,
     pub file: &'a str,
     pub text: &'a str,
-    /// True if a statement takes the place of what cannot stand beside it (RFC 7950, section 7.9); what stands in one text is to be without
-    /// such contradictions.
+    /// True if a statement replaces statements excluded by its presence (RFC 7950, section 7.9); statements of a single
+    /// text must not exclude each other.
     pub replaces: bool,
     /// The names and keys from the top to where we are.
     pub trail: Vec<Arc<str>>,
-    /// Errors before the one that ends it.
+    /// The errors so far.
     errors: Vec<ConfigError>,
-    /// The number of the error that ends it.
+    /// The number of errors that ends the reading.
     most: usize,
-    /// A data path whose place is sought, and the nearest that was found so far with the number of words that agree.
+    /// A data path to locate, and the nearest place found so far with the number of matching words.
     sought: Option<(Vec<Arc<str>>, usize, Place)>,
     /// Inactive statements and annotations.
     pub pending: Vec<Pending>,
@@ -60,8 +60,8 @@ impl Schema {
         Ok(tree)
     }
 
-    /// A tree with a text's statements in it too. Each takes the place of what cannot stand beside it; whether the whole is valid is
-    /// for [`Schema::validate`] to say.
+    /// Returns a tree with a text's statements added. Each statement replaces statements excluded by its presence;
+    /// [`Schema::validate`] checks the whole tree.
     pub fn merge(&self, tree: &Tree, file: &str, text: &str) -> Result<Tree, ConfigError> {
         self.bind(tree, file, text, true)
     }
@@ -77,7 +77,7 @@ impl Schema {
         Ok(tree)
     }
 
-    /// A fault of a tree that was read from `text`, at its place.
+    /// Returns a fault of a tree read from `text` as an error with its place.
     fn placed(&self, file: &str, text: &str, fault: Fault) -> ConfigError {
         let place = Binder::new(self, file, text).place_of(fault.path);
         let error = ConfigError::new(file, text, place, fault.message);
@@ -97,7 +97,7 @@ pub(crate) struct Fault {
     pub expected: Option<String>,
 }
 
-/// A statement as it stands in its parent's block.
+/// A statement in its parent's block.
 #[derive(Clone, Copy)]
 struct Said<'s> {
     /// Its first word.
@@ -248,7 +248,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// The error of a statement that the text has before too: in one text the last one would win in silence.
+    /// Returns the error of a repeated statement: within a text the last statement would win in silence.
     fn twice(&self, name: &Word, verb: &str) -> ConfigError {
         let path = self.trail.join(" ");
         let first = self.place_of(self.trail.clone());
@@ -371,7 +371,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Remembers a place if it is nearer to what is sought than any before.
+    /// Remembers a place if the place is nearer to the sought path than any before.
     fn note(&mut self, place: Place) {
         if let Some((path, depth, found)) = &mut self.sought
             && self.trail.len() > *depth

@@ -1,4 +1,4 @@
-//! What a component is handed: its part of the tree with defaults filled in, or what differs in it.
+//! The input of a component: its part of the tree with defaults filled in, or the differences of the part.
 
 use crate::entries::{Entries, Key};
 use crate::error::ConfigError;
@@ -11,8 +11,8 @@ use sluice_part::{Change, Edit, Part};
 use std::sync::Arc;
 
 impl Schema {
-    /// What a component has to be told: all of its part if there is no tree before, or else what differs. `None` if nothing does, or
-    /// if there is no such component. Defaults are filled in, and secrets shown.
+    /// Returns the change for a component: its whole part without a tree before, or else the differences. `None`
+    /// without differences, or for an unknown component. Defaults are filled in, and secrets shown.
     pub fn change(&self, component: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
         let (instance, id) = self.place(component)?;
         let new_tree = self.filled(id, after);
@@ -36,7 +36,8 @@ impl Schema {
         (change.clear || !change.edits.is_empty()).then_some(change)
     }
 
-    /// What is told of a shared subtree: all of it if there is no tree before, or else what differs; `None` if nothing does.
+    /// Returns the edits of a shared subtree: the whole subtree without a tree before, or else the differences; `None`
+    /// without differences.
     pub(crate) fn shared_change(&self, name: &str, before: Option<&Tree>, after: &Tree) -> Option<Vec<Edit>> {
         let id = *self.index.shared.get(name)?;
         let nothing = Arc::default();
@@ -51,7 +52,7 @@ impl Schema {
         (!edits.is_empty()).then_some(edits)
     }
 
-    /// A component's whole part with defaults filled in; `None` if it has no configuration.
+    /// Returns a component's whole part with defaults filled in; `None` for a component without configuration.
     pub fn part(&self, component: &str, tree: &Tree) -> Option<Value> {
         let (instance, id) = self.place(component)?;
         self.block(tree, id, instance)?;
@@ -60,8 +61,8 @@ impl Schema {
         Some(part.whole())
     }
 
-    /// A tree that fills its defaults in by what is written where that is enough. Which defaults hold where something is there under a
-    /// condition only, libyang knows.
+    /// Returns a tree ready for defaults to be filled in by presence. Defaults under conditions are filled in by
+    /// libyang.
     fn filled(&self, id: Id, tree: &Tree) -> Tree {
         if !self.index[id].conditional_inside {
             return tree.clone();
@@ -75,7 +76,8 @@ impl Schema {
         Json { index: &self.index, secrets: Secrets::Shown, fills, qualifies: false }
     }
 
-    /// Returns the differences between two states of a component's part; `had` says whether the first was one with its defaults.
+    /// Returns the differences between two states of a component's part; `had` is true if the first state had its
+    /// defaults.
     fn edits(&self, id: Id, before: &Block, after: &Block, had: bool) -> Vec<Edit> {
         let json = self.json_of(id);
         let (old, new) = (self.index.effective(id, before), self.index.effective(id, after));
@@ -128,7 +130,7 @@ fn words(key: &Key) -> Vec<String> {
     key_words(key).map(Into::into).collect()
 }
 
-/// A container in which nothing is, which nobody is told of.
+/// Returns true for an empty container, which is left out of changes.
 fn is_nothing(value: &Value) -> bool {
     value.as_object().is_some_and(serde_json::Map::is_empty)
 }

@@ -1,8 +1,9 @@
-//! Comments of a text, carried over to another text that says something similar.
+//! Comments of a text, carried over to a similar text.
 //!
-//! A comment belongs to the statement that follows it, or to the one before it on its line. Comments before the first blank line of a text
-//! are its head. In the new text each comes to the line of the same statement: of the same words, or, where the value is another, of the same
-//! words but the last. Comments of statements that are gone are gone too.
+//! A comment belongs to the following statement, or to the preceding statement on the comment's line. Comments before
+//! the first blank line of a text are its head. In the new text each comment moves to the line of its statement: a
+//! statement with equal words, or, after a change of the value, with equal words except the last. Comments of removed
+//! statements are removed too.
 
 use crate::marks::INACTIVE;
 use crate::text::quoted;
@@ -17,7 +18,7 @@ struct Comments {
     behind: Option<String>,
 }
 
-/// Comments that are carried over: octets of all together.
+/// The most octets of comments carried over.
 const MOST: usize = 1 << 20;
 
 /// A piece of a text.
@@ -43,7 +44,7 @@ pub fn carry(old: &str, new: &str) -> String {
     insert(&head, comments, new)
 }
 
-/// Splits a text. What is left of a text that is none is ignored.
+/// Splits a text. The rest of a malformed text is ignored.
 fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -184,7 +185,7 @@ fn collect(text: &str) -> (Vec<String>, HashMap<String, Comments>) {
     (head, comments)
 }
 
-/// Gives the comments that are waiting to a statement that has ended.
+/// Gives the waiting comments to an ended statement.
 fn ended(
     blocks: &[Vec<String>],
     words: &mut Vec<String>,

@@ -1,4 +1,4 @@
-//! What differs between two trees. What they share is not looked at, so this costs what the difference costs.
+//! The differences between two trees. Shared parts are skipped, so the cost follows the size of the differences.
 
 use crate::Impact;
 use crate::entries::{Entries, Key};
@@ -22,7 +22,7 @@ pub struct Comparison {
     marks: MarkChanges,
 }
 
-/// Something that comes, goes, or has another value.
+/// An added, removed or changed object.
 #[derive(Clone)]
 struct Difference {
     /// Names and keys of the block in which it is.
@@ -52,8 +52,8 @@ impl Schema {
         Comparison { index: self.index.clone(), differences, leaves, marks }
     }
 
-    /// Returns the impact on a component of a change from one tree to another: the highest impact of its leaves whose values differ,
-    /// defaults included, that of the shared subtrees that differ and that it uses, and that of another table; `None` if nothing differs.
+    /// Returns the impact on a component of a change between two trees: the highest impact of its changed leaves,
+    /// defaults included, of its changed shared subtrees, and of a changed routing table; `None` without differences.
     pub fn cost(&self, component: &str, before: &Tree, after: &Tree) -> Option<Impact> {
         let (instance, id) = self.place(component)?;
         let mut finder = Finder::new(&self.index);
@@ -83,7 +83,7 @@ struct Finder<'a> {
     leaves: BTreeSet<Id>,
 }
 
-/// A block of a definition on both sides, and the word, if any, that the way to it has beyond the definition's name.
+/// A block of a definition on both sides, and the key on the way to the block beyond the definition's name, if any.
 type Both<'t> = (Id, Option<&'t Key>, &'t Arc<Block>, &'t Arc<Block>);
 
 impl<'a> Finder<'a> {
@@ -120,7 +120,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// A leaf, or something that one of the sides has not.
+    /// Compares a leaf, or an object absent from a side.
     fn single(&mut self, context: &Arc<[Arc<str>]>, id: Id, before: Option<&Item>, after: Option<&Item>) {
         if before == after {
             return;
@@ -227,7 +227,7 @@ impl<'a> Finder<'a> {
         self.differences.push(Difference { context, id, key: Some(key.clone()), before, after });
     }
 
-    /// Defaults hold of one alternative or of another.
+    /// Compares defaults of alternatives: a different alternative has different defaults.
     fn alternatives(&mut self, id: Id, before: &Block, after: &Block) {
         let a: BTreeSet<Id> = self.index.effective(id, before).into_iter().collect();
         let b: BTreeSet<Id> = self.index.effective(id, after).into_iter().collect();
@@ -239,7 +239,7 @@ impl<'a> Finder<'a> {
         changed.into_iter().for_each(|child| self.default_leaves(child));
     }
 
-    /// The leaves of something that one of the sides has not. A leaf that says what its default says is no difference.
+    /// Collects the leaves of an object absent from a side. A leaf equal to its default is no difference.
     fn item_leaves(&mut self, id: Id, item: &Item) {
         match item {
             Item::Leaf(leaf) => {
@@ -256,7 +256,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Compares all leaves of a block that only one side has.
+    /// Compares every leaf of a block present on a single side.
     fn one_sided(&mut self, id: Id, block: &Block) {
         let had = self.leaves.len();
         self.whole(id, block);
@@ -284,7 +284,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Compares a plain container that is written on one side only: the other side has the container too, with its defaults.
+    /// Compares a plain container written on a single side: the opposite side has the container too, with its defaults.
     fn leaves_of(&mut self, id: Id, block: &Block) {
         for (name, item) in block.items() {
             if let Some(child) = self.index[id].child(name) {
@@ -330,7 +330,7 @@ impl Comparison {
         self.differences.is_empty() && self.marks.len() == 0
     }
 
-    /// The differences under the blocks in which they are, `-` before what goes, `+` before what comes.
+    /// Returns the differences under their blocks, `-` before removed lines, `+` before added lines.
     pub fn text(&self, secrets: Secrets) -> String {
         let mut out = String::new();
         let mut context: Option<&[Arc<str>]> = None;
@@ -377,7 +377,7 @@ impl Comparison {
         writer.out
     }
 
-    /// The statements that lead from the one tree to the other, if secrets are shown.
+    /// Returns the statements leading from the first tree to the second, if secrets are shown.
     pub fn set_text(&self, secrets: Secrets) -> Vec<String> {
         let mut lost: Vec<Path> = Vec::new();
         let mut out = self.marks.deletions(&mut lost);
@@ -411,8 +411,8 @@ impl Comparison {
         out
     }
 
-    /// The leaves (schema paths: names joined with `/`, keys left out) whose value, be it a default, differs, with what that costs;
-    /// a block without any leaf stands for itself.
+    /// Iterates over the leaves (schema paths: names joined with `/`, keys left out) with changed values, defaults
+    /// included, and the impact of each change; a block without any leaf stands for itself.
     pub fn leaves(&self) -> impl Iterator<Item = (&str, Impact)> {
         self.leaves.iter().map(|id| (&*self.index[*id].path, self.index[*id].impact))
     }

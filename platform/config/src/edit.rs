@@ -14,10 +14,11 @@ use std::sync::Arc;
 const FILE: &str = "statement";
 
 impl Schema {
-    /// A tree after one statement: `set PATH [VALUE...]`, `delete PATH [VALUE...]`, `rename PATH KEY to KEY`, `copy PATH KEY to KEY`,
-    /// `deactivate PATH`, `activate PATH` or `annotate PATH TEXT`. Values are checked; whether the whole is valid
-    /// is for [`Schema::validate`] to say. What is set takes the place of what cannot stand beside it. A leaf-list gets the values in
-    /// addition to those it has; `delete` takes those named, or all. What is not there cannot be deleted.
+    /// Returns a tree after a statement: `set PATH [VALUE...]`, `delete PATH [VALUE...]`, `rename PATH KEY to KEY`,
+    /// `copy PATH KEY to KEY`, `deactivate PATH`, `activate PATH` or `annotate PATH TEXT`. Values are checked;
+    /// [`Schema::validate`] checks the whole tree. A new statement replaces statements excluded by its presence. A
+    /// leaf-list gets the values in addition to its present values; `delete` removes the named values, or every value.
+    /// Deleting an absent statement is an error.
     pub fn edit(&self, tree: &Tree, statement: &str) -> Result<Tree, ConfigError> {
         let words = text::words(FILE, statement)?;
         let mut tree = tree.clone();
@@ -63,7 +64,7 @@ impl Schema {
         Ok(tree)
     }
 
-    /// Deletes statements, in force or inactive, with the marks of what is in them.
+    /// Deletes statements, in force or inactive, with the marks inside.
     fn delete(&self, binder: &mut Binder<'_>, tree: &mut Tree, path: &[Word]) -> Result<(), ConfigError> {
         if tree.marks.is_empty() {
             return binder.delete(path, ROOT, Arc::make_mut(&mut tree.root));
@@ -78,7 +79,7 @@ impl Schema {
         if was_inactive { Ok(()) } else { deleted }
     }
 
-    /// Renames or copies an entry of a list with the marks of what is in it.
+    /// Renames or copies an entry of a list with the marks inside.
     fn double(
         &self,
         binder: &mut Binder<'_>,
@@ -131,7 +132,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Deletes an entry, or something in it; whether none is left.
+    /// Deletes an entry, or a statement in an entry. Returns true if no entry is left.
     fn delete_entry(
         &mut self,
         name: &Word,
@@ -192,7 +193,7 @@ impl Binder<'_> {
         Ok(values.is_empty())
     }
 
-    /// Puts an entry of a list under another key, where there is none yet. The entry stays under its own key too if `keeps` is set.
+    /// Puts an entry of a list under a new, free key. The entry stays under its own key too if `keeps` is set.
     fn double(
         &mut self,
         words: &[Word],

@@ -1,5 +1,5 @@
-//! A map that many trees share: a copy costs nothing, a change copies the way to what it changes, and what two maps share is
-//! skipped when they are compared.
+//! A map shared by many trees: a copy costs nothing, a change copies the path to the changed entry, and parts shared by
+//! two maps are skipped in comparisons.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -30,7 +30,7 @@ pub(crate) enum Entries<V> {
     Listed(Arc<Listed<V>>),
 }
 
-/// Entries in a row. A change costs what the row costs, as there are few of what the operator orders.
+/// Entries in a row. A change costs as much as the row is long, because operators order few entries.
 #[derive(Clone, Debug)]
 pub(crate) struct Listed<V> {
     row: Vec<(Key, V)>,
@@ -54,7 +54,7 @@ pub(crate) struct Sorted<V> {
     len: usize,
 }
 
-/// An order that people expect: numbers by size, all else letter by letter.
+/// Compares keys in natural order: numbers by size, further text letter by letter.
 pub(crate) fn natural(a: &str, b: &str) -> Ordering {
     let (x, y) = (a.as_bytes(), b.as_bytes());
     let shared = x.iter().zip(y).take_while(|(a, b)| a == b).count();
@@ -137,7 +137,7 @@ impl<V: Clone> Node<V> {
         }
     }
 
-    /// Takes out an entry that is there. Empty nodes go with it.
+    /// Removes an existing entry. Emptied nodes are removed too.
     fn remove(&mut self, key: &str) {
         match self {
             Node::Leaf(entries) => {
@@ -296,8 +296,8 @@ impl<V: Clone> Entries<V> {
         }
     }
 
-    /// Keys with what is there before and after, those left out that are in a part that both share. What is yielded may still be
-    /// equal. The operator's order counts for nothing here.
+    /// Returns keys with the values before and after, without keys in parts shared by both maps. Yielded values may
+    /// still be equal. The operator's order is ignored.
     pub fn differences<'a>(&'a self, after: &'a Self) -> Vec<Difference<'a, V>> {
         let mut found = Vec::new();
         if self.is_same(after) {
@@ -371,7 +371,7 @@ struct Walk<'a, V> {
 }
 
 impl<V> Walk<'_, V> {
-    /// Puts what is in the next node in its place.
+    /// Replaces the next node with its content.
     fn open(&mut self) {
         if let Some(Step::Node(node)) = self.pending.pop() {
             match &**node {

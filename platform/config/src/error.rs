@@ -18,7 +18,7 @@ pub struct Place {
 /// The reason why a configuration, or a change of one, is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ConfigError {
-    /// The file, as the operator named it; `statement` if this is about one that was given by itself.
+    /// The file, as named by the operator; `statement` for an error in a single statement.
     pub file: String,
     /// The place.
     pub place: Place,
@@ -52,7 +52,8 @@ impl ConfigError {
         }
     }
 
-    /// The same without the line of the text, for a log: others read that, and a secret may stand beside what is wrong.
+    /// Returns the error without the line of the text, for a log: a log has more readers, and a secret may stand beside
+    /// the error.
     pub fn without_line(self) -> Self {
         ConfigError { source_line: Box::default(), ..self }
     }
@@ -73,8 +74,8 @@ const LONGEST_LINE: usize = 400;
 /// Characters of the longest part of an error's text that is shown whole.
 const LONGEST_PART: usize = 1000;
 
-/// A text from outside, as a terminal may be given it: characters that control it, or that change the order or the look of others, are
-/// escaped, and a long text is cut.
+/// A text from outside, made safe for a terminal: control characters, and characters that change the order or the look
+/// of their neighbors, are escaped, and a long text is cut.
 struct Shown<'t>(&'t str);
 
 impl fmt::Display for Shown<'_> {
@@ -93,8 +94,8 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Returns true for controls of terminals, and for characters without a look of their own that reorder, hide or join others (Unicode
-/// category Cf, and the separators of lines and paragraphs).
+/// Returns true for controls of terminals, and for invisible characters that reorder, hide or join their neighbors
+/// (Unicode category Cf, and the separators of lines and paragraphs).
 fn is_harmful(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}'
@@ -133,7 +134,7 @@ impl std::error::Error for ConfigError {}
 pub struct ConfigErrors(Vec<ConfigError>);
 
 impl ConfigErrors {
-    /// Errors of one text that are looked for.
+    /// The most errors of a text.
     pub const MOST: usize = 20;
 
     pub(crate) fn new(errors: Vec<ConfigError>) -> Self {
@@ -172,7 +173,7 @@ impl fmt::Display for ConfigErrors {
 
 impl std::error::Error for ConfigErrors {}
 
-/// Returns a reason of libyang's in the house's words; nothing where the values that are expected say it.
+/// Returns a reason of libyang's in the project's words; `None` where the expected values are explanation enough.
 pub(crate) fn translated(reason: &str) -> Option<String> {
     let quoted = |text: &str| text.split('"').nth(1).map(str::to_owned);
     let last_quoted = |text: &str| text.rsplit('"').nth(1).map(str::to_owned);
@@ -226,7 +227,7 @@ pub enum SchemaError {
         /// The cause.
         source: std::io::Error,
     },
-    /// A leaf says nothing about what its change costs.
+    /// A leaf does not declare the impact of its change.
     #[error("module {module}: {path} has no sluice:impact; add one of none, soft, refilter, reset, restart")]
     NoImpact {
         /// The module.

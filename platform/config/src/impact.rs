@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub enum Impact {
     /// No effect outside the router.
     None,
-    /// Applied to what comes next; nothing is interrupted.
+    /// Applied to future input; nothing is interrupted.
     Soft,
     /// Routes that are there already are evaluated again.
     Refilter,
@@ -19,7 +19,7 @@ pub enum Impact {
 }
 
 impl Impact {
-    /// The word for it, as modules say it.
+    /// Returns the word for the impact used in modules.
     pub fn word(self) -> &'static str {
         match self {
             Impact::None => "none",

@@ -13,7 +13,7 @@ use yang5::schema::{DataValueType, SchemaLeafType, SchemaNode, SchemaNodeKind};
 /// Which definition.
 pub(crate) type Id = usize;
 
-/// The definition that holds what may stand at the top.
+/// The definition of the root, which holds the top-level definitions.
 pub(crate) const ROOT: Id = 0;
 
 /// A node that an operator may write.
@@ -29,9 +29,9 @@ pub(crate) struct Def {
     /// The same, with its choices.
     pub body: Case,
     pub class: Option<Arc<str>>,
-    /// The shared subtrees that the component takes too, with the impact of their change on it.
+    /// The shared subtrees used by the component, with the impact of their change on the component.
     pub uses: Vec<(Arc<str>, Impact)>,
-    /// True for the leaf that names the routing table of the instances beside it.
+    /// True for the leaf with the routing table of the instances beside the leaf.
     pub is_table: bool,
     /// The meaning for the platform.
     pub role: Option<Role>,
@@ -44,7 +44,8 @@ pub(crate) struct Def {
     pub defaults: Vec<Leaf>,
     /// The expected values, for errors.
     pub expects: String,
-    /// True if a constraint looks at it that the tree's shape does not show; and whether there is such a node inside.
+    /// True if a constraint depends on the definition beyond the tree's shape; `watched_inside` is true if a constraint
+    /// depends so on a definition inside.
     pub is_watched: bool,
     pub watched_inside: bool,
     /// True if it is there only under a condition, or something inside is.
@@ -78,7 +79,7 @@ pub(crate) struct Index {
     pub classes: BTreeMap<Arc<str>, Places>,
     /// The subtrees that several components may take, by name.
     pub shared: BTreeMap<Arc<str>, Id>,
-    /// True if there is a constraint of which libyang cannot say what it looks at.
+    /// True if libyang cannot determine the dependencies of a constraint.
     pub is_opaque: bool,
 }
 
@@ -91,8 +92,8 @@ impl std::ops::Index<Id> for Index {
 }
 
 impl Index {
-    /// Checks what can be seen only when everything is known: that the lists above components can name them, and that shared subtrees
-    /// are there. `nodes` are the same definitions for people, with the types of keys.
+    /// Checks conditions that need the whole schema: lists above components can name the components, and shared
+    /// subtrees exist. `nodes` are the definitions for users, with the types of keys.
     fn check_components(&self, nodes: &[Node]) -> Result<(), SchemaError> {
         let wrong = |id: Id, reason| SchemaError::Module { name: self[id].module.to_string(), reason };
         for places in self.classes.values() {
@@ -150,7 +151,7 @@ impl Def {
         }
     }
 
-    /// Returns true if it is in the tree only because of what is in it.
+    /// Returns true if the container exists in the tree only because of its content.
     pub fn is_plain_container(&self) -> bool {
         matches!(self.kind, Kind::Container { presence: false })
     }
@@ -205,7 +206,7 @@ impl Case {
 }
 
 impl Choice {
-    /// The alternative that is written, or else the default one; with whether it is written.
+    /// Returns the written alternative, or else the default alternative; with true if written.
     pub fn active(&self, index: &Index, block: &Block) -> Option<&Case> {
         let written = self.cases.iter().find(|case| case.is_present(index, block));
         written.or_else(|| self.cases.get(self.default?))
@@ -287,7 +288,7 @@ impl<'a> Walk<'a, '_> {
         }
     }
 
-    /// Takes what stands in `parent`, or in a case of it.
+    /// Takes the children of `parent`, or of a case of `parent`.
     fn inside(
         &mut self,
         parent: Id,

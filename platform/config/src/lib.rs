@@ -1,7 +1,7 @@
-//! Configuration: YANG schema, curly-brace text, validation, and one tree for the whole router.
+//! Configuration: YANG schema, curly-brace text, validation, and a single tree for the whole router.
 //!
-//! The schema is YANG; each component ships its own module, and a third party adds one by dropping a package into a folder. On
-//! disk the configuration reads as curly braces, or as one path a line, which is the same thing to the parser:
+//! The schema is YANG; each component ships its own module, and a third party adds a module by dropping a package into
+//! a folder. On disk the configuration reads as curly braces, or as a path a line; the parser accepts both:
 //!
 //! ```text
 //! protocols {
@@ -14,15 +14,15 @@
 //! ```
 //!
 //! * [`text`] turns text into statements with places,
-//! * [`Schema`] holds the modules; libyang checks every value, and what no one else can check ([`Schema::validate`]),
-//! * [`Schema::read`], [`Schema::merge`] and [`Schema::edit`] make a [`Tree`]; an error says file, line, column, and what was expected
-//!   there. Trees share what they have in common, so that the next one costs what the change costs,
-//! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write it,
-//! * [`Schema::compare`] says what differs between two, [`Schema::change`] what a component has to be told of it, and
-//!   [`Schema::cost`] what that costs a running router,
-//! * [`steps`] leads from one to another by the text of what differs,
-//! * [`package`] reads what extends the router, [`metrics`] the metrics that it brings, [`upgrade`] says what another schema means for
-//!   a configuration.
+//! * [`Schema`] holds the modules; libyang checks every value, and conditions across the tree ([`Schema::validate`]),
+//! * [`Schema::read`], [`Schema::merge`] and [`Schema::edit`] make a [`Tree`]; an error names file, line, column, and
+//!   the expected words. Trees share common parts, so that the cost of a new tree follows the size of the change,
+//! * [`Schema::text`], [`Schema::set_lines`] and [`Schema::json`] write a tree,
+//! * [`Schema::compare`] returns the differences between two trees, [`Schema::change`] a component's share of the
+//!   differences, and [`Schema::cost`] their impact on a running router,
+//! * [`steps`] leads from a configuration to the next by the text of the differences,
+//! * [`package`] reads extensions of the router, [`metrics`] their metrics, [`upgrade`] finds the effects of a
+//!   different schema on a configuration.
 
 mod bind;
 mod change;

@@ -38,7 +38,7 @@ impl MarkChanges {
         self.inactive.iter().chain(&self.notes)
     }
 
-    /// The differences: `-` before what goes, `+` before what comes, each with its whole path.
+    /// Returns the differences: `-` before removed lines, `+` before added lines, each with its whole path.
     pub fn text(&self, index: &Index, secrets: Secrets) -> String {
         let mut out = String::new();
         for (marks, margin) in [(&self.before, "-  "), (&self.after, "+  ")] {
@@ -59,7 +59,7 @@ impl MarkChanges {
         out
     }
 
-    /// The statements that delete inactive statements that are gone or others now. Their paths go into `lost`.
+    /// Returns the statements to delete removed or changed inactive statements. Their paths go into `lost`.
     pub fn deletions(&self, lost: &mut Vec<Path>) -> Vec<String> {
         let gone = self.inactive.iter().filter(|path| self.before.inactive.contains_key(*path));
         lost.extend(gone.clone().cloned());
@@ -67,7 +67,7 @@ impl MarkChanges {
         gone.rev().map(|path| format!("delete {}", written(path))).collect()
     }
 
-    /// The statements that make the marks that are new, and those that went with something that was deleted on the way.
+    /// Returns the statements to make new marks, and marks lost with a deleted statement on the way.
     pub fn additions(&self, index: &Index, lost: &[Path], secrets: Secrets) -> Vec<String> {
         let is_lost = |path: &Path| lost.iter().any(|lost| path.starts_with(lost));
         let mut out = Vec::new();

@@ -1,6 +1,7 @@
-//! What stands beside the statements that are in force: inactive statements, and annotations.
+//! Marks beside the statements in force: inactive statements, and annotations.
 //!
-//! An inactive statement is kept apart from the tree, by its path, so that neither validation nor any component sees it. It stands in a text as
+//! An inactive statement is kept apart from the tree, by its path, so that neither validation nor any component sees
+//! the statement. The text of an inactive statement is
 //!
 //! ```text
 //! protocols {
@@ -13,8 +14,9 @@
 //! }
 //! ```
 //!
-//! or, where the block around it is not in force itself, with the whole path: `protocols bgp inactive: neighbor 192.0.2.1 { ... }`. In a text of
-//! `set` statements the word stands at the same place. It always stands right before the statement that is inactive.
+//! or, where the block around the statement is not in force itself, with the whole path: `protocols bgp inactive:
+//! neighbor 192.0.2.1 { ... }`. In a text of `set` statements the word stands at the same place: always right before
+//! the inactive statement.
 
 use crate::bind::Binder;
 use crate::error::{ConfigError, Place};
@@ -43,7 +45,7 @@ pub(crate) type Path = Vec<Arc<str>>;
 /// The inactive statements and the annotations of a tree.
 #[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Marks {
-    /// Each inactive statement as the root of a tree that says nothing else.
+    /// Each inactive statement as the root of a tree with no further statement.
     pub inactive: BTreeMap<Path, Arc<Block>>,
     /// Texts about statements.
     pub notes: BTreeMap<Path, Arc<str>>,
@@ -61,7 +63,7 @@ impl Marks {
         stands(index, root, path) || self.inactive.iter().any(within)
     }
 
-    /// Returns true if a statement is in an inactive one that is within the inactive one at `path`.
+    /// Returns true if a statement is in an inactive statement within the inactive statement at `path`.
     pub fn is_inner(&self, path: &[Arc<str>], statement: &[Arc<str>]) -> bool {
         let longer = self.inactive.keys().filter(|inner| inner.len() > path.len() && inner.starts_with(path));
         longer.into_iter().any(|inner| statement.starts_with(inner))
@@ -115,7 +117,8 @@ impl Placed {
 }
 
 impl Binder<'_> {
-    /// The paths of what words name: one, or of several values one each. With `has_value` a leaf's value stands behind it.
+    /// Returns the paths named by words: a single path, or a path for each of several values. With `has_value` a leaf's
+    /// value follows the path.
     pub fn paths(&mut self, words: &[Word], has_value: bool) -> Result<Vec<Path>, ConfigError> {
         let schema = self.schema;
         let (mut rest, mut id, mut path) = (words, ROOT, Path::new());
@@ -161,7 +164,7 @@ impl Binder<'_> {
         Ok(vec![path])
     }
 
-    /// Adds an inactive statement, or a part of it, to those that a tree has. Returns the paths.
+    /// Adds an inactive statement, or a part of an inactive statement, to a tree. Returns the paths.
     fn inactive(
         &mut self,
         tree: &mut Tree,
@@ -192,7 +195,7 @@ impl Binder<'_> {
         Ok(paths)
     }
 
-    /// Adds what a statement of steps brings, or takes out what it takes. Returns false if the statement is no mark.
+    /// Adds or removes the mark of a statement of steps. Returns false if the statement is no mark.
     pub fn step_mark(
         &mut self,
         tree: &mut Tree,
@@ -224,7 +227,7 @@ impl Binder<'_> {
         Ok(true)
     }
 
-    /// Puts marks of a text into a tree that has all statements of the text.
+    /// Puts the marks of a text into a tree with every statement of the text.
     pub fn settle(&mut self, tree: &mut Tree, pending: Vec<Pending>) -> Result<(), ConfigError> {
         if pending.is_empty() && tree.marks.is_empty() {
             return Ok(());
@@ -404,7 +407,7 @@ impl Schema {
         Ok(())
     }
 
-    /// Deletes what is inactive at a path, or in it; returns true if anything was.
+    /// Deletes the inactive statements at a path, or below. Returns true if any were deleted.
     pub(crate) fn delete_marks(&self, tree: &mut Tree, paths: &[Path]) -> bool {
         let had = tree.marks.inactive.len();
         if tree.marks.is_empty() {
@@ -442,7 +445,7 @@ impl Schema {
         Ok(())
     }
 
-    /// The error of a statement that was set although it is inactive, and no marks of what is gone.
+    /// Returns the error of setting an inactive statement, and removes marks of removed statements.
     pub(crate) fn check_marks(
         &self,
         binder: &Binder<'_>,

@@ -1,11 +1,12 @@
-//! Metrics that a package brings: its `metrics.toml` (docs/extending.md).
+//! Metrics of a package: its `metrics.toml` (docs/extending.md).
 //!
-//! A metric is what is made of one call's answer: which rows of it count, which fields tell them apart, which one is the number. No code
-//! of the component is involved, so what is declared wrongly harms nobody: the file is refused here, with the line and what would be
-//! right, or what it asks for is not in the answer, which whoever asks says.
+//! A metric is computed from a call's answer: from the rows, from the fields used as labels, from the field with the
+//! number. No code of the component is involved, so a wrong declaration does no harm: the file is refused here, with
+//! the line and a remedy, or the answer lacks the declared field, and the reader of the metrics reports the lack.
 //!
-//! Names and texts are held so narrow that what is printed is valid for readers of OpenMetrics 1.0 as well as for those of the older
-//! Prometheus text format (the textfile collector of `node_exporter`), which disagree about quotes in HELP and know other types.
+//! Names and texts are restricted, so that the output is valid for readers of OpenMetrics 1.0 as well as of the older
+//! Prometheus text format (the textfile collector of `node_exporter`), which disagree about quotes in HELP and about
+//! types.
 
 mod error;
 mod names;
@@ -20,7 +21,7 @@ use toml::Spanned;
 
 /// The prefix of all printed names.
 pub const EXPORTED: &str = "sluice_";
-/// The label that a metric with states has besides its own.
+/// The label added to a metric with states.
 pub const STATE: &str = "state";
 /// Metrics that a file may have.
 pub const MOST_METRICS: usize = 256;
@@ -62,7 +63,7 @@ pub enum Format {
     Span,
     /// Octets.
     Bytes,
-    /// Something that is so or not: 1 for yes, for a number but 0, for a text that says anything.
+    /// A condition: 1 for yes, for any number but 0, for any text but the empty text.
     Flag,
 }
 
@@ -92,23 +93,23 @@ pub struct Metric {
     pub call: Call,
     /// The path of the rows in the answer; empty: the answer is the row.
     pub rows: String,
-    /// Names of labels, and where their values are in a row or around it.
+    /// Names of labels, and the paths of their values in a row or around the row.
     pub labels: BTreeMap<String, String>,
     /// The path of the value in a row or around the row; empty: a row counts 1.
     pub value: String,
     /// The format of the value.
     pub format: Format,
-    /// If there are any: what the value may say; each state is a sample of its own, 1 if it is this one.
+    /// The possible values, if declared; each state is a sample of its own, 1 if current.
     pub states: Vec<String>,
 }
 
 impl Metric {
-    /// The name of its family where it is printed.
+    /// Returns the name of the metric's family in the output.
     pub fn family(&self) -> String {
         format!("{EXPORTED}{}", self.name)
     }
 
-    /// The unit that its name ends in, if it ends in one.
+    /// Returns the unit at the end of the metric's name, if any.
     pub fn unit(&self) -> Option<&'static str> {
         ["seconds", "bytes"].into_iter().find(|unit| names::ends_in(&self.name, unit))
     }
@@ -139,10 +140,10 @@ struct Entry {
     states: Option<Spanned<Vec<String>>>,
 }
 
-/// Reads a `metrics.toml` of the package `package`. Names are those of the package: they begin with [`prefix`].
+/// Reads a `metrics.toml` of the package `package`. Names belong to the package: each begins with [`prefix`].
 ///
 /// # Errors
-/// The first thing that is wrong, with its line.
+/// The first problem, with its line.
 pub fn parse(package: &str, text: &str) -> Result<Vec<Metric>, MetricsError> {
     let at = |offset: usize, problem| MetricsError::new(text, offset, problem);
     let file: File = toml::from_str(text).map_err(|error| {
@@ -169,7 +170,7 @@ pub fn parse(package: &str, text: &str) -> Result<Vec<Metric>, MetricsError> {
 /// An error with its offset in the text.
 type Wrong = (usize, Problem);
 
-/// Looks at something, and says where it is if it is wrong.
+/// Checks a value. Returns a problem together with its place.
 fn checked<T>(spanned: &Spanned<T>, check: impl FnOnce(&T) -> Result<(), Problem>) -> Result<(), Wrong> {
     check(spanned.get_ref()).map_err(|problem| (spanned.span().start, problem))
 }

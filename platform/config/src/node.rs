@@ -1,5 +1,5 @@
-//! The schema as the configuration's users see it: names, types, words of help. Everything that completion, help and documents say
-//! of the configuration comes from here, so that a module that is dropped in is known everywhere.
+//! The schema for the configuration's users: names, types, words of help. Completion, help and documents are made from
+//! here, so that a dropped-in module is known everywhere.
 
 use crate::{Impact, Role};
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ pub struct Node {
     pub description: String,
     /// Its shape.
     pub kind: NodeKind,
-    /// The component whose configuration this and everything inside is, where that begins.
+    /// The component of the configuration here and below, at the root of the component's configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub component: Option<String>,
     /// The meaning for the platform, if there is one.
@@ -47,7 +47,7 @@ pub enum NodeKind {
 /// The values of a leaf.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Value {
-    /// The type's name as YANG has it, a typedef's where there is one: `uint16`, `inet:ip-address`, `boolean`.
+    /// The type's YANG name, or the typedef's name: `uint16`, `inet:ip-address`, `boolean`.
     pub type_name: String,
     /// The range in words: `1..65535`, `up to 255 characters`; empty if the type's name is enough.
     #[serde(default, skip_serializing_if = "String::is_empty")]

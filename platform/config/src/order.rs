@@ -1,14 +1,14 @@
-//! The order of the statements of a text, carried over to a rendered text that says something similar.
+//! The order of the statements of a text, carried over to a similar rendered text.
 //!
-//! In each block, statements that both texts have stand in the order of the old one. Statements that are new come after their siblings of the
-//! same name, or, where there are none, after the statement that is before them in the rendered text.
+//! In each block, statements of both texts keep the order of the old text. New statements come after their siblings of
+//! the same name, or, without siblings, after the preceding statement of the rendered text.
 
 use crate::index::{Id, Index, Kind, ROOT};
 use crate::marks::{ANNOTATE, INACTIVE};
 use crate::text::{self, Statement};
 use std::collections::HashMap;
 
-/// A statement of a rendered text: its lines, annotations before them included.
+/// A statement of a rendered text: its lines, including preceding annotations.
 struct Row<'t> {
     words: Vec<String>,
     /// The lines before those of the statements inside.
@@ -18,8 +18,8 @@ struct Row<'t> {
     tail: Vec<&'t str>,
 }
 
-/// Returns `new`, as it is rendered, with the statements in the order in which `old` has them. Entries of a list whose order has a meaning
-/// keep the rendered order.
+/// Returns the rendered text `new` with the statements in the order of `old`. Entries of a list whose order has a
+/// meaning keep the rendered order.
 pub(crate) fn arrange(index: &Index, old: &str, new: &str) -> String {
     // A text that is not valid has no order.
     let Ok(statements) = text::parse("old", old) else { return new.to_owned() };
@@ -39,7 +39,7 @@ pub(crate) fn arrange(index: &Index, old: &str, new: &str) -> String {
     out
 }
 
-/// The statements of a block of the old text. A statement of a whole path counts as the blocks that it leads through.
+/// The statements of a block of the old text. A statement with a whole path counts as the blocks of the path.
 #[derive(Default)]
 struct Known {
     statements: Vec<(Vec<String>, Known)>,

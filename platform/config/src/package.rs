@@ -11,15 +11,15 @@ use thiserror::Error;
 /// A package that extends the router.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Package {
-    /// Its name; that of its folder, if it is in one.
+    /// The name; equal to the folder's name, for a package in a folder.
     pub name: String,
-    /// The class of the component that it brings, if it brings one.
+    /// The class of the package's component, if any.
     pub class: Option<String>,
-    /// Its version, as it says it.
+    /// The version, as declared.
     pub version: String,
     /// The description, in a sentence.
     pub description: String,
-    /// The component's executable; none if that is part of the router's own.
+    /// The component's executable; `None` for a component in the router's own executable.
     pub executable: Option<PathBuf>,
     /// YANG modules: names and texts.
     pub modules: Vec<(String, String)>,
@@ -48,9 +48,9 @@ pub struct Refused {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// The package's name, that of its folder.
+    /// The package's name, equal to the folder's name.
     pub name: String,
-    /// The component that it brings, if it brings one.
+    /// The class of the package's component, if any.
     pub class: Option<String>,
     /// Its version.
     pub version: String,
@@ -68,7 +68,7 @@ impl Manifest {
 }
 
 impl Package {
-    /// In what it is the same as a package that is there already, and must not be.
+    /// Returns the property in which the package collides with an installed package.
     pub(crate) fn collision(&self, others: &[Package]) -> Option<String> {
         let module = |name: &String| others.iter().find(|p| p.modules.iter().any(|(n, _)| n == name));
         for other in others {
@@ -94,14 +94,14 @@ impl Package {
         })
     }
 
-    /// The names of its metrics. They were read when the package was, or by a test.
+    /// Returns the names of the package's metrics, validated when the package was read, or by a test.
     fn metric_names(&self) -> Vec<String> {
         let text = self.metrics.as_deref().unwrap_or_default();
         metrics::parse(&self.name, text).unwrap_or_default().into_iter().map(|metric| metric.name).collect()
     }
 }
 
-/// The packages in a folder: every folder in it is one. Sorted by name; none if there is no such folder.
+/// Reads the packages in a folder, each in a folder of its own. Sorted by name; empty without the folder.
 pub fn read_folder(dir: &Path) -> Result<Vec<Result<Package, Refused>>, SchemaError> {
     let failed = |source| SchemaError::Folder { path: dir.display().to_string(), source };
     let entries = match std::fs::read_dir(dir) {
@@ -135,7 +135,7 @@ pub enum PackageError {
     /// `package.toml` is not TOML, or has other fields: the line, and the error there.
     #[error("package.toml: {0}")]
     Manifest(String),
-    /// The package has another name than its folder.
+    /// The package's name differs from its folder's name.
     #[error("package.toml: its name is `{0}`, not that of its folder")]
     Name(String),
     /// There is no file for the executable.
@@ -160,7 +160,7 @@ pub enum PackageError {
     Metrics(#[from] MetricsError),
 }
 
-/// A file longer than this is none of a package.
+/// The longest file of a package, in octets.
 const LONGEST: u64 = 1 << 20;
 
 fn read_one(folder: &Path) -> Result<Package, PackageError> {

@@ -1,4 +1,4 @@
-//! Marks as a text has them, before the statements that they belong to are in the tree.
+//! Marks of a text, before their statements are in the tree.
 
 use crate::index::{Id, Index};
 use crate::marks::{ANNOTATE, DEACTIVATE, INACTIVE};
@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 /// A mark in a text, to be put into the tree when the statements are in it.
 pub(crate) enum Pending {
-    /// A statement that is inactive, or a part of it: all words from the top, and the words of them that stand before it.
+    /// An inactive statement, or a part of an inactive statement: the words from the top, and the number of words
+    /// before the statement.
     Inactive { words: Vec<Word>, before: usize, inner: Option<Vec<Statement>> },
     /// A statement that was set before, and is inactive.
     Deactivated { words: Vec<Word> },
@@ -16,7 +17,7 @@ pub(crate) enum Pending {
 }
 
 impl Pending {
-    /// Reads a statement that is a mark, in a block of a definition and a path; `None` if it is none.
+    /// Reads a mark, in a block of a definition and a path; `None` if the statement is no mark.
     pub fn read(
         index: &Index,
         def: Id,

@@ -1,5 +1,5 @@
-//! Where components have their configuration: a class has a container at the top of the tree, or one in the entries of a list whose key names
-//! the instance, or both.
+//! The places of components in the configuration: a class has a container at the top of the tree, or a container in the
+//! entries of a list whose key names the instance, or both.
 
 use crate::error::SchemaError;
 use crate::index::{Id, Index, Kind, ROOT};
@@ -9,7 +9,7 @@ use crate::tree::{Block, Item, Tree};
 use sluice_base::{TableId, class_of, component_name, instance_of};
 use std::sync::Arc;
 
-/// The type that the key of a list with components must have, so that every instance can be named.
+/// The required type of the key of a list with components, so that every instance can be named.
 const KEY_TYPE: &str = "instance-name";
 
 /// The containers of a class.
@@ -94,7 +94,8 @@ impl Schema {
         found
     }
 
-    /// The routing table of an instance: what the leaf marked `sluice:table` beside its container says; the main table if there is none.
+    /// Returns the routing table of an instance: the value of the leaf marked `sluice:table` beside its container; the
+    /// main table without a value.
     pub fn table(&self, component: &str, tree: &Tree) -> TableId {
         let found = || {
             let leaf = self.table_leaf(component)?;
@@ -114,14 +115,15 @@ impl Schema {
         self.index[list].children.iter().copied().find(|child| self.index[*child].is_table)
     }
 
-    /// Returns a component's instance and the definition of its container; `None` if the schema has no such component.
+    /// Returns a component's instance and the definition of its container; `None` for a component unknown to the
+    /// schema.
     pub(crate) fn place<'n>(&self, component: &'n str) -> Option<(Option<&'n str>, Id)> {
         let instance = instance_of(component);
         let id = self.index.classes.get(class_of(component))?.of(instance)?;
         Some((instance, id))
     }
 
-    /// The block of a container; below a list, that of one instance.
+    /// Returns the block of a container; below a list, the block of an instance.
     pub(crate) fn block<'t>(&self, tree: &'t Tree, id: Id, instance: Option<&str>) -> Option<&'t Arc<Block>> {
         self.block_at(tree, &self.index[id].path, instance)
     }

@@ -1,4 +1,4 @@
-//! What holds of any tree, for the modules of all components and one with something of everything.
+//! Properties of any tree, for the modules of every component and a module with every kind of statement.
 
 use crate::steps::Outline;
 use crate::{Module, Node, NodeKind, Schema, Secrets, Tree};
@@ -9,7 +9,7 @@ use yang5::data::{Data, DataFormat, DataPrinterFlags};
 #[path = "../tests/world/mod.rs"]
 pub(crate) mod world;
 
-/// The modules of all components in the tree, and one with something of everything.
+/// The modules of every component in the tree, and a module with every kind of statement.
 fn modules() -> Vec<(String, String)> {
     let components = std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../components"));
     let mut all = vec![("example".to_string(), world::EXAMPLE.to_string())];
@@ -30,7 +30,7 @@ thread_local! {
     };
 }
 
-/// Words for a type; any leaf may also get one of another.
+/// Words for a type; any leaf may also get a word of a different type.
 const WORDS: &[(&str, &[&str])] = &[
     ("int", &["1", "5", "7", "09", "90", "179"]),
     ("dec", &["1.5", "7", "2.25"]),
@@ -80,7 +80,7 @@ fn statement(nodes: &[Node], choices: &[u8]) -> String {
     words.join(" ")
 }
 
-/// Valid and other trees, as random statements make them one after another.
+/// Valid and invalid trees, made by random statements in sequence.
 fn trees(schema: &Schema, choices: &[Vec<u8>]) -> Vec<Tree> {
     let first = "interfaces; protocols { bgp { local-as 1; router-id 10.0.0.1; } static; example { local-as 1; group c; } }";
     let mut trees = vec![Tree::empty(), schema.read("first", first).unwrap()];
@@ -244,7 +244,7 @@ fn without_modules(value: serde_json::Value) -> serde_json::Value {
     }
 }
 
-/// Lists in one order: a part has them in that of its keys.
+/// Sorts lists: a part orders lists by their keys.
 fn sorted(value: serde_json::Value) -> serde_json::Value {
     use serde_json::Value;
     match value {

@@ -1,5 +1,5 @@
-//! What the platform knows of a component's configuration: nodes with a role, by which `sluice drain` and the guard against locking oneself
-//! out work for protocols that they do not know.
+//! The platform's knowledge of a component's configuration: nodes with a role, by which `sluice drain` and the guard
+//! against locking oneself out work for protocols unknown to them.
 
 use crate::{Node, NodeKind};
 use serde::{Deserialize, Serialize};
@@ -33,7 +33,7 @@ impl FromStr for Role {
 /// A node with a role.
 #[derive(Clone, PartialEq, Debug)]
 pub struct RolePlace<'n> {
-    /// The names of the nodes down to this one.
+    /// The names of the nodes down to the node.
     pub path: Vec<&'n str>,
     /// The places in `path` of the lists above the node: an entry's key follows each.
     pub lists: Vec<usize>,

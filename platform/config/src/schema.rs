@@ -19,13 +19,13 @@ pub struct Module {
     pub text: &'static str,
 }
 
-/// The modules that other modules build on.
+/// The modules used by every further module.
 const PLATFORM: [Module; 2] = [
     Module { name: "sluice-extensions", text: include_str!("../yang/sluice-extensions.yang") },
     Module { name: "sluice-router", text: include_str!("../yang/sluice-router.yang") },
 ];
 
-/// All modules, and the extensions for the manager. libyang wants it used by one thread.
+/// The modules of the router, and the extensions for the manager. libyang requires use by a single thread.
 pub struct Schema {
     pub(crate) yang: Yang,
     pub(crate) index: Arc<Index>,
@@ -34,8 +34,9 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// A schema of packages; also those that are part of it, and those that are not, with the reason. Each that is not builtin is tried
-    /// together with those before it in a context of its own, so that a bad one harms nobody.
+    /// Loads a schema of packages; returns the packages in the schema too, and the refused packages, with the reason.
+    /// Each package that is not builtin is tried together with the packages before in a context of its own, so that a
+    /// bad package does no harm.
     pub fn load(packages: Vec<Package>) -> Result<(Schema, Vec<Package>, Vec<Refused>), SchemaError> {
         let (mut taken, others): (Vec<Package>, Vec<Package>) = packages.into_iter().partition(|p| p.builtin);
         let mut schema = Schema::of_packages(&taken)?;
@@ -123,7 +124,7 @@ impl Schema {
         &self.nodes
     }
 
-    /// The component classes that have configuration without naming an instance, with the path of their container.
+    /// Iterates over the component classes with configuration and without instances, with the path of their container.
     pub fn components(&self) -> impl Iterator<Item = (&str, &[String])> {
         self.paths.iter().map(|(class, path)| (class.as_str(), path.as_slice()))
     }

@@ -50,7 +50,7 @@ pub(crate) fn stands(index: &Index, root: &Block, path: &[Arc<str>]) -> bool {
     !matches!(follow(index, root, path), Spot::Missing(_))
 }
 
-/// The blocks above a statement that say something by being there: entries of lists, and containers that are no mere brackets.
+/// Iterates over the blocks above a statement whose presence has a meaning: entries of lists, and presence containers.
 pub(crate) fn blocks_above<'p>(
     index: &'p Index,
     path: &'p [Arc<str>],
@@ -72,7 +72,7 @@ pub(crate) fn blocks_above<'p>(
 }
 
 impl Index {
-    /// The definition that a path leads to, and the number of words up to it.
+    /// Returns the definition at a path, and the number of words up to the definition.
     pub(crate) fn definition(&self, path: &[Arc<str>]) -> (Id, usize) {
         let (mut id, mut at) = (ROOT, 0);
         while let Some(child) = path.get(at).and_then(|name| self[id].child(name)) {
@@ -104,7 +104,7 @@ impl Index {
         }
     }
 
-    /// An inactive statement's words behind the first `depth` of its path, as they are written.
+    /// Returns an inactive statement's words behind the first `depth` of its path, as written.
     pub(crate) fn marked(&self, path: &[Arc<str>], depth: usize) -> String {
         let block = self.block_of(path).len().max(depth);
         let (above, own) = (written(&path[depth..block]), written(&path[block..]));

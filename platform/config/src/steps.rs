@@ -1,4 +1,5 @@
-//! The steps from one configuration to another, as text: what [`Comparison::text`](crate::Comparison::text) writes with secrets shown.
+//! The steps from one configuration to another, as text: the output of [`Comparison::text`](crate::Comparison::text)
+//! with secrets shown.
 //!
 //! ```text
 //! [edit protocols static]
@@ -10,8 +11,9 @@
 //! +  }
 //! ```
 //!
-//! [`Schema::step`] takes a tree along, for what the steps cost. [`Outline`] takes a text along and knows no schema: what was written by
-//! another version, whose words nobody may know any more, is brought up to date all the same.
+//! [`Schema::step`] applies steps to a tree, at a cost that follows the size of the steps. [`Outline`] applies steps to
+//! a text and knows no schema: text written by a different version, with words perhaps unknown today, is brought up to
+//! date all the same.
 
 use crate::bind::Binder;
 use crate::entries::SEPARATOR;
@@ -35,10 +37,10 @@ pub enum StepError {
     /// The text has not the form of steps.
     #[error("{0}")]
     Text(Box<ConfigError>),
-    /// A line that is neither a place nor something that goes or comes.
+    /// A line other than a place, an addition or a removal.
     #[error("`{0}` is no step")]
     Line(String),
-    /// There is no such block in the text, or it is too deep in it.
+    /// There is no such block in the text, or the block is too deep.
     #[error("there is no `{0}` in it")]
     NoPlace(String),
     /// A statement to remove does not exist.
@@ -95,8 +97,8 @@ fn sections(steps: &str) -> Result<Vec<Section>, StepError> {
 }
 
 impl Schema {
-    /// A tree after steps. Values are checked; whether the whole is valid is for [`Schema::validate`] to say. This costs what the steps
-    /// cost.
+    /// Returns a tree after steps. Values are checked; [`Schema::validate`] checks the whole tree. The cost follows the
+    /// size of the steps.
     pub fn step(&self, tree: &Tree, steps: &str) -> Result<Tree, StepError> {
         let mut tree = tree.clone();
         for Section { place, goes, statements } in sections(steps)? {
@@ -117,13 +119,13 @@ impl Schema {
     }
 }
 
-/// A text that [`Schema::text`] has written, as its statements. Shown, it reads back to the tree that it stands for.
+/// A text written by [`Schema::text`], as its statements. Printed, the text reads back to an equal tree.
 pub struct Outline(Level);
 
 /// The statements between braces.
 #[derive(Default)]
 struct Level {
-    /// In the order in which they came; what has gone leaves a gap.
+    /// The rows in the order of their arrival; a removed row leaves a gap.
     rows: Vec<Option<Row>>,
     /// The places of statements by their words. Made when first needed: most levels never change.
     places: Option<HashMap<String, usize>>,
@@ -148,7 +150,7 @@ impl Outline {
         Ok(Outline(top))
     }
 
-    /// Takes steps. If that fails, some of them may have been taken.
+    /// Applies steps. After a failure some steps may have been applied.
     pub fn step(&mut self, steps: &str) -> Result<(), StepError> {
         for Section { place, goes, statements } in sections(steps)? {
             let place: Vec<String> = place.into_iter().map(|word| word.text).collect();
@@ -186,7 +188,7 @@ impl Level {
         Level { rows: statements.into_iter().map(|s| Some(Row::of(s))).collect(), places: None }
     }
 
-    /// Takes out what is inactive, and annotations, with the path to where they stood: steps know them by the whole path.
+    /// Removes inactive statements and annotations, with their full paths: steps name marks by the whole path.
     fn take_marks(&mut self, path: &[String], marks: &mut Vec<Row>) {
         for slot in &mut self.rows {
             let Some(row) = slot else { continue };
@@ -250,7 +252,7 @@ impl Level {
         Ok(())
     }
 
-    /// Makes a statement of several values one for each of them, if this is one of those.
+    /// Splits a statement of several values, if `value` is among them, into a statement for each value.
     fn spread(&mut self, name: &str, value: &str) -> Result<(), StepError> {
         let has = |row: &Row| {
             row.inner.is_none()

@@ -1,4 +1,4 @@
-//! Text to statements. Knows braces, semicolons, quotes and comments; nothing of what the words mean.
+//! Text to statements. Knows braces, semicolons, quotes and comments, but not the meaning of words.
 
 use crate::error::{ConfigError, Place};
 use crate::marks::{ANNOTATE, DEACTIVATE};
@@ -13,7 +13,7 @@ pub struct Word {
     pub place: Place,
 }
 
-/// Words that end in a semicolon, or that open a block. A bracketed list counts as its words.
+/// Words up to a semicolon, or up to a block. A bracketed list counts as its words.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Statement {
     /// At least one.
@@ -222,7 +222,7 @@ fn set(lexer: &Lexer<'_>, mut words: Vec<Word>) -> Result<Statement, ConfigError
     }
 }
 
-/// The words of a single statement; a semicolon after it is no part of it.
+/// Returns the words of a single statement, without a final semicolon.
 pub(crate) fn words(file: &str, text: &str) -> Result<Vec<Word>, ConfigError> {
     let lexer = || Lexer { file, text, chars: text.chars().peekable(), line: 1, column: 1 };
     refuse_controls(lexer())?;
@@ -263,8 +263,8 @@ pub fn quoted(word: &str) -> Cow<'_, str> {
     Cow::Owned(quoted)
 }
 
-/// No string of YANG holds a control character other than tab and the ends of lines (RFC 7950, section 9.4), and what is
-/// written in C ends at the octet 0. So none of them gets further than here.
+/// Refuses control characters: no string of YANG holds a control character other than tab and the ends of lines (RFC
+/// 7950, section 9.4), and strings in C end at the octet 0.
 fn refuse_controls(mut lexer: Lexer<'_>) -> Result<(), ConfigError> {
     let mut place = lexer.place();
     while let Some(c) = lexer.bump() {

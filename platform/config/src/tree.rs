@@ -1,11 +1,11 @@
-//! What the operator wrote, as a tree. Trees share what they have in common: a copy costs nothing, and what a change leaves alone
-//! is the same piece of memory before and after.
+//! The operator's configuration, as a tree. Trees share common parts: a copy costs nothing, and parts untouched by a
+//! change are the same piece of memory before and after.
 
 use crate::entries::{Entries, Key};
 use crate::marks::Marks;
 use std::sync::Arc;
 
-/// A configuration: what was written, without defaults, values in the form that is the same for everyone who writes them.
+/// A configuration as written, without defaults, values in canonical form.
 #[derive(Clone, Default, Debug)]
 pub struct Tree {
     pub(crate) root: Arc<Block>,
@@ -14,12 +14,12 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// A configuration that says nothing.
+    /// Returns an empty configuration.
     pub fn empty() -> Self {
         Tree::default()
     }
 
-    /// Returns true if it says nothing.
+    /// Returns true for an empty configuration.
     pub fn is_empty(&self) -> bool {
         self.root.items.is_empty() && self.marks.is_empty()
     }
@@ -134,7 +134,7 @@ impl Block {
         }
     }
 
-    /// Names and what stands under them, by name.
+    /// Iterates over names and their items, by name.
     pub fn items(&self) -> impl Iterator<Item = (&Arc<str>, &Item)> {
         self.items.iter().map(|(name, item)| (name, item))
     }

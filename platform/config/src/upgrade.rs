@@ -1,4 +1,4 @@
-//! What behaves differently for a configuration under another schema.
+//! Differences in the behavior of a configuration under a new schema.
 
 use crate::bind::join_key;
 use crate::entries::Entries;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
 
-/// Something in a configuration that is not what it was.
+/// A change of a statement of a configuration between two schemas.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Notice {
     /// The place: names and keys.
@@ -23,7 +23,7 @@ pub struct Notice {
     pub what: What,
 }
 
-/// In what way something is not what it was.
+/// The kind of a change.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "kebab-case")]
 pub enum What {
@@ -36,9 +36,9 @@ pub enum What {
     },
     /// The default on which the configuration relies is another.
     Default {
-        /// As it was; `None` if there was none.
+        /// The old default; `None` if there was no default.
         before: Option<String>,
-        /// As it is; `None` if there is none.
+        /// The new default; `None` if there is no default.
         after: Option<String>,
     },
     /// A mandatory statement is missing.
@@ -81,8 +81,8 @@ pub fn check(old: &[Node], new: &Schema, tree: &Tree) -> Vec<Notice> {
     check.notices
 }
 
-/// A text as the schema with the index `old` would read it, for [`check`]. It was valid then, so nothing is checked; what the index
-/// does not know is left out, as [`Schema::read`] has a better word for it.
+/// Reads a text under the schema with the index `old`, for [`check`]. The text was valid then, so nothing is checked;
+/// words unknown to the index are left out, because [`Schema::read`] has a better message.
 pub fn read(old: &[Node], file: &str, text: &str) -> Result<Tree, ConfigError> {
     let mut tree = Tree::empty();
     let root = Arc::make_mut(&mut tree.root);
@@ -198,7 +198,7 @@ impl Check<'_> {
         }
     }
 
-    /// Defaults on which a block relies, and what it has to have now.
+    /// Checks the defaults used by a block, and newly mandatory statements.
     fn unwritten(&mut self, old: &[Node], id: Id, block: &Block) {
         for child in self.new.index.effective(id, block) {
             let def = &self.new.index[child];

@@ -1,8 +1,8 @@
-//! Whether a tree is valid.
+//! The validation of a tree.
 //!
-//! Values were checked when they were written. What a block has to have and cannot have together is checked here, in the blocks that
-//! changed. Conditions that look elsewhere (`must`, `when`, references, `unique`) are libyang's to check, over the whole tree, if
-//! something changed that one of them looks at.
+//! Values were checked when written. Mandatory and mutually exclusive statements of a block are checked here, in the
+//! changed blocks. Conditions across blocks (`must`, `when`, references, `unique`) are checked by libyang, over the
+//! whole tree, if a change touches a node of a condition.
 
 use crate::bind::Fault;
 use crate::entries::Entries;
@@ -15,8 +15,8 @@ use std::sync::Arc;
 use yang5::data::{DataFormat, DataParserFlags, DataTree, DataValidationFlags};
 
 impl Schema {
-    /// Returns true if `after` is valid, where `before` is known to be. This costs what the difference costs, unless something changed that
-    /// a condition looks at (`must`, `when`, a reference, `unique`).
+    /// Returns an error unless `after` is valid, given a valid `before`. The cost follows the size of the difference,
+    /// unless the change touches a node of a condition (`must`, `when`, a reference, `unique`).
     pub fn validate(&self, before: Option<&Tree>, after: &Tree) -> Result<(), ConfigError> {
         self.check(before, after).map_err(|fault| {
             let path = fault.path.join(" ");
@@ -59,7 +59,7 @@ impl Schema {
             })
     }
 
-    /// The tree with all defaults in it, as libyang fills them in.
+    /// Returns the tree with every default filled in by libyang.
     pub(crate) fn with_defaults(&self, tree: &Tree) -> Result<Tree, ConfigError> {
         let data = self.libyang_tree(tree).map_err(|fault| {
             ConfigError::new("configuration", "", Place { line: 1, column: 1, length: 1 }, fault.message)
@@ -189,7 +189,7 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Notes that something came, went, or has another value.
+    /// Notes an added, removed or changed node.
     fn touch(&mut self, id: Option<Id>, is_whole: bool) {
         if let Some(id) = id {
             self.is_watched |= self.index[id].is_watched || is_whole && self.index[id].watched_inside;

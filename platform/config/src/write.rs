@@ -58,7 +58,7 @@ impl Schema {
         Ok(writer.out)
     }
 
-    /// The statements that make what stands at a path, each as [`Schema::edit`] takes it.
+    /// Returns the statements to make the content at a path, each in the form for [`Schema::edit`].
     pub fn set_lines(
         &self,
         tree: &Tree,
@@ -148,7 +148,7 @@ pub(crate) fn key_words(key: &Key) -> impl Iterator<Item = &str> {
     key.split(SEPARATOR)
 }
 
-/// Lines longer than this are broken where values allow it.
+/// The length from which lines are broken where values allow a break.
 const WIDE: usize = 100;
 
 /// Writes curly braces.
@@ -172,7 +172,7 @@ impl<'a> Writer<'a> {
 }
 
 impl Writer<'_> {
-    /// An annotation of what stands under the path to where we are and these words.
+    /// Writes the annotation of the statement under the current path and `words`.
     fn note<'w>(&mut self, words: impl Iterator<Item = &'w str>) {
         let Some(placed) = self.placed.as_ref().filter(|placed| !placed.marks.notes.is_empty()) else {
             return;
@@ -339,7 +339,7 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// A block that is there even if nothing is in it.
+    /// Writes a block that exists even if empty.
     fn whole(&mut self, id: Id, block: &Block) {
         if block.items().count() == self.index[id].keys().len() {
             self.out.push(self.path.clone());
@@ -405,7 +405,7 @@ pub(crate) struct Json<'a> {
     pub secrets: Secrets,
     /// True if defaults are filled in.
     pub fills: bool,
-    /// True if names have their modules, as libyang reads them.
+    /// True if names are qualified with their modules, for libyang.
     pub qualifies: bool,
 }
 
@@ -479,7 +479,7 @@ impl Json<'_> {
 }
 
 impl Index {
-    /// Returns the definitions that may have a value in a block: all but the alternatives that were not chosen.
+    /// Returns the definitions that may have a value in a block: every definition except the alternatives not chosen.
     pub(crate) fn effective(&self, id: Id, block: &Block) -> Vec<Id> {
         let mut found = Vec::new();
         self.effective_case(&self[id].body, block, &mut found);

@@ -1,5 +1,5 @@
-//! What libyang knows and its binding does not show: marks of nodes, ranges, words of enumerations, defaults of leaf-lists, what a
-//! constraint depends on, and the check of one value.
+//! Knowledge of libyang hidden by its binding: marks of nodes, ranges, words of enumerations, defaults of leaf-lists,
+//! dependencies of constraints, and the check of a value.
 #![allow(unsafe_code)]
 
 use crate::tree::Form;
@@ -9,11 +9,11 @@ use yang5::context::Context;
 use yang5::ffi;
 use yang5::schema::{DataValueType, SchemaLeafType, SchemaNode, SchemaNodeKind};
 
-/// The elements of one of libyang's sized arrays.
+/// The elements of a sized array of libyang's.
 ///
 /// # Safety
-/// `array` is null or one of libyang's sized arrays, whose length stands before its first element (`LY_ARRAY_COUNT`), and lives as
-/// long as what the caller makes of the result.
+/// `array` is null or a sized array of libyang's, whose length stands before its first element (`LY_ARRAY_COUNT`), and
+/// lives as long as the caller uses the result.
 unsafe fn elements<'a, T>(array: *mut T) -> &'a [T] {
     if array.is_null() {
         return &[];
@@ -94,7 +94,7 @@ pub(crate) fn fraction_digits(kind: &SchemaLeafType<'_>) -> u32 {
     }
 }
 
-/// The words of an enumeration or of bits, with what they mean.
+/// The words of an enumeration or of bits, with their meaning.
 pub(crate) fn words(kind: &SchemaLeafType<'_>) -> Vec<(String, String)> {
     // SAFETY: the type lives as long as its context, and its base type says which structure it is.
     unsafe {
@@ -134,7 +134,7 @@ pub(crate) fn default_values(node: &SchemaNode<'_>) -> Vec<String> {
     }
 }
 
-/// A node of a context that is alive as long as the [`Yang`] that holds both.
+/// A node of a context, valid as long as the [`Yang`] with both.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Handle(*const ffi::lysc_node);
 
@@ -149,7 +149,7 @@ impl Handle {
     }
 }
 
-/// A context that loads no further module, and the nodes in it that take values.
+/// A context closed to further modules, and its nodes with values.
 pub(crate) struct Yang {
     context: Context,
     handles: Vec<Handle>,
@@ -173,7 +173,7 @@ pub(crate) enum ValueError {
 }
 
 impl Yang {
-    /// Keeps a context, and the handles that `walk` makes of its nodes and of no others.
+    /// Keeps a context, and the handles made by `walk` of nodes of the context only.
     pub fn new<T>(context: Context, walk: impl FnOnce(&Context, &mut Vec<Handle>) -> T) -> (Self, T) {
         let mut handles = Vec::new();
         let walked = walk(&context, &mut handles);
@@ -184,8 +184,8 @@ impl Yang {
         &self.context
     }
 
-    /// The form of a value of the leaf or leaf-list `handle` that is the same for all who write it, or why it is refused. What only
-    /// the whole tree can show to be wrong is accepted.
+    /// Returns the canonical form of a value of the leaf or leaf-list `handle`, or the reason of a refusal. Faults
+    /// visible only in the whole tree are accepted.
     pub fn canonical(&self, handle: usize, value: &str) -> Result<(Box<str>, Form), ValueError> {
         let Some(Handle(node)) = self.handles.get(handle).copied() else {
             return Err(ValueError::NoValue);
@@ -243,7 +243,8 @@ fn form(base: ffi::LY_DATA_TYPE::Type) -> Form {
     }
 }
 
-/// The nodes on which the constraints of a node depend that reach beyond its own value; `None` if that cannot be told.
+/// Returns the nodes on which the constraints of a node depend beyond the node's own value; `None` if libyang cannot
+/// determine the nodes.
 pub(crate) fn dependencies(node: &SchemaNode<'_>) -> Option<Vec<usize>> {
     let mut found = Vec::new();
     let raw = node.as_raw().cast_const();
@@ -298,10 +299,10 @@ pub(crate) fn is_conditional(node: &SchemaNode<'_>) -> bool {
     node.whens().next().is_some()
 }
 
-/// Adds what the references of a type depend on; whether that can be told.
+/// Adds the dependencies of the references of a type. Returns false if libyang cannot determine the dependencies.
 ///
 /// # Safety
-/// All pointers are of one living context.
+/// The pointers belong to a single living context.
 unsafe fn leafrefs(
     node: *const ffi::lysc_node,
     module: *const ffi::lys_module,
@@ -327,10 +328,10 @@ unsafe fn leafrefs(
     }
 }
 
-/// Adds the nodes that an expression looks at; whether libyang can tell.
+/// Adds the nodes read by an expression. Returns false if libyang cannot determine the nodes.
 ///
 /// # Safety
-/// All pointers are of one living context.
+/// The pointers belong to a single living context.
 unsafe fn atoms(
     node: *const ffi::lysc_node,
     module: *const ffi::lys_module,

@@ -1,4 +1,4 @@
-//! What differs between two configurations, what that costs, and what a component is told of it.
+//! The differences between two configurations, their impact, and the resulting change for a component.
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 

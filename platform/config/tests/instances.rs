@@ -1,4 +1,4 @@
-//! Components that run several times, and subtrees that several components take.
+//! Components with several instances, and subtrees shared by several components.
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 

@@ -1,4 +1,4 @@
-//! Packages: those that are good are part of the schema, the others are refused with a reason and harm nobody.
+//! Packages: good packages are part of the schema, bad packages are refused with a reason and do no harm.
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 

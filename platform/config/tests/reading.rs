@@ -1,4 +1,4 @@
-//! Texts and statements against a schema: what is read, what is written, and what a refusal says.
+//! Texts and statements against a schema: reading, writing, and the messages of refusals.
 
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 

@@ -1,5 +1,5 @@
-//! A component's part of the configuration, and changes of that part. A change names the differences and nothing else, so that a line more in a
-//! configuration of 100,000 lines costs the price of a line.
+//! A component's part of the configuration, and changes of that part. A change names the differences and nothing else,
+//! so that an additional line in a configuration of 100,000 lines costs the price of a line.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -45,7 +45,8 @@ impl Change {
     }
 }
 
-/// A change of one thing that stands directly in a part or in a shared subtree: a leaf, a container with all in it, or an entry of a list.
+/// A change of a single object directly in a part or in a shared subtree: a leaf, a container with its content, or an
+/// entry of a list.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Edit {
@@ -70,7 +71,7 @@ pub struct Part {
     shared: BTreeMap<String, Subtree>,
 }
 
-/// What stands below one container.
+/// The content below a container.
 #[derive(Clone, PartialEq, Debug, Default)]
 struct Subtree {
     members: Map<String, Value>,
@@ -97,7 +98,7 @@ impl Subtree {
         }
     }
 
-    /// Returns the edits that lead from an empty subtree to the present one.
+    /// Returns the edits leading from an empty subtree to the present subtree.
     fn edits<'a>(&'a self, subtree: Option<&'a str>) -> impl Iterator<Item = Edit> {
         let subtree = subtree.map(String::from);
         let edit = move |name: &String, key: Option<&Vec<String>>, value: &Value| Edit {
@@ -136,13 +137,13 @@ impl Part {
         }
     }
 
-    /// Returns the change that leads from an empty part to the present one.
+    /// Returns the change leading from an empty part to the present part.
     pub fn as_change(&self) -> Change {
         let shared = self.shared.iter().flat_map(|(name, subtree)| subtree.edits(Some(name)));
         Change { clear: true, edits: self.own.edits(None).chain(shared).collect() }
     }
 
-    /// Returns the part as a JSON object, lists ordered by their keys; a shared subtree is a member of its name.
+    /// Returns the part as a JSON object, lists ordered by their keys; a shared subtree is a member under its own name.
     pub fn whole(&self) -> Value {
         let mut whole = self.own.whole();
         for (name, subtree) in &self.shared {

@@ -1,4 +1,4 @@
-//! The host's monotonic clock, the same for all its processes.
+//! The host's monotonic clock, shared by every process of the host.
 
 use nix::time::{ClockId, clock_gettime};
 use sluice_base::Instant;

@@ -1,9 +1,10 @@
 //! Descriptors from the FEA's socket broker.
 //!
-//! The FEA answers a call that opens a socket with a token of 16 octets. Whoever asked connects to `fea.fd` in the router's
-//! run-time folder (a SOCK_SEQPACKET Unix socket), sends the token and receives one octet with the descriptor beside it
-//! (SCM_RIGHTS, unix(7)). A token serves once, for a few seconds, and only the process that asked for it; a connection that is
-//! closed without an answer is a refusal. A token for [`give`] goes the other way: the descriptor is beside the token.
+//! The FEA answers a call that opens a socket with a token of 16 octets. The caller connects to `fea.fd` in the
+//! router's run-time folder (a SOCK_SEQPACKET Unix socket), sends the token and receives one octet with the descriptor
+//! beside it (SCM_RIGHTS, unix(7)). A token serves once, for a few seconds, and only for the calling process; a
+//! connection closed without an answer is a refusal. A token for [`give`] goes the other way: the descriptor is beside
+//! the token.
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -85,7 +86,7 @@ async fn connect(socket: &OwnedFd, address: &SocketAddrUnix) -> io::Result<()> {
     }
 }
 
-/// Receives the answer, of one octet, and the descriptor beside it.
+/// Receives the answer of a single octet, and the descriptor beside the octet.
 fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     let mut octet = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -101,7 +102,7 @@ fn receive(socket: &UnixStream) -> io::Result<Option<OwnedFd>> {
     if octets == 0 && descriptor.is_none() { Err(unknown()) } else { Ok(descriptor) }
 }
 
-/// Returns the error of a socket that the FEA closed as that of a token that it does not know.
+/// Returns the error of a closed socket as the error of an unknown token.
 fn refused(error: Errno) -> io::Error {
     match error {
         Errno::PIPE | Errno::CONNRESET => unknown(),

@@ -1,4 +1,4 @@
-//! Drives a machine: inputs when they come, timers when they are due, background work when nothing else waits.
+//! Drives a machine: inputs on arrival, timers when due, background work when idle.
 
 use crate::clock;
 use sluice_base::Instant;
@@ -8,7 +8,7 @@ use tokio::sync::Notify;
 
 /// A machine and the effects of its outputs.
 ///
-/// Effects run after the machine has returned, so that an effect may give the machine another input.
+/// Effects run after the machine has returned, so that an effect may give the machine a further input.
 pub struct Driver<M: Machine> {
     machine: RefCell<M>,
     spare: RefCell<Outbox<M::Output>>,
@@ -66,7 +66,7 @@ impl<M: Machine> Driver<M> {
         read(&self.machine.borrow())
     }
 
-    /// Fires timers and does background work, for ever. Run it as a task of its own.
+    /// Fires timers and does background work, forever. Run as a separate task.
     pub async fn run(&self) {
         self.run_hooked(|| {}, || {}).await;
     }

@@ -1,8 +1,8 @@
-//! What a process reports: lines of its log, and a ring of the newest events that operators can follow.
+//! Reports of a process: lines of its log, and a ring of the newest events for operators to follow.
 //!
-//! An event has a stable name in its field `event` (docs/events.md lists them); other lines are events named `log`. They go to the
-//! journal where standard error leads there, else to standard error as text or as JSON lines. The same line again and again is
-//! written a few times and then counted. What could be a secret is never written.
+//! An event has a stable name in its field `event` (docs/events.md lists them); further lines are events named `log`.
+//! Lines go to the journal if standard error leads there, else to standard error as text or as JSON lines. A repeated
+//! line is written a few times and then counted. Possible secrets are never written.
 
 use sluice_xrl::idl::common::v1 as pb;
 use sluice_xrl::{CallContext, Service, XrlError};
@@ -26,9 +26,10 @@ const KEPT: usize = 4096;
 const BURST: u32 = 5;
 /// After this long a line counts as new.
 const WINDOW: Duration = Duration::from_secs(10);
-/// Different lines that are counted at a time; beyond that lines are written without being counted.
+/// The most distinct lines counted at a time; further lines are written without being counted.
 const COUNTED: usize = 1024;
-/// A field that holds octets from outside. They make no line a new one: else whoever sends them writes as many lines as it likes.
+/// A field with octets from outside. The octets do not make a line distinct: else a sender could cause any number of
+/// lines.
 const OCTETS: &str = "octets";
 /// Events of a reply, at most.
 const PAGE: usize = 1000;
@@ -309,7 +310,7 @@ struct Seen {
 }
 
 impl Seen {
-    /// By what lines are counted: two lines with one key are the same line.
+    /// Returns the key for counting: two lines with equal keys are equal lines.
     fn key(&self) -> String {
         let fields: Vec<_> = self.fields.iter().filter(|(name, _)| name != OCTETS).collect();
         format!("{} {}{fields:?}", self.id, self.text)

@@ -1,10 +1,11 @@
-//! Hand-over: what a process gives to its successor, and the way it goes.
+//! Hand-over: the values a process passes to its successor, and their transport.
 //!
-//! The successor listens on a Unix socket that keeps messages apart; the process that it is to follow connects, each having
-//! made sure by the kernel's word (SO_PEERCRED) that the other is the process that the manager named. What crosses are *values*: postcard, at
-//! most [`MOST_OCTETS`] each, in packets that the socket takes at once, descriptors beside them (SCM_RIGHTS, unix(7)). The first
-//! value says what follows, in which version; the last one how many there were and what their sum is. The
-//! successor answers once, with "taken" or with the reason why not, and again when it has taken over.
+//! The successor listens on a Unix socket with message boundaries; its predecessor connects, and each checks with the
+//! kernel (SO_PEERCRED) that the peer is the process named by the manager. The socket carries *values*: postcard, at
+//! most [`MOST_OCTETS`] each, in packets that the socket takes at once, with descriptors beside the packets
+//! (SCM_RIGHTS, unix(7)). The first value holds the kind and the version of the state; the last value the number of
+//! values and their checksum. The successor answers once, with "taken" or with the reason of a refusal, and again after
+//! taking over.
 
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -24,7 +25,7 @@ use tokio::net::{UnixListener, UnixStream};
 pub const MOST_OCTETS: usize = 4 << 20;
 /// Octets of a packet: a fraction of what every kernel lets wait in a socket.
 const PACKET: usize = 65_536;
-/// The version of all this but what components say.
+/// The version of the whole format except the components' values.
 const FORMAT: u32 = 1;
 const MAGIC: &str = "sluice hand-over";
 
@@ -116,7 +117,7 @@ async fn send(
     }
 }
 
-/// The next packet's kind, and its descriptor; its octets go behind what `into` has.
+/// Receives the next packet's kind and descriptor; appends its octets to `into`.
 async fn receive(socket: &UnixStream, into: &mut Vec<u8>) -> io::Result<(u8, Option<OwnedFd>)> {
     let mut packet = vec![0; PACKET + 1];
     loop {
@@ -156,7 +157,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Connects to the successor of this process number, and says what follows: the state of `class` in version `state`.
+    /// Connects to the successor with a process number, and announces the state of `class` in version `state`.
     pub async fn connect(
         run_dir: &Path,
         successor: u32,
@@ -196,7 +197,7 @@ impl Sink {
         Ok(())
     }
 
-    /// Sends a descriptor; this process keeps its own.
+    /// Sends a descriptor; the process keeps its own copy.
     pub async fn put_descriptor(&mut self, descriptor: BorrowedFd<'_>) -> Result<(), HandOverError> {
         send(&self.socket, DESCRIPTOR, &[], Some(descriptor)).await?;
         self.descriptors += 1;
@@ -339,7 +340,7 @@ impl Source {
         }
     }
 
-    /// Makes sure that all was taken.
+    /// Waits for the successor's confirmation of the whole state.
     pub async fn finish(&mut self) -> Result<(), HandOverError> {
         let expected = self.tail;
         let tail: Tail = Self::decode(&self.octets().await?)?;
@@ -358,7 +359,7 @@ impl Source {
         }
     }
 
-    /// Says that this process has taken over: the predecessor ends.
+    /// Reports a finished takeover: the predecessor ends.
     pub(crate) async fn done(&self) -> io::Result<()> {
         send(&self.socket, DONE, &[], None).await
     }
@@ -374,7 +375,7 @@ mod tests {
         runtime.block_on(act)
     }
 
-    /// Values go from one end to the other in one process, which is its own successor; `state` is the version that is expected.
+    /// Passes values from end to end in a single process, its own successor; `state` is the expected version.
     async fn pass(state: u32) -> (Result<(), HandOverError>, Result<String, HandOverError>) {
         let folder = std::env::temp_dir().join(format!("sluice-handover-{}-{state}", std::process::id()));
         std::fs::create_dir_all(folder.join("xrl")).expect("a folder");

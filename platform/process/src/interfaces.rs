@@ -1,4 +1,4 @@
-//! Following the FEA: each one that starts is asked to announce its interfaces, and its events are read.
+//! Following the FEA: each starting FEA is asked to announce its interfaces, and its events are read.
 
 use sluice_base::InterfaceEvent;
 use sluice_xrl::idl::fea::v1 as fea;

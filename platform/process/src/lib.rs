@@ -1,9 +1,10 @@
 //! The frame of every component process.
 //!
-//! A component's shell is short because what all shells need is here: the event loop and the clock ([`Driver`], [`clock`]), the
-//! life of the process ([`Frame`], [`run`]), what it may do ([`rights`]), its log and its events ([`events`]), latency profiling
-//! ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]), its part of the configuration ([`part`]), handing over to the next
-//! process of its class ([`handover`]), calls under way ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
+//! A component's own process code is short because the shared parts are here: the event loop and the clock ([`Driver`],
+//! [`clock`]), the life of the process ([`Frame`], [`run`]), its permissions ([`rights`]), its log and its events
+//! ([`events`]), latency profiling ([`Profile`]), talking to the RIB as an origin ([`RibOrigin`]), its part of the
+//! configuration ([`part`]), handing over to the next process of its class ([`handover`]), calls under way
+//! ([`UnderWay`]), descriptors from the FEA's broker ([`descriptor`]).
 
 pub mod clock;
 pub mod descriptor;
@@ -39,12 +40,12 @@ pub use succession::{PREDECESSOR, successor_class};
 pub use tasks::Tasks;
 pub use under_way::UnderWay;
 
-/// Declares a newtype around a shared pointer to a process, for which its XRL interfaces are implemented: handlers need the shared
-/// pointer to start tasks of their own.
+/// Declares a newtype around a shared pointer to a process, to implement XRL interfaces on: handlers need the shared
+/// pointer to start tasks.
 #[macro_export]
 macro_rules! served {
     ($process:ty) => {
-        /// The process as handlers of its interfaces see it.
+        /// The process for handlers of its interfaces.
         pub(crate) struct Served(pub(crate) std::rc::Rc<$process>);
 
         impl std::ops::Deref for Served {

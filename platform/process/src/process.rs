@@ -1,5 +1,5 @@
-//! The life of a component's process: it shows its secret to the Finder, registers, takes its configuration, ends in order; or
-//! takes over from a process before it, and hands over to one after it (`succession.rs`).
+//! The life of a component's process: the process shows its secret to the Finder, registers, takes its configuration,
+//! ends in order; or takes over from a predecessor, and hands over to a successor (`succession.rs`).
 
 use crate::RunOptions;
 use crate::clock;
@@ -17,12 +17,12 @@ use std::rc::{Rc, Weak};
 use tokio::sync::Notify;
 use tracing::{error, info};
 
-/// With 1: a process that dies by a signal may leave its memory in a file.
+/// With 1: a process killed by a signal may leave its memory in a file.
 pub const CORES: &str = "SLUICE_CORES";
-/// The folder for those files, where the kernel leaves it to the process.
+/// The folder for core files, where the kernel leaves the choice to the process.
 pub const CORES_DIR: &str = "SLUICE_CORES_DIR";
 
-/// Reasons of a degraded component that one reply carries.
+/// The most reasons of a degraded component in a reply.
 const DEGRADED: usize = 16;
 
 /// The services of the frame for a component.
@@ -60,45 +60,46 @@ pub trait Component: 'static {
     /// Called when the component is registered under the name `instance`.
     async fn registered(self: Rc<Self>, _instance: String) {}
 
-    /// The first half of a change of configuration: whether it would take it, and what that would touch. Changes nothing. The
-    /// error says what is wrong in it.
+    /// The first half of a change of configuration: accepts or refuses the change, and names its effects. Changes
+    /// nothing. The error names the fault of the change.
     fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<Self::Settings>, Self::Error>;
 
     /// The second half: what was prepared holds from now on.
     async fn apply(self: Rc<Self>, settings: Self::Settings) -> Result<(), Self::Error>;
 
-    /// Returns the reasons why the component runs without something that its configuration asks for, a sentence each; none while all is
-    /// well. `sluice status` and the metrics show them.
+    /// Returns the reasons why the component runs without a part of its configuration, a sentence each; empty while all
+    /// is well. `sluice status` and the metrics show the reasons.
     fn degraded(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// The process is about to end. With `for_good` the router goes on without it, and what it announced is to go with it; else
-    /// it comes back, or the whole router ends, and what it announced stays as it is.
+    /// Called when the process is about to end. With `for_good` the router goes on without the component, and its
+    /// announcements must be withdrawn; else the component returns, or the whole router ends, and its announcements
+    /// stay.
     async fn shutdown(self: Rc<Self>, _for_good: bool) {}
 
-    /// The version of what [`Component::hand_over`] says. It grows with every change of that; a successor of another version
-    /// refuses, and the old process goes on.
+    /// The version of the values of [`Component::hand_over`]. Increase with every change of the values; a successor of
+    /// a different version refuses, and the old process goes on.
     const STATE: u32 = 1;
 
-    /// Hands over to a successor, which has the same configuration already: comes to rest, as quickly as it can without losing
-    /// anything, and says what it has. From then on it does nothing that anybody could notice, until it ends without a word or
-    /// is told to go on. Ended early, or with an error, it is told to go on too. A component without state of its own has
-    /// nothing to do here.
+    /// Hands over to a successor, which has the same configuration already: comes to rest, as quickly as possible
+    /// without losing anything, and sends its state. From then on the process has no visible effect, until the process
+    /// ends silently or is told to resume. A process whose hand-over ended early, or with an error, is told to resume
+    /// too. A component without state of its own has nothing to do here.
     async fn hand_over(self: Rc<Self>, _to: &mut Sink) -> Result<(), HandOverError> {
         Ok(())
     }
 
-    /// There is no successor after all: goes on. If it had given up its name, it has it again, as `instance`, and was dead to
-    /// others meanwhile.
+    /// Resumes: there is no successor after all. A process that had given up its name has a name again, as `instance`,
+    /// and counted as dead meanwhile.
     async fn resume(self: Rc<Self>, instance: Option<String>) {
         if let Some(instance) = instance {
             self.registered(instance).await;
         }
     }
 
-    /// The counterpart of [`Component::hand_over`]: takes its configuration and what its predecessor says, and makes sure that it
-    /// has everything. It does nothing that anybody could notice before it is registered.
+    /// The counterpart of [`Component::hand_over`]: takes the configuration and the predecessor's state, and checks the
+    /// state for completeness. Has no visible effect before the registration.
     async fn take_over(
         self: Rc<Self>,
         settings: Self::Settings,
@@ -118,12 +119,12 @@ pub struct Prepared<S> {
 }
 
 impl<S> Prepared<S> {
-    /// A change that nobody outside notices.
+    /// Returns a change without outside effects.
     pub fn quiet(settings: S) -> Self {
         Prepared { settings, effects: Vec::new() }
     }
 
-    /// A change that touches these, as operators know them; none of a kind is nothing.
+    /// Returns a change with effects, named as operators know the affected objects; empty lists are dropped.
     pub fn touching(settings: S, effects: Vec<(EffectKind, Vec<String>)>) -> Self {
         let effects = effects.into_iter().filter(|(_, subjects)| !subjects.is_empty());
         let effects = effects.map(|(kind, subjects)| Effect { kind: kind.into(), subjects }).collect();
@@ -131,7 +132,7 @@ impl<S> Prepared<S> {
     }
 }
 
-/// Runs a component until it is told to end. Blocks; the process has nothing else to do.
+/// Runs a component until told to end. Blocks; the process has nothing else to do.
 pub fn run<C, F, Fut>(mut options: RunOptions, make: F) -> anyhow::Result<()>
 where
     C: Component,
@@ -184,14 +185,14 @@ where
     })
 }
 
-/// The process that this one is to take over from: the manager says so in the environment.
+/// Returns the predecessor, as named by the manager in the environment.
 fn predecessor() -> Option<u32> {
     std::env::var(PREDECESSOR).ok()?.parse().ok()
 }
 
-/// Gives up what no component needs: no program that it could run gains rights, and another process of the same user can neither
-/// trace it nor read its memory, unless cores are wanted. Where the kernel refuses this the component still runs as the user that it
-/// was started as.
+/// Gives up privileges that no component needs: no program run by the process can gain rights, and no process of the
+/// same user can trace the process or read its memory, unless cores are wanted. Where the kernel refuses, the component
+/// still runs as its own user.
 fn confine() {
     let _ = nix::sys::prctl::set_no_new_privs();
     if std::env::var(CORES).is_ok_and(|v| v == "1") {
@@ -258,7 +259,7 @@ pub(crate) struct Life<C: Component> {
     end: Notify,
     for_good: Cell<bool>,
     pub(crate) part: RefCell<Part>,
-    /// The change that was prepared last, and its transaction.
+    /// The last prepared change, and its transaction.
     prepared: RefCell<Option<(u64, Change, C::Settings)>>,
     /// The pieces received so far of a change.
     pieces: RefCell<Option<(u64, Change)>>,
@@ -289,7 +290,7 @@ impl<C: Component> Life<C> {
         })
     }
 
-    /// Registers as what it is; the instance's name.
+    /// Registers under the component's class. Returns the instance's name.
     pub(crate) async fn register(self: &Rc<Self>) -> Result<String, XrlError> {
         let mut services = self.component.services();
         services.extend(self.common_services());

@@ -1,4 +1,4 @@
-//! The end of a process that is no child of this one.
+//! The end of a process that is not a child.
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::io;

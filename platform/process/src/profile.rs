@@ -1,5 +1,5 @@
-//! Profiling points (XORP, section 8.2): named places on a route's way. Off, a point costs one look at a flag; on, it keeps a
-//! time-stamped record per route until somebody takes it.
+//! Profiling points (XORP, section 8.2): named places on a route's way. Off, a point costs one look at a flag; on, a
+//! point keeps a time-stamped record per route until the records are collected.
 
 use crate::clock;
 use sluice_base::{Instant, IpPrefix, Provenance};
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Records that a point keeps; older ones are lost, and counted.
+/// The most records kept by a point; older records are lost, and counted.
 const LIMIT: usize = 262_144;
 
 struct Record {
@@ -24,7 +24,7 @@ struct Record {
 struct Inner {
     name: &'static str,
     description: &'static str,
-    /// Looked at by threads that note what this one will record.
+    /// Read by threads that make notes for the profile to record.
     on: Arc<AtomicBool>,
     records: RefCell<VecDeque<Record>>,
     lost: Cell<u64>,
@@ -76,7 +76,8 @@ impl Point {
 pub struct Profile(Rc<RefCell<Vec<Point>>>);
 
 impl Profile {
-    /// Adds a point behind those that a route meets before; all start switched off. The description is a heading for people.
+    /// Adds a point behind the points earlier on a route's way; every point starts switched off. The description is a
+    /// heading for people.
     pub fn point(&self, name: &'static str, description: &'static str) -> Point {
         let point = Point(Rc::new(Inner {
             name,

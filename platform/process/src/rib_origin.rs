@@ -19,22 +19,22 @@ pub struct RibOriginSettings {
     pub name: String,
     /// The table.
     pub table: TableId,
-    /// The distance of routes that bring none.
+    /// The distance of routes without a distance.
     pub distance: Distance,
     /// True if its next hops are resolved through internal routes.
     pub external: bool,
-    /// The time for which its routes outlive this process.
+    /// The time for which the origin's routes outlive the process.
     pub grace: Duration,
     /// The names of the kinds of its routes: the first name is of kind 1.
     pub kinds: &'static [&'static str],
 }
 
-/// A change of the RIB that an origin announces its routes to.
+/// A change of the RIB that serves an origin.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RibChange {
-    /// A RIB registered the origin; it has no routes but stale ones.
+    /// A RIB registered the origin; the origin has no routes but stale ones.
     Registered,
-    /// The RIB died; it answers nothing any more.
+    /// The RIB died and answers no more calls.
     Died,
 }
 
@@ -134,7 +134,8 @@ impl RibOrigin {
         self.is_registered() && self.under_way.has_room()
     }
 
-    /// Returns the delay before the next batch is collected, after one that was full or not; see [`Origin::next_batch_delay`].
+    /// Returns the delay before the next batch is collected, after a full or partial batch; see
+    /// [`Origin::next_batch_delay`].
     pub fn next_batch_delay(&self, was_full: bool) -> Duration {
         self.read_replies();
         self.state.borrow().next_batch_delay(was_full)
@@ -197,7 +198,7 @@ impl RibOrigin {
         self.under_way.room().await;
     }
 
-    /// The origin ends for good: the RIB drops its routes at once, not when their grace time is over.
+    /// Ends the origin for good: the RIB drops its routes at once, not after their grace time.
     pub async fn unregister(&self) {
         self.under_way.drain().await;
         let request =
@@ -212,13 +213,13 @@ impl RibOrigin {
         self.state.borrow().refresh_due().is_some()
     }
 
-    /// Notifies the RIB, if it waits for that, that everything has been announced, and that it may sweep the routes of an earlier life that were not announced
-    /// again. Waits for what is under way.
+    /// Notifies the RIB, if the RIB waits for the end of the refresh, that every route has been announced, and that the
+    /// RIB may sweep the routes of an earlier life not announced again. Waits for calls under way.
     ///
     /// # Errors
     ///
-    /// If the RIB cannot be reached; or if no route was announced since the registration, because then every route of the earlier life
-    /// would be swept, unless `even_all` says that the origin knows to have none.
+    /// If the RIB cannot be reached; or if no route was announced since the registration, because then every route of
+    /// the earlier life would be swept, unless `even_all` states that the origin has no routes.
     pub async fn end_of_refresh(&self, even_all: bool) -> Result<(), XrlError> {
         let due = self.state.borrow().refresh_due();
         self.under_way.drain().await;

@@ -1,4 +1,4 @@
-//! What a component may do: read from the `rights.toml` that it ships, handed to the Finder and the FEA. What is not named is
+//! The permissions of a component: read from its `rights.toml`, handed to the Finder and the FEA. Anything not named is
 //! refused.
 
 pub use sluice_clients::SocketRights;
@@ -16,10 +16,10 @@ pub type ParseError = toml::de::Error;
 pub struct Rights {
     /// The component's class: the name by which it may register.
     pub class: String,
-    /// Classes that must be ready before it starts.
+    /// Classes that must be ready before the component starts.
     #[serde(default)]
     pub needs: Vec<String>,
-    /// Target (`*`: any) to methods (`interface/method`, `*` at the end stands for anything) that it may call.
+    /// The calls allowed: from target (`*`: any) to methods (`interface/method`, `*` at the end stands for anything).
     #[serde(default)]
     pub calls: BTreeMap<String, Vec<String>>,
     /// The sockets that the FEA may open for the component.
@@ -36,7 +36,7 @@ impl Rights {
         toml::from_str(text)
     }
 
-    /// The patterns `target/interface/method` that the Finder lets it resolve.
+    /// Returns the patterns `target/interface/method` that the Finder lets the component resolve.
     pub fn call_patterns(&self) -> Vec<String> {
         self.calls
             .iter()
@@ -45,8 +45,8 @@ impl Rights {
     }
 }
 
-/// Returns the ports at a place of a component's configuration: names of containers, lists and leaves with `/` between them, `*` for
-/// each entry of a list. Values that are no ports are left out.
+/// Returns the ports at a place of a component's configuration: names of containers, lists and leaves with `/` between
+/// them, `*` for each entry of a list. Values other than ports are left out.
 pub fn ports_at(part: &Value, path: &str) -> Vec<u16> {
     let mut found = vec![part];
     for step in path.split('/') {

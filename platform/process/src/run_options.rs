@@ -1,4 +1,4 @@
-//! What the router manager tells a component's process on its command line.
+//! The command line of a component's process, written by the router manager.
 
 use sluice_base::{TableId, class_of, instance_of};
 use std::path::PathBuf;
@@ -8,15 +8,15 @@ use std::path::PathBuf;
 pub struct RunOptions {
     /// The router's run-time folder, with the Finder's socket in it.
     pub run_dir: PathBuf,
-    /// The component's instance; `None` for the component that runs without one.
+    /// The component's instance; `None` for a component without instances.
     pub instance: Option<String>,
     /// The routing table of the instance.
     pub table: TableId,
 }
 
 impl RunOptions {
-    /// Reads the arguments of a program that is the component `class` and nothing else: `run NAME --run-dir FOLDER`, for an instance with
-    /// `--table NUMBER`. `None` if they are not what the router manager says.
+    /// Reads the arguments of a program that is the component `class` and nothing else: `run NAME --run-dir FOLDER`,
+    /// for an instance with `--table NUMBER`. `None` for any further arguments.
     pub fn of_program(class: &str, arguments: &[String]) -> Option<Self> {
         let [run, name, option, run_dir, more @ ..] = arguments else { return None };
         if run != "run" || class_of(name) != class || option != "--run-dir" {

@@ -1,4 +1,4 @@
-//! The first snapshot of interfaces: what depends on interfaces waits for it.
+//! The first snapshot of interfaces, awaited by code that depends on interfaces.
 
 use crate::clock;
 use sluice_clients::FirstSnapshot;
@@ -29,7 +29,7 @@ impl InterfaceSnapshot {
         self.changed.notify_waiters();
     }
 
-    /// Waits until the FEA has announced all interfaces, or the time for that is over.
+    /// Waits until the FEA has announced every interface, or until the timeout.
     pub async fn known(&self) {
         while !self.state.borrow().is_over(clock::now()) {
             let deadline = clock::to_tokio(self.state.borrow().deadline());

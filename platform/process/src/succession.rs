@@ -1,9 +1,10 @@
-//! Both ends of a hand-over as a process sees them. The router manager says when; what happens if anybody falls silent or ends is
-//! decided here, so that it does not hang on the manager either:
+//! Both ends of a hand-over, inside a process. The router manager decides when; the reactions to silence or an end are
+//! decided here, so that a hand-over does not depend on the manager either:
 //!
-//! * Whoever ends closes the way between both: the one before goes on as soon as its successor is gone, wherever they were.
-//! * The one before ends a successor that is too slow.
-//! * A successor that is not told to take over in time ends itself.
+//! * A process that ends closes the socket between both: the predecessor resumes as soon as its successor has ended, at
+//!   any step.
+//! * The predecessor ends a successor that is too slow.
+//! * A successor not told to take over in time exits.
 
 use crate::handover::{HandOverError, Sink, Source, Waiting};
 use crate::part::{Part, Planned};
@@ -18,7 +19,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use tracing::{error, info, warn};
 
-/// The environment variable that makes a process a successor: the number of the process that it takes over from.
+/// The environment variable that makes a process a successor: the process number of the predecessor.
 pub const PREDECESSOR: &str = "SLUICE_PREDECESSOR";
 
 /// The longest time for a component to come to rest and hand over its state: far below the hold times of neighbors.
@@ -30,7 +31,7 @@ const NAME: Duration = Duration::from_secs(3);
 /// Between two looks whether it is.
 const LOOK_AGAIN: Duration = Duration::from_millis(5);
 
-/// Returns the class that the successor of the component `name` is known by until it takes over.
+/// Returns the class of the successor of the component `name` until the takeover.
 pub fn successor_class(name: &str) -> String {
     format!("{name}:next")
 }
@@ -160,7 +161,7 @@ impl<C: Component> Life<C> {
         }
     }
 
-    /// Gives up its name, so that the successor can have it.
+    /// Gives up the process's name, so that the successor can have the name.
     pub(crate) fn give_name_up(&self) -> Result<(), XrlError> {
         if self.succession.stage.get() != Stage::Given {
             return Err(XrlError::application(1, "nothing was handed over, or the new process is gone"));
@@ -171,8 +172,8 @@ impl<C: Component> Life<C> {
         Ok(())
     }
 
-    /// Takes over from the process `predecessor` what it has. When this returns, this process does what the other one did. Ends
-    /// the process if it is not to be: what it has is the other one's still, and must not be closed in order.
+    /// Takes over the state of the process `predecessor`. On return the current process holds the whole state. Exits on
+    /// failure: the state is still the predecessor's, and must not be closed in order.
     pub(crate) async fn succeed(self: &Rc<Self>, predecessor: u32) -> anyhow::Result<()> {
         let waiting = Waiting::new(&self.run_dir, predecessor)?;
         let target = Target::new(&successor_class(&self.name), self.common_services().into()).singleton();

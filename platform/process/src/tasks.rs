@@ -1,9 +1,10 @@
-//! Tasks that belong to one registration of a process at the Finder.
+//! Tasks of a registration of a process at the Finder.
 
 use std::cell::RefCell;
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// The tasks that run while a process is registered. A new registration, as after a failed hand-over, replaces all of them.
+/// The tasks that run while a process is registered. A new registration, as after a failed hand-over, replaces every
+/// task.
 #[derive(Debug, Default)]
 pub struct Tasks(RefCell<Vec<AbortHandle>>);
 

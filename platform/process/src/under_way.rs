@@ -1,5 +1,5 @@
-//! Calls under way to one target: sent in order, at most so many at a time, so that whoever has more to send waits and memory
-//! stays bounded.
+//! Calls under way to a target: sent in order, at most so many at a time, so that senders wait and memory stays
+//! bounded.
 
 use sluice_xrl::{Call, XrlError};
 use std::cell::RefCell;
@@ -41,7 +41,7 @@ where
         true
     }
 
-    /// The newest reply among those that have come, if any came since it was last asked.
+    /// Returns the newest reply received since the last call, if any.
     pub fn newest_reply(&self) -> Option<Rep> {
         let mut newest = None;
         while let Some(result) = self.answered() {
@@ -50,7 +50,8 @@ where
         newest
     }
 
-    /// The oldest call's answer, if it is there. Replies come in order of the calls: if the oldest is not there yet, none is.
+    /// Returns the oldest call's answer, if received. Replies come in order of the calls: without the oldest answer
+    /// there is no answer at all.
     fn answered(&self) -> Option<Result<Rep, XrlError>> {
         let mut oldest = self.calls.borrow_mut().pop_front()?;
         match Pin::new(&mut oldest).poll(&mut Context::from_waker(Waker::noop())) {

@@ -1,5 +1,6 @@
-//! The platform's commands: of the operational mode, and of the configuration mode. Components have theirs in their own folders:
-//! `components/NAME/commands.toml`, where one call and a table are enough, and `components/NAME/cli` where they are not.
+//! The platform's commands: of the operational mode, and of the configuration mode. Components' commands are in the
+//! components' folders: `components/NAME/commands.toml`, if a call and a table are enough, and `components/NAME/cli`
+//! otherwise.
 
 use crate::grammar::{Command, Grammar};
 use crate::kind::{Kind, Live};
@@ -111,7 +112,7 @@ fn shows() -> Vec<Command> {
     all
 }
 
-/// Commands that look at the router, and those that change it at once.
+/// Returns the commands to view the router, and the commands with an immediate effect.
 pub fn operational() -> Grammar {
     let modes = [
         ("shared", "the candidate that all share"),

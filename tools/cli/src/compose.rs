@@ -65,7 +65,7 @@ impl Command {
         self
     }
 
-    /// Returns the same command in other words, with choices that these words stand for.
+    /// Returns the command with a different spelling, and with the choices implied by the spelling.
     pub fn spelled(&self, words: &str, preset: &[&str], groups: &GroupHelp) -> Command {
         Command {
             words: keywords(words, groups),

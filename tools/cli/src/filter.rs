@@ -1,4 +1,4 @@
-//! What stands behind `|`: lines are taken as they come, one by one, so that a table of any length needs no memory.
+//! The filters behind `|`: lines are filtered as they arrive, so that a table of any length needs no memory.
 
 use crate::grammar::Candidate;
 use crate::line::Word;
@@ -38,7 +38,7 @@ const NAMES: [(&str, &str); 9] = [
     ("no-more", "all at once, without a pager"),
 ];
 
-/// Names of other routers, with those here.
+/// Names used by foreign routers, with the names here.
 const ALSO: [(&str, &str); 3] = [("include", "match"), ("exclude", "except"), ("grep", "match")];
 
 /// At most this many lines are kept for `last`.
@@ -103,7 +103,7 @@ impl Filters {
         self.steps.is_empty()
     }
 
-    /// A line comes; `out` is told what is left of it. `false`: no further line can change anything.
+    /// Filters a line and passes the rest to `out`. Returns false if no further line can change anything.
     pub fn line(&mut self, line: &str, out: &mut dyn FnMut(&str)) -> bool {
         let (goes_on, passes) = pass(&mut self.steps, line);
         if passes {
@@ -130,7 +130,7 @@ impl Filters {
     }
 }
 
-/// Returns whether further lines may matter, and whether this line passes all steps.
+/// Returns two flags: if further lines may matter, and if `line` passes every step.
 fn pass(steps: &mut [Step], line: &str) -> (bool, bool) {
     for step in steps {
         match step {

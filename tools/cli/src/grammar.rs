@@ -1,4 +1,4 @@
-//! Commands, what a line means, what may follow.
+//! Commands, the meaning of a line, and completions.
 
 use crate::kind::{Kind, Live};
 use crate::line::{Line, Word, split};
@@ -12,7 +12,7 @@ pub struct Keyword {
     pub word: String,
     /// The description.
     pub help: String,
-    /// Another spelling that is taken and not offered.
+    /// An alternative spelling, accepted and not offered.
     pub alias: Option<String>,
 }
 
@@ -40,14 +40,14 @@ pub struct Choice {
     pub help: String,
     /// A short form behind one dash.
     pub short: Option<char>,
-    /// The value that follows, if one does.
+    /// The value behind the option, if any.
     pub value: Option<Argument>,
 }
 
 /// A command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Command {
-    /// Its name, under which it is carried out: its words, unless it is another spelling of a command.
+    /// The name for carrying out the command: its words, or for an alternative spelling the command's words.
     pub id: String,
     /// Its words.
     pub words: Vec<Keyword>,
@@ -59,7 +59,7 @@ pub struct Command {
     pub help: String,
     /// True for another spelling, which help and documents leave out.
     pub alias: bool,
-    /// Choices that this spelling stands for.
+    /// Choices implied by the spelling.
     pub preset: Vec<String>,
 }
 
@@ -78,7 +78,7 @@ impl Values {
         self.0.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// A number; reading the line has made sure that it is one.
+    /// Returns a number argument; reading the line has validated the number.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.text(name).and_then(|t| t.parse().ok())
     }
@@ -150,7 +150,7 @@ fn one_of(words: &[String]) -> String {
     }
 }
 
-/// Behind what is expected: the question whether one of these words was meant, if one is near.
+/// Returns the question for the nearest expected word, if any is near, to be appended to an error.
 pub fn meant(word: &str, expected: &[String]) -> String {
     let question = nearest(word, expected.iter().map(String::as_str));
     question.map(|question| format!("; {question}")).unwrap_or_default()
@@ -183,13 +183,13 @@ pub struct Offer {
     pub words: Vec<Candidate>,
     /// Kinds of values that may stand here; to be shown, not to be written.
     pub values: Vec<Candidate>,
-    /// The calls that return values for this place.
+    /// The calls that return values for the position.
     pub live: Vec<Live>,
     /// A file may stand here.
     pub file: bool,
     /// A revision may stand here.
     pub revision: bool,
-    /// A statement of the configuration is being written: the words of it so far, and whether a value may stand at its end.
+    /// The words so far of a configuration statement being written, and true if a value may stand at the end.
     pub statement: Option<(Vec<String>, bool)>,
     /// The line can end here.
     pub enter: bool,
@@ -217,7 +217,7 @@ impl Grammar {
         }
     }
 
-    /// The command that words begin with, and how many they are.
+    /// Returns the command at the beginning of `words`, and the number of its words.
     fn find(&self, words: &[String]) -> Result<(&Command, usize), Misread> {
         let mut left: Vec<&Command> = self.commands.iter().collect();
         for (depth, word) in words.iter().enumerate() {
@@ -373,7 +373,7 @@ fn next_words(left: &[&Command], depth: usize) -> Vec<Candidate> {
 
 /// The arguments read so far behind a command.
 struct Taken<'c> {
-    /// Arguments that have a value; one that takes the rest does not count.
+    /// The number of arguments with a value, without an argument for the rest of the line.
     filled: usize,
     /// A choice whose value is missing.
     waiting: Option<&'c Argument>,
@@ -446,7 +446,7 @@ impl Command {
         Ok(state)
     }
 
-    /// Its words with blanks between them.
+    /// Returns the words joined by blanks.
     pub fn name(&self) -> String {
         self.words.iter().map(|k| k.word.as_str()).collect::<Vec<_>>().join(" ")
     }

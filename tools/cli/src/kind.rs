@@ -10,7 +10,7 @@ use std::net::IpAddr;
 pub struct Live {
     /// `TARGET/INTERFACE/METHOD`.
     pub call: String,
-    /// Names of fields with dots between them, as `neighbors.address`; what is repeated gives many values.
+    /// Names of fields with dots between them, as `neighbors.address`; a repeated field yields many values.
     pub path: String,
 }
 

@@ -1,14 +1,15 @@
 //! The command line as data.
 //!
-//! What an operator may type is a [`Grammar`]: commands with words, arguments and options, each with help. Everything else comes from it:
-//! what a line means ([`Grammar::read`]), what may follow at the cursor ([`Grammar::offer`]), manual pages, completion scripts. The
-//! same grammar serves the interactive shell and a single command of a Unix shell, where an option may also be written with two
-//! dashes. Statements of the configuration are completed from the schema of the router that runs ([`statement`]), so that a module that
-//! is dropped in is known at once; a package brings commands of its own as text ([`package`]),
-//! and metrics, which are made of what components answer ([`metrics`]).
+//! The commands for operators form a [`Grammar`]: commands with words, arguments and options, each with help.
+//! Everything else is derived from the grammar: the meaning of a line ([`Grammar::read`]), completions at the cursor
+//! ([`Grammar::offer`]), manual pages, completion scripts. The same grammar serves the interactive shell and a single
+//! command of a Unix shell, where an option may also be written with two dashes. Statements of the configuration are
+//! completed from the schema of the running router ([`statement`]), so that a dropped-in module is known at once; a
+//! package brings commands of its own as text ([`package`]), and metrics, which are made of components' answers
+//! ([`metrics`]).
 //!
-//! Nothing here does I/O: live values (neighbors, interfaces, entries of lists) are asked for by [`Live`], and whoever drives this
-//! fetches them.
+//! Nothing here does I/O: live values (neighbors, interfaces, entries of lists) are requested by [`Live`], and the
+//! caller fetches the values.
 
 pub mod builtin;
 mod compose;

@@ -29,7 +29,7 @@ impl Line {
     }
 }
 
-/// Takes a line apart. A `|` that begins a word begins a filter; `\` in quotes takes the next character as it is.
+/// Splits a line. A `|` at the beginning of a word begins a filter; `\` in quotes escapes the next character.
 pub fn split(text: &str) -> Line {
     let mut line = Line::default();
     let mut chars = text.char_indices().peekable();
@@ -70,7 +70,7 @@ fn take_word(chars: &mut std::iter::Peekable<std::str::CharIndices<'_>>, word: &
     quoted
 }
 
-/// A word as it has to be typed to be read as it is.
+/// Returns a word quoted if necessary, so that reading yields the word again.
 pub fn quoted(word: &str) -> String {
     let plain = |c: char| !c.is_whitespace() && !"\"\\{};[]#|".contains(c);
     if !word.is_empty() && word.chars().all(plain) && !word.starts_with("//") && !word.starts_with("/*") {

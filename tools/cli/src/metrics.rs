@@ -1,8 +1,8 @@
-//! Metrics: from the answers of components to the text that monitoring reads.
+//! Metrics: from the answers of components to the text for monitoring.
 //!
-//! A [`Metric`] of a package says which rows of an answer count; [`samples`] takes them out of it, and [`Family`] prints them as OpenMetrics
-//! 1.0 text. Of that only what readers of the older Prometheus text format take too is used: gauges and counters, no quotes in
-//! HELP; UNIT and EOF are remarks for them.
+//! A [`Metric`] of a package selects rows of an answer; [`samples`] extracts the rows, and [`Family`] prints the rows
+//! as OpenMetrics 1.0 text. Only the part accepted by readers of the older Prometheus text format is used: gauges and
+//! counters, no quotes in HELP; the older format reads UNIT and EOF as remarks.
 
 use crate::render::records;
 use serde_json::{Number, Value};
@@ -13,7 +13,7 @@ use std::fmt::Write;
 /// The end of an exposition.
 pub const END: &str = "# EOF";
 
-/// A number, and what tells it apart from others of its family.
+/// A number, and its distinction within the family.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Sample {
     /// Names of labels and their values.
@@ -25,13 +25,13 @@ pub struct Sample {
 /// The samples of a name.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Family {
-    /// Its name; samples of a counter have `_total` behind it.
+    /// The name; samples of a counter add `_total`.
     pub name: String,
     /// Gauge or counter.
     pub kind: Type,
     /// The description.
     pub help: String,
-    /// The unit that its name ends in.
+    /// The unit at the end of the name.
     pub unit: Option<&'static str>,
     /// No two of the same labels.
     pub samples: Vec<Sample>,
@@ -228,7 +228,7 @@ fn written(labels: &BTreeMap<String, String>) -> String {
     all.join(",")
 }
 
-/// A label's value: what would end it is taken out of the way.
+/// Returns a label's value with the terminating characters escaped.
 fn escaped(value: &str) -> String {
     value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

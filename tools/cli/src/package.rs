@@ -1,4 +1,4 @@
-//! Commands that a package brings: its `commands.toml` (docs/extending.md).
+//! Commands of a package: its `commands.toml` (docs/extending.md).
 
 use crate::grammar::{Argument, Choice, Command, Keyword};
 use crate::kind::{Kind, Live};
@@ -6,7 +6,7 @@ use crate::render::Format;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// A command that is carried out by one call.
+/// A command made of a single call.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PackageCommand {
     /// The words of the command.
@@ -50,16 +50,16 @@ pub struct Column {
 #[derive(Clone, PartialEq, Eq, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Page {
-    /// The field of the reply that says where to go on; 0, empty or absent: that was all.
+    /// The field of the reply with the start of the next page; 0, empty or absent on the last page.
     pub next: String,
-    /// The field of the request that takes this.
+    /// The field of the request for the start of the page.
     pub field: String,
 }
 
 /// The reason why a package's commands are refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum PackageError {
-    /// Not TOML, or with fields that nobody knows.
+    /// Not TOML, or with unknown fields.
     #[error("{0}")]
     Text(String),
     /// A command that makes no sense.

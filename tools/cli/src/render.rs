@@ -7,7 +7,7 @@ use serde_json::Value;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// As it is; several values with blanks between them.
+    /// Unchanged; several values with blanks between them.
     #[default]
     Text,
     /// An address.
@@ -42,7 +42,7 @@ pub fn at<'v>(value: &'v Value, path: &str) -> Vec<&'v Value> {
         .collect()
 }
 
-/// The records at a path, each with what is around it, the innermost first.
+/// Returns the records at a path, each with the surrounding values, the innermost first.
 pub fn records<'v>(value: &'v Value, path: &str) -> Vec<Vec<&'v Value>> {
     let mut found = vec![vec![value]];
     for name in path.split('.').filter(|n| !n.is_empty()) {

@@ -1,4 +1,4 @@
-//! Words of other routers' command lines that people type first: what they mean here, or why they are not needed.
+//! Foreign command lines often typed first: their meaning here, or the reason why there is no need for the command.
 
 /// A mode of the command line.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -21,7 +21,7 @@ pub enum Meaning {
 /// The right side of a row.
 #[derive(Clone, Copy)]
 enum Becomes {
-    /// Words; what [`REST`] took follows them.
+    /// Words, followed by the words taken by [`REST`].
     Words(&'static str),
     /// A reason why nothing is to be done.
     Needless(&'static str),
@@ -30,7 +30,7 @@ enum Becomes {
 use Becomes::{Needless, Words};
 use Mode::{Configuration, Operational};
 
-/// Takes at least one word, and all that follow.
+/// Takes at least one word, up to the end.
 const REST: &str = "...";
 /// Takes one word.
 const ANY: &str = "?";
@@ -39,7 +39,7 @@ const KEPT: &str = "not needed: what is committed is kept, over restarts too";
 const PAGED: &str = "not needed: `--no-pager`, or `| no-more` behind a command, prints all at once";
 const ALLOWED: &str = "not needed: who may talk to the router may change it";
 
-/// The rows: mode, spelling, meaning. What stands behind a `|` in a word may be left out, from its end.
+/// The rows: mode, spelling, meaning. The part of a word behind a `|` may be abbreviated.
 const SPELLINGS: &[(Mode, &str, Becomes)] = &[
     (Operational, "conf|igure t|erminal", Words("configure")),
     (Operational, "sh|ow run|ning-config", Words("show configuration")),
@@ -62,8 +62,8 @@ const SPELLINGS: &[(Mode, &str, Becomes)] = &[
     ),
 ];
 
-/// Returns the meaning of words in a mode, if they are a foreign spelling: one of this table, or in the operational mode one of `more`
-/// (spelling, and words here), which components bring.
+/// Returns the meaning of words in a mode, if the words are a foreign spelling: a row of the table, or in the
+/// operational mode a row of `more` (spelling, and words here), contributed by components.
 pub fn meaning(mode: Mode, words: &[String], more: &[(&str, &str)]) -> Option<Meaning> {
     let translated = |spelling: &str, known: &str| {
         let rest = rest_behind(spelling, words)?;
@@ -79,7 +79,7 @@ pub fn meaning(mode: Mode, words: &[String], more: &[(&str, &str)]) -> Option<Me
     })
 }
 
-/// Returns the words behind a spelling, if the words are of it; none unless it ends with [`REST`].
+/// Returns the words behind a spelling, if the words match; empty unless the spelling ends with [`REST`].
 fn rest_behind<'w>(spelling: &str, words: &'w [String]) -> Option<&'w [String]> {
     let mut left = words;
     for part in spelling.split(' ') {
@@ -95,7 +95,7 @@ fn rest_behind<'w>(spelling: &str, words: &'w [String]) -> Option<&'w [String]> 
     left.is_empty().then_some(left)
 }
 
-/// Returns true if a word is that of a spelling, or an abbreviation that the spelling allows.
+/// Returns true if a word is a spelling's word, or an allowed abbreviation.
 fn is_of(part: &str, word: &str) -> bool {
     let (needed, rest) = part.split_once('|').unwrap_or((part, ""));
     word.strip_prefix(needed).is_some_and(|behind| rest.starts_with(behind))
@@ -110,7 +110,7 @@ mod tests {
         line.split(' ').map(String::from).collect()
     }
 
-    /// Each row in full and as short as it may be, with something for what it takes.
+    /// Returns each row in full and in its shortest form, with an example for each argument.
     fn typed(spelling: &str) -> [String; 2] {
         let example = spelling.replace(REST, "show version").replace(ANY, "0");
         let short: Vec<&str> =

@@ -1,4 +1,4 @@
-//! What may follow in a statement of the configuration, by the schema of the router that runs.
+//! Completions in a statement of the configuration, by the schema of the running router.
 
 use crate::grammar::Candidate;
 use sluice_config::{Node, NodeKind, Value};
@@ -21,7 +21,7 @@ pub struct Following {
 /// A path that the schema does not have.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum NoPath {
-    /// A word that nothing is called by.
+    /// An unknown word.
     #[error("unknown statement `{word}`{}; expected one of {}{}", inside(.path), .expected.join(", "), hint(.word, .expected))]
     Unknown {
         /// The word.
@@ -165,7 +165,7 @@ pub fn whole(schema: &[Node], words: &[String]) -> Result<Vec<String>, NoPath> {
     walk(schema, words).map(|(_, path)| path)
 }
 
-/// The blocks that a path goes through, each with its keys: what `edit` goes into and `up` out of.
+/// Returns the blocks along a path, each with its keys: the stops of `edit` and `up`.
 pub fn blocks(schema: &[Node], words: &[String]) -> Result<Vec<Vec<String>>, NoPath> {
     let path = whole(schema, words)?;
     let mut blocks = Vec::new();
@@ -221,7 +221,7 @@ fn join(parts: &[String]) -> String {
 /// Characters of a description that are shown beside a word.
 const WIDTH: usize = 90;
 
-/// The first sentence of a description, on one line; of a long one its beginning.
+/// Returns the first sentence of a description, on a single line; shortened if long.
 pub fn first_sentence(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let end = line.find(". ").unwrap_or(line.len());

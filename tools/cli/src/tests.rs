@@ -1,4 +1,4 @@
-//! The grammar of this executable: what lines mean and what may follow.
+//! The grammar of the executable: the meaning of lines, and completions.
 
 use crate::{Grammar, Misread, builtin};
 

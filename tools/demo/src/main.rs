@@ -1,7 +1,8 @@
 //! The main job on real input: `make demo`.
 //!
-//! Two BIRD feeds with the Internet's table, a Sluice router, an FRR neighbour, hosts on both ends, each in a namespace of its own.
-//! The router learns, chooses, resolves, installs, re-advertises and forwards; then a feed dies. What everybody counts must agree.
+//! Two BIRD feeds with the Internet's table, a Sluice router, an FRR neighbor, hosts on both ends, each in a namespace
+//! of its own. The router learns, chooses, resolves, installs, re-advertises and forwards; then a feed dies. The counts
+//! of every router must agree.
 
 mod network;
 mod packets;
@@ -12,7 +13,7 @@ use clap::Parser;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// A Sluice router between real neighbours takes the Internet's table and forwards packets.
+/// A Sluice router between real neighbors takes the Internet's table and forwards packets.
 #[derive(Parser)]
 struct Args {
     /// A table of your own: an MRT dump, or prefixes one a line (also .gz, .bz2, .xz, .zst).
@@ -27,7 +28,7 @@ struct Args {
     /// Leave everything running and say how to look around.
     #[arg(long)]
     keep: bool,
-    /// The Sluice executable; the one beside this program if absent.
+    /// The Sluice executable; by default the executable beside the demo.
     #[arg(long)]
     sluice: Option<PathBuf>,
     /// Where the summary goes.

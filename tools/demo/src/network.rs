@@ -56,8 +56,8 @@ route-map v6out permit 10
  set ipv6 next-hop global 2001:db8:3::2
 ";
 
-/// ExaBGP announces and withdraws single routes when the file `go` appears in its folder. One route is there from the start, so
-/// that the next hop is known to the router, as in the paper.
+/// ExaBGP announces and withdraws single routes when the file `go` appears in its folder. A first route is announced
+/// from the start, so that the router knows the next hop, as in the paper.
 fn exabgp_script() -> String {
     format!(
         "#!/usr/bin/env python3\n\

@@ -1,4 +1,4 @@
-//! What runs on the hosts: one sends a packet to each of many addresses, the other counts what arrives.
+//! The programs on the hosts: the source sends a packet to each of many addresses, the sink counts arriving packets.
 
 use clap::Subcommand;
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 /// The UDP port that packets go to.
 pub const PORT: u16 = 40_000;
 
-/// Octets that the sink's socket holds: all packets of a run.
+/// Octets of the sink's socket buffer: enough for the packets of a whole run.
 const RECEIVE_BUFFER: usize = 64 << 20;
 
 #[derive(Subcommand)]
@@ -24,7 +24,7 @@ pub enum HostCommand {
         #[arg(long, default_value_t = 10_000)]
         rate: u32,
     },
-    /// Counts packets until none has come for a while, then prints how many different ones came.
+    /// Counts packets until the flow pauses, then prints the number of distinct packets.
     #[command(hide = true)]
     Sink {
         /// Written when the sink listens.

@@ -33,7 +33,7 @@ impl Report {
         println!("[{:6.1} s] {text}", self.started.elapsed().as_secs_f64());
     }
 
-    /// How far something is: one line that is written over on a terminal.
+    /// Shows progress: a single line, overwritten on a terminal.
     pub fn progress(&self, text: &str) {
         if self.terminal {
             print!("\r\x1b[K           {text}");
@@ -64,7 +64,7 @@ impl Report {
         }
     }
 
-    /// Asks until it is so; says how long it took. `None` after `patience`.
+    /// Polls until `level` returns true, and returns the time taken. `None` after `patience`.
     pub fn wait_for(
         &self,
         patience: Duration,

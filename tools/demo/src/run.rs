@@ -63,7 +63,7 @@ fn act(
     failover(lab, sluice, table, report)
 }
 
-/// The whole table is learned, installed and re-advertised; all who count agree.
+/// The whole table is learned, installed and re-advertised; every counter agrees.
 fn converge(
     lab: &Lab,
     sluice: &Path,
@@ -210,7 +210,7 @@ fn address_in(prefix: IpPrefix, rng: &mut Rng) -> IpAddr {
     }
 }
 
-/// Addresses all over the table, one a line: a fifth of them IPv6 where there is both.
+/// Returns addresses all over the table, one a line: a fifth are IPv6 if the table has both families.
 fn targets(table: &RoutingTable, seed: u64) -> String {
     let mut rng = Rng::from_seed(seed);
     let mut targets = String::new();
@@ -285,7 +285,7 @@ fn failover(lab: &mut Lab, sluice: &Path, table: &RoutingTable, report: &mut Rep
     Ok(())
 }
 
-/// Next-hop objects of the kernel that lead to the first feed: none is left once every route has another path.
+/// Returns the number of next-hop objects in the kernel for the first feed: zero once every route has a new path.
 fn dead_next_hops(lab: &Lab) -> Result<usize> {
     let objects = lab.command("sluice", "ip")?.args(["nexthop", "show"]).output()?;
     let objects = String::from_utf8_lossy(&objects.stdout).into_owned();

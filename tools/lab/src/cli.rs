@@ -14,14 +14,14 @@ use std::process::ExitCode;
 /// Network namespaces with real routers in them, from a topology file.
 #[derive(Clone, Debug, Subcommand)]
 pub enum LabCommand {
-    /// Bring a lab up; it stays until it is taken down.
+    /// Bring a lab up, to stay until taken down.
     Up {
         /// The topology file.
         topology: PathBuf,
         /// The lab's name, if not the one in the file or the file's own.
         #[arg(long)]
         name: Option<String>,
-        /// The executable for nodes that run Sluice, if not this one.
+        /// The executable for nodes that run Sluice, if not the current executable.
         #[arg(long)]
         sluice: Option<PathBuf>,
         /// Use a user namespace even as root.
@@ -49,7 +49,7 @@ pub enum LabCommand {
     },
     /// Run a command on a node.
     Exec {
-        /// The lab; if left out, the lab of the topology in this folder, or the only one.
+        /// The lab; if left out, the lab of the topology in the current folder, or the only lab.
         #[arg(long)]
         lab: Option<String>,
         /// The node.
@@ -60,7 +60,7 @@ pub enum LabCommand {
     },
     /// Show or record the packets on a link with tcpdump.
     Capture {
-        /// The lab; if left out, the lab of the topology in this folder, or the only one.
+        /// The lab; if left out, the lab of the topology in the current folder, or the only lab.
         #[arg(long)]
         lab: Option<String>,
         /// An end of the link, NODE:INTERFACE.
@@ -166,7 +166,7 @@ fn lab_of(folder: &Path) -> anyhow::Result<String> {
     }
 }
 
-/// A lab: its name and its topology file.
+/// Returns a lab's name with its topology file.
 fn shown(lab: &State) -> String {
     match &lab.topology {
         Some(file) => format!("{} ({})", lab.name, file.display()),

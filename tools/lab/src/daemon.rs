@@ -1,4 +1,4 @@
-//! How each daemon is started, and how one sees that it is ready.
+//! The start of each daemon, and the test for its readiness.
 
 use crate::LabError;
 use crate::state::{NodeState, State};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// The longest wait for a daemon's answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The exit status of `sluice status` for a router that runs, but without something that is configured.
+/// The exit status of `sluice status` for a router that runs without a part of its configuration.
 const DEGRADED: i32 = 8;
 /// The pause between two questions to a daemon.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -23,7 +23,8 @@ struct Part {
     command: Command,
 }
 
-/// Starts the node's daemon and waits until it answers. `started` is told every process at once when it exists.
+/// Starts the node's daemon and waits for its first answer. `started` is called with each process as soon as the
+/// process exists.
 pub(crate) fn start(
     state: &State,
     name: &str,
@@ -115,7 +116,7 @@ fn frr_part(state: &State, node: &NodeState, dir: &Path, name: String) -> Result
     Ok(Part { name, command })
 }
 
-/// Hands FRR its configuration: one text for all daemons, which vtysh splits.
+/// Loads FRR's configuration: a single text for every daemon, split by vtysh.
 fn load_frr(state: &State, name: &str, node: &NodeState, dir: &Path) -> Result<(), LabError> {
     let mut vtysh = state.scope.command_in(&node.namespace, "vtysh")?;
     vtysh.arg("--vty_socket").arg(dir).arg("-f").arg(dir.join("config"));
@@ -131,7 +132,7 @@ fn load_frr(state: &State, name: &str, node: &NodeState, dir: &Path) -> Result<(
     })
 }
 
-/// A question that only a daemon that is ready answers.
+/// A question answered only by a ready daemon.
 struct Probe {
     program: PathBuf,
     args: Vec<std::ffi::OsString>,
@@ -220,8 +221,8 @@ pub(crate) fn log_tail(dir: &Path, part: &str) -> String {
     lines[lines.len().saturating_sub(10)..].join("\n")
 }
 
-/// Prepares the host for the daemon: FRR's user may write to the node's folder, OpenBGPD's home exists. Both change their user, which a
-/// user namespace that maps only the caller does not allow.
+/// Prepares the host for the daemon: FRR's user may write to the node's folder, OpenBGPD's home exists. Both daemons
+/// change their user, which is not allowed in a user namespace with only the caller mapped.
 pub(crate) fn prepare(state: &State, name: &str, daemon: Daemon) -> Result<(), LabError> {
     let user = match daemon {
         Daemon::Frr => "frr",

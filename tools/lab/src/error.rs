@@ -36,7 +36,7 @@ pub enum LabError {
     /// A program that builds the lab failed.
     #[error("{program} failed: {message}")]
     Failed {
-        /// The program and what it was asked to do.
+        /// The program and its arguments.
         program: String,
         /// The program's output.
         message: String,
@@ -48,7 +48,7 @@ pub enum LabError {
         node: String,
         /// The daemon.
         daemon: String,
-        /// The end of its log, or what its control program said.
+        /// The end of its log, or the output of its control program.
         message: String,
     },
     /// A lab of this name is up already.
@@ -68,7 +68,7 @@ pub enum LabError {
     /// Neither root nor a user namespace is to be had.
     #[error("no right to make network namespaces: {0}; run this as root, or let users make namespaces")]
     NoRights(String),
-    /// A daemon that changes its user, which the user namespace of a lab without root has only one of.
+    /// A daemon changes its user, but the user namespace of a lab without root has only one.
     #[error("{node}: {daemon:?} changes its user, which a lab without root does not allow; run this as root")]
     NeedsRoot {
         /// The node.

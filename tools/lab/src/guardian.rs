@@ -1,7 +1,7 @@
-//! The guardian: takes the lab down when the process that owns it dies, however it dies.
+//! The guardian: takes the lab down when the owning process dies, however the process dies.
 //!
-//! It is a shell that reads from a pipe whose other end only the owner has. When the owner ends, even by SIGKILL, the pipe
-//! ends, and the shell kills what is in the lab's namespaces and removes them.
+//! The guardian is a shell that reads from a pipe whose write end only the owner has. When the owner ends, even by
+//! SIGKILL, the pipe closes, and the shell kills the processes in the lab's namespaces and removes the namespaces.
 
 use crate::LabError;
 use crate::scope::Scope;
@@ -9,7 +9,8 @@ use crate::state::State;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 
-/// As root: what is in the lab's namespaces, then the namespaces. Without root: what is in the holder's user namespace.
+/// As root: kills the processes in the lab's namespaces, then removes the namespaces. Without root: kills the processes
+/// in the holder's user namespace.
 const SCRIPT: &str = r#"cat >/dev/null
 dir=$1; holder=$2; shift 2
 for ns in "$@"; do

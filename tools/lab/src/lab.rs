@@ -16,18 +16,18 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// Options for bringing up a lab.
 #[derive(Clone, Debug, Default)]
 pub struct LabOptions {
-    /// Its name; the topology's if `None`.
+    /// The name; the topology's if `None`.
     pub name: Option<String>,
-    /// The Sluice executable for nodes that run Sluice; this very executable if `None`.
+    /// The Sluice executable for nodes that run Sluice; the current executable if `None`.
     pub sluice: Option<PathBuf>,
     /// Use a user namespace even as root.
     pub rootless: bool,
-    /// True if the lab stays when this process ends. Otherwise a guardian takes it down then.
+    /// True if the lab stays when the current process ends. Otherwise a guardian takes the lab down at the end.
     pub stays: bool,
 }
 
 impl LabOptions {
-    /// Options for a test: a name that no other lab of this or another process has.
+    /// Options for a test: a name unique among the labs of every process.
     pub fn unique(prefix: &str) -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -50,7 +50,7 @@ pub fn available() -> Result<(), LabError> {
     Err(LabError::NoRights(String::from_utf8_lossy(&output.stderr).trim().into()))
 }
 
-/// A lab that is up. Dropping it takes it down, unless it was made to stay or is only attached to.
+/// A running lab. Dropping a lab takes the lab down, unless made to stay or only attached to.
 #[derive(Debug)]
 pub struct Lab {
     state: State,
@@ -60,8 +60,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Brings a lab up; returns when every daemon answers. On failure nothing of it is left. Labs whose owner has died are
-    /// taken down first.
+    /// Brings a lab up; returns when every daemon answers. After a failure nothing of the lab is left. Labs of dead
+    /// owners are taken down first.
     pub fn up(topology: &Topology, options: LabOptions) -> Result<Lab, LabError> {
         topology.check()?;
         available()?;
@@ -79,13 +79,13 @@ impl Lab {
         Ok(lab)
     }
 
-    /// The lab `name`, which somebody else brought up; dropping it leaves it up.
+    /// Attaches to the lab `name` of a different owner; dropping the value leaves the lab up.
     pub fn attach(name: &str) -> Result<Lab, LabError> {
         let state = State::load(name)?;
         Ok(Lab { state, children: BTreeMap::new(), guardian: None, owned: false })
     }
 
-    /// Takes it down, whoever brought it up.
+    /// Takes the lab down, also on behalf of a different owner.
     pub fn down(mut self) -> Result<(), LabError> {
         self.owned = false;
         self.take_down()
@@ -131,7 +131,8 @@ impl Lab {
         &self.state
     }
 
-    /// The folder of `node`: its `config`, its control sockets (`bird.ctl`, `*.vty`, `bgpd.sock`, `run/`), its logs.
+    /// Returns the folder of `node`, with `config`, control sockets (`bird.ctl`, `*.vty`, `bgpd.sock`, `run/`), and
+    /// logs.
     pub fn dir(&self, node: &str) -> PathBuf {
         self.state.node_dir(node)
     }
@@ -141,7 +142,7 @@ impl Lab {
         self.state.scope.command_in(&self.state.node(node)?.namespace, program)
     }
 
-    /// Runs a program on `node` to its end; what it printed, or an error if it failed.
+    /// Runs a program on `node` to its end. Returns the output, or an error if the program failed.
     pub fn exec<S: AsRef<OsStr>>(
         &self,
         node: &str,
@@ -159,7 +160,7 @@ impl Lab {
         })
     }
 
-    /// Runs a program on `node` to its end, whatever that is.
+    /// Runs a program on `node` to its end, successful or not.
     pub fn output<S: AsRef<OsStr>>(
         &self,
         node: &str,
@@ -206,7 +207,7 @@ impl Lab {
         daemon::start(&state, node, |part, child| self.adopt(node, part, child).map(drop))
     }
 
-    /// Ends all processes of `node` that the lab started: politely, or at once if `kill`.
+    /// Ends every process of `node` started by the lab: by SIGTERM, or by SIGKILL if `kill`.
     pub fn stop(&mut self, node: &str, kill: bool) -> Result<(), LabError> {
         let processes = self.state.node(node)?.processes.clone();
         for (part, process) in processes {

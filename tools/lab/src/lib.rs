@@ -1,12 +1,12 @@
-//! Labs: network namespaces with real routers in them.
+//! Labs: network namespaces with real routers.
 //!
-//! A [`Topology`] (nodes, links, addresses, which daemon each node runs) becomes a [`Lab`]: a network namespace a node, a
-//! veth pair a link, and the daemons started in them. Dropping the lab takes it down. What has to be known to do so lies in
-//! the lab's folder from the first moment ([`state`]), so that anybody can take a lab down whose maker has died; and a
-//! guardian process does it at once when the maker dies.
+//! A [`Topology`] (nodes, links, addresses, which daemon each node runs) becomes a [`Lab`]: a network namespace a node,
+//! a veth pair a link, and the daemons started there. Dropping the lab takes the lab down. The state needed for the
+//! removal lies in the lab's folder from the first moment ([`state`]), so that the lab of a dead owner can be taken
+//! down by any process; and a guardian process takes the lab down as soon as the owner dies.
 //!
-//! As root, a lab lives in the host's own user namespace and its nodes are `ip netns` names. Without root, a holder process
-//! keeps a user, mount and network namespace open in which the nodes are; see [`scope`].
+//! As root, a lab lives in the host's own user namespace and its nodes are `ip netns` names. Without root, a holder
+//! process keeps a user, mount and network namespace open in which the nodes are; see [`scope`].
 //!
 //! ```no_run
 //! # fn main() -> Result<(), sluice_lab::LabError> {

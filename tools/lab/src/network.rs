@@ -59,7 +59,7 @@ fn await_ports(state: &State, name: &str) -> Result<(), LabError> {
     }
 }
 
-/// Removes the namespace's name; the kernel removes the rest when nothing is left in it.
+/// Removes the namespace's name; the kernel removes the empty namespace.
 pub(crate) fn delete_namespace(scope: &Scope, namespace: &str) -> Result<(), LabError> {
     let mut ip = scope.command("ip")?;
     ip.args(["netns", "del", namespace]);
@@ -130,7 +130,7 @@ fn interfaces(name: &str, spec: &NodeSpec, topology: &Topology) -> String {
     text
 }
 
-/// Runs a program on `input` and takes what it prints as the reason if it fails.
+/// Runs a program on `input`; the output becomes the reason of a failure.
 fn run(mut command: Command, input: &str) -> Result<(), LabError> {
     let program = format!("{command:?}").replace('"', "");
     let start = |source| LabError::Start { program: program.clone(), source };

@@ -1,5 +1,5 @@
-//! Processes that outlive whoever started them: known by number and start time, so that a number that was given to
-//! another process is never mistaken for ours.
+//! Processes that outlive their starter: identified by number and start time, so that a reused number is never mistaken
+//! for the lab's process.
 
 use crate::ffi;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -23,7 +23,7 @@ pub struct ProcessId {
 }
 
 impl ProcessId {
-    /// The process that has the number `pid` now; `None` if there is none.
+    /// Returns the current process with the number `pid`; `None` if there is no such process.
     pub fn of(pid: u32) -> Option<Self> {
         stat(pid).map(|(_, start)| ProcessId { pid, start })
     }
@@ -33,7 +33,7 @@ impl ProcessId {
         stat(self.pid).is_some_and(|(state, start)| start == self.start && state != 'Z' && state != 'X')
     }
 
-    /// Ends it: SIGTERM, and SIGKILL if that is not heard. Returns when it has ended.
+    /// Ends the process: SIGTERM, then SIGKILL after a timeout. Returns when the process has ended.
     pub fn stop(self) {
         self.end(&[(libc::SIGTERM, GRACE), (libc::SIGKILL, GRACE)]);
     }
@@ -71,7 +71,7 @@ fn stat(pid: u32) -> Option<(char, u64)> {
     Some((state, start))
 }
 
-/// The processes whose network namespace is the one that the file `namespace` names.
+/// Returns the processes in the network namespace of the file `namespace`.
 pub(crate) fn inside(namespace: &Path) -> Vec<ProcessId> {
     let Ok(wanted) = fs::metadata(namespace).map(|m| (m.dev(), m.ino())) else { return Vec::new() };
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };

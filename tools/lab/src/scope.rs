@@ -1,8 +1,9 @@
-//! Where the lab's namespaces live, and how a process gets into them.
+//! The lab's namespaces, and the ways into the namespaces.
 //!
-//! Root needs nothing. Without root, a *holder* process sits in a user, mount and network namespace of its own, where the
-//! caller is root; there `/run` is an empty file system of its own, so that `ip netns` works as usual. Every command of the
-//! lab enters the holder's namespaces first. The kernel removes everything when the last process in there ends.
+//! Root needs nothing. Without root, a *holder* process sits in a user, mount and network namespace of its own, where
+//! the caller is root; there `/run` is an empty file system of its own, so that `ip netns` works as usual. Every
+//! command of the lab enters the holder's namespaces first. The kernel removes everything when the last process inside
+//! ends.
 
 use crate::process::ProcessId;
 use crate::{LabError, ffi};
@@ -15,7 +16,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes the holder's `/run` private, with the lab's folder still in it, says so and waits for its end.
+/// Makes the holder's `/run` private, keeps the lab's folder there, reports readiness and waits for the end.
 const HOLDER: &str = "set -e
 mount --make-rprivate /
 mount --bind \"$1\" /mnt
@@ -66,7 +67,7 @@ impl Scope {
         }
     }
 
-    /// A command that runs in the scope, outside all nodes.
+    /// Returns a command to run in the scope, outside of the nodes.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Result<Command, LabError> {
         let mut command = Command::new(program);
         let namespaces = self.outer()?;
@@ -109,7 +110,7 @@ impl Scope {
         }
     }
 
-    /// Ends the holder, and with it what is left of the scope.
+    /// Ends the holder, and with the holder the rest of the scope.
     pub(crate) fn release(&self) {
         if let Scope::Holder(holder) = self {
             holder.kill();

@@ -1,7 +1,8 @@
-//! What is written down about a lab that is up: all that is needed to take it down, before it is needed.
+//! The recorded state of a running lab: everything needed to take the lab down, written ahead.
 //!
-//! It is `lab.json` in the lab's folder, which is `/run/sluice-lab/NAME` for root and `$XDG_RUNTIME_DIR/sluice-lab/NAME`
-//! (or `/tmp/sluice-lab-UID/NAME`) without root. The folder's existence is the lab's name being taken.
+//! The record is `lab.json` in the lab's folder, which is `/run/sluice-lab/NAME` for root and
+//! `$XDG_RUNTIME_DIR/sluice-lab/NAME` (or `/tmp/sluice-lab-UID/NAME`) without root. An existing folder reserves the
+//! lab's name.
 
 use crate::LabError;
 use crate::error::at;
@@ -14,7 +15,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The version of the file's shape; another one is refused.
+/// The version of the file's format; further versions are refused.
 const VERSION: u32 = 1;
 
 /// A lab that is up.
@@ -24,7 +25,7 @@ pub struct State {
     version: u32,
     /// The lab's name.
     pub name: String,
-    /// The process whose end is the lab's end; `None` for a lab that stays until it is taken down.
+    /// The owning process, whose end takes the lab down; `None` for a lab that stays until taken down.
     pub owner: Option<ProcessId>,
     /// The owner of its namespaces.
     pub scope: Scope,
@@ -32,7 +33,7 @@ pub struct State {
     pub nodes: BTreeMap<String, NodeState>,
     /// Its links.
     pub links: Vec<LinkSpec>,
-    /// The topology file, with all links followed; `None` for a lab that a program made without a file.
+    /// The topology file, with every link followed; `None` for a lab made by a program without a file.
     #[serde(default)]
     pub topology: Option<PathBuf>,
 }
@@ -54,7 +55,7 @@ pub struct NodeState {
     pub processes: BTreeMap<String, ProcessId>,
 }
 
-/// The folder of all labs of this user.
+/// Returns the folder of the user's labs.
 pub fn labs_dir() -> PathBuf {
     if nix::unistd::geteuid().is_root() {
         return "/run/sluice-lab".into();
@@ -65,7 +66,7 @@ pub fn labs_dir() -> PathBuf {
     }
 }
 
-/// The names of all labs that are up, sorted.
+/// Returns the names of the running labs, sorted.
 pub fn names() -> Vec<String> {
     let entries = fs::read_dir(labs_dir()).into_iter().flatten();
     let mut names: Vec<String> = entries.filter_map(|e| e.ok()?.file_name().into_string().ok()).collect();
@@ -115,7 +116,7 @@ impl State {
         Ok(state)
     }
 
-    /// Writes it, all or nothing.
+    /// Writes the state, atomically.
     pub(crate) fn save(&self) -> Result<(), LabError> {
         let path = self.dir().join("lab.json");
         let new = self.dir().join("lab.json.new");
@@ -154,8 +155,8 @@ impl State {
         self.owner.is_some_and(|o| !o.is_running())
     }
 
-    /// Takes the lab down: its processes, whatever else runs in its namespaces, the namespaces, the folder. Goes on after a
-    /// failure, and says the first one.
+    /// Takes the lab down: its processes, further processes in its namespaces, the namespaces, the folder. Continues
+    /// after a failure, and returns the first failure.
     pub(crate) fn take_down(&self) -> Result<(), LabError> {
         let processes: Vec<ProcessId> =
             self.nodes.values().flat_map(|n| n.processes.values()).copied().collect();

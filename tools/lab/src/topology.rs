@@ -1,4 +1,4 @@
-//! The topology file: which nodes there are, what runs on them and how they are linked.
+//! The topology file: the nodes, their daemons and their links.
 
 use crate::LabError;
 use crate::error::at;
@@ -34,7 +34,7 @@ pub enum Daemon {
     /// An end system without a daemon.
     #[default]
     Host,
-    /// A bridge over all its interfaces, so that more than two nodes share a link.
+    /// A bridge over the node's interfaces, so that more than two nodes share a link.
     Switch,
     /// Sluice.
     Sluice,
@@ -148,7 +148,7 @@ pub struct LinkSpec {
 }
 
 impl Topology {
-    /// Reads a topology file. Relative paths in it are relative to its folder.
+    /// Reads a topology file. Relative paths inside are relative to the file's folder.
     pub fn read(path: &Path) -> Result<Self, LabError> {
         let text = std::fs::read_to_string(path).map_err(at(path))?;
         let mut topology: Topology =
@@ -192,7 +192,8 @@ impl Topology {
         Ok(())
     }
 
-    /// The text of a node's configuration, with nothing replaced yet; `None` if it has none.
+    /// Returns the text of a node's configuration, with nothing replaced yet; `None` for a node without a
+    /// configuration.
     pub fn config_text(&self, node: &NodeSpec) -> Result<Option<String>, LabError> {
         match (&node.config, &node.config_file) {
             (Some(text), _) => Ok(Some(text.clone())),

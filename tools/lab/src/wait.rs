@@ -1,11 +1,11 @@
-//! Waiting for what nobody tells: the state of a daemon, or of a kernel, that is seen only by asking.
+//! Waiting by polling, for states without a notification: the state of a daemon, or of a kernel.
 
 use std::time::{Duration, Instant};
 
 /// Between two questions: short beside what is waited for, long beside a question.
 const PAUSE: Duration = Duration::from_millis(30);
 
-/// Asks until it is so; whether that was within `patience`.
+/// Polls until `so` returns true. Returns false after `patience`.
 pub fn until(patience: Duration, mut so: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + patience;
     loop {

@@ -102,10 +102,10 @@ fn the_maker_is_killed() {
     }
 }
 
-/// Makes this program the process that [`the_maker_is_killed`] kills.
+/// Makes the test program the process that [`the_maker_is_killed`] kills.
 const MAKER: &str = "SLUICE_LAB_MAKER";
 
-/// The process that [`the_maker_is_killed`] kills, where the environment says so; nothing is to be tested otherwise.
+/// Runs as the process that [`the_maker_is_killed`] kills, if the environment asks for one; otherwise tests nothing.
 #[test]
 fn maker() {
     let Ok(how) = std::env::var(MAKER) else { return };

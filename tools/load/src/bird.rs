@@ -3,7 +3,7 @@
 use crate::table::{Announcement, RoutingTable};
 use std::fmt::Write;
 
-/// A neighbour that BIRD announces the table to.
+/// A neighbor that BIRD announces the table to.
 #[derive(Clone, Debug)]
 pub struct Feed<'a> {
     /// BIRD's router id.
@@ -12,7 +12,7 @@ pub struct Feed<'a> {
     pub local_as: u32,
     /// BIRD's own addresses on the link: IPv4, IPv6.
     pub local: (&'a str, &'a str),
-    /// The neighbour's address on the link, and its AS. Both families go over one session.
+    /// The neighbor's address on the link, and the neighbor's AS. Both families share a single session.
     pub neighbor: (&'a str, u32),
     /// The announced table.
     pub table: &'a RoutingTable,

@@ -1,4 +1,4 @@
-//! What each router says of itself, asked with its own tools. The Sluice router is the lab's node `sluice`.
+//! The counts of each router, read with the router's own tools. The Sluice router is the lab's node `sluice`.
 
 use crate::RoutingTable;
 use anyhow::{Context, Result, bail};
@@ -15,7 +15,7 @@ pub fn wide(value: &Value) -> Option<u64> {
     }
 }
 
-/// The Sluice executable: the one that is named, or the one beside this program.
+/// Returns the Sluice executable: the named executable, or the executable beside the program.
 pub fn sluice_program(named: Option<&Path>) -> Result<PathBuf> {
     let program = match named {
         Some(path) => path.to_path_buf(),

@@ -1,5 +1,5 @@
-//! Routing tables from files, daemon configurations that announce them, and what routers then say that they have: what the demo
-//! and the benchmarks feed routers with.
+//! Routing tables from files, daemon configurations to announce the tables, and the routers' counts of received routes:
+//! the input of the demo and the benchmarks.
 
 pub mod bird;
 pub mod counts;

@@ -1,5 +1,5 @@
-//! Where a table comes from, in this order: a file of the user's, the shared data beside the checkout, the real table of 2021 that
-//! a public crate carries, a generator with the real distribution of lengths.
+//! The sources of a table, in order: a file of the user's, the shared data beside the checkout, the real table of 2021
+//! in a public crate, a generator with the real distribution of lengths.
 
 use crate::table::{Announcement, RoutingTable};
 use anyhow::{Context, Result, bail};
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 /// The source of a table.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum TableSource {
-    /// A file that the user named: an MRT dump, or prefixes one a line.
+    /// A file named by the user: an MRT dump, or prefixes one a line.
     File(PathBuf),
     /// The shared data folder.
     Shared(PathBuf),
@@ -61,7 +61,7 @@ pub fn find(user: Option<&Path>) -> Result<(RoutingTable, TableSource)> {
     Ok((generate(), TableSource::Generated))
 }
 
-/// The folder of shared data: `SLUICE_SHARED`, or `../shared` where that is not set; `None` if the tables are not there.
+/// Returns the folder of shared data: `SLUICE_SHARED`, or `../shared` by default; `None` without the tables.
 pub fn shared_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("SLUICE_SHARED").map_or_else(|| "../shared".into(), PathBuf::from);
     folder.join(SHARED_V4).exists().then_some(folder)
@@ -90,7 +90,7 @@ pub fn read_file(path: &Path) -> Result<RoutingTable> {
     Ok(table)
 }
 
-/// Reads a dump with bgpdump. It is handed the octets, for it reads fewer kinds of packed files than this program.
+/// Reads a dump with bgpdump. Passes bgpdump the unpacked octets, because bgpdump reads fewer kinds of packed files.
 fn dumped(bytes: &[u8]) -> Result<RoutingTable> {
     let mut child = Command::new("bgpdump")
         .args(["-m", "-v", "-"])
@@ -111,8 +111,8 @@ fn dumped(bytes: &[u8]) -> Result<RoutingTable> {
     Ok(RoutingTable::new(text.lines().filter_map(mrt_line)))
 }
 
-/// The announcement that one line of `bgpdump -m` tells of: KIND|time|B or A|peer|peer AS|prefix|AS path|..., where a kind that ends in `_AP` (RFC 8050) has
-/// the path's identifier before the AS path.
+/// Returns the announcement in a line of `bgpdump -m`: KIND|time|B or A|peer|peer AS|prefix|AS path|..., where a kind
+/// ending in `_AP` (RFC 8050) has the path's identifier before the AS path.
 pub fn mrt_line(line: &str) -> Option<Announcement> {
     let mut fields = line.split('|');
     let kind = fields.next()?;
@@ -127,7 +127,7 @@ pub fn mrt_line(line: &str) -> Option<Announcement> {
     (!path.is_empty()).then_some(Announcement { prefix, path })
 }
 
-/// Blocks that are not forwarded in the Internet (RFC 6890 and its registries), or that labs and the demo use themselves.
+/// Blocks not forwarded in the Internet (RFC 6890 and its registries), or used by labs and the demo.
 const SPECIAL: [&str; 18] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -160,7 +160,7 @@ fn is_special(prefix: IpPrefix) -> bool {
     prefix.len() == 0 || blocks.any(covers)
 }
 
-/// The prefixes of a list, one a line, each perhaps with its origin AS; other lines are passed over.
+/// Iterates over the prefixes of a list, one a line, each perhaps with its origin AS; further lines are skipped.
 pub fn prefixes(text: &str) -> impl Iterator<Item = (IpPrefix, Option<Asn>)> {
     text.lines().filter_map(|line| {
         let mut words = line.split([' ', '\t', ',']).filter(|w| !w.is_empty());
@@ -183,7 +183,7 @@ fn decompressed(path: &Path) -> Result<String> {
     String::from_utf8(unpacked(path)?).with_context(|| format!("{} is not text", path.display()))
 }
 
-/// The content of a file, unpacked by the machine's own tools if its name says that it is packed.
+/// Returns the content of a file, unpacked by the machine's own tools if the name ends in a packer's suffix.
 pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
     let program = match path.extension().and_then(|e| e.to_str()) {
         Some("zst") => "zstd",
@@ -208,7 +208,7 @@ pub fn unpacked(path: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Lets cargo fetch the crate that carries the table, and finds the file in it.
+/// Lets cargo fetch the crate with the table, and finds the file in the crate.
 fn crate_table() -> Result<PathBuf> {
     let folder = std::env::temp_dir().join(format!("sluice-table-{}", std::process::id()));
     fs::create_dir_all(folder.join("src"))?;
@@ -246,7 +246,7 @@ const LENGTHS_V6: [(u8, u64); 7] = [(48, 480), (32, 120), (44, 120), (40, 110), 
 const GENERATED_V4: usize = 1_000_000;
 const GENERATED_V6: usize = 240_000;
 
-/// A table that looks like the real one and is the same every time.
+/// Generates a table that resembles the real table and is always the same.
 pub fn generate() -> RoutingTable {
     let mut rng = Rng::from_seed(2026);
     let mut all: BTreeSet<IpPrefix> = BTreeSet::new();

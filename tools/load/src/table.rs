@@ -73,7 +73,7 @@ impl RoutingTable {
         RoutingTable { v4: rest(&self.v4), v6: rest(&self.v6) }
     }
 
-    /// The same prefixes with other paths: what a second neighbour would say.
+    /// Returns the same prefixes with different paths: the announcements of a second neighbor.
     #[must_use]
     pub fn with_other_paths(&self, seed: u32) -> Self {
         let other = |all: &[Announcement]| {

@@ -8,9 +8,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Enumerate;
 use std::str::{FromStr, Lines};
 
-/// Reads BRITE's format. Its ASes are counted from 0, and AS 0 is nobody's (RFC 7607): every AS here is one higher, and those from
-/// 23456 on two. Delays are in milliseconds and bandwidths in Mbit/s; where BRITE gave none (not above 0), the delay is one millisecond and the
-/// bandwidth one bit a second.
+/// Reads BRITE's format. BRITE counts ASes from 0, and AS 0 is reserved (RFC 7607): every AS here is higher by one, and
+/// from 23456 on by two. Delays are in milliseconds and bandwidths in Mbit/s; where BRITE gave none (not above 0), the
+/// delay is 1 ms and the bandwidth 1 bit/s.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Topology, TopologyError> {
     let mut file = File { name, text, lines: text.lines().enumerate() };
     let (mut nodes, mut numbers) = (Vec::new(), BTreeMap::new());

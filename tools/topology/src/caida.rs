@@ -1,5 +1,5 @@
-//! CAIDA's AS relationships: `provider|customer|-1` or `peer|peer|0`, in serial-2 with a fourth field that says how that is known.
-//! Lines that begin with `#` are remarks.
+//! CAIDA's AS relationships: `provider|customer|-1` or `peer|peer|0`, in serial-2 with a fourth field for the source of
+//! the relationship. Lines beginning with `#` are remarks.
 
 use crate::error::{Problem, TopologyError};
 use crate::plane::{DEFAULT_BANDWIDTH, DEFAULT_DELAY};
@@ -7,7 +7,8 @@ use crate::{Link, Node, NodeId, Relationship, Topology};
 use sluice_base::Asn;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Reads AS relationships. Nodes are in the order of their AS numbers. Nothing is known of delay and bandwidth: all links are alike.
+/// Reads AS relationships. Nodes are in the order of their AS numbers. Delay and bandwidth are unknown: every link has
+/// the defaults.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Topology, TopologyError> {
     let mut links = Vec::new();
     let mut known = BTreeSet::new();

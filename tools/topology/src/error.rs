@@ -9,10 +9,10 @@ pub enum TopologyError {
     /// The word is no specification.
     #[error("{0}")]
     Spec(String),
-    /// A file, or the part of one, is not what its format says.
+    /// A file, or a part of a file, does not match its format.
     #[error("{name}: line {line}: {problem}")]
     Line {
-        /// The file, or what it is.
+        /// The file, or its description.
         name: String,
         /// The line, counted from 1; the one after the last where something is missing.
         line: usize,
@@ -35,7 +35,7 @@ pub enum Problem {
     /// There are fewer fields than the format has.
     #[error("expected {0}")]
     Expected(&'static str),
-    /// A field is not a number of the range that it has.
+    /// A field is not a number of its range.
     #[error("`{text}` is not {what}")]
     Number {
         /// The field.
@@ -58,10 +58,10 @@ pub enum Problem {
     /// More nodes or links than a topology may have.
     #[error("more than {0} {1}")]
     TooMany(usize, &'static str),
-    /// The file ends before everything that it announces.
+    /// The file ends before the announced number of entries.
     #[error("the file says {said} {what} and has {found}")]
     Count {
-        /// The number that it announces.
+        /// The announced number.
         said: usize,
         /// The counted things.
         what: &'static str,

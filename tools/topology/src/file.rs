@@ -1,10 +1,10 @@
-//! Topologies in files, told apart by what is in them.
+//! Topologies in files, recognized by their content.
 
 use crate::{Topology, TopologyError, brite, caida, graphml};
 use sluice_load::source;
 use std::path::Path;
 
-/// Reads a file: unpacks it if its name says that it is packed, then looks what it is.
+/// Reads a file: unpacks the file if the name ends in a packer's suffix, then recognizes the format.
 pub(crate) fn read(path: &Path) -> Result<Topology, TopologyError> {
     let wrong = |reason: String| TopologyError::File { path: path.into(), reason };
     let octets = source::unpacked(path).map_err(|error| {
@@ -17,8 +17,8 @@ pub(crate) fn read(path: &Path) -> Result<Topology, TopologyError> {
 }
 
 impl Topology {
-    /// The topology in a text: GraphML, BRITE's, or CAIDA's AS relationships, told apart by how the text begins. `name` is what errors
-    /// call it.
+    /// Parses the topology in a text: GraphML, BRITE's, or CAIDA's AS relationships, recognized by the beginning of the
+    /// text. `name` names the text in errors.
     pub fn parse_text(name: &str, text: &str) -> Result<Self, TopologyError> {
         parse(name, text)
     }

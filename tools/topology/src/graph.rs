@@ -1,4 +1,4 @@
-//! What can be asked of any topology, and parts of one.
+//! Questions about any topology, and parts of a topology.
 
 use crate::{Link, NodeId, Topology};
 use std::collections::{BTreeSet, VecDeque};
@@ -76,7 +76,8 @@ impl Topology {
         self.nodes.is_empty() || self.hops(&[NodeId(0)]).iter().all(Option::is_some)
     }
 
-    /// The nodes of the largest connected part, in order; of equally large ones the one with the lowest number.
+    /// Returns the nodes of the largest connected part, in order; of equally large parts the part with the lowest
+    /// number.
     pub fn largest_part(&self) -> Vec<NodeId> {
         let mut seen = vec![false; self.nodes.len()];
         let mut best: Vec<NodeId> = Vec::new();
@@ -105,7 +106,7 @@ impl Topology {
         best
     }
 
-    /// The topology of these nodes and the links between them; they keep their order.
+    /// Returns the topology of the given nodes and the links between them, in the old order.
     #[must_use]
     pub fn induced(&self, nodes: &[NodeId]) -> Topology {
         let wanted: BTreeSet<NodeId> = nodes.iter().copied().collect();
@@ -123,8 +124,8 @@ impl Topology {
         }
     }
 
-    /// The `count` nodes with the most links, of equal ones those with the lowest numbers, and of the topology between them the
-    /// largest connected part: fewer than `count` nodes if the rest hangs on nodes that are left out.
+    /// The `count` nodes with the most links, of equal nodes the lowest numbers, and of the topology between them the
+    /// largest connected part: fewer than `count` nodes if the rest is connected only by nodes left out.
     #[must_use]
     pub fn top(&self, count: usize) -> Topology {
         let adjacency = self.adjacency();

@@ -6,9 +6,9 @@ use crate::{Link, Node, NodeId, Place, Relationship, Topology};
 use roxmltree::{Document, Node as Element};
 use std::collections::BTreeMap;
 
-/// Reads GraphML. Every node is an AS of its own, numbered from 1. Links of a node to itself are left out; of several links between the same two
-/// nodes the first counts, with the highest bandwidth of them. A link whose speed is not said has 1 Gbit/s; the delay comes from the
-/// distance where that is known.
+/// Reads GraphML. Every node is an AS of its own, numbered from 1. Links of a node to itself are left out; of several
+/// links between the same two nodes the first counts, with the highest of the bandwidths. A link without a speed has 1
+/// Gbit/s; the delay comes from the distance where known.
 pub(crate) fn parse(name: &str, text: &str) -> Result<Topology, TopologyError> {
     let document = Document::parse(text).map_err(|error| TopologyError::Line {
         name: name.into(),
@@ -66,7 +66,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<Topology, TopologyError> {
     Ok(topology)
 }
 
-/// Elements by their local name: files differ in their namespaces.
+/// Elements by their local name: namespaces vary between files.
 trait LocalName {
     fn has_tag_name_of(&self, name: &str) -> bool;
 }

@@ -1,21 +1,21 @@
-//! Who is whose customer, where nobody has measured it.
+//! Customer relationships for topologies without measured relationships.
 //!
-//! A node's *level* is its distance, in links, from the *core*. The core is a full mesh inside the topology: nodes by falling degree (by number
-//! where that is equal), each taken in if it is linked to all that were. Then:
+//! A node's *level* is its distance, in links, from the *core*. The core is a full mesh inside the topology: nodes by
+//! falling degree (by number for equal degrees), each added if linked to every node of the core so far. Then:
 //!
 //! * two nodes of the core are peers;
-//! * of two nodes on different levels the one farther from the core is the customer;
-//! * of two nodes on the same level the one with the fewer links is the customer if the other has twice as many or more; else they
-//!   are peers.
+//! * of two nodes on different levels the node farther from the core is the customer;
+//! * of two nodes on the same level the node with fewer links is the customer if its neighbor has at least twice as
+//!   many; else both are peers.
 //!
-//! What that guarantees on any connected topology:
+//! Guarantees on any connected topology:
 //!
-//! 1. Nobody is its own provider's provider, however far around: along "is a customer of" the pair of level and degree
-//!    falls. With the preferences and export rules of Gao and Rexford (2001), BGP therefore has one stable state and
-//!    reaches it.
-//! 2. Any two nodes have a path without a valley (up to providers, over at most one link of peers, down to customers): each
-//!    climbs by its levels to a node of the core, and any two of these are peers or the same. So every node hears of every
-//!    other one's prefixes.
+//! 1. There are no cycles of providers: along "is a customer of" the pair of level and degree falls. With the
+//!    preferences and export rules of Gao and Rexford (2001), BGP therefore has a single stable state and reaches that
+//!    state.
+//! 2. Any two nodes have a path without a valley (up to providers, over at most one link of peers, down to customers):
+//!    each climbs by its levels to a node of the core, and any two nodes of the core are peers or equal. So every node
+//!    receives the prefixes of every node.
 
 use crate::graph::Adjacency;
 use crate::{Link, NodeId, Relationship, Role, Topology};
@@ -25,8 +25,8 @@ use std::collections::VecDeque;
 /// The least ratio of links between a provider and its customer on the same level.
 const PROVIDER_RATIO: usize = 2;
 
-/// Says who is whose customer, for all links. Links in a part that the core is not in remain as they are among themselves: nothing
-/// connects these nodes.
+/// Assigns customers and providers on every link. Links outside the core's connected part keep their relationships: no
+/// path connects the nodes there with the core.
 pub fn assign(topology: &mut Topology) {
     let adjacency = topology.adjacency();
     let core = core(topology, &adjacency);
@@ -69,8 +69,9 @@ pub fn core(topology: &Topology, adjacency: &Adjacency) -> Vec<NodeId> {
     core
 }
 
-/// The nodes that hear of what `origin` announces, if everybody tells customers everything and peers and providers only its own and
-/// its customers' routes (Gao and Rexford): those with a path without a valley to it. Links without a relationship are not used.
+/// Returns the nodes that receive the announcements of `origin`, if every node exports everything to customers, and
+/// only its own and its customers' routes to peers and providers (Gao and Rexford): the nodes with a valley-free path
+/// to `origin`. Links without a relationship are not used.
 pub fn reached(topology: &Topology, adjacency: &Adjacency, origin: NodeId) -> Vec<bool> {
     // A node is visited at most twice: first perhaps as one that tells everybody, then as one that tells its customers.
     let mut tells_all = vec![false; topology.nodes.len()];

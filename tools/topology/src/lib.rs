@@ -1,10 +1,10 @@
-//! Topologies as data: nodes and links, generated or read from what others measured.
+//! Topologies as data: nodes and links, generated or read from published measurements.
 //!
-//! [`Topology::parse_spec`] makes one from a command line's word, such as `thesis`, `ba:200,m=3` or `zoo/Abilene.graphml`; [`spec`]
-//! lists what can be said. The same words and the same seed give the same topology on every machine: randomness is [`sluice_base::Rng`],
-//! and no number depends on a machine's mathematical library.
+//! [`Topology::parse_spec`] makes a topology from a command line's word, such as `thesis`, `ba:200,m=3` or
+//! `zoo/Abilene.graphml`; [`spec`] lists the words. The same words and the same seed give the same topology on every
+//! machine: randomness is [`sluice_base::Rng`], and no number depends on a machine's mathematical library.
 //!
-//! [`hierarchy`] says who is whose customer where nobody measured it.
+//! [`hierarchy`] assigns customers and providers where measurements are missing.
 
 mod brite;
 mod caida;
@@ -43,7 +43,7 @@ impl NodeId {
 /// The place of a node.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Place {
-    /// On a plane, in kilometres.
+    /// On a plane, in kilometers.
     Plane {
         /// To the right.
         x: f64,
@@ -62,7 +62,7 @@ pub enum Place {
 /// A router, or an AS seen as one.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Node {
-    /// Its AS; routers of one AS share it. Never 0, nor 23456 (AS_TRANS).
+    /// The node's AS; routers of an AS share the number. Never 0, nor 23456 (AS_TRANS).
     pub asn: Asn,
     /// The name for people; need not be unique.
     pub name: String,
@@ -85,11 +85,11 @@ pub enum Relationship {
 /// A neighbor's role as seen from a node.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Role {
-    /// The neighbour buys transit from the node.
+    /// The neighbor buys transit from the node.
     Customer,
-    /// The neighbour is a peer.
+    /// The neighbor is a peer.
     Peer,
-    /// The neighbour sells transit to the node.
+    /// The neighbor sells transit to the node.
     Provider,
 }
 
@@ -114,7 +114,7 @@ impl Link {
         if self.a == node { self.b } else { self.a }
     }
 
-    /// Returns the role of the other end as seen from `node`, one of the two ends; `None` if no relationship is known.
+    /// Returns the role of the far end as seen from `node`, an end of the link; `None` if no relationship is known.
     pub fn role_seen_from(&self, node: NodeId) -> Option<Role> {
         match self.relationship {
             Relationship::None => None,
@@ -125,7 +125,7 @@ impl Link {
     }
 }
 
-/// Nodes and links. Two nodes have at most one link, and none has one to itself.
+/// Nodes and links. Two nodes have at most one link, and no node has a link to itself.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Topology {
     /// The nodes.

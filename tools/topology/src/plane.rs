@@ -3,15 +3,15 @@
 use crate::{Link, Node, NodeId, Place, Relationship, Topology};
 use sluice_base::{Asn, Duration, Rng};
 
-/// The side of the square that generated nodes lie in, in kilometres: BRITE's default.
+/// The side of the square that generated nodes lie in, in kilometers: BRITE's default.
 pub(crate) const SIDE: f64 = 1000.0;
-/// Kilometres a millisecond in glass: two thirds of light in vacuum.
+/// Kilometers a millisecond in glass: two thirds of light in vacuum.
 const KILOMETRES_A_MILLISECOND: f64 = 200.0;
 /// No link is faster: the routers at both ends take this long too.
 const LEAST_DELAY: Duration = Duration::from_micros(10);
-/// The delay of a link between nodes of which nobody knows where they are.
+/// The delay of a link between nodes without a position.
 pub(crate) const DEFAULT_DELAY: Duration = Duration::from_millis(1);
-/// The bandwidth of a link of which nobody said one.
+/// The bandwidth of a link without a bandwidth.
 pub(crate) const DEFAULT_BANDWIDTH: u64 = 1_000_000_000;
 
 /// The distribution of bandwidths, in bits a second: BRITE's four choices.
@@ -23,7 +23,7 @@ pub enum Bandwidth {
     Uniform(u64, u64),
     /// Exponentially distributed with the first as the mean, and never more than the second.
     Exponential(u64, u64),
-    /// By a Pareto distribution of shape 1.2 between both: many low ones, few very high ones.
+    /// By a Pareto distribution of shape 1.2 between both: many low values, few very high values.
     HeavyTailed(u64, u64),
 }
 
@@ -55,7 +55,8 @@ pub(crate) fn unit(rng: &mut Rng) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// The AS of the node with this number: one more, and never 23456, which stands for others (RFC 6793, section 9).
+/// Returns the AS of the node with a number: higher by one, and never 23456, which is reserved as AS_TRANS (RFC 6793,
+/// section 9).
 pub(crate) fn asn_of(number: usize) -> Asn {
     let asn = number as u32 + 1;
     Asn(if asn < Asn::TRANS.0 { asn } else { asn + 1 })
@@ -66,7 +67,7 @@ pub(crate) fn nodes(count: usize) -> Vec<Node> {
     (0..count).map(|n| Node { asn: asn_of(n), name: format!("as{}", asn_of(n).0), place: None }).collect()
 }
 
-/// `count` nodes anywhere in the square; places are whole kilometres, as in BRITE.
+/// `count` nodes anywhere in the square; places are whole kilometers, as in BRITE.
 pub(crate) fn scattered(count: usize, rng: &mut Rng) -> Vec<Node> {
     let mut nodes = nodes(count);
     for node in &mut nodes {
@@ -76,7 +77,7 @@ pub(crate) fn scattered(count: usize, rng: &mut Rng) -> Vec<Node> {
     nodes
 }
 
-/// Kilometres between two places; `None` if they are not of one kind.
+/// Returns the kilometers between two places; `None` for places of different kinds.
 pub(crate) fn distance(a: Place, b: Place) -> Option<f64> {
     const EARTH_RADIUS: f64 = 6371.0;
     match (a, b) {
@@ -107,7 +108,7 @@ pub(crate) fn delay(a: &Node, b: &Node) -> Duration {
     })
 }
 
-/// A topology of these pairs, the delay of each from the distance, its bandwidth drawn.
+/// Makes a topology of node pairs, with the delay of each link from the distance, and the bandwidth drawn.
 pub(crate) fn linked(
     nodes: Vec<Node>,
     pairs: impl IntoIterator<Item = (u32, u32)>,

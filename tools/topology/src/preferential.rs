@@ -5,9 +5,9 @@ use crate::plane::{self, Bandwidth, unit};
 use sluice_base::Rng;
 use std::collections::BTreeSet;
 
-/// The model of Barabási and Albert (1999): `count` nodes; the first `degree + 1` are all linked to each other, each later one is
-/// linked to `degree` others, to one with `k` links with a probability proportional to `k`. Connected; every node has at
-/// least `degree` links.
+/// The model of Barabási and Albert (1999): `count` nodes; the first `degree + 1` form a full mesh, each later node is
+/// linked to `degree` earlier nodes, chosen with a probability proportional to their number of links. Connected; every
+/// node has at least `degree` links.
 pub fn barabasi_albert(count: usize, degree: usize, bandwidth: Bandwidth, rng: &mut Rng) -> Topology {
     let nodes = plane::scattered(count, rng);
     let mut growth = Growth::new(count, degree, 0.0);
@@ -38,7 +38,7 @@ pub fn glp(count: usize, degree: usize, p: f64, beta: f64, bandwidth: Bandwidth,
 struct Growth {
     pairs: BTreeSet<(u32, u32)>,
     degrees: Vec<u32>,
-    /// Every link's ends: a node is in it as often as it has links.
+    /// The ends of every link: a node appears as often as the node has links.
     ends: Vec<u32>,
     beta: f64,
     /// Nodes that are there at the beginning.

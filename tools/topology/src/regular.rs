@@ -1,4 +1,4 @@
-//! Topologies that one can draw: for tests, and for questions whose answer one knows.
+//! Regular topologies: for tests, and for questions with known answers.
 
 use crate::plane::{self, Bandwidth, DEFAULT_BANDWIDTH};
 use crate::{Place, Topology};

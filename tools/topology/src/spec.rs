@@ -1,5 +1,5 @@
-//! Words for topologies: `NAME[:ARGUMENT][,OPTION=VALUE]...` for those that are generated, `FILE[,OPTION=VALUE]...` for those that
-//! are read.
+//! Words for topologies: `NAME[:ARGUMENT][,OPTION=VALUE]...` for generated topologies, `FILE[,OPTION=VALUE]...` for
+//! files.
 //!
 //! | word | topology |
 //! |---|---|
@@ -10,11 +10,12 @@
 //! | `thesis[:N]` | [`crate::thesis`] |
 //! | `FILE` | GraphML (the Topology Zoo's), BRITE's, or CAIDA's AS relationships (serial-1, serial-2); packed with bzip2, gzip, xz or zstd if its name says so |
 //!
-//! Options of `waxman`, `ba` and `glp`: `bw=const|uniform|exp|pareto`, `bw-min=` and `bw-max=` in Mbit/s ([`crate::Bandwidth`]; uniform from 10 to 1,024
-//! if nothing is said, as in BRITE).
+//! Options of `waxman`, `ba` and `glp`: `bw=const|uniform|exp|pareto`, `bw-min=` and `bw-max=` in Mbit/s
+//! ([`crate::Bandwidth`]; uniform from 10 to 1,024 by default, as in BRITE).
 //!
-//! Options of every topology, done in this order: `top=N` keeps the N nodes with the most links ([`Topology::top`]), `part=largest` the
-//! largest connected part, `relationships=hierarchy` says who is whose customer ([`crate::hierarchy`]), `relationships=none` forgets it.
+//! Options of every topology, applied in order: `top=N` keeps the N nodes with the most links ([`Topology::top`]),
+//! `part=largest` the largest connected part, `relationships=hierarchy` assigns customers and providers
+//! ([`crate::hierarchy`]), `relationships=none` removes the relationships.
 
 use crate::plane::Bandwidth;
 use crate::{Topology, TopologyError, file, hierarchy, preferential, regular, thesis, waxman};
@@ -24,7 +25,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::str::FromStr;
 
-/// Waxman's model compares every node with all before it.
+/// The most nodes for Waxman's model, which compares every node with every earlier node.
 const MOST_WAXMAN_NODES: usize = 20_000;
 /// More links a newcomer are no growth.
 const MOST_DEGREE: usize = 1000;

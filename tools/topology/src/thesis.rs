@@ -1,5 +1,5 @@
-//! The topology of the thesis on BGP for multicore processors, section 4.1: 1,000 ASes with 10 to 15 neighbours each, and a node
-//! in the centre that has 12, whose trace is what routers are then fed with.
+//! The topology of the thesis on BGP for multicore processors, section 4.1: 1,000 ASes with 10 to 15 neighbors each,
+//! and a node in the center with 12 neighbors, whose trace is then fed to routers.
 
 use crate::plane::{self, Bandwidth, SIDE, unit};
 use crate::{NodeId, Place, Topology};
@@ -8,24 +8,25 @@ use std::collections::BTreeSet;
 
 /// The thesis's number of ASes.
 pub const THESIS_NODES: usize = 1000;
-/// Neighbours of the node in the centre, which is node 0.
+/// Neighbors of the node in the center, which is node 0.
 pub const CENTRE_DEGREE: usize = 12;
-/// The fewest and the most neighbours of any node.
+/// The fewest and the most neighbors of any node.
 const DEGREES: std::ops::RangeInclusive<usize> = 10..=15;
 /// The parameter of Waxman's model as used with BRITE: how much less likely a long link is than a short link.
 const BETA: f64 = 0.2;
-/// Exchanges tried for each link, after which degrees are all that is left of the beginning.
+/// Exchanges tried for each link, after which only the degrees are left of the initial graph.
 const EXCHANGES_A_LINK: usize = 20;
 
 /// The fewest nodes that surely can have such degrees (Zverovich and Zverovich 1992 need 17), with some room to choose.
 pub const LEAST_THESIS_NODES: usize = 32;
 
-/// `count` nodes, at least [`LEAST_THESIS_NODES`], with 10 to 15 links each, all degrees equally likely; node 0 is in the middle of the plane and has
-/// exactly 12. Connected.
+/// `count` nodes, at least [`LEAST_THESIS_NODES`], with 10 to 15 links each, every degree equally likely; node 0 is in
+/// the middle of the plane and has exactly 12. Connected.
 ///
-/// BRITE cannot promise degrees: they come out of its growth. Here they are drawn first. A graph of these degrees is made (Havel and Hakimi),
-/// then pairs of its links exchange ends many times; an exchange that makes links longer is accepted as much less often as
-/// Waxman's model has longer links. What comes out is Waxman's model under the condition of these degrees.
+/// BRITE cannot promise degrees: the degrees result from its growth. Here the degrees are drawn first. A graph of the
+/// degrees is made (Havel and Hakimi), then pairs of its links exchange ends many times; an exchange to longer links is
+/// accepted as much less often as Waxman's model has longer links. The result is Waxman's model under the condition of
+/// the degrees.
 pub fn thesis(count: usize, rng: &mut Rng) -> Topology {
     let count = count.max(LEAST_THESIS_NODES);
     let mut nodes = plane::scattered(count, rng);
@@ -68,8 +69,8 @@ fn ordered(a: u32, b: u32) -> (u32, u32) {
 }
 
 impl Web {
-    /// The construction of Havel and Hakimi: whoever lacks the most links gets them from those that lack the most after it. Degrees that
-    /// differ as little as these, among so many nodes, always work out.
+    /// Makes a graph by the construction of Havel and Hakimi: the node lacking the most links is linked to the next
+    /// nodes in order of missing links. With nearly equal degrees and so many nodes the construction always succeeds.
     fn of_degrees(degrees: &[usize]) -> Self {
         let mut lacking: Vec<(usize, u32)> =
             degrees.iter().enumerate().map(|(n, d)| (*d, n as u32)).collect();
@@ -89,7 +90,7 @@ impl Web {
         Web { known: pairs.iter().copied().collect(), pairs }
     }
 
-    /// Two links that exchange ends, if that makes two new ones.
+    /// Returns two links with their ends exchanged, if the result is two new links.
     fn exchanged(&self, one: usize, two: usize, crossed: bool) -> Option<[(u32, u32); 2]> {
         let ((a, b), (c, d)) = (self.pairs[one], self.pairs[two]);
         let (c, d) = if crossed { (d, c) } else { (c, d) };
@@ -122,7 +123,7 @@ impl Web {
         }
     }
 
-    /// Joins the part `inside` to the rest: a link of one and a link of the other exchange ends.
+    /// Joins the part `inside` to the rest: a link of the part and a link of the rest exchange ends.
     fn join(&mut self, inside: &[NodeId], rng: &mut Rng) {
         let is_inside = |node: u32| inside.binary_search(&NodeId(node)).is_ok();
         let (ours, theirs): (Vec<usize>, Vec<usize>) =

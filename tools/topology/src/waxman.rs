@@ -1,14 +1,15 @@
-//! Waxman's model (Waxman 1988), growing node by node as BRITE does it: near nodes are linked more often than far ones.
+//! Waxman's model (Waxman 1988), growing node by node like BRITE: near nodes are linked more often than far ones.
 
 use crate::Topology;
 use crate::plane::{self, Bandwidth, SIDE, unit};
 use sluice_base::Rng;
 
-/// `count` nodes; each one that comes is linked to `degree` of those that are there (to all if there are fewer), to one at
-/// distance `d` with a probability proportional to `alpha * exp(-d / (beta * L))`, where `L` is the longest possible distance. The
-/// topology is connected, and the mean degree is about twice `degree`.
+/// `count` nodes; each new node is linked to `degree` existing nodes (to every node if there are fewer), to a node at
+/// distance `d` with a probability proportional to `alpha * exp(-d / (beta * L))`, where `L` is the longest possible
+/// distance. The topology is connected, and the mean degree is about twice `degree`.
 ///
-/// As every newcomer gets its links, `alpha` cancels out and is here because BRITE has it: only `beta` shapes the topology.
+/// Because every new node gets its links, `alpha` cancels out and exists only for compatibility with BRITE: only `beta`
+/// shapes the topology.
 pub fn waxman(
     count: usize,
     degree: usize,
@@ -36,7 +37,7 @@ pub fn waxman(
     plane::linked(nodes, pairs, bandwidth, rng)
 }
 
-/// Draws an index by weight and takes it out. If nothing has any weight left, it is the first that was not drawn.
+/// Draws an index by weight and removes the index. Once no weight is left, returns the first index not yet drawn.
 fn draw(weights: &mut [f64], rng: &mut Rng) -> usize {
     let mut left = unit(rng) * weights.iter().filter(|w| **w >= 0.0).sum::<f64>();
     let mut drawn = None;

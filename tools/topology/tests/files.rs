@@ -1,4 +1,4 @@
-//! Files of others, and hostile ones.
+//! Published files, and hostile files.
 #![allow(clippy::unwrap_used)] // a test that cannot go on says so
 
 use proptest::prelude::*;

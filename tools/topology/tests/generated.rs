@@ -95,7 +95,7 @@ fn the_thesis() {
     assert_eq!(made("thesis:32", 1).nodes.len(), 32);
 }
 
-/// The same seed, the same octets: whoever changes a generator sees here that traces made with it will be others.
+/// The same seed, the same octets: a changed generator fails here, because traces made with the generator change too.
 #[test]
 fn seeds_repeat() {
     let check = |spec: &str, expected: u64| {
@@ -167,7 +167,7 @@ fn has_provider_cycle(topology: &Topology) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// The two promises of the hierarchy: no cycles of providers, and everybody hears of everybody.
+    /// The two promises of the hierarchy: no cycles of providers, and every node reaches every node.
     #[test]
     fn hierarchies_reach_everybody(spec in spec(), seed in any::<u64>()) {
         let topology = made(&format!("{spec},relationships=hierarchy"), seed);

@@ -12,7 +12,7 @@ pub struct CallArgs {
     /// The method, as `finder://bgp/bgp.v1.Bgp/GetSummary` with `?name:type=value&...` after it; with --list a target.
     #[arg(required_unless_present = "list")]
     xrl: Option<String>,
-    /// List the methods of the target (of all without one), with their arguments and results.
+    /// List the methods of the target (without a target, of every target), with their arguments and results.
     #[arg(long)]
     list: bool,
 }

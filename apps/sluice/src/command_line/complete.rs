@@ -1,15 +1,15 @@
-//! What may follow at the cursor, with what only the running router knows.
+//! Completions at the cursor, including names known only to the running router.
 
 use crate::connection::session::Session;
 use crate::show::configuration::{back, of_editor};
 use sluice_cli::{Candidate, Grammar, Line, Offer, builtin, filters_offer, render, split, statement};
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// The state of an editing session that completion needs.
+/// The state of an editing session needed for completion.
 pub struct Edited {
-    /// The editor; none: what runs is looked at.
+    /// The editor; `None` completes by the running configuration.
     pub editor: Option<u64>,
-    /// The block that is being edited.
+    /// The current block.
     pub path: Vec<String>,
 }
 
@@ -20,11 +20,11 @@ pub struct Completion {
     pub start: usize,
     /// The possible words.
     pub words: Vec<Candidate>,
-    /// Kinds of values that may be written.
+    /// Kinds of the possible values.
     pub values: Vec<Candidate>,
     /// True if the line can end here.
     pub enter: bool,
-    /// The reason why there is nothing.
+    /// The reason for an empty list.
     pub trouble: Option<String>,
 }
 
@@ -154,7 +154,7 @@ async fn follow_statement(
     found.words.extend(fresh.map(|e| Candidate::new(e, "")));
 }
 
-/// The keys that a list's entries have already: of the statements below it, the word in the key's place.
+/// Returns the existing keys of a list's entries: the word in the key's place of each statement below the list.
 async fn keys(
     session: &Session,
     which: pb::Which,
@@ -191,7 +191,7 @@ async fn revisions(session: &Session) -> Vec<Candidate> {
     all.map(|(back, r)| Candidate::new(back.to_string(), help(r).trim_end())).collect()
 }
 
-/// Files that begin like what is typed.
+/// Returns the files that begin like the typed word.
 fn files(partial: &str) -> Vec<Candidate> {
     let (folder, name) =
         partial.rsplit_once('/').map_or(("", partial), |(f, n)| (&partial[..f.len() + 1], n));

@@ -1,4 +1,4 @@
-//! Completion for the shells of Unix: a script for each, which asks this program what may follow.
+//! Completion for Unix shells: a script for each shell, which asks the executable for completions.
 
 use crate::command_line::complete::{Completion, complete};
 use crate::command_line::flags::{self, Flags};
@@ -68,7 +68,7 @@ impl Shell {
     }
 }
 
-/// Prints what may follow a line.
+/// Prints the possible continuations of a line.
 pub fn run(shell: Shell, line: &str) -> Result<(), Failure> {
     // The program's own name is the first word.
     let blank = line.find(char::is_whitespace).unwrap_or(line.len());
@@ -105,7 +105,7 @@ fn candidates(text: &str, partial: &str) -> Result<Vec<Candidate>, Failure> {
     Ok(words)
 }
 
-/// Options that may follow.
+/// Possible options.
 fn dashes(words: &[String], partial: &str) -> Vec<Candidate> {
     let command = deepest(words);
     let long = |a: &clap::Arg| Some((format!("--{}", a.get_long()?), a.get_help().map(ToString::to_string)));

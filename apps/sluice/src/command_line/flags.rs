@@ -1,10 +1,10 @@
-//! The flags that every command has, taken out of the command line wherever they stand.
+//! The flags of every command, taken out of the command line wherever they stand.
 
 use crate::output::{Failure, Wanted};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Flags with their help, as `--help` and manual pages show them: short form, name, value, help.
+/// Flags with their help in the form of `--help` and manual pages: short form, name, value, help.
 pub const HELP: [(Option<char>, &str, Option<&str>, &str); 9] = [
     (Some('j'), "json", None, "Print one JSON document instead of text, errors too"),
     (None, "no-pager", None, "Print all at once, also on a terminal"),
@@ -31,13 +31,13 @@ pub struct Flags {
     pub timeout: Duration,
     /// The router's run-time folder.
     pub run_dir: PathBuf,
-    /// The routing instance whose components are asked; absent: those that run without an instance.
+    /// The routing instance to ask; if absent, components without an instance are asked.
     pub instance: Option<String>,
     /// Print anew every so often.
     pub watch: Option<Duration>,
-    /// Help is wanted, and nothing else.
+    /// Only help is wanted.
     pub help: bool,
-    /// The version is wanted, and nothing else.
+    /// Only the version is wanted.
     pub version: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for Flags {
     }
 }
 
-/// Returns true if JSON is wanted, as far as can be said of a command line that may be wrong.
+/// Returns true if JSON is wanted, as far as a possibly wrong command line shows.
 pub fn wants_json(args: &[String]) -> bool {
     args.iter().take_while(|a| *a != "--").any(|a| a == "--json" || is_short(a, 'j'))
 }
@@ -66,7 +66,7 @@ fn is_short(word: &str, letter: char) -> bool {
     !letters.is_empty() && letters.chars().all(|c| "jqhV".contains(c)) && letters.contains(letter)
 }
 
-/// Takes the flags out of a command line. Behind `--` there are none.
+/// Takes the flags out of a command line. Words behind `--` are not flags.
 pub fn take(args: &[String]) -> Result<(Flags, Vec<String>), Failure> {
     let mut flags = Flags::default();
     let mut words = Vec::new();

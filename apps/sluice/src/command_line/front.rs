@@ -1,4 +1,4 @@
-//! What a command line is: a command of the operational mode, a tool, or the way into the interactive shell.
+//! The kinds of command lines: a command of the operational mode, a tool, or the way into the interactive shell.
 
 use crate::Cli;
 use crate::command_line::flags::{self, Flags};
@@ -10,17 +10,17 @@ use std::process::ExitCode;
 
 /// The kind of a command line.
 pub enum Choice {
-    /// A tool, whose arguments are its own matter.
+    /// A tool, which parses its own arguments.
     Tool,
     /// A command of the operational mode.
     Words(Flags, Vec<String>),
     /// The interactive shell.
     Interactive(Flags),
-    /// Help about these words.
+    /// Help about words.
     Help(Vec<String>),
     /// The version.
     Version,
-    /// The command is not needed, for this reason.
+    /// The command is not needed, for a reason.
     Needless(&'static str),
 }
 
@@ -79,7 +79,7 @@ pub fn choose(args: &[String]) -> Result<Choice, Failure> {
     })
 }
 
-/// The tools that people use, with their help.
+/// Returns the tools for users, with their help.
 pub fn tools() -> Vec<Candidate> {
     let all = Cli::command();
     let shown = all.get_subcommands().filter(|c| !c.is_hide_set());
@@ -95,14 +95,14 @@ pub fn is_tool(word: &str) -> bool {
     Cli::command().get_subcommands().any(|c| c.get_name() == word)
 }
 
-/// Returns the commands that are built into this executable.
+/// Returns the commands built into the executable.
 pub fn grammar() -> Grammar {
     let mut grammar = Grammar { commands: crate::packages::commands::in_code() };
     grammar.commands.extend(crate::packages::commands::builtin().into_iter().map(|c| c.command));
     grammar
 }
 
-/// Returns all commands and tools, for help and manual pages.
+/// Returns every command and tool, for help and manual pages.
 pub fn whole() -> clap::Command {
     let mut root = Cli::command().subcommand_required(false).disable_help_subcommand(true);
     for command in grammar().commands.iter().filter(|c| !c.alias) {
@@ -165,14 +165,15 @@ fn arguments(command: &Command) -> Vec<clap::Arg> {
     all
 }
 
-/// The subcommand that a word means: of this name, or the only one that begins like it.
+/// Returns the subcommand meant by a word: the subcommand of the name, or the only subcommand with `word` as its
+/// beginning.
 pub fn subcommand(command: &clap::Command, word: &str) -> Option<clap::Command> {
     let mut beginning = command.get_subcommands().filter(|c| c.get_name().starts_with(word));
     let only = beginning.next().filter(|_| beginning.next().is_none());
     command.find_subcommand(word).or(only).cloned()
 }
 
-/// Prints the help about words: of the deepest command that they name.
+/// Prints the help about words: the help of the deepest command named.
 pub fn help(words: &[String]) -> ExitCode {
     let mut command = whole();
     let mut name = "sluice".to_string();

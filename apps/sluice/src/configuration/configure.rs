@@ -1,4 +1,5 @@
-//! The configuration mode: statements and commands of one who edits. The interactive shell and single commands share it.
+//! The configuration mode: statements and commands of an editor. The interactive shell and single commands share the
+//! mode.
 
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
@@ -11,7 +12,7 @@ use sluice_xrl::idl::common::v1::EffectKind;
 use sluice_xrl::idl::manager::v1 as pb;
 use std::time::Duration;
 
-/// The verbs of statements that a file of them may have.
+/// The verbs allowed in a file of statements.
 const VERBS: [&str; 5] = ["set", "delete", "deactivate", "activate", "annotate"];
 /// The word before an inactive statement.
 const INACTIVE: &str = "inactive:";
@@ -23,13 +24,13 @@ const COMMIT_DEADLINE: Duration = Duration::from_secs(120);
 
 /// The next step after a command of the configuration mode.
 pub enum Next {
-    /// The next one.
+    /// Read the next line.
     Stay,
     /// The mode is left.
     Leave,
     /// A command of the operational mode is wanted.
     Run(Vec<String>),
-    /// A text is wanted, to be loaded in this way.
+    /// Read a text, to be loaded in the given mode.
     Text(Load),
     /// Help is wanted.
     Help,
@@ -38,11 +39,11 @@ pub enum Next {
 /// The mode of loading a text into the candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Load {
-    /// As a configuration in braces, beside what is there.
+    /// A configuration in braces, merged into the candidate.
     Merge,
-    /// As a configuration in braces, in place of what is there.
+    /// A configuration in braces, in place of the candidate.
     Replace,
-    /// As statements that begin with `set` or `delete`, a line each.
+    /// Statements beginning with `set` or `delete`, a line each.
     Set,
 }
 
@@ -51,9 +52,9 @@ pub struct Editing {
     client: pb::ConfigurationClient,
     /// The editor's number.
     pub editor: u64,
-    /// The interval at which it has to say that it is there.
+    /// The interval within which the editor must renew its lease.
     pub lease: Duration,
-    /// The blocks that `edit` has gone into.
+    /// The current block, entered by `edit`.
     pub blocks: Vec<Vec<String>>,
     /// The depths before each `edit`, for `exit`.
     depths: Vec<usize>,
@@ -61,7 +62,7 @@ pub struct Editing {
     pub greeting: Vec<String>,
 }
 
-/// A mode by its word.
+/// Returns a mode by its word.
 pub fn mode(values: &Values, otherwise: pb::EditMode) -> pb::EditMode {
     match (values.has("shared"), values.has("private"), values.has("exclusive")) {
         (true, ..) => pb::EditMode::Shared,
@@ -105,23 +106,23 @@ impl Editing {
         Ok(Editing { client, editor: opened.editor, lease, blocks: Vec::new(), depths: Vec::new(), greeting })
     }
 
-    /// Says that it is still there.
+    /// Renews the editor's lease.
     pub async fn renew(&self) -> Result<(), Failure> {
         self.client.renew(pb::RenewRequest { editor: self.editor }).await.map(drop).map_err(refused)
     }
 
-    /// Ends. What was not committed stays in the shared candidate, and is gone otherwise.
+    /// Ends editing. Uncommitted changes stay in the shared candidate, and are lost in a private candidate.
     pub async fn close(&self) {
         // The lease ends it in any case.
         let _ = self.client.close(pb::CloseRequest { editor: self.editor }).await;
     }
 
-    /// The path of the block that is being edited.
+    /// Returns the path of the current block.
     pub fn path(&self) -> Vec<String> {
         self.blocks.concat()
     }
 
-    /// The path that words mean from here, abbreviations written out.
+    /// Returns the path of words relative to the current block, with abbreviations written out.
     async fn whole(&self, session: &Session, words: &[String]) -> Result<Vec<String>, Failure> {
         let mut path = [self.path(), words.to_vec()].concat();
         let schema = session.schema().await?;
@@ -136,7 +137,8 @@ impl Editing {
         Ok(whole)
     }
 
-    /// Carries out a line. What it has to say is a value for programs; people read it from `out` at once, unless JSON is wanted.
+    /// Carries out a line. The result is a value for programs; the text for people goes to `out` at once, unless JSON
+    /// is wanted.
     pub async fn run(
         &mut self,
         session: &Session,
@@ -220,7 +222,7 @@ impl Editing {
         }
     }
 
-    /// A statement's path with all words written out. Behind the path of an annotation stands its text.
+    /// Returns a statement's path with every word written out. The path of an annotation is followed by its text.
     async fn path_of(&self, session: &Session, verb: &str, words: &[String]) -> Result<Vec<String>, Failure> {
         match (verb, words) {
             ("annotate", [path @ .., text]) if !path.is_empty() => {
@@ -292,7 +294,7 @@ impl Editing {
         self.load_text(session, load, text, file).await
     }
 
-    /// Puts a text into the candidate, all of it or nothing; `name` is what errors call it.
+    /// Loads a text into the candidate, atomically; `name` names the text in errors.
     pub async fn load_text(
         &self,
         session: &Session,
@@ -345,7 +347,7 @@ impl Editing {
         self.commit_with(values.text("comment").unwrap_or_default(), minutes, out).await
     }
 
-    /// Says whether the candidate could be committed, and what that would touch.
+    /// Checks the candidate, and reports the effects of a commit.
     pub async fn check(&self, out: &mut Output) -> Result<Value, Failure> {
         let request = pb::CheckRequest { editor: self.editor };
         let call = self.client.clone().with_deadline(COMMIT_DEADLINE);
@@ -365,13 +367,13 @@ impl Editing {
         }))
     }
 
-    /// Returns true if what runs waits for its confirmation.
+    /// Returns true if the running configuration waits for its confirmation.
     pub async fn unconfirmed(&self) -> Result<bool, Failure> {
         let reply = self.client.get_revisions(pb::GetRevisionsRequest {}).await?;
         Ok(reply.revisions.first().is_some_and(|newest| newest.unconfirmed))
     }
 
-    /// Commits; with minutes other than 0 it has to be confirmed within them.
+    /// Commits; with minutes other than 0 the commit must be confirmed within that time.
     pub async fn commit_with(&self, comment: &str, minutes: u64, out: &mut Output) -> Result<Value, Failure> {
         let confirm_within_s = u32::try_from(minutes.saturating_mul(60)).unwrap_or(u32::MAX);
         let request = pb::CommitRequest { editor: self.editor, comment: comment.into(), confirm_within_s };
@@ -393,7 +395,7 @@ impl Editing {
     }
 }
 
-/// Prints what a commit did, or `nothing` if it changed nothing.
+/// Prints the result of a commit, or `nothing` without changes.
 fn committed(reply: &pb::CommitReply, nothing: &str, out: &mut Output) {
     if out.is_json() {
         return;
@@ -424,7 +426,7 @@ pub async fn reload(session: &Session, out: &mut Output) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Prints what differs, and gives it as a value.
+/// Prints the differences, and returns the differences as a value.
 pub async fn compare(
     client: &pb::ConfigurationClient,
     from: pb::Which,

@@ -1,6 +1,7 @@
-//! `sluice drain` and `sluice undrain`: traffic goes another way before maintenance, and comes back after it.
+//! `sluice drain` and `sluice undrain`: traffic moves to different paths before maintenance, and returns afterward.
 //!
-//! A drained router is a matter of its configuration, so that it is drained after a restart and a reboot too, until somebody says otherwise.
+//! Draining is part of the configuration, so that the router stays drained after a restart and a reboot too, until
+//! undrained.
 
 use crate::configuration::configure::Editing;
 use crate::connection::refusal::refused;
@@ -15,7 +16,7 @@ use sluice_xrl::idl::manager::v1 as pb;
 /// The status of a drained router.
 pub const DRAINED: &str = "drained: neighbors are told to go another way; `sluice undrain` takes it back";
 
-/// Drains the router, or takes that back.
+/// Drains the router, or undoes the draining.
 pub async fn run(session: &Session, drain: bool, values: &Values, out: &mut Output) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for path in statements(session).await? {
@@ -69,7 +70,8 @@ pub async fn is_drained(session: &Session) -> Result<bool, Failure> {
     Ok(false)
 }
 
-/// The statements that make neighbors use other ways, one for each protocol and instance with such a statement.
+/// Returns the statements that make neighbors prefer different paths, for each protocol and instance with a drain
+/// statement.
 async fn statements(session: &Session) -> Result<Vec<Vec<String>>, Failure> {
     let schema = session.schema().await?;
     let router = session.router().await?;
@@ -101,7 +103,7 @@ async fn is_set(session: &Session, path: &[String]) -> Result<bool, Failure> {
     Ok(text(session, path).await?.contains("true"))
 }
 
-/// The beginning of what runs below a path; empty if there is nothing.
+/// Returns the beginning of the running configuration below a path; empty if there is nothing.
 async fn text(session: &Session, path: &[String]) -> Result<String, Failure> {
     let path = path.to_vec();
     let request = pb::ShowRequest { which: Some(back(0)), path, form: pb::Form::Set.into(), offset: 0 };

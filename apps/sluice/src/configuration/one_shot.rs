@@ -1,4 +1,4 @@
-//! Changes of the configuration by a single command of a Unix shell. Whatever goes wrong, nothing is committed.
+//! Changes of the configuration by a single command of a Unix shell. After any error nothing is committed.
 
 use crate::configuration::configure::{self, Editing, Next, compare, with_minutes};
 use crate::connection::session::Session;
@@ -9,7 +9,7 @@ use sluice_cli::{Values, quoted, split};
 use sluice_xrl::idl::manager::v1 as pb;
 use std::io::IsTerminal;
 
-/// The exit status that says that there are changes.
+/// The exit status for "there are changes".
 pub const CHANGES: u8 = 10;
 
 /// `configure STATEMENT...`, or with the statements on standard input.
@@ -34,7 +34,8 @@ pub async fn configure(session: &Session, values: &Values, out: &mut Output) -> 
     Ok(0)
 }
 
-/// The statements that arguments are: each argument with a blank in it is one; words without are one up to the next `;`.
+/// Splits arguments into statements: each argument with a blank is a statement; words without a blank form a statement
+/// up to the next `;`.
 fn statements(given: &[String]) -> Vec<String> {
     let whole = given.len() == 1 || given[0].contains(char::is_whitespace);
     if whole {
@@ -139,7 +140,7 @@ async fn carry_out(
     Ok(results)
 }
 
-/// A statement as errors show it: the value of what could be a secret is left out.
+/// Returns a statement in the form for errors: the value of a possible secret is left out.
 pub fn shown(text: &str) -> String {
     let mut words: Vec<&str> = text.split_whitespace().collect();
     let secret = |w: &&str| ["password", "secret", "key"].iter().any(|s| w.contains(s));
@@ -193,7 +194,7 @@ pub async fn rollback(session: &Session, values: &Values, out: &mut Output) -> R
     Ok(0)
 }
 
-/// `compare [rollback N]`: the shared candidate, or what ran before, and what runs.
+/// `compare [rollback N]`: compares the shared candidate, or an earlier configuration, with the running configuration.
 pub async fn compare_with_running(
     session: &Session,
     values: &Values,

@@ -1,4 +1,5 @@
-//! `sluice config upgrade-check`: what this executable does differently with the configuration that was committed last.
+//! `sluice config upgrade-check`: the differences in the behavior of the last committed configuration under the current
+//! executable.
 
 use crate::Where;
 use crate::configuration::one_shot::CHANGES;
@@ -11,7 +12,8 @@ use std::process::ExitCode;
 /// Options of the check.
 #[derive(clap::Args)]
 pub struct UpgradeCheckArgs {
-    /// The folder of what was committed; `/var/lib/sluice` if absent, or `state` in a run-time folder that is not the usual one.
+    /// The folder of the committed configurations; `/var/lib/sluice` if absent, or `state` in a run-time folder other
+    /// than the default.
     #[arg(long)]
     state_dir: Option<PathBuf>,
     /// The folder with the packages of third-party components.
@@ -19,7 +21,7 @@ pub struct UpgradeCheckArgs {
     packages_dir: PathBuf,
 }
 
-/// Compares; the exit status is 0 if nothing differs, and 10 if something does.
+/// Compares; the exit status is 0 without differences, and 10 otherwise.
 pub fn run(args: UpgradeCheckArgs, place: &Where) -> Result<ExitCode, Failure> {
     let state_dir = args.state_dir.unwrap_or_else(|| crate::state_dir(&place.run_dir));
     let source = crate::source(PathBuf::new(), args.packages_dir, state_dir);

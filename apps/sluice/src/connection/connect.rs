@@ -43,7 +43,7 @@ fn no_secret(run_dir: &Path, error: &anyhow::Error) -> Failure {
     }
 }
 
-/// Runs on this thread, with tasks that stay on it.
+/// Runs a future on the current thread, with tasks local to the thread.
 pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -52,7 +52,7 @@ pub fn block_on<T>(act: impl Future<Output = T>) -> Result<T, Failure> {
     Ok(tokio::task::LocalSet::new().block_on(&runtime, act))
 }
 
-/// Connects as the operator and lets `act` do its work.
+/// Connects as the operator and runs `act`.
 pub fn with_router<F, Fut>(place: &Where, act: F) -> Result<(), Failure>
 where
     F: FnOnce(XrlEndpoint) -> Fut,

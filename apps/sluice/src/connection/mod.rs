@@ -1,4 +1,4 @@
-//! The way to the running router, and refusals of its configuration service.
+//! The connection to the running router, and refusals of its configuration service.
 
 pub mod connect;
 pub mod refusal;

@@ -1,4 +1,4 @@
-//! What the configuration service says when it refuses something: a document with the reason, the place, the path.
+//! Refusals of the configuration service: a document with the reason, the place, the path.
 
 use crate::output::Failure;
 use serde_json::Value;

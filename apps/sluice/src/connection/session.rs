@@ -1,4 +1,5 @@
-//! The way into the running router, and what is asked of it again and again: its schema, its packages, live values for completion.
+//! The connection to the running router, and answers used repeatedly: the router's schema, its packages, live values
+//! for completion.
 
 use crate::command_line::flags::Flags;
 use crate::connection::connect;
@@ -23,10 +24,10 @@ const COMPLETION_DEADLINE: Duration = Duration::from_secs(1);
 /// The lifetime of live values.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// For so long a router that did not answer is not asked again for completion.
+/// The pause in completion requests to a router that did not answer.
 const SILENCE: Duration = Duration::from_secs(5);
 
-/// A package as the router has it.
+/// A package of the router.
 pub struct Packages {
     /// Its commands.
     pub commands: Vec<PackageCommand>,
@@ -34,7 +35,7 @@ pub struct Packages {
     pub refused: Vec<(String, String)>,
 }
 
-/// A connection that is made when it is first needed, and what was learned by it.
+/// A connection made on first use, and the answers received so far.
 pub struct Session {
     /// The flags of the command line.
     pub flags: Flags,
@@ -44,7 +45,7 @@ pub struct Session {
     live: RefCell<HashMap<Live, (Instant, Vec<String>)>>,
     /// The time when the router did not answer last.
     silent: Cell<Option<Instant>>,
-    /// The components without a manager, if that is how the router was found.
+    /// The components without a manager, if the router was found without a manager.
     unmanaged: RefCell<Option<Unmanaged>>,
 }
 
@@ -62,8 +63,8 @@ impl Session {
         }
     }
 
-    /// Returns the name of the component of a class that is asked: of the instance that the flags name, if the class is not the
-    /// manager's, of which there is one.
+    /// Returns the name of the component to ask: the instance named by the flags, except for the manager, which has no
+    /// instances.
     pub fn component(&self, class: &str) -> String {
         let instance = self.flags.instance.as_deref().filter(|_| class != "manager");
         component_name(class, instance)
@@ -88,12 +89,12 @@ impl Session {
         Ok(router)
     }
 
-    /// Returns what there is to say of a dead manager, if the router was found without one.
+    /// Returns the text about a dead manager, if the router was found without a manager.
     pub fn unmanaged(&self) -> Option<String> {
         self.unmanaged.borrow().as_ref().map(Unmanaged::text)
     }
 
-    /// The way to the components, unless they were asked in vain a moment ago: nobody waits for completion.
+    /// Returns the connection to the components, unless asked in vain a moment ago: completion must not wait.
     async fn quick_router(&self) -> Option<XrlEndpoint> {
         if self.silent.get().is_some_and(|since| since.elapsed() < SILENCE) {
             return None;
@@ -103,7 +104,7 @@ impl Session {
         router
     }
 
-    /// The router may have been started anew: what was learned is forgotten.
+    /// Forgets answers of the router, which may have been restarted.
     pub fn forget(&self) {
         self.router.take();
         self.unmanaged.take();
@@ -118,7 +119,7 @@ impl Session {
         Ok(manager::ConfigurationClient::new(&router, "manager").with_deadline(self.flags.timeout))
     }
 
-    /// The schema of the router that runs.
+    /// Returns the schema of the running router.
     pub async fn schema(&self) -> Result<Rc<Vec<Node>>, Failure> {
         let known = self.schema.borrow().clone();
         if let Some(schema) = known {
@@ -132,7 +133,7 @@ impl Session {
         Ok(schema)
     }
 
-    /// The commands that packages bring: those of this executable, and those of the router if it answers.
+    /// Returns the commands of packages: of the executable, and of the router if the router answers.
     pub async fn packages(&self) -> Rc<Packages> {
         let known = self.packages.borrow().clone();
         if let Some(packages) = known {
@@ -173,7 +174,7 @@ impl Session {
         grammar
     }
 
-    /// The name that the configuration gives to the router; none if it gives none, or the router does not answer at once.
+    /// Returns the router's configured name; `None` without a name or without an immediate answer.
     pub async fn host_name(&self) -> Option<String> {
         let router = self.quick_router().await?;
         let client = manager::ConfigurationClient::new(&router, "manager").with_deadline(COMPLETION_DEADLINE);
@@ -188,7 +189,7 @@ impl Session {
         shown["host-name"].as_str().map(Into::into)
     }
 
-    /// Live values; none if the router does not answer at once.
+    /// Returns live values; empty if the router does not answer at once.
     pub async fn live(&self, live: &Live) -> Vec<String> {
         if let Some((asked, values)) = self.live.borrow().get(live)
             && asked.elapsed() < FRESH
@@ -216,7 +217,7 @@ impl Session {
 }
 
 impl Packages {
-    /// Takes a package's commands, but those whose words are there already.
+    /// Takes a package's commands, except commands with words already in use.
     fn add(&mut self, package: &str, commands: Vec<PackageCommand>) {
         let taken: Vec<String> = commands::in_code().iter().map(|c| c.name()).collect();
         for command in commands {

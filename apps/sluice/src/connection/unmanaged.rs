@@ -1,4 +1,4 @@
-//! A router without its manager: which processes go on, and how they are asked without the Finder.
+//! A router without its manager: the running processes, and calls to them without the Finder.
 
 use sluice_manager_process::{LeftBehind, is_manager_dead, left_behind};
 use sluice_xrl::XrlEndpoint;
@@ -12,25 +12,25 @@ pub struct Unmanaged {
 }
 
 impl Unmanaged {
-    /// Looks for a manager; `None` if one runs. Returns at once.
+    /// Looks for components without a manager; `None` if a manager runs. Returns at once.
     pub fn find(run_dir: &Path) -> Option<Self> {
         is_manager_dead(run_dir)
             .then(|| Unmanaged { run_dir: run_dir.into(), components: left_behind(run_dir) })
     }
 
-    /// Returns true if a component runs that can be asked.
+    /// Returns true if a running component can be called.
     pub fn can_answer(&self) -> bool {
         self.components.iter().any(|c| c.is_alive)
     }
 
-    /// Returns an endpoint that asks the components by their sockets.
+    /// Returns an endpoint that calls the components by their sockets.
     pub fn router(&self) -> XrlEndpoint {
         let alive = self.components.iter().filter(|c| c.is_alive);
         let at = |c: &LeftBehind| Some((c.component.clone(), c.socket(&self.run_dir)?));
         XrlEndpoint::direct(alive.filter_map(at).collect::<BTreeMap<_, _>>())
     }
 
-    /// Says what runs, what does not, and how to bring the manager back.
+    /// Describes the running components, the stopped components, and the way to bring the manager back.
     pub fn text(&self) -> String {
         let shown = self.run_dir.display();
         let (alive, dead): (Vec<_>, Vec<_>) = self.components.iter().partition(|c| c.is_alive);
@@ -60,7 +60,7 @@ impl Unmanaged {
     }
 }
 
-/// Returns false if the file that names the components is there and may not be read.
+/// Returns false if the file with the components' names exists and is not readable.
 fn readable(run_dir: &Path) -> bool {
     let opened = std::fs::File::open(run_dir.join("state.json"));
     !opened.is_err_and(|e| e.kind() == std::io::ErrorKind::PermissionDenied)

@@ -6,14 +6,14 @@ use nix::unistd::{AccessFlags, User, access};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The free space that a router needs for its state, in octets.
+/// The free space needed by a router for its state, in octets.
 const ENOUGH: u64 = 64 << 20;
-/// Before this the clock was never set: the beginning of 2024 in Unix seconds.
+/// The earliest plausible time: the beginning of 2024 in Unix seconds. An earlier clock was never set.
 const CLOCK_FLOOR: u64 = 1_704_067_200;
 /// The bit of CAP_NET_ADMIN (capabilities(7)).
 const CAP_NET_ADMIN: u64 = 1 << 12;
 
-/// The configuration file where no other one is named.
+/// The default configuration file.
 const CONFIGURATION: &str = "/etc/sluice/sluice.conf";
 
 /// Runs the checks of the host.
@@ -54,7 +54,7 @@ fn user() -> Finding {
     }
 }
 
-/// The deepest part of a path that is there.
+/// Returns the deepest existing part of a path.
 fn existing(path: &Path) -> PathBuf {
     let found = path.ancestors().find(|p| p.exists());
     found.map_or_else(|| PathBuf::from("/"), Path::to_path_buf)
@@ -74,7 +74,7 @@ fn folder(run_dir: &Path) -> Finding {
     }
 }
 
-/// Looks whether others can read the configuration file, which may hold passwords.
+/// Checks the configuration file's permissions against readers, because the file may hold passwords.
 fn secrets(file: &Path) -> Finding {
     use std::os::unix::fs::PermissionsExt;
     let shown = file.display();

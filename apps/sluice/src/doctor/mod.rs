@@ -1,4 +1,4 @@
-//! `sluice doctor`: whether this host can run a router, what stands in the way, and what to do about it.
+//! `sluice doctor`: checks if the host can run a router, and reports obstacles and remedies.
 
 mod host;
 mod network;
@@ -63,7 +63,7 @@ impl Finding {
     }
 }
 
-/// Makes all checks. They change nothing.
+/// Makes every check. Changes nothing.
 pub async fn findings(session: &Session) -> Vec<Finding> {
     let run_dir = &session.flags.run_dir;
     let mut all = host::findings(run_dir);
@@ -73,7 +73,7 @@ pub async fn findings(session: &Session) -> Vec<Finding> {
     all
 }
 
-/// The findings as one value.
+/// Returns the findings as a single value.
 pub fn value(findings: &[Finding]) -> Value {
     let count = |outcome| findings.iter().filter(|f| f.outcome == outcome).count();
     json!({
@@ -82,7 +82,7 @@ pub fn value(findings: &[Finding]) -> Value {
     })
 }
 
-/// Prints all findings; the status says whether one of them keeps a router from running.
+/// Prints every finding; the status is 1 if a finding keeps a router from running.
 pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     let findings = findings(session).await;
     if out.is_json() {

@@ -1,4 +1,4 @@
-//! What the kernel's network can do.
+//! The capabilities of the kernel's network.
 
 use super::Finding;
 use std::io::ErrorKind;
@@ -51,7 +51,7 @@ fn forwarding() -> Finding {
     }
 }
 
-/// Returns true if TCP takes MD5 keys: set on a socket that is never connected.
+/// Returns true if TCP accepts MD5 keys: tested on a socket without a connection.
 fn md5() -> Finding {
     let config =
         ["/proc/config.gz", &format!("/boot/config-{}", sysctl("kernel.osrelease").unwrap_or_default())]

@@ -1,10 +1,10 @@
-//! Who else routes on this host.
+//! Further routing daemons on the host.
 
 use super::Finding;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-/// Programs that write routes or hold BGP's port, and what they are.
+/// Programs with routes or BGP's port, and their descriptions.
 const DAEMONS: [(&str, &str); 12] = [
     ("bird", "BIRD"),
     ("bird6", "BIRD"),
@@ -29,7 +29,7 @@ pub fn findings() -> Vec<Finding> {
     vec![daemons(), port()]
 }
 
-/// Processes of this network namespace by name.
+/// Returns the processes of the current network namespace by name.
 fn processes() -> BTreeMap<String, Vec<u32>> {
     let own = std::fs::read_link("/proc/self/ns/net").ok();
     let mut found: BTreeMap<String, Vec<u32>> = BTreeMap::new();
@@ -98,7 +98,7 @@ fn in_words(holders: BTreeSet<String>) -> String {
     }
 }
 
-/// The names of the processes that have a socket.
+/// Returns the names of the processes with a socket.
 fn holders(inode: &str) -> BTreeSet<String> {
     let has_it = |process: &Path| {
         let held = std::fs::read_dir(process.join("fd")).into_iter().flatten().flatten();

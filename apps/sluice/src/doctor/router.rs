@@ -1,4 +1,4 @@
-//! The router that runs, if one does.
+//! The running router, if any.
 
 use super::Finding;
 use crate::connection::session::Session;
@@ -6,7 +6,7 @@ use crate::lifecycle::status;
 use crate::output::Failure;
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// Looks whether the router that runs has everything that is configured.
+/// Checks the running router for missing parts of its configuration.
 pub async fn finding(session: &Session) -> Finding {
     match processes(session).await {
         Ok(processes) => of(&processes),

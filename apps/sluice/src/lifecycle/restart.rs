@@ -1,4 +1,4 @@
-//! `sluice restart` and `sluice upgrade`: a new process in a component's place, which nobody outside notices.
+//! `sluice restart` and `sluice upgrade`: a new process in a component's place, without a visible effect outside.
 
 use crate::Where;
 use crate::connection::connect::with_router;
@@ -12,7 +12,7 @@ use std::time::Duration;
 /// The longest wait for a restart; the router manager's own limits are shorter.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The number of the refusal where no process runs that could go on.
+/// The number of the refusal for a failed restart that leaves no running process.
 const NOT_STARTED: u32 = 2;
 
 /// The component and its replacement.
@@ -27,17 +27,17 @@ pub struct RestartArgs {
 pub struct UpgradeArgs {
     /// The component, as `sluice show processes` names it.
     pub component: String,
-    /// The executable that runs it from now on.
+    /// The executable that runs the component from now on.
     #[arg(long)]
     pub binary: PathBuf,
 }
 
-/// Replaces a component's process by one of the same executable.
+/// Replaces a component's process by a new process of the same executable.
 pub fn restart(args: RestartArgs, place: &Where) -> Result<(), Failure> {
     replace(args.component, None, place)
 }
 
-/// Replaces a component's process by one of another executable.
+/// Replaces a component's process by a process of a new executable.
 pub fn upgrade(args: UpgradeArgs, place: &Where) -> Result<(), Failure> {
     let shown = args.binary.display().to_string();
     let binary = args.binary.canonicalize().map_err(|e| Failure::failed(format!("{shown}: {e}")))?;

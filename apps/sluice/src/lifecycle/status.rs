@@ -1,4 +1,4 @@
-//! `sluice status`: whether the router does its work, for scripts and supervisors.
+//! `sluice status`: the health of the router, for scripts and supervisors.
 
 use crate::configuration::drain;
 use crate::connection::session::Session;
@@ -6,11 +6,11 @@ use crate::output::{self, Failure, Output};
 use serde_json::json;
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// The exit status of a router that runs without something that is configured.
+/// The exit status of a router that runs without a part of its configuration.
 pub const DEGRADED: u8 = 8;
 
-/// Succeeds if every component that is wanted runs, with everything that is configured. (`stopped` is one that has ended because it is
-/// configured no more.)
+/// Succeeds if every wanted component runs, with its whole configuration. (`stopped` is a component that ended because
+/// of its removal from the configuration.)
 pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     let router = session.router().await?;
     let client = pb::ManagerClient::new(&router, "manager").with_deadline(session.flags.timeout);
@@ -45,7 +45,7 @@ pub async fn run(session: &Session, out: &mut Output) -> Result<u8, Failure> {
     Ok(if degraded.is_empty() { 0 } else { DEGRADED })
 }
 
-/// Returns the components that run without something that is configured, with their reasons.
+/// Returns the components that run without a part of their configuration, with their reasons.
 pub fn degraded(processes: &[pb::Process]) -> Vec<(&str, &str)> {
     let those = processes.iter().filter(|p| !p.degraded.is_empty());
     those.map(|p| (p.component.as_str(), p.degraded.as_str())).collect()

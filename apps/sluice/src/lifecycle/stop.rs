@@ -1,4 +1,4 @@
-//! `sluice stop` and `sluice flush`: the end of a router, and of what it left in the kernel.
+//! `sluice stop` and `sluice flush`: the end of a router, and of its leftovers in the kernel.
 
 use crate::connection::session::Session;
 use crate::connection::unmanaged::Unmanaged;
@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 /// The longest wait for a router's end.
 const END: Duration = Duration::from_secs(60);
-/// The interval at which a process is looked at that is to end.
+/// The interval between looks at an ending process.
 const PAUSE: Duration = Duration::from_millis(20);
-/// The number that marks what Sluice writes to the kernel.
+/// The protocol number of Sluice's routes in the kernel.
 const PROTOCOL: &str = "83";
 /// The number of runs of `ip` to remove objects of a kind.
 const TRIES: usize = 5;
@@ -26,7 +26,7 @@ const IPV4: [&str; 2] = ["-4", "route"];
 const IPV6: [&str; 2] = ["-6", "route"];
 const NEXT_HOPS: [&str; 1] = ["nexthop"];
 
-/// Ends the router of the run-time folder and waits until it has ended.
+/// Ends the router of the run-time folder and waits for its end.
 pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let run_dir = &session.flags.run_dir;
     let Some(manager) = manager_pid(run_dir) else {
@@ -67,7 +67,7 @@ pub async fn stop(session: &Session, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Removes what Sluice wrote to the kernel of this network namespace, where no router runs.
+/// Removes Sluice's leftovers from the kernel of the current network namespace, if no router runs there.
 pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let run_dir = &session.flags.run_dir;
     if let Some(manager) = manager_pid(run_dir) {
@@ -103,14 +103,14 @@ pub fn flush(session: &Session, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Counts the kernel's objects of a kind that `which` selects.
+/// Counts the kernel's objects of a kind, selected by `which`.
 fn count(kind: &[&str], which: &[&str]) -> Result<u64, Failure> {
     let shown = ip(&[&["-json"], kind, &["show"], which].concat())?;
     let all: Value = serde_json::from_slice(&shown).unwrap_or_default();
     Ok(all.as_array().map_or(0, Vec::len) as u64)
 }
 
-/// Removes the kernel's objects of a kind that `which` selects.
+/// Removes the kernel's objects of a kind, selected by `which`.
 fn remove(kind: &[&str], which: &[&str]) -> Result<(), Failure> {
     let mut tries = 0;
     while count(kind, which)? > 0 {
@@ -127,7 +127,7 @@ fn remove(kind: &[&str], which: &[&str]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Runs `ip` of iproute2 and returns what it printed.
+/// Runs `ip` of iproute2 and returns its output.
 fn ip(words: &[&str]) -> Result<Vec<u8>, Failure> {
     let output = Command::new("ip").args(words).output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => {

@@ -1,4 +1,5 @@
-//! The manual page of the configuration file, sluice.conf(5): every statement of this executable's components, from their schema.
+//! The manual page of the configuration file, sluice.conf(5): every statement of the executable's components, from
+//! their schema.
 
 use crate::components;
 use crate::manual::pages::escaped;
@@ -52,7 +53,7 @@ pub fn page() -> Result<String, Failure> {
     Ok(page)
 }
 
-/// A statement and what stands inside it.
+/// Writes a statement and the statements inside.
 fn statement(schema: &[Node], node: &Node, path: &mut Vec<String>, page: &mut String) {
     path.push(node.name.clone());
     let text = node.description.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -1,4 +1,4 @@
-//! What people read beside the router: manual pages, and the schemas of JSON output.
+//! Documents for people: manual pages, and the schemas of JSON output.
 
 pub mod conf_page;
 pub mod pages;

@@ -9,7 +9,7 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::Stdio;
 
-/// Examples by command: a line to type, and what it does.
+/// Examples by command: a line to type, and its effect.
 const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     (
         "sluice",
@@ -100,7 +100,7 @@ const EXAMPLES: &[(&str, &[(&str, &str)])] = &[
     ),
 ];
 
-/// Writes a page for each command, and that of the configuration, into a folder.
+/// Writes a page for each command, and the page of the configuration, into a folder.
 pub fn write_into(folder: &Path) -> Result<(), Failure> {
     let wrong = |e: std::io::Error| Failure::io(&folder.display().to_string(), &e);
     std::fs::create_dir_all(folder).map_err(wrong)?;
@@ -175,14 +175,14 @@ fn page(name: &str, command: &clap::Command) -> std::io::Result<Vec<u8>> {
     Ok(page)
 }
 
-/// The examples of all pages, those of components among them.
+/// Iterates over the examples of every page, including examples of components.
 fn examples() -> impl Iterator<Item = (String, &'static [(&'static str, &'static str)])> {
     let of_components = COMMANDS.iter().flat_map(|(_, own)| own.examples);
     let named = of_components.map(|(id, lines)| (format!("sluice-{}", id.replace(' ', "-")), *lines));
     EXAMPLES.iter().map(|(page, lines)| ((*page).to_string(), *lines)).chain(named)
 }
 
-/// Text as roff takes it: dashes and backslashes are what they look like, and no line is a request.
+/// Returns text escaped for roff: dashes and backslashes keep their look, and no line is a request.
 pub fn escaped(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) { format!("\\&{text}") } else { text }

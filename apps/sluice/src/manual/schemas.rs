@@ -1,4 +1,4 @@
-//! The JSON Schema (2020-12) of what each command prints with `--json`: `docs/schemas/`, in the executable.
+//! The JSON Schema (2020-12) of each command's output with `--json`: `docs/schemas/`, in the executable.
 
 use crate::command_line::flags::Flags;
 use crate::connection::connect::block_on;
@@ -7,10 +7,10 @@ use crate::output::Failure;
 use crate::packages::commands::printed_schema;
 use serde_json::Value;
 
-/// The dialect that schemas are written in.
+/// The dialect of the schemas.
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
-/// The files' names without their ending, which are the commands' words with dashes between them, and their texts.
+/// The names of the files without their ending, which are the commands' words joined by dashes, and their texts.
 const SCHEMAS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/schemas.rs"));
 
 /// The name of a command's schema.
@@ -29,7 +29,7 @@ pub fn read(name: &str) -> Option<Value> {
     embedded(name).and_then(|text| serde_json::from_str(text).ok())
 }
 
-/// Prints a command's schema, or the names of all.
+/// Prints a command's schema, or the names of every schema.
 pub fn print(command: &[String]) -> Result<(), Failure> {
     if command.is_empty() {
         SCHEMAS.iter().for_each(|(name, _)| println!("{name}"));
@@ -56,7 +56,7 @@ pub fn print(command: &[String]) -> Result<(), Failure> {
     }
 }
 
-/// The schema of a command that a package of the running router brings: made from the description of the method that it calls.
+/// Returns the schema of a command in a package of the running router: made from the description of the called method.
 async fn of_package(command: &[String]) -> Result<Option<Value>, Failure> {
     let session = Session::new(Flags::default());
     let packages = session.packages().await;
@@ -99,10 +99,10 @@ mod tests {
         }
     }
 
-    /// Tools that take `--json` and print no document but errors.
+    /// Tools with `--json` whose only JSON output is errors.
     const ONLY_ERRORS: [&str; 2] = ["start", "run"];
 
-    /// Collects the schemas' names of the tools that take `--json`, below a tool of these words.
+    /// Collects the schema names of the tools with `--json`, below a tool with the words `words`.
     fn with_json(tool: &clap::Command, words: &mut Vec<String>, found: &mut Vec<String>) {
         if tool.get_arguments().any(|arg| arg.get_long() == Some("json")) {
             found.push(words.join("-"));
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Names of fields of 64 bits in the interfaces, without those that have 32 bits elsewhere.
+    /// Returns the names of fields of 64 bits in the interfaces, without names used for 32 bits elsewhere.
     fn wide_fields() -> BTreeSet<String> {
         let interfaces = [
             include_str!("../../../../idl/common.proto"),
@@ -136,7 +136,8 @@ mod tests {
         &named(&["uint64", "int64"]) - &named(&["uint32", "int32"])
     }
 
-    /// Collects what is wrong with the numbers of a schema: every integer says that it has 32 bits, or is a string of 64 bits.
+    /// Collects errors in the numbers of a schema: every integer must be declared with 32 bits, or be a string for 64
+    /// bits.
     fn check_numbers(schema: &Value, name: &str, wide: &BTreeSet<String>, wrong: &mut Vec<String>) {
         assert!(
             schema.get("$ref").is_none() && schema.get("oneOf").is_none(),

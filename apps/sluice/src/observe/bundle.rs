@@ -1,4 +1,4 @@
-//! `sluice support-bundle`: what is needed to look into a problem, in one file, without secrets.
+//! `sluice support-bundle`: the data needed to investigate a problem, in a single file, without secrets.
 
 use crate::command_line::front;
 use crate::commands;
@@ -66,7 +66,7 @@ fn run_program(line: &str) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// A place to write that is read afterwards.
+/// A buffer to write to and read afterward.
 #[derive(Clone, Default)]
 struct Memory(Rc<RefCell<Vec<u8>>>);
 
@@ -104,7 +104,8 @@ async fn printed(session: &Session, text: &str, as_json: bool) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// Takes out what looks like a secret: the router hides its own, this is for what other programs and operators have written.
+/// Removes apparent secrets: the router hides its own secrets, so the filter is for text written by operators and
+/// foreign programs.
 fn redacted(text: &str) -> String {
     let mut lines = String::with_capacity(text.len());
     for line in text.lines() {
@@ -134,7 +135,7 @@ fn name() -> String {
     format!("sluice-support-{time}Z")
 }
 
-/// Collects, writes, and says what is in it.
+/// Collects the files, writes the bundle, and lists its content.
 pub async fn run(session: &Session, values: &Values, out: &mut Output) -> Result<(), Failure> {
     let name = name();
     let file = values.text("into").map_or_else(|| PathBuf::from(format!("{name}.tar.gz")), PathBuf::from);
@@ -175,7 +176,7 @@ pub async fn run(session: &Session, values: &Values, out: &mut Output) -> Result
     Ok(())
 }
 
-/// Writes a tar archive through gzip. Only its owner may read it.
+/// Writes a tar archive through gzip. Only the owner may read the file.
 fn write_archive(file: &Path, folder: &str, entries: &[(String, String)]) -> Result<(), Failure> {
     let wrong = |e: std::io::Error| Failure::io(&file.display().to_string(), &e);
     let target = std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(file);

@@ -1,4 +1,4 @@
-//! Commands that watch the router: events, routes, the profile, support bundles.
+//! Commands to watch the router: events, routes, the profile, support bundles.
 
 pub mod bundle;
 pub mod monitor;

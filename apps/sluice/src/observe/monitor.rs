@@ -1,4 +1,4 @@
-//! `sluice monitor` and `sluice show events`: what the router's processes report.
+//! `sluice monitor` and `sluice show events`: the events of the router's processes.
 
 use crate::connection::session::Session;
 use crate::observe::monitor_routes;
@@ -13,14 +13,14 @@ use tokio::sync::mpsc;
 
 /// The longest wait of a process for its next event.
 const WAIT: Duration = Duration::from_secs(20);
-/// The pause after a process that does not answer.
+/// The pause after a process without an answer.
 const RETRY: Duration = Duration::from_secs(1);
-/// The interval at which it is looked whether there are new processes.
+/// The interval between looks for new processes.
 const LOOK: Duration = Duration::from_secs(2);
 /// Events of a page.
 const PAGE: u32 = 500;
 
-/// Returns true if an event is of the kind that is wanted.
+/// Returns true if an event is of the wanted kind.
 fn wanted(what: &str, id: &str) -> bool {
     match what {
         "sessions" => id.contains(".session."),
@@ -47,7 +47,7 @@ fn value(event: &common::Event) -> Value {
     })
 }
 
-/// The classes of the processes that run.
+/// Returns the classes of the running processes.
 async fn components(router: &XrlEndpoint) -> Result<Vec<String>, XrlError> {
     let targets = router.targets().await?;
     let has = |t: &sluice_xrl::idl::finder::v1::TargetInfo| {
@@ -69,7 +69,7 @@ async fn take(
     client.take(common::TakeEventsRequest { after, wait_ms, limit }).await
 }
 
-/// Everything that a process keeps.
+/// Returns every event kept by a process.
 async fn kept(
     router: &XrlEndpoint,
     component: &str,
@@ -129,7 +129,8 @@ pub async fn show(session: &Session, values: &Values, out: &mut Output) -> Resul
     Ok(())
 }
 
-/// `monitor`: a JSON document a line, or a line of text, for each event. Ends when nobody reads any more, or after `count`.
+/// `monitor`: a JSON document a line, or a line of text, for each event. Ends once the output is closed, or after
+/// `count`.
 pub async fn follow(session: &Session, values: &Values, out: &mut Output) -> Result<(), Failure> {
     let router = session.router().await?;
     let what = values.text("what").unwrap_or("all").to_string();

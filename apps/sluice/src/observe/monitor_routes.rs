@@ -1,4 +1,4 @@
-//! Routes as they change, for `sluice monitor`: this program subscribes to the RIB, as any component may.
+//! Route changes, for `sluice monitor`: the program subscribes to the RIB, like any component.
 
 use crate::show::routes::Names;
 use sluice_base::{Address, Forwarding, Ipv4Prefix, Ipv6Prefix, Prefix, RouteAction, RouteBatch};
@@ -11,19 +11,19 @@ use std::rc::Rc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc;
 
-/// Events that are told at once.
+/// The most events sent together.
 const PAGE: usize = 500;
 
-/// Whoever hears of routes, and what was told before that is no news.
+/// A subscriber to routes, with the initial routes left out.
 struct Subscriber {
     tell: mpsc::Sender<Vec<common::Event>>,
-    /// Subscriptions all of whose routes were told.
+    /// Subscriptions whose routes were sent completely.
     told: RefCell<Vec<u64>>,
     number: Cell<u64>,
     names: Names,
 }
 
-/// Follows the RIB's routes for as long as `tell` is heard: those that are there already are not told.
+/// Follows the RIB's routes until the receiver of `tell` is dropped: routes present at the beginning are not sent.
 pub async fn follow(router: XrlEndpoint, tell: mpsc::Sender<Vec<common::Event>>) -> Result<(), XrlError> {
     let names = Names::ask(&router).await;
     let subscriber = Subscriber { tell, told: RefCell::default(), number: Cell::new(0), names };

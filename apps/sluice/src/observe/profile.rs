@@ -26,9 +26,9 @@ pub struct ProfileArgs {
     live: bool,
 }
 
-/// The components that every route passes after its origin, in this order.
+/// The components passed by every route after its origin, in order.
 const AFTER_THE_ORIGIN: [&str; 2] = ["rib", "fea"];
-/// The interface of components that have points.
+/// The interface of components with points.
 const INTERFACE: &str = "common.v1.Profile";
 
 /// A point on the way of routes.
@@ -41,13 +41,13 @@ struct Point {
 
 /// The time when each route met each point.
 struct Journeys {
-    /// In the order in which a route meets them.
+    /// The points in the order of a route's path.
     points: Vec<Point>,
     /// By provenance and prefix.
     seen: HashMap<(u64, String), Vec<Option<u64>>>,
 }
 
-/// Statistics of the time from the first point to another, in nanoseconds.
+/// Statistics of the time from the first point to a later point, in nanoseconds.
 struct Statistics {
     count: usize,
     mean: f64,
@@ -155,7 +155,8 @@ pub fn run(args: ProfileArgs, place: &Where) -> Result<(), Failure> {
     })
 }
 
-/// Returns the component that routes are followed from: the named one, or the only one with points of its own.
+/// Returns the component from which routes are followed: the named component, or the only component with points of its
+/// own.
 async fn origin(router: &XrlEndpoint, named: Option<&str>) -> Result<String, Failure> {
     let mut origins = Vec::new();
     for target in router.targets().await? {

@@ -1,4 +1,4 @@
-//! `sluice package check`: what is wrong with a package, as far as that can be seen without a router.
+//! `sluice package check`: the errors of a package that can be found without a router.
 
 use crate::output::{self, Failure};
 use prost_reflect::DescriptorPool;
@@ -29,7 +29,8 @@ pub fn run(folder: &Path, json: bool) -> ExitCode {
     ExitCode::from(if problems.is_empty() { 0 } else { Failure::CONFIG })
 }
 
-/// The calls in a package's rights that no component of the router serves. Those of other packages are not known here.
+/// Returns the calls in a package's rights that no component of the router serves. Calls of further packages are not
+/// known here.
 fn unknown_calls(rights: &Rights) -> Vec<String> {
     let own = crate::components::COMMANDS.iter().map(|(_, commands)| commands.descriptors);
     let pools: Vec<DescriptorPool> = [sluice_xrl::idl::DESCRIPTORS]
@@ -59,7 +60,7 @@ fn unknown_calls(rights: &Rights) -> Vec<String> {
     problems
 }
 
-/// Returns the errors of a `commands.toml`: in its text, and words that are taken.
+/// Returns the errors of a `commands.toml`: in its text, and words already in use.
 fn wrong_commands(text: &str) -> Vec<String> {
     let commands = match sluice_cli::package::parse(text) {
         Ok(commands) => commands,

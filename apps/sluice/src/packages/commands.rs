@@ -1,4 +1,4 @@
-//! Commands that one call and a table say all of: `commands.toml` of components and of packages.
+//! Commands declared by a call and a table: `commands.toml` of components and of packages.
 
 use crate::components;
 use crate::connection::session::Session;
@@ -10,28 +10,28 @@ use sluice_cli::{Command, Values, builtin};
 use sluice_console::ComponentCommands;
 use sluice_xrl::text;
 
-/// Returns the names of the components of this executable.
+/// Returns the names of the executable's components.
 fn shipped() -> impl Iterator<Item = &'static str> {
     components::BUILTINS.iter().filter_map(|b| b.commands).chain([components::MANAGER_COMMANDS])
 }
 
-/// The commands of this executable that are carried out by code: the platform's and those of components.
+/// Returns the commands implemented in code: the platform's and the components'.
 pub fn in_code() -> Vec<Command> {
     let own = components::COMMANDS.iter().flat_map(|(_, own)| (own.commands)());
     own.chain(builtin::operational().commands).collect()
 }
 
-/// Spellings of other routers' command lines for commands of components.
+/// Returns foreign spellings for commands of components.
 pub fn spellings() -> Vec<(&'static str, &'static str)> {
     components::COMMANDS.iter().flat_map(|(_, own)| own.spellings.iter().copied()).collect()
 }
 
-/// Returns the component that carries a command out with code of its own, with its class.
+/// Returns the component that implements a command in code, with its class.
 pub fn component_of(id: &str) -> Option<&'static (&'static str, ComponentCommands)> {
     components::COMMANDS.iter().find(|(_, own)| (own.commands)().iter().any(|command| command.id == id))
 }
 
-/// The commands of this executable's components.
+/// Returns the commands of the executable's components.
 pub fn builtin() -> Vec<PackageCommand> {
     // A test reads them all; what is wrong in one never gets this far.
     shipped().flat_map(|text| package::parse(text).unwrap_or_default()).collect()
@@ -90,7 +90,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Returns the schema of what a command prints, made from the description of the method that it calls.
+/// Returns the schema of a command's output, made from the description of the called method.
 pub async fn printed_schema(session: &Session, command: &PackageCommand) -> Result<Value, Failure> {
     let router = session.router().await?;
     let target = session.component(&command.target);
@@ -113,7 +113,7 @@ fn next_page(value: &Value) -> Option<String> {
     }
 }
 
-/// Lines of a table that comes in pages: the first page says how wide columns are.
+/// Prints a table read in pages: the first page decides the widths of columns.
 struct Columns {
     widths: Vec<usize>,
     rows: u64,
@@ -169,7 +169,7 @@ pub fn package_state(p: &sluice_xrl::idl::manager::v1::Package) -> &'static str 
     if p.refused.is_empty() { "valid" } else { "refused" }
 }
 
-/// Returns a package as `show packages` prints it.
+/// Returns a package in the form of `show packages`.
 pub fn package_json(
     p: &sluice_xrl::idl::manager::v1::Package,
     commands: &[String],

@@ -1,13 +1,13 @@
-//! Where lines are kept for the next time: a file that nobody else may read.
+//! The file for the history of lines, readable only by the owner.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::PathBuf;
 
-/// Lines that are kept.
+/// The most lines kept.
 pub const LINES: usize = 1000;
 
-/// The file, made if it is not there; none where there is no place for it.
+/// Returns the file, made if missing; `None` without a place for the file.
 pub fn file() -> Option<PathBuf> {
     let state = std::env::var_os("XDG_STATE_HOME").filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = || std::env::var_os("HOME").map(|h| PathBuf::from(h).join(".local/state"));

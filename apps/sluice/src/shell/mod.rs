@@ -1,7 +1,8 @@
 //! Commands of the operational mode, alone or in the interactive shell.
 //!
-//! The interactive shell is two threads: one reads lines and blocks, the other talks to the router and never does. So an editor's lease
-//! is renewed while an operator thinks, and completion asks the router without a second connection.
+//! The interactive shell is two threads: the reader blocks for lines, and the main thread talks to the router and never
+//! blocks. So an editor's lease is renewed while an operator thinks, and completion asks the router without a second
+//! connection.
 
 mod history;
 mod programs;
@@ -21,7 +22,7 @@ use state::{State, Verdict};
 use std::io::{BufRead, IsTerminal};
 use std::process::ExitCode;
 
-/// Carries out one command, with flags that were taken out of its words.
+/// Carries out a command, with the flags taken from its words.
 pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
     let wanted = flags.wanted;
     let fail = |failure: Failure| crate::output::fail(&failure, wanted.json);
@@ -64,7 +65,7 @@ pub fn one_command(flags: Flags, words: Vec<String>) -> ExitCode {
     }
 }
 
-/// Opens an output, lets `act` write to it, says what went wrong there, and closes it. Gives the exit status.
+/// Opens an output, lets `act` write, reports an error, and closes the output. Returns the exit status.
 async fn printed(
     wanted: Wanted,
     filters: Filters,
@@ -82,15 +83,15 @@ async fn printed(
     status
 }
 
-/// The words of a Unix shell as a line: a word that begins with `|` begins a filter.
+/// Returns the words of a Unix shell as a line: a word beginning with `|` begins a filter.
 fn line_of(words: &[String]) -> Line {
     let texts: Vec<String> =
         words.iter().map(|w| if w.starts_with('|') { w.clone() } else { quoted(w) }).collect();
     split(&texts.join(" "))
 }
 
-/// The interactive shell; it begins in the configuration mode if that is given. Lines of a pipe are carried out one by one, up to the
-/// first that fails.
+/// Runs the interactive shell, from the configuration mode if `mode` is given. Lines of a pipe are carried out in
+/// sequence, up to the first failing line.
 pub fn run(flags: Flags, mode: Option<sluice_xrl::idl::manager::v1::EditMode>) -> ExitCode {
     let json = flags.wanted.json;
     let done = block_on(async {
@@ -174,7 +175,7 @@ async fn interactive(state: &mut State) -> Result<u8, Failure> {
     Ok(0)
 }
 
-/// Carries out the lines that were entered at once, up to the first that fails.
+/// Carries out lines entered together, up to the first failing line.
 async fn carry_out(state: &mut State, reader: &reader::Reader, lines: &[String]) -> Verdict {
     for (index, line) in lines.iter().enumerate() {
         reader.remember(line, state.may_be_kept(line).await);

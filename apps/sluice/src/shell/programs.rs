@@ -1,21 +1,21 @@
-//! Programs that the interactive shell runs: the tools of this executable, and those of the host.
+//! Programs run by the interactive shell: the tools of the executable, and tools of the host.
 
 use crate::output::{Failure, Output};
 use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The host's programs, with the packages of Debian that have them.
+/// The host's programs, with their Debian packages.
 const PACKAGES: [(&str, &str); 2] = [("ping", "iputils-ping"), ("traceroute", "traceroute")];
 
-/// A program to run. What it prints goes through the filters of the line.
+/// A program to run. Its output goes through the filters of the line.
 pub struct Program {
     command: Command,
     name: String,
 }
 
 impl Program {
-    /// Returns a tool of this executable, for the router of a run-time folder.
+    /// Returns a tool of the executable, for the router of a run-time folder.
     pub fn own(run_dir: &Path, words: Vec<String>) -> Result<Self, Failure> {
         let own = std::env::current_exe().map_err(|e| Failure::io("this executable", &e))?;
         let name = words.first().cloned().unwrap_or_default();
@@ -31,7 +31,7 @@ impl Program {
         Program { command, name: name.into() }
     }
 
-    /// Runs it to its end and returns its exit status.
+    /// Runs the program to its end and returns the exit status.
     pub async fn run(self, out: &mut Output) -> Result<u8, Failure> {
         let Program { mut command, name } = self;
         let mut child = command.stdout(Stdio::piped()).spawn().map_err(|error| missing(&name, &error))?;
@@ -55,7 +55,7 @@ impl Program {
     }
 }
 
-/// Says why a program cannot be run, and which package has it.
+/// Explains why a program cannot be run, and names its package.
 fn missing(name: &str, error: &std::io::Error) -> Failure {
     let package = PACKAGES.iter().find(|(program, _)| *program == name);
     match (error.kind(), package) {

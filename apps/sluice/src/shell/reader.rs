@@ -1,4 +1,4 @@
-//! The thread that reads lines from the terminal.
+//! The reader's thread: reads lines from the terminal.
 
 use super::history;
 use crate::command_line::complete::Completion;
@@ -18,15 +18,15 @@ use std::sync::{Arc, mpsc as blocking};
 use std::time::Duration;
 use tokio::sync::mpsc;
 
-/// Requests of the reader to the thread that talks to the router.
+/// Requests of the reader to the main thread.
 pub enum Ask {
-    /// Lines were entered: one that was typed, or several that were pasted at once.
+    /// Lines were entered: a typed line, or several pasted lines.
     Lines(Vec<String>),
-    /// The text that [`Reader::text`] asked for; `None` if the operator canceled it.
+    /// The text requested by [`Reader::text`]; `None` if the operator canceled.
     Text(Option<String>),
-    /// Tab was pressed behind this text.
+    /// Tab was pressed behind the text.
     Complete(String),
-    /// `?` was pressed behind this text.
+    /// `?` was pressed behind the text.
     Help(String),
 }
 
@@ -38,32 +38,33 @@ enum Answer {
     Stop,
 }
 
-/// The other end of the reader.
+/// The main thread's end of the channel to the reader.
 pub struct Reader(blocking::SyncSender<Answer>);
 
 impl Reader {
-    /// Has it read the next line.
+    /// Requests the next line.
     pub fn prompt(&self, prompt: String) {
         // A reader that is gone asks no more either.
         let _ = self.0.send(Answer::Prompt(prompt));
     }
 
-    /// Has it read a text of any lines, up to Ctrl-D at the beginning of a line.
+    /// Requests a text of any number of lines, up to Ctrl-D at the beginning of a line.
     pub fn text(&self) {
         let _ = self.0.send(Answer::Text);
     }
 
-    /// Drops what was typed or pasted behind a line that failed: it was written for a router that had carried that line out.
+    /// Drops lines typed or pasted behind a failed line: the lines were meant for a router on which the failed line had
+    /// succeeded.
     pub fn stop(&self) {
         let _ = self.0.send(Answer::Stop);
     }
 
-    /// Says what may follow.
+    /// Sends the completions.
     pub fn answer(&self, found: Completion) {
         let _ = self.0.send(Answer::Found(found));
     }
 
-    /// Keeps a line in the history, if it may be kept.
+    /// Keeps a line in the history, unless forbidden.
     pub fn remember(&self, line: &str, may_be_kept: bool) {
         if may_be_kept && !line.trim().is_empty() {
             let _ = self.0.send(Answer::Remember(line.into()));
@@ -71,7 +72,7 @@ impl Reader {
     }
 }
 
-/// Starts the thread. It ends with its end of the channel.
+/// Starts the thread. The thread ends with its end of the channel.
 pub fn start() -> (Reader, mpsc::Receiver<Ask>) {
     let (ask, asked) = mpsc::channel(1);
     let (answer, answers) = blocking::sync_channel(2);
@@ -92,7 +93,7 @@ fn receive(answers: &Answers) -> Option<Answer> {
 /// Stands for no position of the cursor: `?` was not pressed.
 const NOWHERE: usize = usize::MAX;
 
-/// Terminals send a long paste in several pieces. The paste has ended when nothing came for so long.
+/// The pause that ends a paste: terminals send a long paste in several pieces.
 const BETWEEN_PIECES: Duration = Duration::from_millis(100);
 
 /// The present meaning of keys, shared with the handlers of the line editor.
@@ -171,7 +172,7 @@ fn read_lines(ask: mpsc::Sender<Ask>, answers: &Arc<Answers>) -> Result<(), Read
     Ok(())
 }
 
-/// Reads what the operator enters next; `None` at the end of the input. `left` is what stands in the line already.
+/// Reads the operator's next input; `None` at the end of the input. `left` is the text already in the line.
 fn read_line(
     editor: &mut Line,
     prompt: &str,
@@ -217,7 +218,8 @@ fn read_text(editor: &mut Line) -> Result<Option<String>, ReadlineError> {
     }
 }
 
-/// Drops what waits at the terminal, and what still comes of a paste. Returns how many octets of whole lines that were.
+/// Drops the input waiting at the terminal, and the rest of a paste. Returns the number of dropped octets of whole
+/// lines.
 fn drop_waiting() -> usize {
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
     let stdin = std::io::stdin();
@@ -241,7 +243,7 @@ fn drop_waiting() -> usize {
     dropped
 }
 
-/// `?` asks what may follow, but within quotes.
+/// Handles `?` as a request for completions, except within quotes.
 struct Question(Arc<Keys>);
 
 impl ConditionalEventHandler for Question {
@@ -261,7 +263,7 @@ impl ConditionalEventHandler for Question {
     }
 }
 
-/// Asks the other thread what may follow.
+/// Asks the main thread for completions.
 struct Asking {
     ask: mpsc::Sender<Ask>,
     answers: Arc<Answers>,

@@ -1,4 +1,4 @@
-//! What the interactive shell is doing: looking, or editing a configuration, and where in it.
+//! The state of the interactive shell: operational mode, or editing a configuration, and the current block.
 
 use super::printed;
 use super::programs::Program;
@@ -40,9 +40,9 @@ const CONFIGURATION_HELP: &str = "\
 
 /// The next step after a line.
 pub enum Verdict {
-    /// The next one; this one ended with this status.
+    /// Read the next line; the current line ended with the given status.
     Stay(u8),
-    /// A text is wanted, up to its end, for [`State::text`].
+    /// Read a text up to its end, for [`State::text`].
     Text,
     /// The shell is left.
     Quit,
@@ -51,7 +51,7 @@ pub enum Verdict {
 /// The state of the shell.
 pub struct State {
     session: Session,
-    /// The mode of loading the text that follows.
+    /// The mode of loading the next text.
     load: Option<Load>,
     editing: Option<(Editing, pb::EditMode)>,
 }
@@ -83,7 +83,7 @@ impl State {
         }
     }
 
-    /// Says that the editor is still there.
+    /// Renews the editor's lease.
     pub async fn renew(&mut self) {
         let Some((editing, _)) = &self.editing else { return };
         if let Err(failure) = editing.renew().await {
@@ -99,7 +99,7 @@ impl State {
         }
     }
 
-    /// Takes the text that [`Verdict::Text`] asked for; `None` if it was canceled. Returns the exit status.
+    /// Takes the text requested by [`Verdict::Text`]; `None` if canceled. Returns the exit status.
     pub async fn text(&mut self, text: Option<String>) -> u8 {
         let (Some(load), Some((editing, _))) = (self.load.take(), &self.editing) else { return 0 };
         let Some(text) = text else {
@@ -131,7 +131,7 @@ impl State {
         found
     }
 
-    /// Returns true if the history may keep a line: not with a secret in it.
+    /// Returns true if the history may keep a line: false for a line with a secret.
     pub async fn may_be_kept(&self, text: &str) -> bool {
         let mut words = split(text).texts();
         words.retain(|word| word != "inactive:");

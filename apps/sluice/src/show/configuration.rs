@@ -1,4 +1,4 @@
-//! A configuration or a part of it: what runs, a revision, a candidate. It comes in pages.
+//! A configuration or a part: the running configuration, a revision, a candidate. Read in pages.
 
 use crate::connection::refusal::refused;
 use crate::connection::session::Session;
@@ -14,7 +14,7 @@ pub async fn show(session: &Session, values: &Values, out: &mut Output) -> Resul
     print(session, self::back(back), path, out).await
 }
 
-/// A revision counted from what runs.
+/// A revision counted from the running configuration.
 pub fn back(back: u32) -> pb::Which {
     pb::Which { which: Some(pb::which::Which::Back(back)) }
 }

@@ -1,7 +1,8 @@
-//! `sluice show metrics`: what components answer, as the metrics that their packages declare (`metrics.toml`).
+//! `sluice show metrics`: components' answers, as the metrics declared by their packages (`metrics.toml`).
 //!
-//! Each call is made once, all of them at the same time, however many metrics are made of its answer: a component that is stuck costs one
-//! timeout. What it would have said is missing then, and `sluice_up` says so to whoever reads no standard error.
+//! Each call is made once, in parallel, regardless of the number of metrics from the answer: stuck components cost a
+//! single timeout. Metrics of a stuck component are missing, and `sluice_up` reports the component to readers without
+//! standard error.
 
 use crate::components::MANAGER_METRICS;
 use crate::connection::session::Session;
@@ -15,12 +16,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
-/// The manager's name, whose metrics come with this executable.
+/// The manager's name, whose metrics are part of the executable.
 const MANAGER: &str = "manager";
 
-/// The metrics that a package declares.
+/// The metrics declared by a package.
 struct Declared {
-    /// The component's name, or the package's if it brings none.
+    /// The component's name, or the package's for a package without a component.
     component: String,
     metrics: Vec<Metric>,
 }
@@ -31,10 +32,10 @@ struct Wrong {
     failure: Failure,
 }
 
-/// Answers by call; none if who is called is not meant to run.
+/// Answers by call; `None` for a component not meant to run.
 type Answers = BTreeMap<Call, Option<Result<Value, XrlError>>>;
 
-/// Metrics of all components, or of one.
+/// Shows metrics of every component, or of the component `only`.
 pub async fn show(session: &Session, only: Option<&str>, out: &mut Output) -> Result<(), Failure> {
     let router = session.router().await?;
     let mut wrongs = Vec::new();
@@ -84,7 +85,7 @@ async fn declared(session: &Session, wrongs: &mut Vec<Wrong>) -> Result<Vec<Decl
     Ok(all)
 }
 
-/// Makes all calls, and waits for all answers.
+/// Makes every call, and waits for every answer.
 async fn ask(router: &XrlEndpoint, calls: BTreeSet<&Call>, timeout: Duration) -> Answers {
     let ask_one = |call: &Call| -> JoinHandle<Result<Value, XrlError>> {
         let (router, call) = (router.clone(), call.clone());
@@ -105,7 +106,7 @@ async fn ask(router: &XrlEndpoint, calls: BTreeSet<&Call>, timeout: Duration) ->
     answers
 }
 
-/// A component that is not configured is not there, and nothing is wrong with that.
+/// Drops the errors of components not configured: their absence is no error.
 async fn forget_the_unwanted(router: &XrlEndpoint, answers: &mut Answers, timeout: Duration) {
     let absent =
         |answer: &Option<Result<_, XrlError>>| matches!(answer, Some(Err(XrlError::UnknownTarget(_))));
@@ -142,7 +143,7 @@ fn up(declared: &[Declared], answers: &Answers) -> Family {
     }
 }
 
-/// A component's families, and what is wrong with them. Who does not answer is said once.
+/// Returns a component's families and errors. A missing answer is reported once.
 fn of_component(one: &Declared, answers: &Answers) -> (Vec<Family>, Vec<Wrong>) {
     let (mut families, mut said) = (Vec::new(), BTreeMap::new());
     for metric in &one.metrics {

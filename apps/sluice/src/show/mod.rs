@@ -1,5 +1,5 @@
-//! `sluice show`: what the router does, as a table or as JSON. What one call and a table say all of is in `commands.toml` of its
-//! component; here is the rest.
+//! `sluice show`: the state of the router, as a table or as JSON. Commands made of a call and a table are in the
+//! `commands.toml` of their component; the rest is here.
 
 pub mod configuration;
 pub mod interfaces;

@@ -8,7 +8,7 @@ use sluice_cli::render;
 use sluice_xrl::XrlError;
 use sluice_xrl::idl::manager::v1 as pb;
 
-/// The versions of this program and of the router, which may not be there.
+/// Shows the versions of the executable and of the router, if a router runs.
 pub async fn version(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let own = env!("CARGO_PKG_VERSION");
     let reply = match session.router().await {

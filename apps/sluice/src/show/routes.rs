@@ -75,7 +75,7 @@ impl RoutesArgs {
     }
 }
 
-/// Routes come in pages of this many, so that the first line is there at once however large the table is.
+/// Routes in a page: with pages the first line appears at once, however large the table is.
 const PAGE: u32 = 2000;
 
 /// Shows routes.

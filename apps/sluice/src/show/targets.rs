@@ -4,7 +4,7 @@ use crate::connection::session::Session;
 use crate::output::{Failure, Output, Table};
 use serde_json::json;
 
-/// Shows who can be called.
+/// Shows the targets of calls.
 pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     let targets = session.router().await?.targets().await?;
     if out.is_json() {
@@ -38,7 +38,7 @@ pub async fn show(session: &Session, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Returns the name of a user, or its number if it has no name.
+/// Returns the name of a user, or the number of a user without a name.
 fn user_name(uid: u32) -> String {
     let known = nix::unistd::User::from_uid(uid.into()).ok().flatten();
     known.map_or_else(|| uid.to_string(), |user| user.name)

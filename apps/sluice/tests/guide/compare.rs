@@ -1,4 +1,4 @@
-//! Whether what a command printed is what the page says, as far as that can be the same twice.
+//! Compares a command's output with the page, as far as output can repeat.
 
 /// Returns true if the output is as expected: blanks count once; `...` in a line is anything, and alone in a line any lines; a date, a time
 /// of day, a span of time and an amount of memory are any other.
@@ -40,7 +40,7 @@ fn line_like(expected: &str, line: &str) -> bool {
     left.ends_with(last)
 }
 
-/// A line with single blanks, and with what differs each time as a word that does not.
+/// Returns a line with single blanks, and with every varying part replaced by a fixed word.
 fn plain(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     for word in line.split_whitespace() {
@@ -61,14 +61,14 @@ fn plain(line: &str) -> String {
 
 const UNITS: [&str; 10] = ["ns", "us", "ms", "s", "min", "h", "d", "B", "KB", "MB"];
 
-/// A word without the signs around it, and those behind it.
+/// Returns a word without surrounding signs, and the trailing signs.
 fn core(word: &str) -> (&str, &str) {
     let inner = word.trim_start_matches(['(', '[']);
     let core = inner.trim_end_matches([')', ']', ',', ';', ':', '.']);
     (core, &inner[core.len()..])
 }
 
-/// A time of day, or a date and one.
+/// Returns true for a time of day, or a date with a time.
 fn is_time(word: &str) -> bool {
     let of_day = word.rsplit('T').next().unwrap_or_default();
     let is_digits =

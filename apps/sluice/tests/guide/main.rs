@@ -1,6 +1,6 @@
-//! The pages of `docs/guide/`: what they print is what happens. Every command runs as it is printed, in order, in namespaces of the
-//! page's own, with the executable of this build first in PATH; what it prints is compared with what the page says
-//! (`docs/guide/README.md` has the rules).
+//! The pages of `docs/guide/`: the printed commands and outputs are tested. Every command runs as printed, in order, in
+//! namespaces of the page's own, with the executable of the current build first in PATH; its output is compared with
+//! the page (`docs/guide/README.md` has the rules).
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod compare;
@@ -19,7 +19,7 @@ fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide")
 }
 
-/// Runs a page from its first line to its last.
+/// Runs a page from the first line to the last.
 fn follow(name: &str, needs: &[&str]) {
     if let Err(reason) = own_host::possible(needs) {
         sluice_testkit::skipped(reason);

@@ -28,7 +28,7 @@ pub enum What {
 pub struct Command {
     /// The text to type.
     pub text: String,
-    /// The lines of output that are expected.
+    /// The expected lines of output.
     pub expected: Vec<String>,
     /// True if the command is repeated until the expected output comes.
     pub is_awaited: bool,

@@ -6,7 +6,7 @@ use crate::page::Command;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long is waited at the end of a page for what runs on.
+/// The longest wait at the end of a page for commands still running.
 const SHORT: Duration = Duration::from_secs(5);
 
 /// Runs a command and compares.
@@ -15,12 +15,12 @@ pub fn run(host: &mut Host, command: &Command) -> Result<(), String> {
     compare(command, patience, || host.shell(&command.text))
 }
 
-/// Returns true if what was to come out of a command that runs on has come.
+/// Returns an error unless the expected output of a command still running has arrived.
 pub fn came(command: &Command, file: &Path) -> Result<(), String> {
     compare(command, SHORT, || Ok((std::fs::read_to_string(file).unwrap_or_default(), command.status)))
 }
 
-/// Compares what comes out with what should, until it is so or patience ends.
+/// Compares the output with the expectation, until equal or until the timeout.
 fn compare(
     command: &Command,
     patience: Duration,

@@ -1,22 +1,22 @@
-//! What is changed to what: every leaf of the schema, to another value of its type and back.
+//! The changes under test: every leaf of the schema, to a different value of its type and back.
 
 use crate::network::{BASE, Network, OUTER4};
 use crate::special::{MORE, PLAIN, SPECIAL, Special};
 use sluice_config::{Impact, Node, NodeKind, Value};
 use std::collections::BTreeSet;
 
-/// One way of a case.
+/// A direction of a case, there or back.
 #[derive(Default)]
 pub struct Step {
     pub statements: Vec<String>,
-    /// Prefixes that neighbours must be told something of.
+    /// Prefixes that must appear in UPDATEs to neighbors.
     pub told: BTreeSet<String>,
-    /// Routes that must change in the kernel, and those that may besides.
+    /// Routes that must change in the kernel, and further routes that may change.
     pub kernel: BTreeSet<String>,
     pub may: BTreeSet<String>,
-    /// Neighbours that have no session afterwards.
+    /// Neighbors without a session afterward.
     pub down: BTreeSet<String>,
-    /// What is replaced in the outer neighbour's configuration.
+    /// The replacement in the outer neighbor's configuration.
     pub partner: Option<(&'static str, &'static str)>,
 }
 
@@ -24,7 +24,7 @@ pub struct Case {
     /// The leaf's path without keys.
     pub name: String,
     pub impact: Impact,
-    /// Whom a reset may concern: a neighbour or an interface.
+    /// The subject of a reset: a neighbor or an interface.
     pub subject: Option<String>,
     /// Returns true if the new value holds.
     pub proof: Option<fn(&Network) -> bool>,
@@ -32,7 +32,7 @@ pub struct Case {
     pub back: Step,
 }
 
-/// All cases there are. Panics with the name of a leaf that it does not know another value for.
+/// Returns every case. Panics with the name of a leaf without a known second value.
 pub fn all(schema: &[Node]) -> Vec<Case> {
     let mut cases = Vec::new();
     // The protocols of a routing instance are those of `protocols`; `tests/instances.rs` changes an instance's own leaves.
@@ -115,7 +115,7 @@ fn case(
     }
 }
 
-/// The statement's path, with the entries that the base configuration has.
+/// Returns the statement's path, with the entries of the base configuration.
 fn path(name: &str, neighbor: &str) -> String {
     let mut words = Vec::new();
     for word in name.split('/') {
@@ -131,7 +131,7 @@ fn path(name: &str, neighbor: &str) -> String {
     words.join(" ")
 }
 
-/// Another value than the one that holds.
+/// Returns a value different from the current value.
 fn other(name: &str, leaf: &Value, base: Option<&str>) -> String {
     let now = base.or(leaf.default.as_deref());
     if !leaf.words.is_empty() {

@@ -1,13 +1,14 @@
-//! What the kernel says that happened to interfaces and routes, as `ip monitor` prints it.
+//! The kernel's events about interfaces and routes, as printed by `ip monitor`.
 
 use std::collections::BTreeSet;
 
-/// The interfaces that went down or lost an address, and the prefixes of the router's own routes that came, went or became others.
+/// The interfaces that went down or lost an address, and the prefixes of the router's own routes added, removed or
+/// changed.
 #[derive(Debug, Default)]
 pub struct Events {
     pub interrupted: BTreeSet<String>,
     pub routes: BTreeSet<String>,
-    /// True if anything at all was said of an interface, an address, a next hop or a route of the router.
+    /// True after any event about an interface, an address, a next hop or a route of the router.
     pub any: bool,
 }
 

@@ -39,7 +39,7 @@ fn every_other_leaf_tells_the_truth() {
     }
 }
 
-/// Changes all leaves of the running router's schema in this share of the work.
+/// Changes every leaf of the running router's schema in the given share of the work.
 fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     let network = Network::up();
     let cases = cases::all(&network.schema());
@@ -62,7 +62,7 @@ fn tells_the_truth(is_mine: impl Fn(&Case) -> bool) {
     assert!(lies.is_empty(), "{} lies:\n{}\n{}", lies.len(), lies.join("\n"), network.log());
 }
 
-/// Commits one step of a case and compares `commit check` with the observed effect.
+/// Commits a step of a case and compares `commit check` with the observed effect.
 fn take(network: &Network, step: &Step, case: &Case, lies: &mut Vec<String>) -> Option<Touched> {
     let name = format!("{} ({}; {})", case.name, case.impact, step.statements.join("; "));
     let (before, began) = (network.now(), Instant::now());

@@ -1,4 +1,4 @@
-//! The router under test between four sessions with real neighbours: external and internal, IPv4 and IPv6.
+//! The router under test between four sessions with real neighbors: external and internal, IPv4 and IPv6.
 
 use crate::kernel;
 use crate::router_lab::{RouterLab, SLUICE};
@@ -19,10 +19,10 @@ pub const INNER4: &str = "10.2.0.2";
 pub const INNER6: &str = "2001:db8:2::2";
 pub const NEIGHBORS: [&str; 4] = [OUTER4, OUTER6, INNER4, INNER6];
 
-/// How long nothing must happen to say that nothing happens.
+/// The time without an event that counts as quiet.
 const QUIET: Duration = Duration::from_millis(400);
-/// The same after a session began or ended: a neighbour that was about to connect itself, as it does after a second, still takes
-/// that back.
+/// The quiet time after a session began or ended: a neighbor about to connect, as happens after a second, still
+/// cancels the connection.
 const QUIET_SESSIONS: Duration = Duration::from_millis(1500);
 
 /// The configuration, a statement each.
@@ -53,7 +53,7 @@ pub const BASE: &[&str] = &[
     "protocols bgp neighbor 2001:db8:2::2 connect-retry-time 1",
 ];
 
-/// What each neighbour announces.
+/// The announcements of each neighbor.
 pub fn routes_of(neighbor: &str) -> &'static [&'static str] {
     match neighbor {
         OUTER4 => &["100.64.1.0/24"],
@@ -111,7 +111,7 @@ fn topology() -> String {
     )
 }
 
-/// A moment, and what was so then.
+/// A moment, and the state at the moment.
 pub struct Moment {
     packets: usize,
     events: usize,
@@ -120,14 +120,14 @@ pub struct Moment {
 
 pub struct Network {
     pub lab: RouterLab,
-    /// True if the outer neighbour has another configuration than at first.
+    /// True if the outer neighbor's configuration differs from the first.
     is_partner_changed: RefCell<bool>,
     /// The beginnings and ends of connections and sessions in the capture, and when there was last one more.
     sessions: RefCell<(usize, Instant)>,
 }
 
 impl Network {
-    /// Brings it up; returns when all is quiet.
+    /// Starts the network; returns once the network is quiet.
     pub fn up() -> Self {
         let mut lab = RouterLab::up(&topology().parse().unwrap(), Path::new(SLUICE));
         let dir = lab.lab.dir("sluice");
@@ -153,14 +153,14 @@ impl Network {
         network
     }
 
-    /// The schema, as the running router says it.
+    /// Returns the schema of the running router.
     pub fn schema(&self) -> Vec<Node> {
         let reply = self.lab.ask(&["call", "manager/manager.v1.Configuration/GetSchema"]);
         let text = find(&reply, "json").unwrap_or_else(|| panic!("no schema: {reply}"));
         serde_json::from_str(text).unwrap()
     }
 
-    /// Checks and commits; what both say is the same.
+    /// Checks and commits; both must report equal effects.
     pub fn commit(&self, statements: &[String]) -> Result<Reported, String> {
         let mut words = vec!["configure"];
         words.extend(statements.iter().map(String::as_str));
@@ -178,7 +178,7 @@ impl Network {
         }
     }
 
-    /// Changes the outer neighbour's configuration; nothing to replace: as it was at first.
+    /// Changes the outer neighbor's configuration; `None` restores the first configuration.
     pub fn partner(&self, replace: &Option<(&str, &str)>) {
         if replace.is_none() && !*self.is_partner_changed.borrow() {
             return;
@@ -214,7 +214,7 @@ impl Network {
         Moment { packets: self.packets().len(), events: self.events().len(), processes: self.processes() }
     }
 
-    /// What was touched since.
+    /// Returns the effects observed since a moment.
     pub fn touched(&self, since: &Moment) -> Touched {
         let mut touched = Touched::default();
         for packet in &self.packets()[since.packets..] {
@@ -240,12 +240,13 @@ impl Network {
         touched
     }
 
-    /// Waits until it is so, for some seconds.
+    /// Waits some seconds until `so` returns true.
     pub fn until(&self, so: impl FnMut() -> bool) -> bool {
         sluice_lab::until(Duration::from_secs(10), so)
     }
 
-    /// Waits until every session is up, with its routes, but those of some neighbours, and nothing happens any more.
+    /// Waits until every session is up, with its routes, except sessions of the neighbors `down`, and the network is
+    /// quiet.
     pub fn settle(&self, down: &BTreeSet<String>) -> bool {
         let mut last = ((0, 0), Instant::now());
         sluice_lab::until(Duration::from_secs(20), || {
@@ -293,7 +294,7 @@ fn is_neighbor(address: IpAddr) -> bool {
     NEIGHBORS.contains(&address.to_string().as_str())
 }
 
-/// A text member of an answer, wherever it is.
+/// Returns a text member anywhere in an answer.
 fn find<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
     match value {
         Value::Object(members) => members

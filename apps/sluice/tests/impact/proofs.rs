@@ -1,4 +1,4 @@
-//! Whether a value that was committed is the one that holds, by what the kernel and the wire say.
+//! Proofs that a committed value is in force, from the kernel and the wire.
 
 use crate::network::{Network, OUTER4};
 use crate::wire::{Packet, What};
@@ -39,7 +39,7 @@ pub fn hold_time_is_10(network: &Network) -> bool {
     network.lab.neighbor(OUTER4)["hold_time"] == 10
 }
 
-/// Begins a session anew; says whether the router connected, and whether the neighbour did.
+/// Begins a session anew; says whether the router connected, and whether the neighbor did.
 fn next_session(network: &Network) -> (bool, bool) {
     let before = network.packets().len();
     assert!(network.lab.cli(&["clear", "bgp", "neighbor", OUTER4]).status.success());
@@ -56,7 +56,7 @@ fn next_session(network: &Network) -> (bool, bool) {
     (connects(|p| p.to), connects(|p| p.from))
 }
 
-/// The next session is one that the neighbour connects for.
+/// Returns true if the neighbor connects for the next session.
 pub fn waits_for_the_neighbor(network: &Network) -> bool {
     next_session(network) == (false, true)
 }

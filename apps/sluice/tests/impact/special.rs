@@ -1,29 +1,29 @@
-//! Leaves whose meaning decides which other value can be tried, and what should follow from it. A leaf that is not named here is changed
-//! to another value of its type, and nothing is expected of it but what its class says.
+//! Leaves whose meaning decides the second value to try, and the expected effects. A leaf not named here is changed to
+//! a different value of its type, and only the effects of its class are expected.
 
 use crate::network::{INNER4, NEIGHBORS, Network, OUTER4, OUTER6};
 use crate::proofs;
 use sluice_config::Impact;
 
-/// What is particular about a leaf.
+/// The particulars of a leaf.
 pub struct Special {
-    /// The other value.
+    /// The second value.
     pub value: Option<&'static str>,
-    /// The neighbour, if it is not the external one with IPv4.
+    /// The neighbor, if not the external neighbor with IPv4.
     pub on: Option<&'static str>,
-    /// The statements there and back, where they are not `set` and `delete` of the leaf alone.
+    /// The statements there and back, if not `set` and `delete` of the leaf alone.
     pub statements: Option<(&'static [&'static str], &'static [&'static str])>,
-    /// Prefixes that neighbours are to be told something of, there and back.
+    /// Prefixes that must appear in UPDATEs to neighbors, there and back.
     pub told: &'static [&'static str],
     /// Routes that are to change in the kernel, there and back.
     pub kernel: &'static [&'static str],
     /// Routes that may change in the kernel.
     pub may: &'static [&'static str],
-    /// Neighbours without a session until the way back.
+    /// Neighbors without a session until the way back.
     pub down: &'static [&'static str],
-    /// What the outer neighbour has to have otherwise for a session.
+    /// The change in the outer neighbor's configuration needed for a session.
     pub partner: Option<(&'static str, &'static str)>,
-    /// Returns true if the other value holds, where that can be seen beyond what its class says.
+    /// Returns true if the second value is in force, where visible beyond the effects of the leaf's class.
     pub proof: Option<fn(&Network) -> bool>,
 }
 
@@ -184,7 +184,7 @@ const EXTRA: &[&str] = &[
     "set interfaces interface extra address 2001:db8:9::1/64",
 ];
 
-/// Changes of more than a leaf, and values of leaves with another meaning than most: name, class, subject, and what follows.
+/// Changes of more than a leaf, and values of leaves with an unusual meaning: name, class, subject, and effects.
 pub const MORE: &[(&str, Impact, &str, Special)] = &[
     (
         "interfaces/interface/mtu (enough for IPv6)",

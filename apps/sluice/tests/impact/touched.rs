@@ -1,41 +1,41 @@
-//! What a commit said that it touches, and what was seen to be touched.
+//! The reported effects of a commit, and the observed effects.
 
 use serde_json::Value;
 use sluice_config::Impact;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What `commit check` says.
+/// The effects reported by `commit check`.
 #[derive(PartialEq, Eq, Debug, Default)]
 pub struct Reported {
     /// Neighbors whose sessions end, begin, or both.
     pub sessions: BTreeSet<String>,
-    /// Neighbors that are told their routes anew.
+    /// Neighbors that receive their routes anew.
     pub refiltered: BTreeSet<String>,
-    /// Interfaces that are interrupted.
+    /// Interrupted interfaces.
     pub interfaces: BTreeSet<String>,
-    /// Components that are started anew, start or end.
+    /// Components to be restarted, started or ended.
     pub components: BTreeSet<String>,
 }
 
-/// What was seen on the wire, of processes and in the kernel.
+/// The effects observed on the wire, of processes and in the kernel.
 #[derive(Debug, Default)]
 pub struct Touched {
     /// Neighbors with a connection or session that began or ended.
     pub sessions: BTreeSet<String>,
-    /// Neighbors that the router sent UPDATEs, with the prefixes in them.
+    /// Neighbors to which the router sent UPDATEs, with the prefixes in the UPDATEs.
     pub told: BTreeMap<String, BTreeSet<String>>,
     /// Interfaces that went down or lost an address.
     pub interfaces: BTreeSet<String>,
-    /// Components with another process than before, or none, or a first one.
+    /// Components whose process was replaced, ended or started.
     pub processes: BTreeSet<String>,
     /// Prefixes of routes that changed in the kernel.
     pub kernel: BTreeSet<String>,
-    /// True if anything at all happened: a packet other than a KEEPALIVE, or an event of the kernel.
+    /// True after any event: a packet other than a KEEPALIVE, or an event of the kernel.
     pub any: bool,
 }
 
 impl Reported {
-    /// Reads the effects that the command line prints as JSON.
+    /// Reads the effects printed by the command line as JSON.
     pub fn of(effects: &Value) -> Self {
         let mut reported = Reported::default();
         for of_component in effects.as_array().unwrap() {
@@ -61,7 +61,7 @@ impl Reported {
         reported
     }
 
-    /// Returns true if all of it has happened.
+    /// Returns true if every reported effect was observed.
     pub fn is_seen_in(&self, touched: &Touched) -> bool {
         self.sessions.is_subset(&touched.sessions)
             && self.refiltered.iter().all(|n| touched.told.contains_key(n))
@@ -71,12 +71,12 @@ impl Reported {
 }
 
 impl Touched {
-    /// Returns true if somebody was told something of each of these prefixes.
+    /// Returns true if any neighbor received an UPDATE for each of the prefixes.
     pub fn has_told(&self, prefixes: &BTreeSet<String>) -> bool {
         prefixes.iter().all(|prefix| self.told.values().any(|told| told.contains(prefix)))
     }
 
-    /// Returns true if what a class announces has happened.
+    /// Returns true if the announced effects of a class have happened.
     pub fn shows(&self, impact: Impact) -> bool {
         match impact {
             Impact::None => !self.any,

@@ -1,4 +1,5 @@
-//! A configuration that stays as it is touches nothing, however it comes: committed, loaded, read again, with all defaults written out.
+//! An unchanged configuration has no effect, however applied: committed, loaded, read again, with every default written
+//! out.
 
 use crate::network::{BASE, NEIGHBORS, Network};
 use crate::router_lab::possible;
@@ -7,10 +8,11 @@ use crate::wire::What;
 use sluice_config::{Node, NodeKind};
 use std::collections::BTreeMap;
 
-/// `KEEPALIVE`s of each direction of each session that must have been seen before silence means something: more than one interval.
+/// `KEEPALIVE`s of each direction of each session to wait for before silence means anything: more than a single
+/// interval.
 const INTERVALS: usize = 2;
 
-/// Returns the time when each session began, by the neighbours' word and the router's.
+/// Returns the time when each session began, by the neighbors' word and the router's.
 fn sessions(network: &Network) -> Vec<String> {
     let mut all: Vec<String> = ["outer", "inner"]
         .iter()
@@ -26,7 +28,7 @@ fn sessions(network: &Network) -> Vec<String> {
     all
 }
 
-/// `set` statements of all defaults that the base configuration leaves out.
+/// Returns `set` statements of every default left out by the base configuration.
 fn defaults(schema: &[Node]) -> Vec<String> {
     let mut statements = Vec::new();
     for node in schema {

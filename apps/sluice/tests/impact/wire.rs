@@ -1,4 +1,5 @@
-//! What was on the wire: BGP messages, and the beginnings and ends of connections, read from a capture by a decoder that owes the router nothing.
+//! The traffic on the wire: BGP messages, and the beginnings and ends of connections, read from a capture by a decoder
+//! independent of the router.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -14,9 +15,9 @@ pub struct Packet {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum What {
     Keepalive,
-    /// An UPDATE, with all prefixes that it announces or withdraws; an End-of-RIB marker has none.
+    /// An UPDATE, with every prefix announced or withdrawn; an End-of-RIB marker has no prefix.
     Update(BTreeSet<String>),
-    /// Another message that belongs to a session that is up.
+    /// A further message of an established session.
     Refresh,
     /// OPEN, NOTIFICATION, and TCP's FIN and RST: a session begins or ends.
     Session,

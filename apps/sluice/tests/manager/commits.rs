@@ -2,8 +2,8 @@
 
 use crate::Router;
 
-/// Editors in private and one that shares the candidate commit at the same time, and the file is read again meanwhile. What was
-/// reported as committed runs, is in the configuration file and in the kernel.
+/// Editors in private mode and an editor of the shared candidate commit at the same time, and the file is read again
+/// meanwhile. Every reported commit is in the running configuration, in the configuration file and in the kernel.
 #[test]
 fn overlapping_commits_lose_nothing() {
     let Some(mut router) = Router::up("protocols { static { } }\n") else {
@@ -44,7 +44,8 @@ fn overlapping_commits_lose_nothing() {
     assert_eq!(router.run("stat -c %a /etc/sluice/sluice.conf").trim(), "600");
 }
 
-/// A private candidate that meets a commit of others is refused; after `rollback 0` it begins with what runs.
+/// A private candidate in conflict with a foreign commit is refused; after `rollback 0` the candidate equals the
+/// running configuration.
 #[test]
 fn a_conflict_is_left_by_a_rollback() {
     let Some(mut router) = Router::up("protocols { static { } }\n") else {

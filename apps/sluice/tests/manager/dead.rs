@@ -1,4 +1,4 @@
-//! A router whose manager was killed: what can be asked, and what is said of it.
+//! A router whose manager was killed: the possible requests, and their answers.
 
 use crate::Router;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A router that does not run what its configuration file says.
+//! A router that does not run its configuration file.
 
 use crate::{FILE, Router};
 

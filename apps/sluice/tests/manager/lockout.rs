@@ -1,8 +1,9 @@
-//! Commits that would cut off the operator who makes them.
+//! Commits that would cut off the operator who commits.
 
 use crate::{FILE, Router};
 
-/// A neighbor's host in a network namespace of its own, from which the operator comes; the host has given all addresses itself.
+/// A neighbor's host in a network namespace of its own, the operator's host; the addresses are assigned by the host
+/// itself.
 const NETWORK: &str = "ip netns add peer && ip link add eth0 type veth peer name eth0 netns peer && ip addr add 10.0.0.1/24 dev eth0 && \
     ip link set eth0 up && ip -n peer addr add 10.0.0.2/24 dev eth0 && ip -n peer link set eth0 up && ip -n peer link set lo up && \
     ip -n peer addr add 10.9.0.1/32 dev lo && ip route add 10.9.0.0/16 via 10.0.0.2";
@@ -11,7 +12,7 @@ const NETWORK: &str = "ip netns add peer && ip link add eth0 type veth peer name
 const FAILED: i32 = 1;
 
 impl Router {
-    /// Commits statements as an operator who came from this address; what was said, and the status.
+    /// Commits statements as an operator connected from `client`. Returns the output and the status.
     fn commit_from(&mut self, client: &str, statements: &str) -> (String, i32) {
         self.shell(&format!(
             "SSH_CONNECTION='{client} 50000 10.0.0.1 22' sluice configure {statements} commit"

@@ -1,4 +1,5 @@
-//! The manager on a host of its own: commits that overlap, strangers, starts that cannot go on, and what `sluice status` says of it.
+//! The manager on a host of its own: commits that overlap, strangers, failing starts, and their reports in `sluice
+//! status`.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 #[path = "../own_host/mod.rs"]
@@ -27,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 struct Router(Host);
 
 impl Router {
-    /// Starts one with this configuration; `None` where there are no hosts for tests.
+    /// Starts a router with the given configuration; `None` where there are no hosts for tests.
     fn up(configuration: &str) -> Option<Self> {
         if let Err(reason) = possible(&["ip", "setpriv"]) {
             sluice_testkit::skipped(reason);
@@ -39,18 +40,18 @@ impl Router {
         Some(router)
     }
 
-    /// Starts the router, by a command line that ends with `words`, and waits until it runs.
+    /// Starts the router, by a command line ending with `words`, and waits until the router runs.
     fn start(&mut self, words: &str) {
         let log = self.0.start(&format!("exec sluice start {words}")).unwrap();
         let runs = self.waits(|router| matches!(router.status(), 0 | 8));
         assert!(runs, "{}", std::fs::read_to_string(log).unwrap_or_default());
     }
 
-    /// Asks until it is so, or there is no patience left; returns whether it is.
+    /// Asks until `so` returns true, or until the timeout. Returns the last answer.
     ///
-    /// This polls because no event covers what is asked: the conditions are about the kernel's routes, about the process table of another
-    /// namespace, and about a router that has not started to listen yet, has been killed or has just ended, so that nobody could report
-    /// a change. A condition that is reached late makes the test slower and never wrong.
+    /// Polls because no event covers the conditions: the conditions are about the kernel's routes, about the process
+    /// table of another namespace, and about a router that has not started to listen yet, has been killed or has just
+    /// ended, so that a change cannot be reported. A late condition makes the test slower and never wrong.
     fn waits(&mut self, mut so: impl FnMut(&mut Self) -> bool) -> bool {
         sluice_lab::until(PATIENCE, || so(self))
     }
@@ -59,7 +60,7 @@ impl Router {
         self.0.shell(text).unwrap()
     }
 
-    /// Runs a command that has to succeed, and returns what it printed.
+    /// Runs a command, which must succeed. Returns its output.
     #[track_caller]
     fn run(&mut self, text: &str) -> String {
         let (said, status) = self.shell(text);

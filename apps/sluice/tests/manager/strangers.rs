@@ -1,11 +1,11 @@
-//! Users of the host that have nothing to do with the router.
+//! Users of the host without a relation to the router.
 
 use crate::Router;
 
 /// A program for a user without rights.
 const STRANGER: &str = "setpriv --reuid 12345 --regid 12345 --clear-groups";
 
-/// One that all users can run.
+/// A program that every user can run.
 const PYTHON: &str = "/usr/bin/python3";
 
 /// Connects so often to a socket, announces a long frame on each connection, and waits.

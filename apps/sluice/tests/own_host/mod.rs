@@ -21,7 +21,7 @@ const PRELUDE: &str = "mount --make-rprivate / && mount -t tmpfs -o mode=755 tmp
 /// The end of a command's output, before the status.
 const END: char = '\u{1}';
 
-/// Returns true if a host can be made here that has these programs; the error says why not.
+/// Returns an error with the reason unless a host with the given programs can be made here.
 pub fn possible(needs: &[&str]) -> Result<(), String> {
     let output = std::process::Command::new("unshare")
         .args(UNSHARE)

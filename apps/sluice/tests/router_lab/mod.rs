@@ -1,4 +1,4 @@
-//! A lab with a Sluice router in it, and the questions that all tests ask it.
+//! A lab with a Sluice router, and the questions shared by the tests.
 #![allow(dead_code)] // each of the test programs asks some of them
 
 use serde_json::Value;
@@ -10,13 +10,13 @@ use std::process::{Command, Output};
 use std::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
-/// The executable that belongs to this test.
+/// The executable under test.
 pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
-/// A test with a full table has the machine to itself; all others run beside each other.
+/// A test with a full table has the machine to itself; every further test runs in parallel.
 static MACHINE: RwLock<()> = RwLock::new(());
 
-/// A share of the machine. A test that failed with it leaves the machine to the next.
+/// Returns a share of the machine. A test that fails with a share leaves the machine to the next test.
 pub fn share() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
@@ -56,7 +56,7 @@ pub fn has_all(text: &str, parts: &[&str]) -> bool {
     parts.iter().all(|part| text.contains(part))
 }
 
-/// Makes a program in `folder` that is the router with this in its environment.
+/// Makes a program in `folder` that runs the router with `variables` in its environment.
 pub fn program_with(folder: &Path, variables: &str) -> PathBuf {
     let program = folder.join("sluice");
     std::fs::write(&program, format!("#!/bin/sh\n{variables} exec {SLUICE} \"$@\"\n")).unwrap();
@@ -74,7 +74,7 @@ pub struct Count {
 /// A lab with a router on its node `sluice`.
 pub struct RouterLab {
     pub lab: Lab,
-    /// Words before a command on the router's node that must see what the router sees; mostly none.
+    /// Words before a command on the router's node that must see the router's view; mostly empty.
     pub enter: Vec<String>,
     program: PathBuf,
 }
@@ -130,7 +130,7 @@ impl RouterLab {
         all["processes"].as_array().into_iter().flatten().find_map(of).flatten().unwrap_or_default()
     }
 
-    /// Returns true if all components run, be it degraded.
+    /// Returns true if every component runs, even if degraded.
     pub fn ready(&self) -> bool {
         matches!(self.cli(&["status"]).status.code(), Some(0 | 8))
     }
@@ -164,7 +164,7 @@ impl RouterLab {
         self.neighbor(address)["state"] == "Established"
     }
 
-    /// What BGP has from a neighbour.
+    /// What BGP has from a neighbor.
     pub fn received(&self, address: &str) -> Count {
         let neighbor = self.neighbor(address);
         let of = |family: &str| {
@@ -176,7 +176,7 @@ impl RouterLab {
         Count { v4: of("ipv4"), v6: of("ipv6") }
     }
 
-    /// What the RIB has from an origin, and whether everything is done with it.
+    /// Returns the RIB's routes of an origin, and true if every route is fully processed.
     pub fn rib(&self, origin: &str) -> (Count, bool) {
         let summary = self.ask(&["show", "summary"]);
         let of = |family: &str| {
@@ -188,7 +188,7 @@ impl RouterLab {
         (Count { v4: of("ipv4"), v6: of("ipv6") }, summary["idle"] == true)
     }
 
-    /// Routes of the router in the kernel as a tool prints them that is not ours: one a line, the prefix first.
+    /// Returns the router's routes in the kernel as printed by a foreign tool: a route a line, the prefix first.
     pub fn kernel_text(&self, family: &str) -> String {
         let output = self.lab.output("sluice", "ip", [family, "route", "show", "proto", "83"]).unwrap();
         String::from_utf8(output.stdout).unwrap()
@@ -212,19 +212,20 @@ impl RouterLab {
         assert!(Command::new("kill").args([signal, &pid.to_string()]).status().unwrap().success());
     }
 
-    /// Kills a process and waits until it does nothing any more. (Who started it may not have noticed yet.)
+    /// Kills a process and waits until the process has stopped. (The parent may not have noticed yet.)
     pub fn kill(&self, pid: u64) {
         self.signal("-9", pid);
         self.until("the process is dead", |_| !runs(pid));
     }
 }
 
-/// Returns true if a process does anything: it exists, and not only its exit status.
+/// Returns true if a process is active rather than only an exit status.
 pub fn runs(pid: u64) -> bool {
     ProcessId::of(u32::try_from(pid).unwrap()).is_some_and(ProcessId::is_running)
 }
 
-/// The prefixes of what `ip route show` printed; lines that begin with space are next hops of the route before.
+/// Iterates over the prefixes in the output of `ip route show`; lines beginning with space are next hops of the route
+/// before.
 pub fn routes(text: &str) -> impl Iterator<Item = &str> {
     let lines = text.lines().filter(|l| !l.starts_with([' ', '\t']));
     lines.map(|l| l.split_whitespace().find(|w| !matches!(*w, "blackhole" | "unreachable")).unwrap_or(l))

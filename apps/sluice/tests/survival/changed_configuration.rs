@@ -1,9 +1,10 @@
-//! A running router whose configuration file changes: what a change costs, and that nothing is left of what is no longer wanted.
+//! A running router whose configuration file changes: the impact of a change, and the complete removal of deleted
+//! parts.
 
 use crate::router_lab::{Count, RouterLab, SLUICE, possible, share};
 use std::path::Path;
 
-/// Two routers of ours: what one originates the other learns.
+/// Two Sluice routers: routes originated by the first are learned by the second.
 const TOPOLOGY: &str = "
 [nodes.far]
 daemon = 'sluice'

@@ -1,5 +1,5 @@
-//! A commit that is hurt at any of its steps: any process is killed just before it. What runs in the end is what ran before, or what was
-//! to run, in every process and in what is stored; never something of each.
+//! A commit disturbed at any of its steps: any process is killed just before the step. The final configuration is the
+//! old or the new configuration, in every process and in the stored state; never a mix of both.
 
 use crate::router_lab::{RouterLab, possible, program_with, share};
 use sluice_lab::until;
@@ -21,7 +21,7 @@ a = 'sluice:eth0'
 b = 'other:eth0'
 ";
 
-/// What a configuration can be told by: an address of the FEA's, a static route, who BGP is, and whom it knows.
+/// The marks of a configuration: an address of the FEA's, a static route, BGP's router ID, and BGP's neighbor.
 struct Configured {
     address: &'static str,
     route: &'static str,
@@ -29,7 +29,7 @@ struct Configured {
     neighbor: &'static str,
 }
 
-/// From the first to the second each component takes its share as it runs.
+/// From the first to the second, each component applies its share as it runs.
 const AS_THEY_RUN: [Configured; 2] = [
     Configured {
         address: "10.1.0.1/24",
@@ -45,7 +45,7 @@ const AS_THEY_RUN: [Configured; 2] = [
     },
 ];
 
-/// BGP is another router, and static routes come (or go): a process is started anew, one starts or ends.
+/// BGP changes its router ID, and static routes come (or go): a process is restarted, and a process starts or ends.
 const WITH_PROCESSES: [Configured; 2] = [
     Configured { address: "10.1.0.1/24", route: "", router_id: "10.0.0.1", neighbor: "10.1.0.2" },
     Configured {
@@ -57,7 +57,7 @@ const WITH_PROCESSES: [Configured; 2] = [
 ];
 
 impl Configured {
-    /// The neighbor is not wanted: for one that is, routes of an earlier life would be kept for two minutes.
+    /// The neighbor is disabled: for an enabled neighbor, routes of an earlier life would be kept for two minutes.
     fn text(&self) -> String {
         let Configured { address, route, router_id, neighbor } = self;
         let statics =
@@ -68,7 +68,7 @@ impl Configured {
         )
     }
 
-    /// Returns true if every process runs with this, and it is what is stored.
+    /// Returns true if every process runs with the configuration, and the configuration is stored.
     fn runs(&self, lab: &RouterLab) -> bool {
         let links = lab.lab.output("sluice", "ip", ["-4", "address", "show", "dev", "eth0"]).unwrap();
         let links = String::from_utf8(links.stdout).unwrap();
@@ -127,7 +127,7 @@ impl Steps {
         seen
     }
 
-    /// Lets whatever comes go on until it is so, and until the commit that was begun is at its end.
+    /// Lets the commit go on until `so` returns true and the commit has ended.
     fn follow_until(&self, what: &str, mut so: impl FnMut() -> bool) {
         let mut last = None;
         let is_so = until(Duration::from_secs(60), || {
@@ -157,7 +157,7 @@ fn hurt_everywhere(victim: &str) {
     }
 }
 
-/// Runs commits from one configuration to the other and hurts each at another step.
+/// Runs commits from the first configuration to the second and disturbs each at a different step.
 fn hurt_from_to(victim: &str, [before, after]: &[Configured; 2]) {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("steps");

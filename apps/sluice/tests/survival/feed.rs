@@ -1,10 +1,10 @@
-//! The neighbour that feeds the router under test: BIRD behind a link of its own.
+//! The neighbor that feeds the router under test: BIRD behind a link of its own.
 
 use sluice_lab::Topology;
 use sluice_load::RoutingTable;
 use sluice_load::bird::Feed;
 
-/// Its address towards the router, which is AS 64500 at 10.1.0.1.
+/// Its address toward the router, which is AS 64500 at 10.1.0.1.
 pub const FEED: &str = "10.1.0.2";
 
 /// The node, and the router's link to it.
@@ -18,7 +18,7 @@ a_addresses = ['10.1.0.1/24', '2001:db8:1::1/64']
 b_addresses = ['10.1.0.2/24', '2001:db8:1::2/64']
 ";
 
-/// What it announces, and to whom.
+/// Returns the announcements of the feed, and their receiver.
 pub fn feed_of(table: &RoutingTable) -> Feed<'_> {
     Feed {
         router_id: FEED,
@@ -29,7 +29,7 @@ pub fn feed_of(table: &RoutingTable) -> Feed<'_> {
     }
 }
 
-/// A topology with this neighbour, whose configuration it is, besides.
+/// Returns a topology with the feed added, configured with `configuration`.
 pub fn fed(topology: &str, configuration: String) -> Topology {
     let mut topology: Topology = format!("{NODE}{topology}").parse().unwrap();
     topology.nodes.get_mut("feed").unwrap().config = Some(configuration);

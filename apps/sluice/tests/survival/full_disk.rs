@@ -1,4 +1,4 @@
-//! No space for what the router writes: it says so and forwards on, and it is whole again when there is space.
+//! No space for the router's files: the router reports the lack and keeps forwarding, and recovers once there is space.
 //!
 //! The run-time folder lies on a small file system in a mount namespace of its own, which ends with the router.
 
@@ -56,7 +56,7 @@ fn start_words(lab: &RouterLab) -> Vec<String> {
         .into()
 }
 
-/// Starts the router for good; its log goes to `log`, as the lab sees it.
+/// Starts the router for good; its log goes to `log`, a path in the lab.
 fn start(lab: &mut RouterLab, mut command: Command) {
     let log =
         File::options().create(true).append(true).open(lab.lab.dir("sluice").join("sluice.log")).unwrap();
@@ -67,7 +67,7 @@ fn start(lab: &mut RouterLab, mut command: Command) {
 }
 
 impl RouterLab {
-    /// Runs a shell script that sees the router's disk, from its folder.
+    /// Runs a shell script in the router's mount namespace, from the router's folder.
     fn on_the_disk(&self, script: &str) {
         let script = format!("cd {} && {script}", self.run_dir().display());
         let (program, args) = self.enter.split_first().unwrap();
@@ -100,7 +100,7 @@ impl RouterLab {
     }
 }
 
-/// A router with the table, on a disk of its own, and the share of the machine that it runs on.
+/// A router with the table, on a disk of its own, and the router's share of the machine.
 fn converged() -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
     let share = share();
     if !possible() {
@@ -160,8 +160,8 @@ fn the_disk_fills_while_the_router_runs() {
     assert_eq!(lab.kernel(), WHOLE);
 }
 
-/// The manager dies while the disk is full: what it could not write down is not taken over, and does not stay beside its
-/// successor either.
+/// The manager dies while the disk is full: a process missing in the record is not adopted, and does not stay beside
+/// its successor either.
 #[test]
 fn a_process_that_nobody_knows_of_ends() {
     let Some((mut lab, _share)) = converged() else { return };
@@ -201,7 +201,7 @@ fn a_log_that_cannot_be_written_stops_nothing() {
     assert_eq!(lab.kernel(), WHOLE);
 }
 
-/// Kills the manager, if it still runs, and starts the next one in the mount namespace of the process `inside`.
+/// Kills the manager, if still running, and starts the next manager in the mount namespace of the process `inside`.
 fn take_over(lab: &mut RouterLab, inside: u64) {
     lab.lab.stop("sluice", true).unwrap();
     let mut command = lab.lab.command("sluice", "nsenter").unwrap();

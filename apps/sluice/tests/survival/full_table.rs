@@ -1,5 +1,6 @@
-//! A router with the Internet's table while packets cross it: every process is killed in turn, and what the neighbour withdraws
-//! while the process is dead is gone afterwards; then every process is replaced by a new one, and nobody notices.
+//! A router with the Internet's table while packets cross the router: every process is killed in turn, and routes
+//! withdrawn by the neighbor meanwhile are gone afterward; then every process is replaced by a new process, without a
+//! visible effect.
 
 use crate::feed::{FEED, feed_of};
 use crate::router_lab::{Count, RouterLab, SLUICE, alone, possible, routes};
@@ -67,14 +68,14 @@ fn subject() -> (PathBuf, RoutingTable) {
     (program.into(), source::find(None).unwrap().0)
 }
 
-/// What the feed announces: what stays, and what it withdraws while a process is dead.
+/// The announcements of the feed: permanent routes, and routes withdrawn while a process is dead.
 struct Plan {
     stays: RoutingTable,
     withdrawn: Vec<RoutingTable>,
 }
 
 impl Plan {
-    /// What is withdrawn comes from all over the table.
+    /// Withdrawn routes are spread over the whole table.
     fn of(table: &RoutingTable) -> Self {
         let parts = |all: &[Announcement]| {
             let step = all.len() / (VICTIMS.len() * WITHDRAWN);
@@ -180,7 +181,8 @@ fn every_process_killed_at_full_table() {
     }
 }
 
-/// A new process takes a component's place, and nobody notices. Milliseconds until it had, and the octets that it was handed.
+/// Replaces a component's process without a visible effect. Returns the milliseconds until the takeover, and the number
+/// of transferred octets.
 fn replaced(lab: &RouterLab, component: &str, all: Count) -> (u64, u64) {
     let of_session = |lab: &RouterLab| {
         let neighbor = lab.neighbor(FEED);
@@ -210,7 +212,7 @@ fn replaced(lab: &RouterLab, component: &str, all: Count) -> (u64, u64) {
     (said["taken_over_ms"].as_u64().unwrap_or(0), wide(&said["octets"]).unwrap_or(0))
 }
 
-/// Neighbour discovery loses packets of its own; it is done before anything is counted.
+/// Resolves neighbors before anything is counted: neighbor discovery loses packets of its own.
 fn warm_up(lab: &RouterLab, targets: &[String]) {
     let (first, last) = (targets.first().cloned(), targets.last().cloned()); // one of each family
     let targets: Vec<String> = first.into_iter().chain(last).collect();
@@ -237,7 +239,8 @@ fn kill_component(lab: &RouterLab, component: &str, before: Count) {
     });
 }
 
-/// The manager dies; what the feed withdraws meanwhile leaves the kernel without it. The next manager takes all over.
+/// The manager dies; routes withdrawn by the feed meanwhile leave the kernel without the manager. The next manager
+/// adopts every process.
 fn kill_manager(lab: &mut RouterLab, after: Count) {
     let others = ["bgp", "rib", "fea"];
     let before = others.map(|c| lab.pid(c));
@@ -268,7 +271,7 @@ fn converged(lab: &RouterLab, expected: Count) {
     }
 }
 
-/// Nothing in the kernel is left of what was withdrawn.
+/// Checks that no withdrawn route is left in the kernel.
 fn no_trace(lab: &RouterLab, withdrawn: &RoutingTable) {
     for (family, all) in [("-4", &withdrawn.v4), ("-6", &withdrawn.v6)] {
         let gone: HashSet<IpPrefix> = all.iter().map(|a| a.prefix).collect();

@@ -1,6 +1,6 @@
-//! What the router survives, in labs with real neighbours: every process killed in turn, with a small table and with the
-//! Internet's, peers that flap, send garbage or stop reading, links that go down, a full disk, a configuration that changes, and starts that must be refused.
-//! Whatever happens, what the kernel forwards by stays or comes back.
+//! Faults survived by the router, in labs with real neighbors: every process killed in turn, with a small table and
+//! with the Internet's, peers that flap, send garbage or stop reading, links that go down, a full disk, a configuration
+//! that changes, and starts that must be refused. After every fault the kernel's forwarding table stays or is restored.
 #![allow(clippy::unwrap_used)] // a test stops where a value is missing
 
 mod changed_configuration;

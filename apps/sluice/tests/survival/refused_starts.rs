@@ -1,4 +1,4 @@
-//! Starts that cannot succeed: each says why and what to do, with its exit status, and changes nothing.
+//! Starts that cannot succeed: each reports the reason and the remedy, with its exit status, and changes nothing.
 
 use crate::router_lab::{RouterLab, SLUICE, possible, share};
 use sluice_lab::Topology;
@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 /// An ordinary user.
 const NOBODY: u32 = 65_534;
 
-/// A folder with a configuration that is valid, and nothing else.
+/// A folder with a valid configuration, and nothing else.
 struct Place(tempfile::TempDir);
 
 impl Place {
@@ -42,7 +42,7 @@ impl Place {
         command.output().unwrap()
     }
 
-    /// The start is refused with this status, saying all of this, and leaves the folder as it was.
+    /// Checks that the start is refused with the given status and texts, and leaves the folder unchanged.
     fn refused(&self, words: &[&str], config: &str, run_dir: &str, status: i32, says: &[&str]) {
         let before = self.names();
         let output = self.start(words, config, run_dir);
@@ -154,7 +154,7 @@ fn a_folder_that_is_not_writable() {
     place.refused(&words, "router.conf", "others", 7, &["/others", "start as root", "--run-dir"]);
 }
 
-/// Root of a user namespace, in a network that is not this namespace's.
+/// Root of a user namespace, in a network outside the namespace.
 #[test]
 fn root_of_a_user_namespace_in_the_hosts_network() {
     let words = ["unshare", "--user", "--map-root-user"];

@@ -1,5 +1,5 @@
-//! What was committed, when the manager dies, time runs out, or somebody damages what is stored: the router always runs with one whole
-//! configuration, and says which and why.
+//! Committed revisions, when the manager dies, time runs out, or stored files are damaged: the router always runs with
+//! a single whole configuration, and reports the revision and the reason.
 
 use crate::router_lab::{RouterLab, SLUICE, possible, share};
 use serde_json::Value;
@@ -29,7 +29,7 @@ fn up() -> Option<RouterLab> {
     Some(lab)
 }
 
-/// Waits until the kernel has these static routes and no others.
+/// Waits until the kernel has exactly the given static routes.
 fn runs(lab: &RouterLab, routes: &[&str]) {
     lab.until(&format!("{routes:?} are in the kernel"), |lab| {
         let text = lab.kernel_text("-4");
@@ -45,7 +45,7 @@ fn says(lab: &RouterLab) -> String {
     fs::read_to_string(file(lab)).unwrap_or_default()
 }
 
-/// Waits until the configuration file, which follows what runs, has these routes of ours and no others.
+/// Waits until the configuration file, a copy of the running configuration, has exactly the given static routes.
 fn file_says(lab: &RouterLab, routes: &[&str]) {
     lab.until(&format!("the file says {routes:?}"), |lab| {
         let text = says(lab);
@@ -231,7 +231,8 @@ fn rollback_and_private_editing() {
     commit(&lab, "set system host-name x");
 }
 
-/// Where there was no space for what runs since the start, there is nothing to go back to but something older.
+/// Without space for a revision of the running configuration since the start, a commit can only go back to an older
+/// revision.
 #[test]
 fn what_could_not_be_stored_is_what_a_commit_goes_back_to() {
     let _share = share();
@@ -266,7 +267,7 @@ fn what_could_not_be_stored_is_what_a_commit_goes_back_to() {
     lab.lab.down().unwrap();
 }
 
-/// Somebody edits the file while others commit.
+/// The file is edited by hand while editors commit.
 #[test]
 fn what_is_written_by_hand_stays() {
     let _share = share();
@@ -296,7 +297,7 @@ fn what_is_written_by_hand_stays() {
     lab.lab.down().unwrap();
 }
 
-/// Revisions that are steps from one before, and what becomes of them when that is damaged.
+/// Revisions with steps from an earlier revision, and the effect of damage to the earlier revision.
 #[test]
 fn steps_are_as_good_as_what_they_stand_on() {
     let _share = share();

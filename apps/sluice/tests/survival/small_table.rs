@@ -1,4 +1,4 @@
-//! A router with a small table: processes that die, a peer that flaps beside one that sends garbage, a link that goes down.
+//! A router with a small table: dying processes, a flapping peer beside a peer sending garbage, a link going down.
 
 use crate::feed::{FEED, fed, feed_of};
 use crate::router_lab::{Count, RouterLab, SLUICE, possible, share};
@@ -33,7 +33,7 @@ a_addresses = ['10.2.0.1/24']
 b_addresses = ['10.2.0.2/24']
 ";
 
-/// A router that has converged, and the share of the machine that it runs on.
+/// A converged router, and the router's share of the machine.
 fn converged() -> Option<(RouterLab, RwLockReadGuard<'static, ()>)> {
     converged_with(Path::new(SLUICE))
 }
@@ -59,7 +59,7 @@ pub fn rib_is_whole(lab: &RouterLab) -> bool {
     lab.rib("bgp").0 == Count { v4: ROUTES, v6: ROUTES }
 }
 
-/// Each component in turn: what is forwarded stays all the time, the component comes back, and nothing stale stays.
+/// Each component in turn: forwarding goes on all the time, the component returns, and no stale route stays.
 #[test]
 fn any_component_killed() {
     let Some((lab, _share)) = converged() else { return };
@@ -84,7 +84,7 @@ fn any_component_killed() {
     lab.until("IPv4 is withdrawn", |l| l.kernel() == Count { v4: 1, v6: ROUTES });
 }
 
-/// The FEA has exactly its rights over the network, and no other component has any; none can get more.
+/// The FEA has exactly its rights over the network, and no further component has any; none can gain more.
 #[test]
 fn components_have_no_more_rights_than_they_need() {
     let Some((lab, _share)) = converged() else { return };
@@ -103,7 +103,8 @@ fn components_have_no_more_rights_than_they_need() {
     }
 }
 
-/// BGP checks its tables while a neighbor withdraws and announces all of its routes: nothing is found, and BGP goes on.
+/// BGP checks its tables while a neighbor withdraws and announces every route: the checks find no error, and BGP goes
+/// on.
 #[test]
 fn the_checks_of_tables_are_switched_on_in_a_live_router() {
     let Some((lab, _share)) = converged() else {
@@ -137,7 +138,7 @@ fn the_manager_killed() {
     assert_eq!(lab.kernel(), WHOLE);
 }
 
-/// A peer that flaps twenty times, and a stranger on a configured address that sends garbage meanwhile.
+/// A peer flaps twenty times, while a stranger on a configured address sends garbage.
 #[test]
 fn a_peer_flaps_and_another_sends_garbage() {
     let Some((lab, _share)) = converged() else { return };

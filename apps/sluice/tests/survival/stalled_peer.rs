@@ -1,5 +1,6 @@
-//! A peer that brings its session up and then never reads again: the others do not feel it, it costs no memory, and when it falls
-//! silent too its hold time ends it; if it does not, the send hold time does (RFC 9687).
+//! A peer that establishes its session and then never reads again: the remaining peers are not affected, memory stays
+//! bounded, and the hold time ends the session if the peer falls silent too; otherwise the send hold time does (RFC
+//! 9687).
 
 use crate::feed::{fed, feed_of};
 use crate::router_lab::{RouterLab, SLUICE, possible, share};
@@ -13,14 +14,14 @@ use std::process::{Child, Stdio};
 const ROUTES: usize = 30_000;
 /// How often the whole table is withdrawn and announced again while the peer stands still.
 const ROUNDS: usize = 4;
-/// What BGP may grow by in these rounds. Four tables in a queue would be more.
+/// The limit of BGP's growth in the rounds. Four tables in a queue would be more.
 const GROWTH: u64 = 8 << 20;
 
 /// The addresses of a family's sessions, and the family's number.
 struct Addresses {
-    /// Of the router towards the other peer, and of that.
+    /// The router's address toward the healthy peer, and the peer's address.
     witness: [&'static str; 2],
-    /// Of the router towards the peer that stands still, and of that.
+    /// The router's address toward the stalled peer, and the peer's address.
     stalled: [&'static str; 2],
     mask: u8,
     number: u8,

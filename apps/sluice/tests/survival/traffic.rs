@@ -1,4 +1,4 @@
-//! Packets across the router, all the time that something happens to it.
+//! Packets across the router during every disturbance.
 
 use sluice_lab::Lab;
 use std::collections::BTreeMap;
@@ -10,7 +10,7 @@ const PROGRAM: &str = include_str!("traffic.py");
 /// Packets a second.
 const RATE: &str = "500";
 
-/// A flow of packets from one node to another.
+/// A flow of packets from a node to a second node.
 pub struct Traffic {
     source: Child,
     sink: Child,
@@ -52,7 +52,7 @@ impl Drops {
         Drops(all)
     }
 
-    /// Returns the counters that have grown since `self` was read, with the number that was added.
+    /// Returns the counters that have grown since `self` was read, with their growth.
     pub fn since(&self, lab: &Lab) -> Vec<(String, u64)> {
         let grown = |(name, now): (String, u64)| {
             let more = now - self.0.get(&name).copied().unwrap_or(0);
@@ -66,7 +66,7 @@ impl Drops {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Packets {
     pub sent: u64,
-    /// The numbers of those that did not arrive, first and last of each run. One is sent every 2 ms.
+    /// The numbers of missing packets, first and last of each run. A packet is sent every 2 ms.
     pub missing: Vec<(u64, u64)>,
 }
 
@@ -114,7 +114,7 @@ impl Traffic {
         Traffic { source, sink, counted }
     }
 
-    /// Ends the flow; what was sent and what did not arrive.
+    /// Ends the flow. Returns the sent and the missing packets.
     pub fn end(mut self) -> Packets {
         drop(self.source.stdin.take());
         let mut text = String::new();

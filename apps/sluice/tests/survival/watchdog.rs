@@ -1,4 +1,5 @@
-//! Who is stuck is started anew and who is busy is not; who dies too often is tried seldom; where the memory of a dead one is.
+//! The watchdog: stuck components are restarted and busy components are not; components dying too often are tried
+//! seldom; the memory of a dead component is kept.
 
 use crate::feed::FEED;
 use crate::router_lab::{RouterLab, SLUICE, possible, program_with, runs, share};
@@ -11,17 +12,17 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
-/// A router without neighbours.
+/// A router without neighbors.
 const ALONE: &str = "
 [nodes.sluice]
 daemon = 'sluice'
 config = 'protocols { static { route 192.0.2.0/24 discard; } }'
 ";
 
-/// A watchdog that loses its patience soon: it asks each 200 ms, is concerned after a second, and gives up after a minute.
+/// A watchdog with short limits: asks every 200 ms, is concerned after a second, and gives up after a minute.
 const IMPATIENT: &str = "SLUICE_WATCHDOG=200,1000,60000";
 
-/// All that the router has logged.
+/// Returns the router's whole log.
 fn whole_log(lab: &RouterLab) -> String {
     std::fs::read_to_string(lab.lab.dir("sluice").join("sluice.log")).unwrap()
 }
@@ -60,8 +61,8 @@ fn a_component_that_does_nothing_is_started_anew() {
     assert_eq!(log.matches("ERROR manager: process.stuck: ").count(), 2, "{log}");
 }
 
-/// Lets a process run for a tenth of the time only, until the other end of `over` is gone: less than its whole, and twice what counts as
-/// idle.
+/// Lets a process run for a tenth of the time only, until the sender of `over` is dropped: less than its whole, and
+/// twice the amount counted as idle.
 fn slow_down(pid: u64, over: &Receiver<()>) {
     let process = Pid::from_raw(i32::try_from(pid).unwrap());
     let parts = [(Signal::SIGCONT, Duration::from_millis(10)), (Signal::SIGSTOP, Duration::from_millis(90))];
@@ -74,7 +75,8 @@ fn slow_down(pid: u64, over: &Receiver<()>) {
     let _ = kill(process, Signal::SIGCONT);
 }
 
-/// A large table is committed on a component that hardly gets to work: it is silent for long, that is told, and it is left alone.
+/// A large table is committed on a component with little processor time: the component is silent for long, the silence
+/// is reported, and the component is left alone.
 #[test]
 fn a_component_that_is_busy_is_left_alone() {
     const ROUTES: usize = 40_000;
@@ -127,14 +129,14 @@ fn a_component_that_is_busy_is_left_alone() {
     assert_eq!((&busy["level"], &busy["fields"]["silence_ms"]), (&"warn".into(), &"1000".into()), "{busy}");
 }
 
-/// What the manager has reported of a component under this id.
+/// Returns the manager's report about a component with the given event id.
 fn event(lab: &RouterLab, id: &str, class: &str) -> Option<Value> {
     let all = lab.ask(&["show", "events", "--component", "manager", "--last", "1000"]);
     all["events"].as_array()?.iter().find(|e| e["id"] == id && e["fields"]["class"] == class).cloned()
 }
 
-/// It dies as soon as it is there, again and again: it is tried seldom then, everybody is told why and what to do, and doing that
-/// helps.
+/// A component dies at every start: the component is then tried seldom, the status and the log name the reason and the
+/// remedy, and the remedy works.
 #[test]
 fn who_dies_too_often_is_tried_seldom() {
     let _share = share();
@@ -221,7 +223,8 @@ fn the_core_of_a_dead_component_is_found() {
     assert!(end.contains("start the router with SLUICE_CORES=1"), "{end}");
 }
 
-/// Has a component die by a signal that leaves a core, and waits until it is back; how it ended.
+/// Kills a component with a signal that leaves a core, and waits until the component is back. Returns the description
+/// of the end.
 fn ends_by_segv(lab: &RouterLab, component: &str) -> String {
     let pid = lab.pid(component).unwrap();
     lab.until(&format!("{component} is back"), |l| {

@@ -1,5 +1,5 @@
-//! The example package in Python, dropped in beside a broken one: it is configured, asked, refused, killed and taken out like any component
-//! of ours.
+//! The example package in Python, dropped in beside a broken package: configured, called, refused, killed and removed
+//! like any built-in component.
 
 use crate::router::{Router, SLUICE, copy, has, python, text};
 use std::os::unix::fs::symlink;

@@ -1,4 +1,4 @@
-//! Origins of routes that are no part of the executable: what becomes of their routes, and of them when their work fails.
+//! Origins of routes outside the executable: the fate of their routes, and of the origins after a failure.
 
 use crate::router::{Router, copy, has, install, python, text};
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! A component in Rust that is written by the generator and built outside of this workspace.
+//! A component in Rust, written by the generator and built outside of the workspace.
 
 use crate::router::{Router, has, text};
 use std::path::{Path, PathBuf};

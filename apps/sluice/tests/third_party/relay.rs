@@ -1,4 +1,4 @@
-//! Packets that the FEA relays by calls: a component that opens no descriptor receives and sends them.
+//! Packets relayed by the FEA in calls: a component without descriptors receives and sends packets.
 
 use crate::router::{Router, copy, has, install, python};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A router with packages of third parties, and the questions that all tests ask it.
+//! A router with packages of third parties, and the questions shared by the tests.
 
 use serde_json::Value;
 use sluice_lab::{Lab, LabOptions, Topology, until};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-/// The executable that belongs to this test.
+/// The executable under test.
 pub const SLUICE: &str = env!("CARGO_BIN_EXE_sluice");
 
 /// A router with packages, alone in a network.
@@ -16,7 +16,8 @@ pub struct Router {
 }
 
 impl Router {
-    /// Starts a router with the packages in `folder/packages` and this configuration, and waits until it is ready.
+    /// Starts a router with the packages in `folder/packages` and the given configuration, and waits until the router
+    /// is ready.
     pub fn start(folder: &Path, configuration: &str) -> Self {
         // Components run as another user.
         std::fs::set_permissions(folder, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -49,7 +50,7 @@ impl Router {
         self.run(&[&["configure"], statements].concat())
     }
 
-    /// What the router and its components have written.
+    /// Returns the log of the router and its components.
     pub fn log(&self) -> String {
         std::fs::read_to_string(self.folder.join("log")).unwrap_or_default()
     }
@@ -91,7 +92,7 @@ pub fn python() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk/python")
 }
 
-/// Puts a package of this folder's into `packages`, under another name if one is given.
+/// Copies a package of the test's folder into `packages`, under `name`.
 pub fn install(packages: &Path, name: &str) {
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/packages").join(name), &packages.join(name));
 }

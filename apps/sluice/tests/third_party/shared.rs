@@ -1,4 +1,5 @@
-//! A subtree that several components take: each is told of its change in the same commit, with its own impact, or none is.
+//! A subtree shared by several components: every component receives a change in the same commit, with its own impact,
+//! or no component does.
 
 use crate::router::{Router, copy, has, install, python, text};
 use serde_json::Value;

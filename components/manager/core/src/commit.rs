@@ -1,9 +1,10 @@
-//! A change of configuration that holds everywhere or nowhere.
+//! A change of configuration made everywhere or nowhere.
 //!
-//! First every component concerned says whether it would take its share, and nothing changes. Then each takes it, one after the other in
-//! the order in which they need each other; those whose share holds for the life of a process are started anew, new ones are started. Then
-//! the new configuration is stored: from that moment on it is what runs, and whoever dies starts again with it. Whatever fails
-//! before is undone, and whoever dies before starts again with what ran.
+//! First every component concerned is asked to accept its share, and nothing changes. Then the components apply their
+//! shares in sequence, in the order of need; components whose share holds for the life of a process are restarted, new
+//! components are started. Then the new configuration is stored: from then on the new configuration is the running one,
+//! and a component that dies starts again with the new configuration. A failure before is undone, and a component that
+//! dies before starts again with the old configuration.
 
 use crate::Reason;
 use alloc::collections::{BTreeMap, BTreeSet};
@@ -11,29 +12,30 @@ use alloc::format;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-/// The components that take part in a change. All lists are in the order of need: a needed component comes first.
+/// The components that take part in a change. Every list is in the order of need: a needed component comes first.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Plan {
-    /// Running components that take theirs as they run.
+    /// Running components that apply their share as they run.
     pub changed: Vec<String>,
-    /// Running components that are started anew for it.
+    /// Running components restarted for their share.
     pub restarted: Vec<String>,
-    /// Components that come with it.
+    /// Components added by the change.
     pub started: Vec<String>,
 }
 
 /// An event that the machine handles.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Input<E> {
-    /// A component says what its share would touch, or why it refuses it.
+    /// A component reports the effects of its share, or the reason of a refusal.
     Prepared(String, Result<Vec<E>, Reason>),
     /// A component took its share, or did not.
     Applied(String, Result<(), Reason>),
-    /// A component that is started (anew) runs and has its configuration.
+    /// A component was started (anew), runs and has its configuration.
     Ready(String),
-    /// A component's process ended, or it refused its configuration as it started.
+    /// A component's process ended, or the component refused its configuration at the start.
     Failed(String, String),
-    /// A component has again what ran before, or starts again with that, or has ended if it did not run.
+    /// A component has the old configuration again, or is restarting with the old configuration, or has ended because
+    /// it did not run before.
     Restored(String),
     /// The new configuration is stored, or could not be.
     Stored(Result<(), Reason>),
@@ -42,19 +44,19 @@ pub enum Input<E> {
 /// An effect that the machine asks for.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Output<E> {
-    /// Ask the component whether it would take its share.
+    /// Ask the component to accept its share.
     Prepare(String),
-    /// Tell it to take what it was asked about.
+    /// Have the component apply the prepared share.
     Apply(String),
-    /// Tell it to forget that.
+    /// Have the component forget the prepared share.
     Abandon(String),
-    /// End it and start it with the configuration that [`Commit::takes_new`] says.
+    /// Restart the component with the configuration of [`Commit::takes_new`].
     Restart(String),
     /// Start it with the new configuration.
     Start(String),
     /// End what was started.
     Stop(String),
-    /// Give it back what ran before.
+    /// Give the component its old configuration back.
     Restore(String),
     /// Store the new configuration.
     Store,
@@ -82,7 +84,7 @@ enum Phase {
     Preparing {
         waiting: BTreeSet<String>,
     },
-    /// Steps before this one are done; it is under way.
+    /// The step under way; every step before is done.
     Applying {
         step: usize,
     },
@@ -104,7 +106,7 @@ pub struct Commit<E> {
 }
 
 impl<E: Clone> Commit<E> {
-    /// Begins. With `check_only` it ends when everybody has said what would be.
+    /// Begins. With `check_only` the transaction ends once every component has answered.
     pub fn begin(plan: Plan, check_only: bool, out: &mut Vec<Output<E>>) -> Self {
         let asked = plan.changed.iter().chain(&plan.restarted).cloned().collect();
         let steps = plan.changed.into_iter().map(Step::Apply);
@@ -137,7 +139,7 @@ impl<E: Clone> Commit<E> {
         self.phase == Phase::Over
     }
 
-    /// Takes an input. What comes too late is nothing.
+    /// Takes an input. Late inputs are ignored.
     pub fn handle(&mut self, input: Input<E>, out: &mut Vec<Output<E>>) {
         match input {
             Input::Prepared(class, Ok(effects)) => {
@@ -215,7 +217,7 @@ impl<E: Clone> Commit<E> {
         }
     }
 
-    /// Brings back what ran before to all who may have the new.
+    /// Restores the old configuration of every component that may have the new one.
     fn undo(&mut self, reason: &str, out: &mut Vec<Output<E>>) {
         let begun = match self.phase {
             Phase::Applying { step } => step + 1,

@@ -11,7 +11,7 @@ enum Runs {
     New,
 }
 
-/// A router whose components do as they are told, but for one fault.
+/// A router whose components follow every output, except for a single fault.
 struct World {
     runs: BTreeMap<String, Runs>,
     alive: BTreeMap<String, bool>,
@@ -52,7 +52,7 @@ impl World {
         }
     }
 
-    /// A process ends; the supervisor starts it again with what the commit says.
+    /// Ends a process; the supervisor starts the component again with the commit's configuration.
     fn dies(&mut self, class: &str) {
         if self.alive.get(class) == Some(&true) {
             self.alive.insert(class.into(), false);
@@ -170,7 +170,7 @@ fn takes_hold_in_order() {
     assert_eq!(effects.keys().collect::<Vec<_>>(), ["bgp", "fea", "rib"]);
 }
 
-/// A component that starts again while a step before its own is applied still gets the old configuration.
+/// A component restarting during a step before its own step still gets the old configuration.
 #[test]
 fn a_component_gets_the_new_configuration_from_its_own_step_on() {
     let mut out = Vec::new();
@@ -188,7 +188,7 @@ fn a_component_gets_the_new_configuration_from_its_own_step_on() {
     assert_eq!(["fea", "bgp", "static"].map(|class| commit.takes_new(class)), [false, true, true]);
 }
 
-/// Components are undone in the reverse order: a component is undone before those that it needs.
+/// Components are undone in the reverse order: a component is undone before its needs.
 #[test]
 fn a_failed_change_is_undone_last_step_first() {
     let mut out = Vec::new();
@@ -245,7 +245,7 @@ fn every_fault_at_every_step_leaves_old_or_new_everywhere() {
 }
 
 proptest! {
-    /// Whatever comes in whatever order, it ends as it says and never panics.
+    /// Any inputs in any order lead to an end as reported, without a panic.
     #[test]
     fn any_inputs(inputs in proptest::collection::vec((0..7_u8, 0..4_usize, any::<bool>()), 0..60), check_only: bool) {
         let mut out = Vec::new();

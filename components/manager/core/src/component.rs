@@ -12,7 +12,7 @@ use sluice_base::{Duration, Instant};
 pub struct Spec {
     /// The component's name: a class, or an instance of a class (`bgp@red`).
     pub name: String,
-    /// The names of components that must be ready before it is started.
+    /// The names of components that must be ready before the component is started.
     pub needs: Vec<String>,
 }
 
@@ -63,7 +63,7 @@ impl Phase {
 pub(crate) enum AfterDeath {
     /// A new start after this time.
     Again(Duration),
-    /// The same, with the executable from before: the one that it was upgraded to does not do.
+    /// A new start after this time, with the executable from before the upgrade: the upgraded executable keeps dying.
     FallBack(Duration),
     /// Seldom starts from now on.
     GiveUp(Duration),
@@ -90,11 +90,11 @@ pub struct Component {
     pub(crate) wanted: bool,
     /// True if it was told to end only to be started anew.
     pub(crate) restarting: bool,
-    /// True if it was upgraded, and its executable has not proven itself by a sound life.
+    /// True between an upgrade and the confirmation of the executable by a sound life.
     pub(crate) on_trial: bool,
     /// Its deaths.
     pub(crate) budget: CrashBudget,
-    /// The reason why its process is being ended by the manager, if it is; empty if not.
+    /// The reason why the manager is ending the process; empty if the process is not being ended.
     pub(crate) condemned: String,
 }
 
@@ -127,7 +127,7 @@ impl Component {
         self.wanted
     }
 
-    /// Returns true if an end now is one that it was told.
+    /// Returns true if an end now is expected, because the manager requested the end.
     pub fn ends_as_told(&self) -> bool {
         !self.wanted || self.restarting
     }
@@ -140,7 +140,7 @@ impl Component {
         }
     }
 
-    /// Its process is of another executable than before.
+    /// The process was started from a new executable.
     pub(crate) fn upgraded(&mut self, now: Instant) {
         self.on_trial = true;
         self.pardon();

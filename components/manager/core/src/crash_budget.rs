@@ -1,5 +1,6 @@
-//! How many deaths are too many. Who dies now and then is started again at once; who dies again and again has a trouble that starting
-//! it anew does not end, and only takes the processor from the others. It is tried seldom then, until somebody has looked at it.
+//! The limit on deaths. A component that dies now and then is restarted at once; a component that keeps dying has a
+//! fault that restarts do not cure, and only takes the processor from the rest of the router. Such a component is tried
+//! seldom, until an operator has intervened.
 
 use alloc::collections::VecDeque;
 use serde::{Deserialize, Serialize};
@@ -20,9 +21,9 @@ impl CrashBudget {
     pub const WITHIN: Duration = Duration::from_secs(600);
     /// The wait between two tries from then on.
     pub const WAIT: Duration = Duration::from_secs(300);
-    /// So many deaths of an executable that has not proven itself are enough to go back to the one before.
+    /// Deaths of an unconfirmed executable until the manager falls back to the executable before.
     pub const ON_TRIAL: usize = 3;
-    /// A life of this length, from when it was ready, makes up for all deaths.
+    /// A life of this length, counted from readiness, makes up for every death.
     pub const SOUND_LIFE: Duration = Duration::from_secs(600);
 
     /// Notes a death at `now` after a ready life of `lived`. Returns true if this death spent the budget.
@@ -52,7 +53,7 @@ impl CrashBudget {
         self.is_spent
     }
 
-    /// Somebody has done something about it: as if it had never died.
+    /// Restores the whole budget: an operator has intervened.
     pub fn refill(&mut self) {
         *self = Self::default();
     }
@@ -64,8 +65,8 @@ mod tests {
     use alloc::vec;
     use alloc::vec::Vec;
 
-    /// Deaths after so many seconds, each after a ready life of so many; the numbers of those that spent the budget, and whether it
-    /// is spent in the end.
+    /// Checks deaths after so many seconds, each after a ready life of so many; `spent_by` numbers the deaths that
+    /// spent the budget, and `is_spent` is the state at the end.
     fn check(deaths: impl IntoIterator<Item = (u64, u64)>, spent_by: &[usize], is_spent: bool) {
         let (mut budget, mut news) = (CrashBudget::default(), Vec::new());
         for (number, (at, lived)) in deaths.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Who edits the configuration, and what each may do. The texts themselves are with the shell.
+//! The editors of the configuration, and their permissions. The texts themselves are with the manager's process.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -9,7 +9,7 @@ use sluice_base::{Duration, Instant};
 /// The candidate that an editor works on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Mode {
-    /// The candidate that all share.
+    /// The shared candidate.
     Shared,
     /// A candidate of its own.
     Private,
@@ -32,13 +32,13 @@ pub struct Editor {
 /// The reason why something is not allowed.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Conflict {
-    /// Another one has the configuration for itself.
+    /// An editor has exclusive access to the configuration.
     Exclusive(String),
-    /// The shared candidate has changes that were not committed, so that nobody can have it for itself.
+    /// The shared candidate has uncommitted changes, so that exclusive access is refused.
     Changed(Vec<String>),
     /// There are as many editors as there may be.
     TooMany,
-    /// There is no such editor; it may have said nothing for too long.
+    /// There is no such editor; perhaps the editor was silent for too long.
     Gone,
 }
 
@@ -110,13 +110,13 @@ impl Editors {
         Ok(editor)
     }
 
-    /// Returns true if an editor, or somebody who is none, may change or commit anything now.
+    /// Returns an error unless an editor, or with `None` a caller without an editor, may change or commit now.
     pub fn may_change(&self, id: Option<u64>) -> Result<(), Conflict> {
         let other = self.editors.iter().find(|(other, e)| e.mode == Mode::Exclusive && Some(**other) != id);
         other.map_or(Ok(()), |(_, editor)| Err(Conflict::Exclusive(editor.user.clone())))
     }
 
-    /// Takes out those that said nothing for too long.
+    /// Removes the editors silent for too long.
     pub fn expire(&mut self, now: Instant) -> Vec<(u64, Editor)> {
         self.editors.extract_if(.., |_, editor| editor.expires <= now).collect()
     }
@@ -126,7 +126,7 @@ impl Editors {
         self.editors.values().map(|e| e.expires).min()
     }
 
-    /// Iterates over all editors but one.
+    /// Iterates over every editor except `id`.
     pub fn others(&self, id: u64) -> impl Iterator<Item = &Editor> {
         self.editors.iter().filter(move |(other, _)| **other != id).map(|(_, editor)| editor)
     }

@@ -27,7 +27,7 @@ pub enum Event {
         /// The last end.
         how: String,
     },
-    /// A component died again and again since it was upgraded: its executable is the one from before again.
+    /// A component kept dying after its upgrade and fell back to its previous executable.
     FellBack {
         /// The component.
         class: String,
@@ -45,7 +45,7 @@ pub enum Event {
     StartTimedOut(String),
     /// A component did not end in time and was killed.
     StopTimedOut(String),
-    /// A component needs another that is not configured and cannot be started.
+    /// A component needs a component that is not configured and cannot be started.
     MissingNeed {
         /// The component.
         class: String,
@@ -61,9 +61,9 @@ pub enum Why {
     RouterStops,
     /// The configuration does not name it any more.
     NotConfigured,
-    /// Its configuration changed in a way that holds for the life of a process.
+    /// A change of configuration holds for the life of a process.
     ConfigurationChanged,
-    /// Somebody wants it to have a new process, and it cannot hand over to one.
+    /// An operator requested a new process of a component that cannot hand over.
     Asked,
 }
 
@@ -100,7 +100,7 @@ impl Event {
         }
     }
 
-    /// The component that it is of.
+    /// Returns the component of the event.
     pub fn class(&self) -> &str {
         match self {
             Event::Ready(class) | Event::StartTimedOut(class) | Event::StopTimedOut(class) => class,
@@ -112,7 +112,7 @@ impl Event {
         }
     }
 
-    /// Returns the reason why it came to this, where there is a reason besides what the event is.
+    /// Returns the reason of the event, if the event has a reason beyond its kind.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Event::Died { how, .. } | Event::Failing { how, .. } | Event::FellBack { how, .. } => Some(how),

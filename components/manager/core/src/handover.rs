@@ -1,6 +1,6 @@
-//! A component's hand-over to a successor, step by step: what is done next, and what when one of both processes ends, refuses or
-//! falls silent. Up to the step in which the successor takes over, the old process is the component, and goes on as it
-//! was when the successor is gone; from then on the successor is.
+//! A component's hand-over to a successor, step by step: the order of the steps, and the reaction when either process
+//! ends, refuses or falls silent. Up to the step in which the successor takes over, the old process is the component,
+//! and resumes when the successor ends; afterward the successor is the component.
 
 use crate::Reason;
 use alloc::string::String;
@@ -17,7 +17,7 @@ pub enum Input {
     Ready,
     /// The old process has handed over, or says why it has not.
     HandedOver(Result<(), Reason>),
-    /// The old process has given up its name, or says why it has not.
+    /// The old process has given up its name, or reports why not.
     Released(Result<(), Reason>),
     /// The successor has taken over, or says why it has not.
     TookOver(Result<(), Reason>),

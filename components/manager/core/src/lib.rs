@@ -1,7 +1,7 @@
 //! The router manager: the pure core.
 //!
-//! Decides which component is started, configured, restarted or stopped, and when. It spawns nothing and waits for nothing:
-//! the shell tells it what happened to processes, and does what it says.
+//! Decides which component is started, configured, restarted or stopped, and when. The core spawns nothing and waits
+//! for nothing: the manager's process reports the events of processes as inputs, and carries out the outputs.
 #![no_std]
 
 extern crate alloc;
@@ -22,5 +22,5 @@ pub use crash_budget::CrashBudget;
 pub use event::Event;
 pub use machine::{End, Input, Manager, Output};
 
-/// The reason of another process, in the words of that process. The manager reports the reason and bases no decision on the text.
+/// The reason given by a process, in its own words. The manager reports the reason and bases no decision on the text.
 pub type Reason = alloc::string::String;

@@ -23,19 +23,20 @@ pub enum Input {
     Registered(String),
     /// A component took its configuration.
     Configured(String),
-    /// A component refused its configuration or could not be asked; it is ended and tried again.
+    /// A component refused its configuration or could not be asked; the component is ended and tried again.
     ConfigureFailed(String, String),
-    /// A component must start anew: its configuration changed in a way that holds for the life of a process. The end says whether
-    /// announced routes stay.
+    /// A component must start anew: a change of its configuration holds for the life of a process. The end decides
+    /// whether announced routes stay.
     Restart(String, End),
-    /// A component is to be started anew because somebody wants it.
+    /// A component is to be restarted on request.
     Renew(String),
-    /// A component's process is of another executable than before: if it dies again and again, that one is gone back to.
+    /// A component's process was started from a new executable: if the process keeps dying, the component falls back to
+    /// the previous executable.
     Upgraded(String),
-    /// Somebody has mended what a component died of, or wants to see: its deaths are forgotten, and if it waits for its next try it is
-    /// tried at once.
+    /// An operator has fixed the cause of a component's deaths, or wants to test: the deaths are forgotten, and a
+    /// waiting next try happens at once.
     ResetBackoff(String),
-    /// The process of a component is being ended from outside this machine, for this reason.
+    /// The process of a component is being ended from outside the machine, for a reason.
     Killed(String, String),
     /// A process ended, or could not be started.
     Exited(String, String),
@@ -54,7 +55,7 @@ pub enum Output {
     Terminate(String, End),
     /// End the component's process at once.
     Kill(String),
-    /// From now on the component's executable is the one that it had before its upgrade.
+    /// The component's executable is the executable before its upgrade from now on.
     FallBack(String),
     /// The component's executable has proven itself: there is nothing to go back to any more.
     UpgradeConfirmed(String),
@@ -69,7 +70,7 @@ pub enum Output {
 pub enum End {
     /// The component starts again, or the whole router ends: announced routes stay.
     ForNow,
-    /// The router goes on without it: what it announced goes with it.
+    /// The router goes on without the component: its announced routes are removed.
     ForGood,
 }
 
@@ -136,7 +137,7 @@ impl Manager {
         self.components.get(name).map(|c| c.phase)
     }
 
-    /// Starts what can be started, ends what can be ended.
+    /// Starts the components ready to start, and ends the components ready to end.
     fn advance(&mut self, now: Instant, out: &mut Outbox<Output>) {
         let startable: Vec<String> = self
             .components
@@ -175,7 +176,7 @@ impl Manager {
         }
     }
 
-    /// Returns true if a component that has a process needs this one.
+    /// Returns true if a component with a process needs `name`.
     fn is_needed(&self, name: &str) -> bool {
         self.components
             .values()
@@ -208,7 +209,7 @@ impl Manager {
         }
     }
 
-    /// Ends a component that runs; it is started again when it has ended.
+    /// Ends a running component, to be started again after the end.
     fn restart(&mut self, now: Instant, name: &str, end: End, why: Why, out: &mut Outbox<Output>) {
         let Some(component) = self.components.get_mut(name) else { return };
         if component.wanted && matches!(component.phase, Phase::Configuring | Phase::Ready) {
@@ -227,7 +228,7 @@ impl Manager {
         }
     }
 
-    /// Its process is being ended, if it has one, and that is why.
+    /// Records the reason why the component's process is being ended, if the component has a process.
     fn condemn(&mut self, name: &str, reason: String) {
         if let Some(component) = self.components.get_mut(name)
             && component.phase.has_process()

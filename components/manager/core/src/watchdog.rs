@@ -1,6 +1,7 @@
-//! Tells a busy component from a stuck one. A component that answers is well. One that does not is busy as long as it uses the
-//! processor, and stuck if it does not; one that is busy for very long without an answer goes round in a circle. Whoever asks must not
-//! have stood still meanwhile: what nobody listened to is no silence.
+//! Tells a busy component from a stuck component. A component that answers is well. A silent component is busy as long
+//! as its process uses the processor, and stuck otherwise; a component busy for very long without an answer is in a
+//! livelock. The asking process must not have stood still meanwhile: a pause of the asking process does not count as
+//! silence.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -15,7 +16,7 @@ pub enum Verdict {
     Busy,
     /// The component is silent and does not work.
     Stuck,
-    /// The component has worked without an answer for so long that it will not come to an end.
+    /// The component has worked without an answer for too long to come to an end.
     Livelocked,
 }
 
@@ -41,7 +42,7 @@ pub struct Limits {
     pub every: Duration,
     /// Silence of this length is a matter of concern.
     pub silence: Duration,
-    /// Nobody works this long without an answer.
+    /// The longest time a component may work without an answer.
     pub longest: Duration,
 }
 
@@ -79,8 +80,8 @@ impl Watchdog {
         before.is_some_and(|heard| heard.was_busy)
     }
 
-    /// Notes a missing answer; `cpu` is the processor time that it has used or waited for in all. A verdict other than that it is well is
-    /// given once for each silence.
+    /// Notes a missing answer; `cpu` is the processor time that the component has used or waited for in total. A
+    /// verdict other than "well" is given once for each silence.
     pub fn silent(&mut self, now: Instant, class: &str, cpu: Duration) -> Verdict {
         let heard = self.heard.entry(class.into()).or_insert(Heard::now(now, cpu));
         if now.saturating_since(heard.looked) > self.limits.every * Self::LATE {
@@ -106,7 +107,7 @@ impl Watchdog {
         }
     }
 
-    /// Its process is gone, or a new one.
+    /// Forgets a component: its process has ended or was replaced.
     pub fn forget(&mut self, class: &str) {
         self.heard.remove(class);
     }
@@ -121,7 +122,8 @@ mod tests {
         Instant::default() + Duration::from_secs(s)
     }
 
-    /// Silence from 0 on with this much processor time by each second; the verdicts that are news, with their times.
+    /// Checks a silence from 0 on with a given processor time by each second; `expected` holds the new verdicts, with
+    /// their times.
     fn check(cpu_ms_by_second: impl Fn(u64) -> u64, expected: &[(u64, Verdict)]) {
         let mut watchdog = Watchdog::default();
         assert!(!watchdog.answered(at(0), "bgp", Duration::ZERO));

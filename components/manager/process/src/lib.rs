@@ -1,7 +1,7 @@
 //! The router manager: the process.
 //!
-//! It reads the configuration, runs the Finder, and does to processes what the core says. What it knows of running processes is
-//! in `state.json`, so that its next life can take them over.
+//! The process reads the configuration, runs the Finder, and carries out the outputs of the core on component
+//! processes. `state.json` records the running processes, so that the next life of the manager can adopt them.
 
 mod commit;
 mod configure;
@@ -73,14 +73,14 @@ pub struct ManagerProcess {
     degraded: Degraded,
     copies: Copies,
     editing: Editing,
-    /// Commits come one after the other.
+    /// Held during a commit: commits run in sequence.
     turn: tokio::sync::Mutex<()>,
     under_way: RefCell<Option<UnderWay>>,
-    /// Held from when all have taken their share until the revision is on the disk, or cannot be.
+    /// Held from the last component's share of a change until the revision is on the disk or writing has failed.
     storing: tokio::sync::Mutex<()>,
     transactions: Cell<u64>,
     stepping: Stepping,
-    /// The text that was shown last, for its next page.
+    /// The last text shown, for its next page.
     shown: RefCell<Option<Shown>>,
     started: Instant,
     service_manager: ServiceManager,
@@ -91,7 +91,8 @@ pub struct ManagerProcess {
 struct Running {
     tree: Tree,
     revision: u64,
-    /// True if that revision says what runs. It does not where there was no space for one at the start.
+    /// True if the revision holds the running configuration. False if the disk had no space for a revision at the
+    /// start.
     is_stored: bool,
 }
 
@@ -344,7 +345,7 @@ impl ManagerProcess {
         self.driver_later(Input::Exited(class.into(), how));
     }
 
-    /// Takes over what an earlier life of the manager started and what still runs.
+    /// Adopts components started by an earlier life of the manager and still running.
     fn adopt(self: &Rc<Self>, adopted: Vec<(String, [u8; 16])>) {
         for (class, secret) in adopted {
             let rights = self.model.rights(&class);
@@ -403,7 +404,7 @@ impl ManagerProcess {
         }
     }
 
-    /// Reads the configuration file again and commits what it says.
+    /// Reads the configuration file again and commits its content.
     async fn reload(self: &Rc<Self>) -> Result<Done, EditError> {
         let comment = "the configuration file was read again".into();
         let done = self.commit(CommitRequest { source: Source::File, comment, confirm_within: None }).await;
@@ -419,7 +420,7 @@ impl ManagerProcess {
         done
     }
 
-    /// Ends all components, the last one of which ends the manager.
+    /// Ends every component; the end of the last component ends the manager.
     fn stop(self: &Rc<Self>) {
         self.service_manager.stopping();
         self.driver.input(Input::StopAll);
@@ -460,7 +461,7 @@ fn report(event: &sluice_manager::Event) {
     }
 }
 
-/// What a component may do at the Finder: an instance has the rights of its class, under a name of its own.
+/// Returns an instance's principal at the Finder: the rights of its class, under the instance's name.
 fn principal(name: &str, rights: &sluice_process::rights::Rights) -> Principal {
     Principal { name: name.into(), may_register: vec![name.into()], may_call: rights.call_patterns() }
 }
@@ -471,11 +472,11 @@ fn random_secret() -> std::io::Result<[u8; 16]> {
     Ok(secret)
 }
 
-/// Checks a configuration file. Returns the packages that are refused, without which it is valid all the same.
+/// Checks a configuration file. Returns the refused packages, without which the file is valid all the same.
 ///
 /// # Errors
 ///
-/// The file, the lines and what is wrong there; and the refused packages, whose statements are unknown then.
+/// The file, the lines and their errors; and the refused packages, whose statements are unknown then.
 pub fn check(source: &ConfigSource) -> Result<Vec<sluice_config::package::Refused>, StartError> {
     let model = Model::load(source)?;
     check_file(source, &model)?;

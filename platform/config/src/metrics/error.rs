@@ -1,4 +1,4 @@
-//! Why a `metrics.toml` is not taken: the line, what is wrong there, and what would be right.
+//! The reasons to refuse a `metrics.toml`: the line, the error, and the remedy.
 
 use super::{LONGEST, Type};
 use thiserror::Error;
@@ -24,7 +24,7 @@ impl MetricsError {
 /// An error in a `metrics.toml`.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub enum Problem {
-    /// Not TOML, or with members that are missing, of the wrong type, or known to nobody.
+    /// Not TOML, or with members missing, of the wrong type, or unknown.
     #[error("{0}")]
     Text(String),
     /// More of something than there may be.
@@ -41,7 +41,7 @@ pub enum Problem {
         /// The name.
         name: String,
     },
-    /// A name that is none, or not of this package.
+    /// An invalid name, or a name of a different package.
     #[error(
         "`{name}` is no name for a metric of this package: it begins with `{prefix}` and a letter, has small letters, digits and `_`, \
          and ends in no `_`"
@@ -52,7 +52,7 @@ pub enum Problem {
         /// The required prefix.
         prefix: String,
     },
-    /// A name with an ending that has a meaning of its own.
+    /// A name with an ending reserved for a meaning.
     #[error("`{name}` ends in `_{ending}`, {}", ending_remedy(.ending, *.kind))]
     Ending {
         /// The name.
@@ -79,7 +79,7 @@ pub enum Problem {
     /// A help text that not every reader takes.
     #[error("`help` is one line of 1 to {LONGEST} characters without quotes and backslashes")]
     Help,
-    /// A call that is none.
+    /// A malformed call.
     #[error("`call` is TARGET/INTERFACE/METHOD, as `bgp/bgp.v1.Bgp/GetNeighbors`; `{0}` is not")]
     Call(String),
     /// A call of something that may do more than look.
@@ -87,10 +87,10 @@ pub enum Problem {
         "`{0}` may change something: metrics are asked for again and again, by methods that begin with Get or List"
     )]
     Method(String),
-    /// A path that is none.
+    /// A malformed path.
     #[error("`{0}` is no path: names of fields with dots between them, as `neighbors.families`")]
     Path(String),
-    /// Something without a value that has none otherwise.
+    /// A metric without the value required by its type.
     #[error("{who} needs `value`: where the value is in a row")]
     NoValue {
         /// The type that needs the value.
@@ -102,7 +102,7 @@ pub enum Problem {
     /// Two ways to read the value.
     #[error("`states` and `format` do not go together; leave one out")]
     StatesAndFormat,
-    /// States that are none.
+    /// Invalid states.
     #[error("`states` are texts of 1 to {LONGEST} characters, at least one, none twice")]
     States,
 }

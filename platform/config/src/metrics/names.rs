@@ -3,10 +3,12 @@
 use super::error::shown;
 use super::{LONGEST, Problem, STATE, Type};
 
-/// Endings that OpenMetrics gives to samples of other types than gauges. A family that ended so could have the same sample as another.
+/// Endings reserved by OpenMetrics for samples of types other than gauges. A family with such an ending could share a
+/// sample with a second family.
 const TAKEN: [&str; 7] = ["total", "created", "count", "sum", "bucket", "gcount", "gsum"];
 
-/// Returns the prefix of a package's metrics: the package's name in small letters, `_` for all other characters, and `_`.
+/// Returns the prefix of a package's metrics: the package's name in small letters, `_` for every further character, and
+/// `_`.
 pub fn prefix(package: &str) -> String {
     let fit = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' };
     let mut prefix: String = package.chars().map(fit).collect();
@@ -14,7 +16,7 @@ pub fn prefix(package: &str) -> String {
     prefix
 }
 
-/// Returns true if the last word of a name is this one.
+/// Returns true if the last word of `name` is `word`.
 pub(super) fn ends_in(name: &str, word: &str) -> bool {
     name.strip_suffix(word).is_some_and(|before| before.ends_with('_'))
 }

@@ -1,4 +1,4 @@
-//! What a `metrics.toml` may say, and what is said of one that says something else.
+//! The accepted contents of a `metrics.toml`, and the errors for the rest.
 
 use super::*;
 use proptest::prelude::*;
@@ -122,7 +122,7 @@ fn there_are_limits() {
 }
 
 proptest! {
-    /// Whatever is damaged in a file: it is taken, or refused with a line that it has.
+    /// A damaged file is accepted, or refused with a line within the file.
     #[test]
     fn damage_is_refused_or_harmless(at in 0..GOOD.len(), length in 0..20_usize, with in ".{0,8}") {
         let mut text: Vec<char> = GOOD.chars().collect();

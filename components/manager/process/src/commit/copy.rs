@@ -1,5 +1,6 @@
-//! The configuration file follows what runs, behind the commit's back: whoever commits does not wait for it, nor does the manager, which
-//! has others to serve. While one copy is written the next waits, and a newer one takes its place.
+//! The configuration file follows the running configuration in the background: neither the author of a commit nor the
+//! manager waits for a copy. While a copy is written the next copy waits, and a newer copy takes the place of a waiting
+//! copy.
 
 use crate::ManagerProcess;
 use crate::revisions::Copied;
@@ -24,12 +25,12 @@ struct Copy {
 }
 
 impl Copies {
-    /// Returns true while one is on its way.
+    /// Returns true while a copy is being written.
     pub fn is_writing(&self) -> bool {
         self.is_writing.get()
     }
 
-    /// Waits until none is on its way.
+    /// Waits until no copy is being written.
     pub async fn settled(&self) {
         loop {
             let written = self.written.notified();

@@ -1,4 +1,4 @@
-//! Changes that could cut off the operator who makes them.
+//! Changes that could cut off the operator who commits.
 
 use crate::commit::operator_path::{self, Way};
 use sluice_config::{NodeKind, Role, Schema, Tree, with_role};
@@ -6,7 +6,7 @@ use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The operator's own connection: its ends, and the way between them as the kernel has it.
+/// The operator's own connection: the two ends, and the kernel's way between them.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Connection {
     client: IpAddr,
@@ -18,8 +18,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Reads SSH_CONNECTION as sshd sets it: the client's address and port, this host's address and port. `None` for an operator on the
-    /// host itself.
+    /// Reads SSH_CONNECTION from sshd: the client's address and port, this host's address and port. `None` for an
+    /// operator on the host itself.
     pub fn of(text: &str) -> Option<Self> {
         let mut words = text.split_whitespace();
         let address = |word: Option<&str>| word.and_then(|w| w.split('%').next()?.parse::<IpAddr>().ok());
@@ -45,7 +45,7 @@ impl Connection {
     }
 }
 
-/// Returns what a change would take away that the operator's own connection needs.
+/// Returns a warning for each part of the configuration that the operator's own connection needs and a change removes.
 pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Connection) -> Vec<String> {
     let client = connection.client;
     let touched = schema.compare(before, after);
@@ -70,7 +70,8 @@ pub fn warnings(schema: &Schema, before: &Tree, after: &Tree, connection: &Conne
     found
 }
 
-/// Returns what the effects of a change take away from a connection whose route a protocol brought: the session that carries it.
+/// Returns the warning about a connection over a route of a routing protocol: the effects of a change end the session
+/// behind the route.
 pub fn of_effects(
     schema: &Schema,
     before: &Tree,
@@ -232,7 +233,7 @@ fn routes(schema: &Schema, tree: &Tree) -> Vec<Route> {
     .collect()
 }
 
-/// The longest one that covers an address.
+/// Returns the longest route covering an address.
 fn covering(routes: &[Route], address: IpAddr) -> Option<&Route> {
     routes.iter().filter(|route| covers(route.network, address)).max_by_key(|route| route.network.1)
 }
@@ -304,7 +305,8 @@ mod tests {
         check("delete protocols", &way("10.0.0.0/8"));
     }
 
-    /// The same with what the kernel says: the host gave the address, and routes that are not in the configuration lead to the client.
+    /// Addresses and routes from the kernel count too: the host assigned the address, and the client's route is not in
+    /// the configuration.
     #[test]
     fn what_the_kernel_says_is_known() {
         let schema = Schema::of(&MODULES).unwrap();

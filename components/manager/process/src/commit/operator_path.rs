@@ -12,7 +12,7 @@ use std::os::fd::AsRawFd;
 const RTM_NEWROUTE: u16 = 24;
 const RTM_GETROUTE: u16 = 26;
 const NLM_F_REQUEST: u16 = 1;
-/// The answer is the entry of the table, and not what follows from it.
+/// Asks for the entry of the table rather than the resolved route.
 const RTM_F_FIB_MATCH: u32 = 0x2000;
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
@@ -44,7 +44,7 @@ struct Answer {
     interface: Option<u32>,
 }
 
-/// Returns the way to an address; none if there is none, or the kernel does not say.
+/// Returns the way to an address; `None` without a route or a kernel answer.
 pub fn to(address: IpAddr) -> Option<Way> {
     let hop = ask(address, 0).ok()?;
     // Before Linux 4.19 (IPv6: 5.1) the flag is not known, and the answer is the address itself.
@@ -58,7 +58,7 @@ pub fn to(address: IpAddr) -> Option<Way> {
     Some(Way { interface, gateway: hop.gateway, prefix, is_ours: entry.protocol == OURS })
 }
 
-/// Returns the interface that has an address of this host.
+/// Returns the interface with an address of the host.
 pub fn interface_of(address: IpAddr) -> Option<String> {
     let mut all = getifaddrs().ok()?;
     let found = all.find(|interface| {
@@ -106,7 +106,7 @@ fn request(address: IpAddr, flags: u32) -> Vec<u8> {
     out
 }
 
-/// Reads the kernel's answer; `None` if it is an error, or malformed.
+/// Reads the kernel's answer; `None` for an error or a malformed answer.
 fn answer(octets: &[u8]) -> Option<Answer> {
     let u16_at = |at: usize| Some(u16::from_ne_bytes(octets.get(at..at + 2)?.try_into().ok()?));
     let length = u32::from_ne_bytes(octets.get(..4)?.try_into().ok()?) as usize;

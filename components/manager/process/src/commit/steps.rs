@@ -1,12 +1,12 @@
-//! Commits step by step: whoever wants to see what becomes of a router that is hurt in the middle of one names a Unix socket in
-//! `SLUICE_COMMIT_STEPS` when the router starts. The manager tells it each step before it takes it, a line each, and waits for a
-//! line back.
+//! Commits step by step: tests of a router killed in the middle of a commit name a Unix socket in `SLUICE_COMMIT_STEPS`
+//! when the router starts. The manager announces each step before taking the step, a line each, and waits for a line in
+//! reply.
 
 use std::path::PathBuf;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
-/// Whom to ask before a step; nobody as a rule.
+/// The socket asked before a step; absent as a rule.
 pub struct Stepping(Option<PathBuf>);
 
 impl Stepping {
@@ -15,7 +15,7 @@ impl Stepping {
         Stepping(std::env::var_os("SLUICE_COMMIT_STEPS").map(PathBuf::from))
     }
 
-    /// A step is next. Where nobody is there to answer it is taken at once.
+    /// Announces the next step. Returns at once without a listener.
     pub async fn reached(&self, step: &str) {
         let Some(path) = &self.0 else { return };
         let Ok(mut stream) = UnixStream::connect(path).await else { return };

@@ -1,4 +1,5 @@
-//! A commit is stored: its revision is written on a thread that may block, as the steps from what ran where that says it shorter.
+//! A commit is stored: its revision is written on a thread that may block, as steps from the running configuration if
+//! steps are shorter.
 
 use crate::ManagerProcess;
 use crate::commit::transaction::Request;
@@ -9,7 +10,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 use tracing::warn;
 
-/// Octets of steps that one difference makes at least.
+/// The fewest octets of steps for a single difference.
 const SHORTEST_STEP: usize = 8;
 
 /// The reason why a revision is not stored.
@@ -36,14 +37,14 @@ pub enum StoreError {
 
 /// The revision to store when all components have prepared.
 pub struct ToStore<'a> {
-    /// The configuration, and who wants it.
+    /// The configuration, and the author of the commit.
     pub request: &'a Request,
-    /// In what it differs from what runs.
+    /// The differences from the running configuration.
     pub comparison: &'a Comparison,
 }
 
 impl ManagerProcess {
-    /// Writes the revision. When it is there it runs, and the configuration file follows.
+    /// Writes the revision. The revision runs once written, and the configuration file follows.
     pub async fn store(&self, to_store: &ToStore<'_>) -> Result<(), StoreError> {
         let ToStore { request, comparison } = to_store;
         let steps = self.steps_to(&request.after, comparison);
@@ -89,7 +90,7 @@ impl ManagerProcess {
         Ok(())
     }
 
-    /// Notes that the configuration file was read, if it was, and is what a revision says.
+    /// Notes that the configuration file, if the request came from there, was read and equals a revision.
     pub async fn note_file(&self, request: &Request, revision: u64) {
         if let Some(text) = &request.of_file {
             // A copy that began before must not be written over it.
@@ -98,8 +99,8 @@ impl ManagerProcess {
         }
     }
 
-    /// Writes a revision of what runs, if there was no space for one at the start: else a commit that is not confirmed would go back to
-    /// another one.
+    /// Writes a revision of the running configuration if the disk had no space for one at the start. Without the
+    /// revision an unconfirmed commit would roll back to a different configuration.
     pub async fn store_what_runs(&self) -> Result<(), StoreError> {
         if self.running.borrow().is_stored {
             return Ok(());
@@ -124,7 +125,7 @@ impl ManagerProcess {
         Ok(())
     }
 
-    /// The steps from what runs, if they are worth it and lead there.
+    /// Returns the steps from the running configuration, if steps are short enough and lead to `after`.
     fn steps_to(&self, after: &Tree, comparison: &Comparison) -> Option<String> {
         let running = self.running.borrow();
         let room = self.revisions.borrow().room_for_steps(running.revision);

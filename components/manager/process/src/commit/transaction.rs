@@ -1,4 +1,4 @@
-//! Commits: what the core says is done to components, and what they answer goes back to it.
+//! Commits: carries out the core's outputs on components, and returns the components' answers to the core.
 
 use crate::ManagerProcess;
 use crate::commit::lockout;
@@ -22,13 +22,13 @@ use tracing::{error, info, warn};
 const ANSWER: Duration = Duration::from_secs(10);
 /// The longest wait for a component to come up or to end: longer than the supervisor's own limit.
 const COMES_UP: Duration = Duration::from_secs(30);
-/// Octets of a piece of a change: well below what one call may carry.
+/// Octets of a piece of a change: well below the limit of a call.
 const PIECE: usize = 4 << 20;
 /// The pause before a failed rollback is tried again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// The origin of a configuration to commit. The configuration itself is read only by who has the turn to commit: a commit that
-/// waited for others builds on theirs.
+/// The origin of a configuration to commit. The configuration itself is read only by the holder of the turn to commit:
+/// a commit that waited builds on the commits before.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
     /// The candidate of an editor.
@@ -37,11 +37,11 @@ pub enum Source {
     File,
     /// A revision.
     Revision(u64),
-    /// The revision that runs again because a newer one was not confirmed in time.
+    /// The revision to run again because a newer revision was not confirmed in time.
     Unconfirmed(Unconfirmed),
 }
 
-/// A commit that somebody asks for.
+/// A requested commit.
 pub struct CommitRequest {
     /// The origin of the configuration.
     pub source: Source,
@@ -63,9 +63,9 @@ pub struct Request {
     pub via: Via,
     /// The time within which the commit must be confirmed; absent: no confirmation is needed.
     pub confirm_within: Option<Duration>,
-    /// The configuration file's text, if that is where it comes from.
+    /// The configuration file's text, if the configuration comes from the file.
     pub of_file: Option<String>,
-    /// The candidate that it is.
+    /// The number of the candidate.
     pub candidate: Option<CandidateId>,
 }
 
@@ -88,7 +88,7 @@ pub enum Refusal {
     /// The configuration as a whole is not valid.
     #[error("{0}")]
     Invalid(Box<ConfigError>),
-    /// A component refused it, or did not come up with it, or it could not be stored.
+    /// A component refused the change or failed to start, or the revision could not be stored.
     #[error("{0}; nothing changed")]
     Failed(String),
 }
@@ -102,23 +102,24 @@ pub struct UnderWay {
     inputs: UnboundedSender<Input<Effect>>,
 }
 
-/// A change of the whole router, and who has a share in it.
+/// A change of the whole router, and the components with a share in the change.
 struct Shares {
     plan: Plan,
-    /// Components that do not run, and receive the change when they start.
+    /// Stopped components: the change is delivered when the component starts.
     absent: Vec<String>,
     /// Components that end with the commit.
     gone: Vec<String>,
 }
 
 impl ManagerProcess {
-    /// Returns the effects that committing an editor's candidate would have, and its dangers. Changes nothing.
+    /// Returns the effects and the dangers of committing an editor's candidate. Changes nothing.
     pub async fn check_editor(self: &Rc<Self>, id: u64) -> Result<(Done, Vec<String>), EditError> {
         let me = Rc::clone(self);
         to_the_end(async move { me.check_now(id).await }).await
     }
 
-    /// Makes a configuration what runs, everywhere or nowhere. Once begun it comes to its end, even if whoever asked is gone.
+    /// Makes a configuration the running configuration, everywhere or nowhere. A commit under way runs to its end, even
+    /// if the requester disconnects.
     pub async fn commit(self: &Rc<Self>, request: CommitRequest) -> Result<Done, EditError> {
         let me = Rc::clone(self);
         to_the_end(async move {
@@ -139,7 +140,7 @@ impl ManagerProcess {
         Ok((Done { revision, effects, changes, took: started.elapsed() }, warnings))
     }
 
-    /// Returns how many statements a commit would change, and its effects. Changes nothing.
+    /// Returns the number of statements changed by a commit, and the effects. Changes nothing.
     async fn effects(
         self: &Rc<Self>,
         after: &Tree,
@@ -310,7 +311,8 @@ impl ManagerProcess {
         }
     }
 
-    /// Does what the core says until it is over. With nothing to store nothing is applied.
+    /// Carries out the core's outputs until the transaction is over. With nothing to store, no component applies
+    /// anything.
     async fn carry_through(
         self: &Rc<Self>,
         plan: Plan,
@@ -455,7 +457,7 @@ impl ManagerProcess {
         }
     }
 
-    /// Rolls back when the time is over, unless the commit is confirmed or another one comes.
+    /// Rolls back at the deadline, unless the commit is confirmed or a further commit arrives.
     pub fn confirm_until(&self, revision: u64, until_unix_ms: u64) {
         let Some(me) = self.me.upgrade() else { return };
         tokio::task::spawn_local(async move {
@@ -525,7 +527,7 @@ impl ManagerProcess {
         self.client(class).apply(common::ApplyRequest { transaction: number }).await.map(|_| ())
     }
 
-    /// Hands a component all of its part, whatever it has.
+    /// Sends a component its whole configuration, regardless of the component's current configuration.
     pub async fn configure_whole(&self, class: &str) -> Result<(), XrlError> {
         // Whether the new or the old one holds is not known while it is stored.
         drop(self.storing.lock().await);
@@ -537,7 +539,7 @@ impl ManagerProcess {
     }
 }
 
-/// Goes on even if whoever waits for it is gone: an editor's connection that breaks takes its calls along.
+/// Continues even if the caller stops waiting: a broken editor connection cancels its calls.
 async fn to_the_end<T: 'static>(
     work: impl Future<Output = Result<T, EditError>> + 'static,
 ) -> Result<T, EditError> {
@@ -545,7 +547,7 @@ async fn to_the_end<T: 'static>(
     done.unwrap_or_else(|_| Err(Refusal::Failed("it came to no end".into()).into()))
 }
 
-/// A step's name: what is done, and to whom.
+/// Returns a step's name: the action and its target.
 fn name(output: &Output<Effect>) -> String {
     match output {
         Output::Prepare(class) => format!("prepare {class}"),

@@ -1,4 +1,4 @@
-//! What is being edited: the candidate that all share, and those of editors that work in private.
+//! Candidates: the shared candidate, and the candidates of editors in private mode.
 
 use crate::ManagerProcess;
 use crate::commit::lockout::Connection;
@@ -12,7 +12,7 @@ use std::ops::Bound;
 use std::rc::Rc;
 use std::time::Duration;
 
-/// Paths of statements in conflict that one message names.
+/// The most conflicting paths named by a message.
 const CONFLICTS: usize = 10;
 
 /// The reason why an editor is refused.
@@ -21,7 +21,7 @@ pub enum EditError {
     /// The statement or the configuration is not valid.
     #[error("{0}")]
     Invalid(Box<ConfigError>),
-    /// The configuration file is not valid: all its errors.
+    /// The configuration file is not valid: every error.
     #[error("{0}")]
     InvalidFile(Box<ConfigErrors>),
     /// Others are in the way.
@@ -56,7 +56,7 @@ impl From<Refusal> for EditError {
     }
 }
 
-/// The number of a candidate, which no other one ever gets.
+/// The number of a candidate. Numbers are never reused.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct CandidateId(u64);
 
@@ -102,7 +102,7 @@ impl Candidate {
     }
 }
 
-/// Returns true if one of the paths is above or below `path`, or equal to it.
+/// Returns true if any of the paths is above or below `path`, or equal to `path`.
 fn meets(paths: &BTreeSet<Vec<&str>>, path: &[&str]) -> bool {
     let below = paths.range::<[&str], _>((Bound::Included(path), Bound::Unbounded)).next();
     below.is_some_and(|first| first.starts_with(path))
@@ -126,7 +126,7 @@ pub struct Opened {
     pub id: u64,
     /// True if the candidate differs from what runs already.
     pub changed: bool,
-    /// The others: who, what they work on, and since when in milliseconds of Unix time.
+    /// The remaining editors: user, mode, and start in milliseconds of Unix time.
     pub others: Vec<(String, Mode, u64)>,
 }
 
@@ -163,7 +163,7 @@ impl Editing {
         }
     }
 
-    /// Returns the candidate that all share, moved onto the running configuration.
+    /// Returns the shared candidate, moved onto the running configuration.
     fn shared_candidate(&self, schema: &Schema, running: &Tree) -> Tree {
         let mut shared = self.shared.borrow_mut();
         // The candidate wins where both changed the same statement.
@@ -184,7 +184,8 @@ impl Editing {
         }
     }
 
-    /// Stores a whole configuration as the candidate of an editor. Its changes are those from what runs now.
+    /// Stores a whole configuration as the candidate of an editor. Its changes are the differences from the running
+    /// configuration.
     fn replace(&self, running: &Tree, id: u64, tree: Tree) {
         let put = |candidate: &mut Candidate| {
             *candidate = Candidate { id: candidate.id, base: running.clone(), tree }
@@ -195,9 +196,9 @@ impl Editing {
         }
     }
 
-    /// Returns the configuration that committing an editor's candidate makes of `running`. The paths that a private candidate and
-    /// the commits of others since it began both changed are the error. The result holds as long as `running` does: the caller has
-    /// the turn to commit, and keeps it until [`Editing::committed`].
+    /// Returns `running` with an editor's candidate committed. The error names the paths changed both by a private
+    /// candidate and by commits made since the candidate began. The result holds as long as `running` does: the caller
+    /// has the turn to commit, and keeps the turn until [`Editing::committed`].
     fn to_commit(
         &self,
         schema: &Schema,
@@ -212,8 +213,8 @@ impl Editing {
         Ok((tree, self.shared.borrow().id))
     }
 
-    /// Notes that a candidate runs, as [`Editing::to_commit`] returned it. Statements that came in while it was committed stay
-    /// changes of the candidate. A candidate that was discarded meanwhile is left alone.
+    /// Notes that a candidate runs, as returned by [`Editing::to_commit`]. Statements received during the commit stay
+    /// changes of the candidate. A candidate discarded meanwhile is left alone.
     pub fn committed(&self, id: CandidateId, after: &Tree) {
         let (mut shared, mut own) = (self.shared.borrow_mut(), self.own.borrow_mut());
         let all = std::iter::once(&mut *shared).chain(own.values_mut());
@@ -272,7 +273,7 @@ impl ManagerProcess {
         Ok(self.editing.candidate(&self.model.schema, &self.running_tree(), id))
     }
 
-    /// Carries out statements on an editor's candidate, all or none.
+    /// Carries out statements on an editor's candidate, atomically.
     pub fn edit(&self, id: u64, statements: &[String]) -> Result<(), EditError> {
         let mut tree = self.candidate(id)?;
         for statement in statements {
@@ -300,8 +301,8 @@ impl ManagerProcess {
         Ok(())
     }
 
-    /// Returns the configuration to commit for an editor, the number of its candidate, and the editor's user. Only who has the turn
-    /// to commit may call this.
+    /// Returns the configuration to commit for an editor, the number of its candidate, and the editor's user. The
+    /// caller has the turn to commit.
     pub fn to_commit(&self, id: u64) -> Result<(Tree, CandidateId, String), EditError> {
         self.renew_editor(id)?;
         self.editing.editors.borrow().may_change(Some(id))?;
@@ -319,7 +320,7 @@ impl ManagerProcess {
         Ok((after, candidate, user))
     }
 
-    /// Returns the connection of an editor who came over the network, with its way as the kernel has it now.
+    /// Returns the connection of an editor connected over the network, with the kernel's current way to the client.
     pub fn connection(&self, id: u64) -> Option<Connection> {
         let connections = self.editing.connections.borrow();
         Some(Connection::of(connections.get(&id)?)?.looked_up())
@@ -354,7 +355,7 @@ mod tests {
     enum Step {
         /// Sets (true: discard, false: reject) or deletes what is said of a prefix.
         Edit(usize, u8, Option<bool>),
-        /// Asks for a commit, which waits until no other one is under way.
+        /// Asks for a commit, and waits until no commit is under way.
         Ask(usize),
         /// The commit that is under way is stored.
         Store,
@@ -369,7 +370,7 @@ mod tests {
         ]
     }
 
-    /// The model of a candidate: the configuration that it began with, and what was made of it.
+    /// The model of a candidate: the configuration at its beginning, and the edited configuration.
     #[derive(Clone, Default)]
     struct Model {
         base: Says,
@@ -377,7 +378,8 @@ mod tests {
     }
 
     impl Model {
-        /// Moves the changes onto what runs; `None` if both changed the same prefix and the candidate does not win.
+        /// Moves the changes onto the running configuration; `None` if both changed the same prefix and the candidate
+        /// does not win.
         fn onto(&self, running: &Says, wins: bool) -> Option<Model> {
             let mut tree = running.clone();
             for prefix in 0..4u8 {
@@ -416,8 +418,9 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
-        /// Two editors share a candidate and two have one each. Commits are carried out one after the other, statements come in at any
-        /// time. Each commit leaves what ran before it and the changes of its candidate, and loses no other statement.
+        /// Two editors share a candidate, and two have a private candidate each. Commits run in sequence, statements
+        /// arrive at any time. Each commit leaves the configuration before the commit plus the changes of its
+        /// candidate, and loses no statement.
         #[test]
         fn overlapping_commits_equal_a_serial_order(steps in prop::collection::vec(step(), 1..60)) {
             let schema = Schema::of(&MODULES).unwrap();

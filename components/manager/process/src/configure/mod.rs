@@ -1,4 +1,4 @@
-//! Configurations: the schema of all packages, editors and their candidates, the configuration that the router starts with.
+//! Configurations: the schema of every package, editors and their candidates, the start configuration.
 
 pub mod editors;
 pub mod model;

@@ -1,4 +1,5 @@
-//! The schema and the rights of all components, and what follows from them for a configuration: which components run, with what.
+//! The schema and the rights of every component, and their consequences for a configuration: which components run, with
+//! which part.
 
 use nix::sys::socket::{setsockopt, sockopt};
 use serde_json::json;
@@ -16,18 +17,18 @@ use std::os::unix::net::UnixDatagram;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
 
-/// A component that is part of the executable: its package.
+/// A component built into the executable: its package.
 #[derive(Clone, Copy, Debug)]
 pub struct Builtin {
     /// Its class.
     pub class: &'static str,
     /// The text of its `rights.toml`.
     pub rights: &'static str,
-    /// Its schema, if it has configuration.
+    /// The YANG module, for a component with configuration.
     pub module: Option<(&'static str, &'static str)>,
-    /// The text of its `commands.toml`, if it has one.
+    /// The text of `commands.toml`, for a component with commands.
     pub commands: Option<&'static str>,
-    /// The text of its `metrics.toml`, if it has one.
+    /// The text of `metrics.toml`, for a component with metrics.
     pub metrics: Option<&'static str>,
     /// The text of its `README.md`.
     pub help: &'static str,
@@ -60,7 +61,7 @@ pub enum StartError {
     /// The configuration is not valid.
     #[error("{0}")]
     Config(Box<ConfigErrors>),
-    /// The configuration is not valid, perhaps because packages that it needs were refused.
+    /// The configuration is not valid, perhaps because of refused packages.
     #[error("{}{error}", reasons(refused))]
     WithoutPackages {
         /// The packages that were refused.
@@ -111,7 +112,7 @@ fn read_advice(error: &std::io::Error) -> &'static str {
     }
 }
 
-/// Returns true if this process may configure the network that it is in.
+/// Returns true if the process may configure its network namespace.
 pub fn check_network_rights() -> Result<(), StartError> {
     use caps::{CapSet, Capability};
     let has_capability = caps::has_cap(None, CapSet::Effective, Capability::CAP_NET_ADMIN).unwrap_or(true);
@@ -122,7 +123,7 @@ pub fn check_network_rights() -> Result<(), StartError> {
     if has_capability && !denied { Ok(()) } else { Err(StartError::NoNetworkRights) }
 }
 
-/// The schema, and the packages that it was made of.
+/// The schema, and its packages.
 pub struct Model {
     /// The schema of all components.
     pub schema: Schema,
@@ -131,13 +132,13 @@ pub struct Model {
     /// Refused packages, with the reasons.
     pub refused: Vec<Refused>,
     rights: BTreeMap<String, Rights>,
-    /// The schema as JSON, once somebody has asked for it: it stays the same.
+    /// The schema as JSON, rendered on first use: the schema never changes.
     json: OnceCell<String>,
 }
 
 impl Model {
-    /// Reads the executable's own packages and those of the packages folder. One of those that is not valid is refused, and the
-    /// router runs without it.
+    /// Reads the executable's own packages and the packages folder. An invalid package of the folder is refused, and
+    /// the router runs without the package.
     pub fn load(source: &ConfigSource) -> Result<Self, StartError> {
         let mut rights = BTreeMap::new();
         let mut packages = Vec::new();
@@ -180,7 +181,7 @@ impl Model {
         Ok(Model { schema, packages, refused, rights, json: OnceCell::new() })
     }
 
-    /// Returns a configuration error together with the packages that were refused: their statements are unknown.
+    /// Returns a configuration error together with the refused packages: their statements are unknown.
     pub fn explain(&self, error: ConfigErrors) -> StartError {
         let error = Box::new(error);
         match self.refused.is_empty() {
@@ -189,7 +190,8 @@ impl Model {
         }
     }
 
-    /// The names of the components that run with a configuration: those that are configured, and what they need. Who is needed comes first.
+    /// Returns the names of the components to run with a configuration: configured components and their needs. A needed
+    /// component precedes its users.
     pub fn classes(&self, tree: &Tree) -> Vec<String> {
         let configured = self.schema.configured(tree);
         let mut all: BTreeSet<&str> = ["fea", "rib"].into(); // a router without protocols still has interfaces and subnets
@@ -226,7 +228,7 @@ impl Model {
         names.iter().map(|name| Spec { name: name.clone(), needs: self.rights(name).needs }).collect()
     }
 
-    /// The rights of a component's class; none for one that ships no rights file.
+    /// The rights of a component's class; empty for a class without a rights file.
     pub fn rights(&self, name: &str) -> Rights {
         let class = class_of(name);
         self.rights.get(class).cloned().unwrap_or_else(|| Rights {
@@ -249,8 +251,8 @@ impl Model {
         self.json.get_or_init(|| serde_json::to_string(self.schema.nodes()).unwrap_or_default())
     }
 
-    /// Returns a component's change from one configuration to another, or from nothing; `None` if nothing changes for the component. The
-    /// FEA also hears which sockets it may open for whom.
+    /// Returns a component's change from one configuration to another, or from an empty configuration; `None` without a
+    /// change for the component. The FEA's change also carries the sockets that the FEA may open, by component.
     pub fn change(&self, name: &str, before: Option<&Tree>, after: &Tree) -> Option<Change> {
         let mut change = self.schema.change(name, before, after);
         if before.is_none() {
@@ -274,7 +276,7 @@ impl Model {
         change
     }
 
-    /// Returns the sockets that the FEA may open, by the name of the component. Ports that an operator configures are those of `tree`.
+    /// Returns the sockets that the FEA may open, by the name of the component. Configured ports are read from `tree`.
     fn socket_rights(&self, tree: &Tree) -> BTreeMap<String, Cow<'_, SocketRights>> {
         let instances = self.schema.configured(tree).into_iter().filter(|name| instance_of(name).is_some());
         let names = self.rights.keys().cloned().chain(instances);
@@ -308,7 +310,8 @@ fn of_builtin(builtin: &Builtin) -> Package {
     }
 }
 
-/// Returns the problems of the package in `folder` that can be found without a router: of its files, its rights, its module.
+/// Returns the problems of the package in `folder` found without a router: problems of its files, its rights, its
+/// module.
 pub fn check_package(builtins: &'static [Builtin], folder: &Path) -> Vec<String> {
     let parent = folder.parent().map_or_else(PathBuf::new, PathBuf::from);
     let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -357,7 +360,7 @@ fn classes_of(packages: &[Package]) -> impl Iterator<Item = String> {
     packages.iter().filter_map(|package| package.class.clone())
 }
 
-/// Returns a class that a package needs and that nobody is of.
+/// Returns a class needed by a package and absent from the router.
 fn unknown_need(
     package: &Package,
     rights: &BTreeMap<String, Rights>,
@@ -448,7 +451,8 @@ mod tests {
         },
     ];
 
-    /// The FEA is told of ports that an operator configures with the commit that configures them, and of nothing else of BGP's.
+    /// The FEA receives operator-configured ports with the commit that configures the ports, and no further part of
+    /// BGP's configuration.
     #[test]
     fn configured_ports_are_rights() {
         let dir = tempfile::tempdir().expect("a folder");

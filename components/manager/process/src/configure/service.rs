@@ -17,7 +17,7 @@ use std::time::Duration;
 /// Octets of a page of text.
 const PAGE: usize = 256 << 10;
 
-/// A text that was shown, and of what.
+/// A text shown to a client, and the arguments of the request.
 pub struct Shown {
     tree: Tree,
     path: Vec<String>,
@@ -74,7 +74,7 @@ impl Served {
         Ok(self.model.schema.read(&format!("revision {number}"), &text)?)
     }
 
-    /// A text of the configuration. The last one is kept, as it is read in pages.
+    /// Returns a text of the configuration. Keeps the last text, because clients read a text in pages.
     fn text(&self, tree: &Tree, path: &[String], form: pb::Form) -> Result<Rc<str>, ConfigError> {
         let known = self.shown.borrow();
         if let Some(known) = known.as_ref().filter(|k| k.form == form && k.path == path && k.tree == *tree) {

@@ -1,4 +1,5 @@
-//! Which configuration the router starts with: the file, unless it is not valid; then what was committed last, and everybody is told.
+//! Selects the configuration for the start: the file if valid, else the last committed configuration, and a report in
+//! every status.
 
 use crate::configure::model::{ConfigSource, Model, StartError};
 use crate::revisions::{New, Revisions, Via, now_unix_ms};
@@ -12,19 +13,19 @@ use tracing::{error, info, warn};
 pub struct Start {
     /// The configuration.
     pub tree: Tree,
-    /// Its revision; if it could not be stored, one that was there before, or 0.
+    /// The revision; if the configuration could not be stored, an older revision or 0.
     pub revision: u64,
-    /// True if that revision says what runs.
+    /// True if the revision holds the running configuration.
     pub is_stored: bool,
     /// True if the configuration file is a copy of an older one.
     pub is_behind: bool,
-    /// The reason why it is not the one that the file says, if it is not.
+    /// The reason why the configuration differs from the file's, if so.
     pub trouble: Option<String>,
-    /// The revision that ran before somebody wrote the file that this start takes.
+    /// The revision that ran before the file was edited, if the start takes the edited file.
     pub before: Option<u64>,
 }
 
-/// Chooses. Fails only where there is nothing valid at all.
+/// Selects the configuration. Fails only without any valid configuration.
 pub fn choose(source: &ConfigSource, model: &Model, revisions: &mut Revisions) -> Result<Start, StartError> {
     let path = source.file.display().to_string();
     for refused in &model.refused {
@@ -123,7 +124,7 @@ impl Start {
     }
 }
 
-/// The newest revision that can be used; those that cannot are the trouble.
+/// Returns the newest usable revision; unusable revisions are named in `trouble`.
 fn newest(model: &Model, revisions: &mut Revisions) -> Option<Start> {
     let mut trouble: Vec<String> = Vec::new();
     for number in revisions.numbers() {
@@ -148,7 +149,8 @@ fn newest(model: &Model, revisions: &mut Revisions) -> Option<Start> {
     None
 }
 
-/// The file was written by hand since it was last looked at: it is a revision of its own, unless it says the same.
+/// Handles a file edited by hand since the last look: makes a revision of the file, unless the text equals the newest
+/// revision.
 fn of_file(tree: Tree, text: &str, newest: Option<Start>, revisions: &mut Revisions, model: &Model) -> Start {
     let newest = match newest {
         Some(start) if start.tree == tree && start.trouble.is_none() => {
@@ -166,7 +168,7 @@ fn of_file(tree: Tree, text: &str, newest: Option<Start>, revisions: &mut Revisi
     Start { before: before.filter(|_| start.is_stored), ..start }
 }
 
-/// The newest revision cannot be used, but the file is its copy: that is a revision of its own, and everybody is told.
+/// Handles an unusable newest revision whose copy is the file: makes a revision of the file, and reports the damage.
 fn instead_of_damaged(
     path: &str,
     text: &str,

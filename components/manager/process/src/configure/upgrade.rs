@@ -1,4 +1,5 @@
-//! What the configuration that was committed last means to this executable, which may be another than the one that wrote it.
+//! The meaning of the last committed configuration for the current executable, which may differ from the executable
+//! that wrote the revision.
 
 use crate::configure::model::{ConfigSource, Model, StartError};
 use crate::revisions::Revisions;
@@ -50,8 +51,8 @@ pub enum UpgradeError {
     Text(#[from] Box<ConfigError>),
 }
 
-/// Compares the newest revision in the state folder under the schema that it was written by with the same under this executable's.
-/// Needs no router, and changes nothing.
+/// Compares the newest revision in the state folder under the schema of its writer with the revision under the current
+/// executable's schema. Needs no router, and changes nothing.
 pub fn upgrade_check(source: &ConfigSource) -> Result<UpgradeCheck, UpgradeError> {
     let folder = source.state_dir.join("revisions");
     let nothing = || UpgradeError::Nothing { folder: source.state_dir.display().to_string() };

@@ -1,5 +1,6 @@
-//! The files of revisions. One holds a whole configuration, or the steps to it from one before; so what a revision says is the whole one
-//! at the end of its chain with all steps taken. A chain is as good as each of its links.
+//! The files of revisions. A file holds a whole configuration, or the steps from an earlier revision; so a revision's
+//! content is the whole configuration at the end of its chain with every step taken. A chain is as good as each of its
+//! links.
 
 use super::KEPT;
 use super::line::{Base, Damage, Revision, parse_first_line, parse_revision};
@@ -9,8 +10,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-/// The largest number of a revision. A file with a larger one in its name was made by nobody who counts, and is ignored: no number would be
-/// left after it.
+/// The largest number of a revision. A file with a larger number in its name was not written by the router, and is
+/// ignored: no number would be left after the revision.
 pub const LARGEST: u64 = 1 << 48;
 
 /// The reason why a revision cannot be used.
@@ -28,7 +29,7 @@ pub(super) struct Chain {
     pub text: String,
     /// The number of successive steps.
     pub links: usize,
-    /// Octets of all of them.
+    /// Octets of the chain's steps.
     pub steps: usize,
     /// Octets of the whole configuration on which they stand.
     pub whole: usize,
@@ -43,7 +44,7 @@ impl Folder {
         self.0.join("revisions").join(format!("{number:08}.conf"))
     }
 
-    /// Returns all revision numbers, the newest first, including revisions that are kept only as bases.
+    /// Returns every revision number, the newest first, including revisions kept only as bases.
     pub fn numbers(&self) -> Vec<u64> {
         let entries = fs::read_dir(self.0.join("revisions")).into_iter().flatten();
         let mut numbers: Vec<u64> = entries
@@ -100,7 +101,8 @@ impl Folder {
         Ok(Chain { revision, text, links, steps: octets, whole: length })
     }
 
-    /// Removes what is older than is kept, unless what is kept stands on it. What cannot be removed takes space and nothing else.
+    /// Removes revisions older than the kept revisions, except bases of kept revisions. A failure to remove only costs
+    /// space.
     pub fn prune(&self) {
         let numbers = self.numbers();
         let Some(kept) = numbers.get(..=KEPT) else { return };

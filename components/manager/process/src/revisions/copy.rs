@@ -1,5 +1,5 @@
-//! The configuration file: a copy of the newest revision, until somebody writes to it by hand. What it was last written or read as is noted
-//! beside the revisions, before it is written too; so whatever else it says is somebody's, also after a crash.
+//! The configuration file: a copy of the newest revision, until edited by hand. The hash of the text last written or
+//! read is noted beside the revisions, before a write too; so any differing text is an operator's, also after a crash.
 
 use super::chain::Folder;
 use super::line::hash;
@@ -28,7 +28,7 @@ pub struct Noted {
 pub enum Copied {
     /// The file says what the revision says.
     Written,
-    /// Somebody wrote to the file since it was last written or read. It is as he left it.
+    /// An operator edited the file since the last write or read. The file is left unchanged.
     ByHand,
 }
 
@@ -36,12 +36,13 @@ pub enum Copied {
 pub struct ConfigurationFile {
     pub(super) folder: Folder,
     pub(super) path: PathBuf,
-    /// The hash of the file as this process has read it, where no note could be written.
+    /// The hash of the file as read by the process, where no note could be written.
     pub(super) read: Option<String>,
 }
 
 impl ConfigurationFile {
-    /// Makes it a copy of a revision. `render` writes the revision, with comments and order of the text that the file has.
+    /// Makes the file a copy of a revision. `render` writes the revision, with the comments and the order of the file's
+    /// text.
     pub fn write(&self, render: impl FnOnce(&str) -> String, revision: u64) -> io::Result<Copied> {
         let state = State::of(&self.path);
         let old = match fs::read(&self.path) {

@@ -1,18 +1,19 @@
-//! Files that are whole or not there at all, also after a crash.
+//! Files written whole or not at all, also after a crash.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Puts a file of these octets in the place of what is at `path`, or of nothing; what was there stays if that fails. When this returns
-/// the file is on the disk, with the permissions `mode`, whatever those of the file before were. A link stays a link: the file that it
-/// leads to is replaced.
+/// Replaces or creates the file at `path` with `octets`; the old file stays if writing fails. On return the file is on
+/// the disk, with the permissions `mode` whatever the old permissions. A link stays a link: the target of the link is
+/// replaced.
 pub fn replace(path: &Path, octets: &[u8], mode: u32) -> io::Result<()> {
     replace_if(path, octets, mode, || true).map(drop)
 }
 
-/// The same if that is still wanted at the last moment; whether it was.
+/// Replaces the file like [`replace`] if `is_wanted` returns true just before the rename. Returns true if the file was
+/// replaced.
 pub fn replace_if(
     path: &Path,
     octets: &[u8],

@@ -1,4 +1,4 @@
-//! A revision's file: a line that says what it is and how the rest hashes, and the rest, which is a configuration or the steps to it.
+//! A revision's file: a line with the record and the hash of the text, then the text: a configuration or steps.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -10,7 +10,7 @@ use thiserror::Error;
 pub enum Via {
     /// An edited and committed candidate.
     Commit,
-    /// The configuration file as somebody wrote it.
+    /// The configuration file, edited by hand.
     File,
     /// The configuration before a commit that was not confirmed in time.
     Rollback,
@@ -30,7 +30,7 @@ impl Via {
 /// A revision's record.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Revision {
-    /// Its number; they count from 1 and never come again.
+    /// The number, counted from 1 and never reused.
     pub number: u64,
     /// The time, in milliseconds of Unix time.
     pub time_unix_ms: u64,
@@ -42,10 +42,10 @@ pub struct Revision {
     pub via: Via,
     /// The hash of the text (SHA-256); of steps, together with their base.
     pub(super) text_sha256: String,
-    /// The revision from which its text leads here; none if its text is the configuration.
+    /// The base of the steps; `None` if the text is the configuration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) base: Option<Base>,
-    /// Which executable with which schema wrote it: steps stand only on what the same one wrote.
+    /// The executable and the schema of the writer: steps stand only on revisions of the same writer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) written_by: String,
 }
@@ -55,7 +55,8 @@ pub struct Revision {
 pub(super) struct Base {
     /// The revision's number: less than that of the steps.
     pub number: u64,
-    /// The hash in the base's own line. That hash covers the hash of its own base, so that no link of a chain can be exchanged unseen.
+    /// The hash in the base's own line. The hash covers the hash of the base's own base, so that no link of a chain can
+    /// be exchanged unseen.
     pub sha256: String,
 }
 
@@ -80,10 +81,10 @@ pub enum Damage {
     /// The first line has other fields.
     #[error(transparent)]
     Fields(#[from] serde_json::Error),
-    /// The hash of the text is another one.
+    /// The text has a different hash.
     #[error("its text was changed after it was committed")]
     Text,
-    /// The text that steps stand on is none.
+    /// The base of the steps is unusable.
     #[error("{0}")]
     Base(String),
     /// Steps do not fit the text before. The step is not named: the reason is logged, and the step may set a secret.

@@ -1,9 +1,10 @@
-//! What was committed: a file for each revision, and what has to be known besides to start with the right one.
+//! Committed revisions: a file for each revision, and the records needed to start with the right revision.
 //!
-//! A revision's file is there as a whole or not at all, and that it is there is what makes it hold. Its first line says what it is and
-//! how its text hashes, so that a torn or hand-broken one is known for what it is (`line.rs`). Its text is the whole configuration, or,
-//! so that a commit costs what it changes, the steps to it from a revision before (`chain.rs`). The configuration file is a copy of the
-//! newest revision (`copy.rs`); who changes it by hand has it read at the next start or reload, which makes it a revision.
+//! A revision's file exists as a whole or not at all, and its existence makes the revision hold. The first line holds
+//! the record and the hash of the text, so that a torn or hand-broken file is detected (`line.rs`). The text is the
+//! whole configuration, or, so that the cost of a commit follows the size of the change, the steps from an earlier
+//! revision (`chain.rs`). The configuration file is a copy of the newest revision (`copy.rs`); an edited file is read
+//! at the next start or reload, and becomes a revision.
 
 mod chain;
 mod copy;
@@ -28,15 +29,15 @@ use std::path::{Path, PathBuf};
 
 /// Revisions that are kept besides the newest.
 pub const KEPT: usize = 50;
-/// Steps that follow each other at most, until there is a whole text again.
+/// The most revisions with steps in a row before a revision with the whole text.
 const LINKS: usize = 32;
-/// Steps that follow each other are together at most this part of the whole on which they stand.
+/// The steps of a chain are together at most this part of the whole text at its base.
 const PART: usize = 4;
 
 /// A commit that has to be confirmed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct Unconfirmed {
-    /// The revision that it made.
+    /// The revision made by the commit.
     pub revision: u64,
     /// The revision to go back to without a confirmation.
     pub back_to: u64,
@@ -52,13 +53,13 @@ pub struct New<'a> {
     pub comment: &'a str,
     /// The origin.
     pub via: Via,
-    /// The steps to it from the revision that [`Revisions::room_for_steps`] speaks of, if they are known and fit there.
+    /// The steps from the revision of [`Revisions::room_for_steps`], if known and within the room.
     pub steps: Option<String>,
-    /// Makes the whole text. Called where it may take its time, and only if it is needed.
+    /// Makes the whole text. Called only if needed, on a thread that may block.
     pub whole: Box<dyn FnOnce() -> String + Send>,
 }
 
-/// The folder of all that.
+/// The folder of the revisions.
 pub struct Revisions {
     folder: Folder,
     /// The newest number that was ever given.
@@ -67,11 +68,11 @@ pub struct Revisions {
     written_by: String,
     /// The possible base of further steps.
     tip: Option<Tip>,
-    /// The hash of the configuration file as this process has read it.
+    /// The hash of the configuration file as last read by the process.
     read: Option<String>,
-    /// The file of the schema, as it was when it was this executable's.
+    /// The state of the schema file when last seen with the current executable's schema.
     schema_file: Option<State>,
-    /// The configuration file as it was looked at last, and what it said.
+    /// The configuration file's state at the last look, and the content found.
     looked_at: Option<(State, FileSays)>,
 }
 
@@ -80,24 +81,24 @@ pub struct Revisions {
 pub enum FileSays {
     /// The text of a revision, as far as that is known.
     Revision(Option<u64>),
-    /// Something that somebody wrote and that was not read.
+    /// Text edited by hand and not yet read.
     Else,
     /// The file cannot be read, for this reason.
     Nothing(String),
 }
 
-/// The revision that was written last, or that the router started with.
+/// The last written revision, or the revision of the start.
 #[derive(Clone, Debug)]
 struct Tip {
     base: Base,
     links: usize,
-    /// Octets of the steps that follow each other up to it.
+    /// Octets of the chain's steps up to the revision.
     steps: usize,
     /// Octets of the whole on which they stand.
     whole: usize,
 }
 
-/// A revision that is to be written, on a thread that may block.
+/// A revision to be written, on a thread that may block.
 pub struct Draft {
     folder: Folder,
     revision: Revision,
@@ -114,7 +115,8 @@ pub struct Written {
 }
 
 impl Draft {
-    /// Writes it; with this it holds. If it has to be confirmed, that is written first, and means nothing without the revision.
+    /// Writes the revision; the revision holds from then on. A deadline for a confirmation is written first, and means
+    /// nothing without the revision.
     pub fn write(self) -> io::Result<Written> {
         let Draft { folder, mut revision, unconfirmed, tip, steps, whole } = self;
         if revision.number > chain::LARGEST {
@@ -156,7 +158,7 @@ impl Revisions {
         state_dir.join("revisions").is_dir()
     }
 
-    /// Opens the folder for this executable with a schema; makes it if there is none.
+    /// Opens the folder for the current executable with a schema; makes a missing folder.
     pub fn open(state_dir: &Path, schema_json: &str) -> Result<Self, StartError> {
         let folder = state_dir.join("revisions");
         fs::create_dir_all(&folder).map_err(cannot("make the folder of revisions", &folder))?;
@@ -168,7 +170,7 @@ impl Revisions {
         Ok(revisions)
     }
 
-    /// The folder to read from only; nothing is made, and there may be nothing.
+    /// Opens the folder for reading only; nothing is made, and the folder may be missing.
     pub fn of(state_dir: &Path) -> Self {
         Revisions {
             folder: Folder(state_dir.into()),
@@ -181,12 +183,12 @@ impl Revisions {
         }
     }
 
-    /// The folder of all that.
+    /// The folder of the revisions.
     pub fn folder(&self) -> &Path {
         &self.folder.0
     }
 
-    /// The numbers of those that are kept, the newest first.
+    /// The numbers of the kept revisions, the newest first.
     pub fn numbers(&self) -> Vec<u64> {
         let mut numbers = self.folder.numbers();
         numbers.truncate(KEPT + 1);
@@ -198,7 +200,7 @@ impl Revisions {
         self.folder.read(number).map(|chain| (chain.revision, chain.text))
     }
 
-    /// The same of the one that is to run: the next one may stand on it.
+    /// Returns the text of the revision to run; the next revision may stand on the revision as its base.
     pub fn read_to_run(&mut self, number: u64) -> Result<String, Damaged> {
         let Chain { revision, text, links, steps, whole } = self.folder.read(number)?;
         // What another has written it may have written in other words.
@@ -223,7 +225,8 @@ impl Revisions {
         }
     }
 
-    /// A new revision, to be written; with `unconfirmed` it holds until then, and then the other one runs again.
+    /// Returns a new revision to be written. With `unconfirmed` (the revision to go back to, the deadline) the commit
+    /// needs a confirmation.
     pub fn draft(&self, new: New<'_>, unconfirmed: Option<(u64, u64)>) -> Draft {
         let number = self.last.saturating_add(1);
         let revision = Revision {
@@ -258,7 +261,7 @@ impl Revisions {
         Ok(self.written(written))
     }
 
-    /// The commit that has to be confirmed, if the newest one has.
+    /// The commit waiting for a confirmation, if the newest commit is.
     pub fn unconfirmed(&self) -> Option<Unconfirmed> {
         let text = fs::read(unconfirmed_file(&self.folder)).ok()?;
         let unconfirmed = parse_unconfirmed(&text)?;
@@ -275,8 +278,8 @@ impl Revisions {
         ConfigurationFile { folder: self.folder.clone(), path: path.into(), read: self.read.clone() }
     }
 
-    /// Notes that this is what the configuration file says, and that it was read, and is what `revision` says. This process knows it
-    /// even if that fails.
+    /// Notes that the configuration file has been read, has the text `text`, and equals `revision`. The process
+    /// remembers the note even if writing the note fails.
     pub fn is_copy(&mut self, text: &str, revision: u64) -> io::Result<()> {
         self.looked_at = None;
         let sha256 = hash(text.as_bytes());
@@ -284,7 +287,7 @@ impl Revisions {
         copy::note(&self.folder, &[Noted { sha256, revision: Some(revision) }])
     }
 
-    /// The same for this process only, where no revision says it.
+    /// Notes for the process only that the configuration file has been read, without a revision that equals the file.
     pub fn has_read(&mut self, text: &str) {
         self.looked_at = None;
         self.read = Some(hash(text.as_bytes()));
@@ -298,26 +301,28 @@ impl Revisions {
             || self.newest().is_some_and(|r| r.base.is_none() && r.text_sha256 == hash)
     }
 
-    /// The revision whose copy the configuration file is, if it is as it was last written or read and that is known.
+    /// Returns the revision copied to the configuration file, if the file is as last written or read and the revision
+    /// is known.
     pub fn copy_of(&self, text: &str) -> Option<u64> {
         let hash = hash(text.as_bytes());
         copy::noted(&self.folder).into_iter().find(|noted| noted.sha256 == hash)?.revision
     }
 
-    /// The configuration file was written: it is not any more as it was read.
+    /// Forgets the hash of the configuration file: the file was written since.
     pub fn is_copied(&mut self) {
         self.read = None;
         self.looked_at = None;
     }
 
-    /// Notes that the configuration file is nobody's copy: the next start reads it again, and no commit is written over it.
+    /// Notes that the configuration file is not a copy: the next start reads the file again, and no commit overwrites
+    /// the file.
     pub fn disown_file(&mut self) -> io::Result<()> {
         self.read = None;
         self.looked_at = None;
         copy::note(&self.folder, &[])
     }
 
-    /// Returns what the configuration file says. A file that did not change since is not read again.
+    /// Returns the content of the configuration file. A file unchanged since the last look is not read again.
     pub fn file_says(&mut self, path: &Path) -> FileSays {
         let state = State::of(path);
         if let Some((known, says)) = &self.looked_at
@@ -338,7 +343,7 @@ impl Revisions {
         self.about(*self.folder.numbers().first()?)
     }
 
-    /// The schema that the newest revision was written by; nothing before there was one.
+    /// The schema of the newest revision's writer; `None` before the first revision.
     pub fn schema(&self) -> Option<String> {
         fs::read_to_string(self.schema_file()).ok()
     }
@@ -347,7 +352,7 @@ impl Revisions {
         self.folder.0.join("schema.json")
     }
 
-    /// Writes that down, if it is another. What this process has seen or written is not read again as long as nobody changes it.
+    /// Writes the schema, if changed. A file seen or written by the process is not read again while unchanged.
     pub fn write_schema(&mut self, json: &str) -> io::Result<()> {
         let file = self.schema_file();
         if self.schema_file.as_ref().is_some_and(|known| *known == State::of(&file)) {
@@ -365,7 +370,7 @@ fn unconfirmed_file(folder: &Folder) -> PathBuf {
     folder.0.join("unconfirmed.json")
 }
 
-/// Reads what is written down of a commit that has to be confirmed.
+/// Reads the record of a commit waiting for a confirmation.
 pub fn parse_unconfirmed(octets: &[u8]) -> Option<Unconfirmed> {
     serde_json::from_slice(octets).ok()
 }

@@ -1,6 +1,7 @@
-//! Where the memory of a process is that died by a signal. The kernel writes it where `/proc/sys/kernel/core_pattern` says, or hands it
-//! to a program (core(5)). With `SLUICE_CORES=1` components may be written so, in a folder of their own where the pattern leaves the
-//! folder open; without it nobody can read what was in a component, as there are secrets in it.
+//! Core files: the memory of a process that died by a signal. The kernel writes a core to the path of
+//! `/proc/sys/kernel/core_pattern`, or pipes the core to a program (core(5)). With `SLUICE_CORES=1` components may
+//! write cores, to their own folder if the pattern leaves the folder open; without the variable nothing in a
+//! component's memory can be read, because the memory holds secrets.
 
 use crate::supervise::state;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -41,7 +42,7 @@ pub struct Facts<'a> {
 /// The destination of a core.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Destination {
-    /// To this file; `*` stands for what is not known. A relative path begins in the folder that the process was in.
+    /// A file; `*` stands for unknown parts. A relative path begins in the working folder of the process.
     File(String),
     /// To the standard input of this program.
     Program(String),
@@ -93,7 +94,7 @@ pub fn expand(pattern: &str, uses_pid: bool, facts: &Facts<'_>) -> Destination {
     Destination::File(out)
 }
 
-/// Returns true if a name is one that `pattern` stands for, in which `*` is anything.
+/// Returns true if a name matches `pattern`, in which `*` is anything.
 pub fn matches(pattern: &str, name: &str) -> bool {
     let Some((head, tail)) = pattern.split_once('*') else { return pattern == name };
     let Some(mut rest) = name.strip_prefix(head) else { return false };
@@ -130,7 +131,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// As the environment says. What is in the way of cores is told, and the router runs without them.
+    /// Prepares cores as set in the environment. An obstacle to cores is logged, and the router runs without cores.
     pub fn prepare(state_dir: &Path) -> Self {
         if std::env::var(CORES).as_deref() != Ok("1") {
             return Cores { folder: None };
@@ -203,7 +204,7 @@ impl Cores {
     }
 }
 
-/// Makes the folder and lets components write to it; lets this process's children have cores of any size.
+/// Makes the folder and lets components write there; allows cores of any size for the process's children.
 fn open(folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     fs::set_permissions(folder, fs::Permissions::from_mode(0o1777))?;
@@ -225,7 +226,7 @@ fn open(folder: &Path) -> io::Result<()> {
     }
 }
 
-/// The newest file that a path with `*` in its last part stands for.
+/// Returns the newest file matching a path with `*` in its last part.
 fn newest(path: &Path) -> Option<PathBuf> {
     let pattern = path.file_name()?.to_str()?;
     let entries = fs::read_dir(path.parent()?).ok()?.filter_map(Result::ok);
@@ -238,7 +239,7 @@ fn changed(entry: &fs::DirEntry) -> SystemTime {
     entry.metadata().and_then(|m| m.modified()).unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Gives a core a name that no other one has, and removes the oldest ones.
+/// Gives a core a unique name, and removes the oldest cores.
 fn keep(folder: &Path, found: &Path, class: &str, pid: u32) -> Option<PathBuf> {
     let kept = folder.join(format!("{class}-{pid}.core"));
     fs::rename(found, &kept).ok()?;

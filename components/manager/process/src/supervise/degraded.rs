@@ -1,5 +1,5 @@
-//! Why the router runs without something that is configured: what components say of themselves, and what the manager knows of the
-//! configuration. Also the way back where a component refuses what the router starts with.
+//! The reasons why the router runs without a part of the configuration: reports of components, and the manager's own
+//! knowledge of the configuration. Also the way back when a component refuses the start configuration.
 
 use crate::ManagerProcess;
 use crate::commit::transaction::{CommitRequest, Source};
@@ -9,15 +9,15 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use tracing::error;
 
-/// Octets of one reason that are shown.
+/// The most octets shown of a reason.
 const LONGEST: usize = 1000;
 
 /// The reasons for which the router is degraded.
 #[derive(Default)]
 pub struct Degraded {
-    /// The reason why what runs is not what the configuration file said at the start, if it is not.
+    /// The reason why the running configuration differs from the configuration file of the start, if so.
     pub trouble: RefCell<Option<String>>,
-    /// The reason why the configuration file was not taken when it was read last, if it was not.
+    /// The reason why the last read of the configuration file was refused, if so.
     pub refused: RefCell<Option<String>>,
     /// The reasons of components that are degraded.
     components: RefCell<BTreeMap<String, Vec<String>>>,
@@ -26,7 +26,8 @@ pub struct Degraded {
 }
 
 impl Degraded {
-    /// Returns what is known at the start: why the configuration file does not run, if it does not, and the revision before it.
+    /// Returns the state at the start: the reason why the configuration file does not run, if so, and the revision
+    /// before the file.
     pub fn at_start(trouble: Option<String>, back: Option<u64>) -> Self {
         Degraded { trouble: RefCell::new(trouble), back: Cell::new(back), ..Degraded::default() }
     }
@@ -40,7 +41,7 @@ impl Degraded {
         }
     }
 
-    /// Forgets what components said that do not run any more.
+    /// Forgets the reports of components that stopped running.
     pub fn forget_all_but(&self, runs: impl Fn(&str) -> bool) {
         self.components.borrow_mut().retain(|class, _| runs(class));
     }
@@ -50,7 +51,7 @@ impl Degraded {
         self.components.borrow().get(class).map(|reasons| joined(reasons)).unwrap_or_default()
     }
 
-    /// Notes that a configuration was committed: what was wrong with the one before is over.
+    /// Notes a commit: problems of the configuration before are over.
     pub fn committed(&self) {
         self.trouble.take();
         self.refused.take();
@@ -64,7 +65,7 @@ fn joined(reasons: &[String]) -> String {
 }
 
 impl ManagerProcess {
-    /// Returns the reasons why the router does not run what its configuration file says, empty while it does.
+    /// Returns the reasons why the router does not run its configuration file, empty while the router does.
     pub fn own_degraded(&self) -> String {
         let mut reasons: Vec<String> = Vec::new();
         reasons.extend(self.degraded.trouble.borrow().clone());
@@ -96,8 +97,8 @@ impl ManagerProcess {
         }
     }
 
-    /// Goes back to the revision before, because a component refuses the configuration file that the router started with. The file
-    /// stays as it is.
+    /// Goes back to the revision before, because a component refuses the start configuration from the file. The file
+    /// stays unchanged.
     pub fn go_back(self: &Rc<Self>, class: &str, reason: &str) {
         let Some(back) = self.degraded.back.take() else { return };
         let file = self.options.source.file.display();

@@ -53,7 +53,7 @@ impl HandOvers {
         self.0.borrow().is_empty()
     }
 
-    /// A process has ended; whether that concerned a hand-over and nobody else.
+    /// Handles the end of a process. Returns true if the process was part of a replacement.
     pub fn ended(&self, pid: u32, how: &str) -> bool {
         let concerned = self.0.borrow().values().find(|u| pid == u.old || pid == u.new.get()).cloned();
         let Some(under_way) = concerned else { return false };
@@ -72,7 +72,7 @@ impl HandOvers {
     }
 }
 
-/// Puts a new process in a component's place: of this executable, or of another.
+/// Replaces a component's process with a new process of the current executable, or of `binary`.
 pub async fn hand_over(
     process: &Rc<ManagerProcess>,
     class: &str,

@@ -1,9 +1,9 @@
-//! Descriptors that this process was started with.
+//! Descriptors inherited by the process.
 
 use std::os::fd::RawFd;
 
-/// Closes every descriptor that this process was started with but standard input, output and error: nothing in a router wants any, and
-/// components would have them too. To be called before the process opens anything of its own.
+/// Closes every inherited descriptor except standard input, output and error: the router needs no further descriptor,
+/// and components would inherit leftovers too. Call before the process opens anything of its own.
 pub fn close_inherited() {
     let Ok(entries) = std::fs::read_dir("/proc/self/fd") else { return };
     let open: Vec<RawFd> = entries

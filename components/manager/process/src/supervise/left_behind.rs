@@ -1,4 +1,4 @@
-//! What a manager that was killed leaves behind: components that go on, and the file that names them.
+//! Leftovers of a killed manager: running components, and the file with their names.
 
 use crate::supervise::sole;
 use crate::supervise::state;
@@ -27,8 +27,8 @@ impl LeftBehind {
     }
 }
 
-/// Returns true if no manager runs in a run-time folder: nobody accepts connections to the Finder, and the process that held the lock has
-/// ended. A manager that replaces itself by another executable keeps its process, and so counts as running meanwhile.
+/// Returns true if no manager runs in a run-time folder: no process accepts connections to the Finder, and the holder
+/// of the lock has ended. A manager that replaces its executable keeps its process, and so counts as running meanwhile.
 pub fn is_manager_dead(run_dir: &Path) -> bool {
     let refused = UnixStream::connect(run_dir.join("finder.sock"))
         .is_err_and(|e| matches!(e.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound));
@@ -40,12 +40,12 @@ pub fn manager_pid(run_dir: &Path) -> Option<u32> {
     state::lock_holder(run_dir)
 }
 
-/// Keeps routers from starting in this network namespace for as long as the value lives. The error names the one that runs.
+/// Keeps routers from starting in the network namespace until the value is dropped. The error names the running router.
 pub fn claim_network() -> anyhow::Result<Option<UnixListener>> {
     sole::claim(sole::ROUTER)
 }
 
-/// Returns the components that the last manager wrote down; none after an orderly end.
+/// Returns the components recorded by the last manager; empty after an orderly end.
 pub fn left_behind(run_dir: &Path) -> Vec<LeftBehind> {
     let recorded = state::load(run_dir).into_iter();
     let described = |(component, process): (String, state::Recorded)| LeftBehind {

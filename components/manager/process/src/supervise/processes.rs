@@ -44,7 +44,7 @@ pub struct Processes {
 #[derive(Clone, Debug)]
 struct Executable {
     path: PathBuf,
-    /// The one that it had before its upgrade, as long as this one has to prove itself.
+    /// The executable before the upgrade, until the current executable is confirmed.
     before: Option<PathBuf>,
 }
 
@@ -53,7 +53,7 @@ struct Executable {
 pub struct Usage {
     /// Its number.
     pub pid: u32,
-    /// The user that it runs as.
+    /// The user of the process.
     pub uid: u32,
     /// Resident octets now.
     pub memory_bytes: u64,
@@ -66,8 +66,8 @@ pub struct Usage {
 }
 
 impl Processes {
-    /// None yet; `binaries`: the executables of third parties' components, by class; `environment`: what every process finds in its
-    /// environment besides.
+    /// Returns an empty set; `binaries`: the executables of third parties' components, by class; `environment`: further
+    /// environment variables of every process.
     pub fn new(
         run_dir: &Path,
         binaries: BTreeMap<String, PathBuf>,
@@ -124,7 +124,8 @@ impl Processes {
         self.start(&next(class), &mut command, secret, executable)
     }
 
-    /// The successor's process is the component's from now on, the component's before its last one; with `binary` the executable too.
+    /// Makes the replacement the component's process and keeps the old process as the last process; with `binary` also
+    /// switches the executable.
     pub fn promote(&self, class: &str, binary: Option<PathBuf>) {
         self.exchange(class, &next(class), &last(class));
         if let Some(path) = binary {
@@ -135,7 +136,7 @@ impl Processes {
         }
     }
 
-    /// Undoes a promotion, and the change of executable if that was `another`.
+    /// Undoes a promotion, and the change of executable if `another` is true.
     pub fn demote(&self, class: &str, another: bool) {
         self.exchange(class, &last(class), &next(class));
         if another {
@@ -146,7 +147,7 @@ impl Processes {
         }
     }
 
-    /// From now on a component is run by the executable that it had before its upgrade; the one that is given up.
+    /// Falls back to the executable before the upgrade. Returns the abandoned executable.
     pub fn fall_back(&self, class: &str) -> Option<PathBuf> {
         let mut executables = self.executables.borrow_mut();
         let path = executables.get_mut(class)?.before.take()?;
@@ -171,7 +172,8 @@ impl Processes {
         upgraded && u128::from(self.usage(class).uptime_ms) < CrashBudget::SOUND_LIFE.as_millis()
     }
 
-    /// The executable of a component: its own since an upgrade, or that of its class; `None` if that is this one.
+    /// Returns the executable of a component: its own since an upgrade, or its class's; `None` for the manager's own
+    /// executable.
     fn executable(&self, name: &str) -> Option<Executable> {
         let upgraded = self.executables.borrow().get(name).cloned();
         let packaged = || self.packaged.get(class_of(name)).cloned();
@@ -257,8 +259,8 @@ impl Processes {
         Ok(child)
     }
 
-    /// Processes of an earlier life of the manager that still run, with their secrets. A hand-over ends with the manager that was at it:
-    /// whoever is no component then is ended.
+    /// Returns the still running processes of an earlier life of the manager, with their secrets. A replacement ends
+    /// with its manager: processes of unfinished replacements are killed.
     pub fn adoptable(&self) -> Vec<(String, [u8; 16])> {
         let recorded = state::load(&self.run_dir);
         let mut alive: BTreeMap<String, Recorded> =
@@ -275,13 +277,13 @@ impl Processes {
         found
     }
 
-    /// Waits until a process that is not this one's child has ended.
+    /// Waits for the end of an adopted process, which is not a child of the manager.
     pub async fn wait_for_adopted(&self, class: &str) {
         let Some(recorded) = self.running.borrow().get(class).cloned() else { return };
         state::wait_for_end(&recorded).await;
     }
 
-    /// A process has ended: what it was.
+    /// Removes an ended process. Returns its class.
     pub fn forget(&self, pid: u32) -> Option<String> {
         let class = {
             let mut running = self.running.borrow_mut();
@@ -294,7 +296,7 @@ impl Processes {
         Some(class)
     }
 
-    /// Describes the end of the process of this number, with the place of its core.
+    /// Describes the end of a process by number, with the place of its core.
     pub fn end_in_words(&self, cores: &Cores, pid: u32, status: ExitStatus) -> String {
         let known = self.running.borrow().iter().find(|(_, r)| r.pid == pid).map(|(class, r)| {
             let own = || std::env::current_exe().unwrap_or_default();
@@ -317,7 +319,7 @@ impl Processes {
         }
     }
 
-    /// Ends the process of this number at once, if it is one of the router's.
+    /// Ends a process by number at once, if the process is the router's.
     pub fn kill_pid(&self, pid: u32) {
         if self.running.borrow().values().any(|r| r.pid == pid && r.is_alive()) {
             send(pid, Signal::SIGKILL);
@@ -344,12 +346,13 @@ impl Processes {
         self.running.borrow().get(class).map(|r| usage_of(r.pid)).unwrap_or_default()
     }
 
-    /// Returns the time that a component's process has worked or waited for a processor. Cheap: reads one file.
+    /// Returns the time spent by a component's process on a processor or waiting for a processor. Cheap: reads one
+    /// file.
     pub fn effort(&self, class: &str) -> Duration {
         self.running.borrow().get(class).map_or(Duration::ZERO, |r| worked(r.pid) + waited(r.pid))
     }
 
-    /// Writes down what runs; what cannot be written now is tried again by [`Processes::keep_written`].
+    /// Writes down the running processes; [`Processes::keep_written`] tries again after a failure.
     fn save(&self) {
         if let Err(error) = state::save(&self.run_dir, &self.running.borrow()) {
             warn!(
@@ -362,7 +365,7 @@ impl Processes {
         }
     }
 
-    /// Writes what could not be written, as soon as that is possible. Never ends.
+    /// Writes the running processes after a failed write, as soon as possible. Never ends.
     pub async fn keep_written(&self) {
         loop {
             self.unwritten.notified().await;
@@ -391,7 +394,7 @@ fn next(class: &str) -> String {
     successor_class(class)
 }
 
-/// As what the process before it is.
+/// Returns the recorded name of the process before the replacement.
 fn last(class: &str) -> String {
     format!("{class}:last")
 }
@@ -402,7 +405,8 @@ fn worked(pid: u32) -> Duration {
     clock.and_then(|clock| clock_gettime(clock).ok()).map(Duration::from).unwrap_or_default()
 }
 
-/// Returns the time that the main thread of a process waited for a processor; 0 where the kernel does not count that.
+/// Returns the time that the main thread of a process waited for a processor; 0 where the kernel does not count the
+/// time.
 fn waited(pid: u32) -> Duration {
     let counted = std::fs::read_to_string(format!("/proc/{pid}/schedstat")).unwrap_or_default();
     let nanoseconds = counted.split_whitespace().nth(1).and_then(|ns| ns.parse().ok());
@@ -442,7 +446,7 @@ pub fn usage_of(pid: u32) -> Usage {
     }
 }
 
-/// Returns the folder of the Python client that was installed with this executable, for third parties' programs.
+/// Returns the folder of the Python client installed with the executable, for third parties' programs.
 fn python_client() -> Option<PathBuf> {
     let executable = std::env::current_exe().ok()?;
     let folder = executable.parent()?.parent()?.join("lib/sluice/python");

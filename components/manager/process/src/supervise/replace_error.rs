@@ -22,7 +22,7 @@ pub enum ReplaceError {
     /// A replacement of the component is under way.
     #[error("{0} is being replaced already")]
     UnderWay(String),
-    /// The component serves no hand-over, so that another executable cannot take over.
+    /// The component serves no hand-over, so that a new executable cannot take over.
     #[error(
         "{0} hands nothing over: put the new executable in the place of its old one, then tell `sluice restart {0}`"
     )]
@@ -52,7 +52,7 @@ pub enum ReplaceError {
     /// The new process does not become ready.
     #[error("{0} was started and does not come up; see `sluice show processes`")]
     Silent(String),
-    /// The machine of the replacement ended with this reason, which may be another process's.
+    /// The machine of the replacement ended with a reason, perhaps the reason of a further process.
     #[error("{0}")]
     Failed(String),
     /// The manager ends.

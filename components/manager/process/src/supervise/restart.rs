@@ -1,5 +1,5 @@
-//! `sluice restart` of a component that hands nothing over, as those of third parties may: its process ends in order, then a new one is
-//! started, and whoever asked hears that it was so.
+//! `sluice restart` of a component without a hand-over, such as some third parties' components: the process ends in
+//! order, then a new process is started, and the reply reports the plain restart.
 
 use crate::ManagerProcess;
 use crate::supervise::replace_error::ReplaceError;
@@ -15,7 +15,7 @@ use std::time::Instant;
 /// The interface of every component, and its method for handing over.
 const HAND_OVER: (&str, &str) = ("common.v1.Component", "HandOver");
 
-/// Returns true if a component that runs can hand over: it serves the call, or nobody knows.
+/// Returns true if a running component can hand over: the component serves the call, or the Finder does not know.
 pub async fn hands_over(process: &ManagerProcess, class: &str) -> bool {
     let Ok(targets) = process.router.targets().await else { return true };
     let (interface, method) = HAND_OVER;

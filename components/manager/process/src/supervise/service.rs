@@ -12,7 +12,7 @@ use std::rc::Rc;
 /// The number of the refusal to restart a component that does not run, and did not come up.
 const NOT_STARTED: u32 = 2;
 
-/// The manager as handlers see it: they need the shared pointer, to start tasks of their own.
+/// The manager for handlers: handlers need the shared pointer to start tasks.
 pub struct Served(pub Rc<ManagerProcess>);
 
 impl std::ops::Deref for Served {
@@ -102,7 +102,7 @@ impl pb::Manager for Served {
     }
 }
 
-/// Returns the name of a user, or its number if it has no name.
+/// Returns the name of a user, or the number of a user without a name.
 fn user_name(uid: u32) -> String {
     let known = nix::unistd::User::from_uid(uid.into()).ok().flatten();
     known.map_or_else(|| uid.to_string(), |user| user.name)

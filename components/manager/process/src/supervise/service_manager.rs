@@ -1,5 +1,5 @@
-//! What the host's service manager (systemd) is told by sd_notify(3): that the router is ready, how it is, that it ends. Where there is
-//! none nothing is told.
+//! Reports to the host's service manager (systemd) by sd_notify(3): readiness, status, shutdown. Without a service
+//! manager nothing is sent.
 
 use crate::ManagerProcess;
 use sd_notify::NotifyState;
@@ -9,8 +9,8 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// The longest wait for components until the router counts as ready without them: a host that waits for it in vain would end it, and with
-/// it what does work.
+/// The longest wait for components until the router counts as ready without them: a service manager that waits in vain
+/// would end the router, and with the router the working components.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The way there.

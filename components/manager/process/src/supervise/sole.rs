@@ -1,7 +1,9 @@
-//! The one router of a network namespace. Two would delete each other's routes: both hold all routes of protocol 83 for their own.
+//! The sole router of a network namespace. Two routers would delete each other's routes: both treat every route of
+//! protocol 83 as their own.
 //!
-//! A router holds an abstract Unix socket, whose names every network namespace has for itself (unix(7)). The socket ends with the
-//! process, however that ends. Anybody may take such a name: a holder counts only if it is root or the user that this process is.
+//! A router holds an abstract Unix socket, with names local to the network namespace (unix(7)). The socket ends with
+//! the process, however the process ends. Any user may take such a name: a holder counts only if the holder runs as
+//! root or as the user of the current process.
 
 use anyhow::bail;
 use nix::errno::Errno;
@@ -15,7 +17,7 @@ use tracing::warn;
 
 /// The prefix of routers' names.
 pub const ROUTER: &str = "sluice.router";
-/// Names that are tried. Somebody else's process that has one keeps no router from the next.
+/// The most names tried. A foreign process with a name does not keep a router from the next name.
 const NAMES: usize = 8;
 
 /// A process that holds a name.
@@ -23,7 +25,7 @@ const NAMES: usize = 8;
 enum Holder {
     /// There is none.
     Nobody,
-    /// A process of root or of this process's user; its number.
+    /// A process of root or of the own user; its number.
     Router(i32),
     /// A process of somebody else, which is no router.
     Stranger,
@@ -51,7 +53,7 @@ fn holder(address: &UnixAddr) -> nix::Result<Holder> {
     Ok(if is_ours { Holder::Router(peer.pid()) } else { Holder::Stranger })
 }
 
-/// Takes a name for the life of this process. The error names the router that runs in this network namespace already.
+/// Takes a name for the life of the process. The error names the router already running in the network namespace.
 pub fn claim(base: &str) -> anyhow::Result<Option<UnixListener>> {
     let mut free = None;
     for number in 0..NAMES {
@@ -87,7 +89,7 @@ pub fn claim(base: &str) -> anyhow::Result<Option<UnixListener>> {
     }
 }
 
-/// Lets those who ask for the holder of a name have their answer.
+/// Answers clients asking for the holder of a name.
 pub async fn answer(held: UnixListener) -> std::io::Result<()> {
     let held = tokio::net::UnixListener::from_std(held)?;
     loop {

@@ -1,4 +1,5 @@
-//! `sluice restart` of a component that died and waits for its next try: it is tried at once, and whoever asked hears what came of it.
+//! `sluice restart` of a component that died and waits for its next try: the component is tried at once, and the reply
+//! reports the result.
 
 use crate::ManagerProcess;
 use crate::supervise::replace_error::ReplaceError;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 /// The longest wait: longer than the supervisor's wait for a component.
 const PATIENCE: Duration = Duration::from_secs(35);
-/// The interval at which it is looked whether it is there.
+/// The interval between looks at the component.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Returns true if a component in this phase is tried anew rather than replaced.
@@ -17,7 +18,8 @@ pub fn waits_for_its_next_try(phase: Phase) -> bool {
     matches!(phase, Phase::BackingOff | Phase::Failing)
 }
 
-/// Forgets a component's deaths, starts it, and waits until it runs or has ended again. The reply names no process before it.
+/// Forgets a component's deaths, starts the component, and waits until the component runs or has ended again. The reply
+/// names no earlier process.
 pub async fn start_again(
     process: &Rc<ManagerProcess>,
     class: &str,

@@ -22,13 +22,14 @@ const STATE: &str = "state.json";
 pub struct Recorded {
     /// Its number.
     pub pid: u32,
-    /// The time when it started, in ticks since the host did: tells it from a later process of the same number.
+    /// The start time in ticks since the host's boot: distinguishes the process from a later process with the same
+    /// number.
     started: u64,
     secret: String,
-    /// Its executable, if it is not the router manager's.
+    /// The executable, if not the router manager's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub binary: Option<PathBuf>,
-    /// The executable that it had before its upgrade, as long as this one has to prove itself.
+    /// The executable before the upgrade, until the current executable is confirmed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<PathBuf>,
 }
@@ -45,7 +46,7 @@ impl Recorded {
         start_time(self.pid) == Some(self.started)
     }
 
-    /// Its secret; `None` unless the record has exactly 32 hexadecimal digits.
+    /// Returns the secret; `None` unless the record has exactly 32 hexadecimal digits.
     pub fn secret(&self) -> Option<[u8; 16]> {
         // A sign before a digit is a number too, for `from_str_radix`.
         if self.secret.len() != 32 || !self.secret.bytes().all(|b| b.is_ascii_hexdigit()) {
@@ -59,7 +60,7 @@ impl Recorded {
     }
 }
 
-/// Returns the time when a process started; `None` if there is none, or only its remains.
+/// Returns the start time of a process; `None` for a missing process or a zombie.
 fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     let mut after = stat.rsplit(')').next()?.split_whitespace();
@@ -99,7 +100,7 @@ pub fn cannot(act: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Start
     move |source| StartError::Folder { act, path, advice: advice(&source), source }
 }
 
-/// Makes the run-time folder and locks it for this process.
+/// Makes the run-time folder and locks the folder for the process.
 pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     let shown = run_dir.display();
     fs::create_dir_all(run_dir.join("xrl")).map_err(cannot("make the run-time folder", run_dir))?;
@@ -133,14 +134,14 @@ pub fn lock(run_dir: &Path) -> anyhow::Result<Flock<File>> {
     }
 }
 
-/// Returns the process that locked a run-time folder last, if it still runs.
+/// Returns the process that last locked a run-time folder, if still running.
 pub fn lock_holder(run_dir: &Path) -> Option<u32> {
     let holder = fs::read_to_string(run_dir.join(LOCK)).ok()?;
     holder.trim().parse().ok().filter(|pid| start_time(*pid).is_some())
 }
 
-/// Lets unprivileged components reach the Finder, and gives them the folder of their sockets. Nobody else can make anything in that folder,
-/// nor see the names in it.
+/// Lets unprivileged components reach the Finder, and gives them the folder of their sockets. Only the components can
+/// make anything in the folder, or see the names there.
 pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
     fs::set_permissions(finder, fs::Permissions::from_mode(0o666))?;
     let folder = run_dir.join("xrl");
@@ -150,8 +151,8 @@ pub fn open_to_components(run_dir: &Path, finder: &Path) -> io::Result<()> {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o1771))
 }
 
-/// The user that unprivileged components run as: `sluice` if it exists, else `nobody`. `None` if this process cannot become
-/// another user.
+/// Returns the user of unprivileged components: `sluice` if the user exists, else `nobody`. `None` if the process
+/// cannot switch users.
 pub fn unprivileged() -> Option<(u32, u32)> {
     if !geteuid().is_root() {
         return None;
@@ -194,7 +195,7 @@ pub fn read_secret(run_dir: &Path) -> anyhow::Result<[u8; 16]> {
     recorded.secret().with_context(|| format!("{} is damaged; restart the router", path.display()))
 }
 
-/// Writes down which processes run: a whole new file in place of the old one, or nothing.
+/// Writes down the running processes: a whole new file in place of the old file, or nothing.
 pub fn save(run_dir: &Path, running: &BTreeMap<String, Recorded>) -> io::Result<()> {
     let new = run_dir.join("state.json.new");
     let text = serde_json::to_vec_pretty(running)?;
@@ -213,12 +214,12 @@ pub fn file(run_dir: &Path) -> PathBuf {
     run_dir.join(STATE)
 }
 
-/// Removes the sockets that a process left behind; their names begin with its number.
+/// Removes the sockets left behind by a process; their names begin with the process's number.
 pub fn remove_sockets(run_dir: &Path, pid: u32) {
     remove_sockets_if(run_dir, |owner| owner == pid);
 }
 
-/// Removes the sockets of all processes that are gone.
+/// Removes the sockets of ended processes.
 pub fn remove_orphaned_sockets(run_dir: &Path) {
     remove_sockets_if(run_dir, |owner| start_time(owner).is_none());
 }
@@ -235,7 +236,7 @@ fn remove_sockets_if(run_dir: &Path, is_gone: impl Fn(u32) -> bool) {
     }
 }
 
-/// Reads which processes ran; nothing if nobody wrote it down.
+/// Reads the processes recorded by the last manager; empty without a record.
 pub fn load(run_dir: &Path) -> BTreeMap<String, Recorded> {
     parse(&fs::read(run_dir.join(STATE)).unwrap_or_default())
 }

@@ -1,6 +1,6 @@
-//! The manager's own successor: the process executes itself, or another executable, in its place. It keeps its number, so that no
-//! supervisor notices; what it knows of components is in `state.json`, from which its next life takes them over. They run on, and
-//! register again under the same names.
+//! The manager's own replacement: the process executes its own or a new executable, in place. The process number stays,
+//! so that no supervisor notices; `state.json` holds the manager's knowledge of components, which the next life adopts
+//! from there. Components run on, and register again under the same names.
 
 use crate::ManagerProcess;
 use crate::supervise::replace_error::ReplaceError;
@@ -14,7 +14,7 @@ use tokio::process::Command;
 use tokio::time::timeout;
 use tracing::{error, info};
 
-/// The longest wait for an executable to print its version: the check that it runs on this machine.
+/// The longest wait for an executable to print its version: the check that the executable runs on the machine.
 const CHECK: Duration = Duration::from_secs(5);
 /// The time that the answer has to reach the caller.
 const ANSWER: Duration = Duration::from_millis(50);

@@ -1,4 +1,4 @@
-//! Asks every component now and then whether it is well, and ends one that is stuck, so that it starts anew.
+//! Asks every component now and then for its health, and ends a stuck component, so that the component starts anew.
 
 use crate::ManagerProcess;
 use sluice_manager::Input;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 use std::time::Duration;
 use tracing::{error, info, warn};
 
-/// The time that a process has to write its memory to disk before SIGKILL.
+/// The time for a process to write its memory to disk before SIGKILL.
 const DUMPS: Duration = Duration::from_secs(5);
 
 /// Names other limits, for tests: `EVERY,SILENCE,LONGEST` in milliseconds.
