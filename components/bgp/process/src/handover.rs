@@ -1,8 +1,8 @@
-//! Hand-over of BGP: sessions with their connections go to another process, and no neighbour notices.
+//! Live upgrade of BGP: sessions move with their connections to a new process, and no neighbor notices.
 //!
-//! The process comes to rest first: nothing more is read, tables give neighbours what there is for them, writers write it. What a
-//! neighbour's socket does not take goes along as octets. So the other process knows that everybody was told everything that its
-//! tables say, and tells nobody again. The sockets themselves are copies: neither process shuts any down.
+//! The old process comes to rest first: readers stop, tables hand all pending UPDATEs to writers, writers write. Octets that a neighbor's
+//! socket does not take are handed over. The new process therefore knows that every Adj-RIB-Out has been advertised in full, and advertises
+//! nothing again. The sockets are copies: neither process shuts a socket down.
 
 use crate::error::RestError;
 use crate::tables::table::{self, TableMessage};
@@ -47,12 +47,12 @@ struct Waiting {
 /// The state of a hand-over.
 #[derive(Default)]
 pub struct HandOver {
-    /// True while nothing may begin.
+    /// True while no work may begin.
     asleep: Cell<bool>,
     woken: Notify,
     /// Held while the process comes to rest.
     resting: tokio::sync::Mutex<()>,
-    /// Shared with who sends them, if it has not been abandoned.
+    /// The tables' tasks, shared with the sender of the state unless the upgrade was abandoned.
     tables: RefCell<Rc<Vec<TableTask>>>,
     /// The task that fires control's timers.
     control: Cell<Option<AbortHandle>>,
@@ -60,12 +60,12 @@ pub struct HandOver {
 }
 
 impl HandOver {
-    /// Returns true if nothing may be begun.
+    /// Returns true if no work may begin.
     pub fn is_asleep(&self) -> bool {
         self.asleep.get()
     }
 
-    /// Waits until it may.
+    /// Waits until work may begin.
     pub async fn awake(&self) {
         while self.asleep.get() {
             self.woken.notified().await;
@@ -80,7 +80,7 @@ impl HandOver {
     }
 }
 
-/// A connection of a session that is up; its socket comes behind it.
+/// The connection of an established session; the socket follows in the stream.
 #[derive(Serialize, Deserialize)]
 struct Held {
     address: IpAddr,
@@ -90,7 +90,7 @@ struct Held {
 }
 
 impl BgpProcess {
-    /// Comes to rest, and says what there is.
+    /// Comes to rest, and sends the whole state.
     pub(crate) async fn hand_over_to(self: &Rc<Self>, to: &mut Sink) -> Result<(), HandOverError> {
         let Some(core) = self.core() else {
             return Err(HandOverError::component("it is not configured yet"));
@@ -120,7 +120,7 @@ impl BgpProcess {
         listening::hand_over(self, to).await
     }
 
-    /// Comes to rest. Not to be abandoned.
+    /// Comes to rest. The future must run to completion.
     async fn rest(self: &Rc<Self>) -> Result<(), RestError> {
         let Some(core) = self.core() else { return Ok(()) };
         let _no_change_of_threads = core.moving.lock().await;
@@ -179,7 +179,7 @@ impl BgpProcess {
         }
     }
 
-    /// Goes on as if nothing had been.
+    /// Resumes all work after an abandoned upgrade.
     pub(crate) async fn go_on(self: &Rc<Self>) {
         let _turn = self.handover.resting.lock().await;
         if !self.handover.asleep.replace(false) {
@@ -217,7 +217,7 @@ impl BgpProcess {
         listening::refresh(self).await;
     }
 
-    /// Takes over what another process says; nothing begins before this one is registered.
+    /// Reads the state of the old process. No work begins before this process is registered.
     pub(crate) async fn take_over_from(
         self: &Rc<Self>,
         settings: &Settings,
@@ -266,7 +266,7 @@ impl BgpProcess {
         Ok(())
     }
 
-    /// Fires control's timers, as long as the process lives or until it hands over.
+    /// Fires control's timers until the process ends or hands over.
     pub(crate) fn run_control(self: &Rc<Self>) {
         let Some(core) = self.core() else { return };
         let me = Rc::clone(self);
@@ -276,7 +276,7 @@ impl BgpProcess {
         self.handover.controls(task.abort_handle());
     }
 
-    /// Begins with what another process handed over, if one did.
+    /// Begins work with the state of the old process, if there was one.
     pub(crate) fn activate(self: &Rc<Self>) {
         let Some(waiting) = self.handover.waiting.take() else { return };
         let Some(core) = self.core() else { return };
@@ -310,7 +310,7 @@ async fn send_tables(tables: &[TableTask], to: &mut Sink) -> Result<(), HandOver
     to.put(&fingerprint(resting())).await
 }
 
-/// Does to tables what control says; the links of sessions, and what is to be done later.
+/// Applies control's orders to the tables. Returns the links of sessions, and the outputs for later.
 fn set_up(
     tables: &mut [Table],
     mut out: Outbox<Output>,

@@ -1,10 +1,10 @@
-//! Update groups: peers that are told the same share one branch and one packing (lesson of who wins the fan-out).
+//! Update groups: peers with equal Adj-RIBs-Out share one branch and one packing of UPDATEs.
 //!
-//! A group is a [`Branch`] and the last few blocks that it packed; a member is a cursor in them. The member that is
-//! ahead makes the next block, the others copy it. Members leave a group in two ways: those that fall too many blocks behind
-//! become a group of their own, with the blocks that they still need, so that nobody waits for them and nothing is queued for
-//! them; and one that asks for a refresh, or has just come up, is alone until it knows all that the others know. A group that has
-//! told everything joins another of its key that has too: both then know the same.
+//! A group is a [`Branch`] and the last few packed blocks; a member is a cursor in the blocks. The member ahead packs the next
+//! block, and the remaining members copy the block. Members leave a group in two cases. Members that fall too many blocks behind become
+//! a separate group with the blocks still to read, so that no member waits for slow members and nothing is queued for slow members. A
+//! member that requests a refresh, or has just come up, is alone until all routes are advertised. Two groups of one key that have advertised
+//! everything become one group.
 
 use super::Core;
 use super::branch::{Branch, Item, Source};
@@ -23,24 +23,25 @@ use sluice_stage::{Action, Batch, Change, CheckStage, Stage, Upstream, Violation
 
 /// Changes that go into one block.
 const BLOCK_CHANGES: usize = 2048;
-/// In the place of a group's number.
+/// The number of no group.
 const NO_GROUP: u32 = u32::MAX;
-/// The time when a member is as many blocks as this behind the first one, all that are more than half as many behind it become a group of
-/// their own: members that are slow together stay together.
+/// When a member is this many blocks behind the first member, all members more than half as many blocks behind become a separate group:
+/// slow members stay together.
 const MOST_BLOCKS: usize = 16;
 
 #[derive(Debug)]
 struct Member {
     peer: PeerIndex,
-    /// The block that it reads next, by number.
+    /// The number of the block that the member reads next.
     block: u64,
-    /// The message that it reads next in it.
+    /// The next message in the block.
     message: usize,
-    /// True if it was told that all routes were told.
+    /// True if the End-of-RIB marker was sent.
     end_of_rib: bool,
 }
 
-/// A block, and how many members have yet to read it. A count, so that nobody looks at all members for it: there may be thousands.
+/// A block, and the number of members that have yet to read the block. The count avoids a look at all members, of which there may be
+/// thousands.
 #[derive(Clone)]
 struct Pending {
     block: Arc<Block>,
@@ -63,7 +64,7 @@ impl<P: FamilyKey> Group<P> {
         self.first + self.blocks.len() as u64
     }
 
-    /// A member has read the block of this number; returns the last block that all have read by now, if there is one.
+    /// Notes that a member has read the block of this number. Returns the last block that all members have read, if any.
     fn read(&mut self, number: u64) -> Option<Arc<Block>> {
         if let Some(pending) = self.blocks.get_mut((number - self.first) as usize) {
             pending.unread -= 1;
@@ -71,7 +72,7 @@ impl<P: FamilyKey> Group<P> {
         self.drop_read_blocks()
     }
 
-    /// Counts anew who has yet to read each block, where members have left or are others, and drops those that all have read.
+    /// Counts the readers of each block again after a change of members, and drops blocks without readers.
     fn recount(&mut self) {
         for (number, pending) in (self.first..).zip(&mut self.blocks) {
             pending.unread = self.members.iter().filter(|m| m.block <= number).count();
@@ -79,7 +80,7 @@ impl<P: FamilyKey> Group<P> {
         self.drop_read_blocks();
     }
 
-    /// Drops blocks that all have read; the last of them is returned.
+    /// Drops blocks that all members have read, and returns the last dropped block.
     fn drop_read_blocks(&mut self) -> Option<Arc<Block>> {
         let mut last = None;
         while self.blocks.front().is_some_and(|pending| pending.unread == 0) {
@@ -89,7 +90,7 @@ impl<P: FamilyKey> Group<P> {
         last
     }
 
-    /// Returns true if everything was told and read: then the group knows what every such group knows.
+    /// Returns true if all changes are packed and read: the group's Adj-RIB-Out is complete then.
     fn is_settled(&self, queue_end: u64) -> bool {
         self.blocks.is_empty() && self.branch.is_idle(queue_end)
     }
@@ -100,20 +101,20 @@ impl<P: FamilyKey> Group<P> {
 pub enum Filled {
     /// The limit was reached; there may be more.
     Full,
-    /// There is nothing more to tell now.
+    /// All changes are advertised.
     Dry,
-    /// There is nothing more to tell, and it is the first time: the End-of-RIB marker is due (RFC 4724).
+    /// All changes are advertised for the first time: the End-of-RIB marker is due (RFC 4724).
     EndOfRib,
 }
 
 /// The update groups of a shard.
 pub(super) struct Groups<P: FamilyKey> {
     groups: Vec<Option<Group<P>>>,
-    /// By peer: the number of its group, [`NO_GROUP`] if it has none.
+    /// The number of each peer's group, by peer; [`NO_GROUP`] for a peer without a group.
     places: Vec<u32>,
     packer: Packer,
     items: Vec<Item>,
-    /// A small block that nobody has any more, to be used again.
+    /// A small unused block, kept for reuse.
     spare: Option<Arc<Block>>,
     checking: bool,
 }
@@ -132,7 +133,7 @@ impl<P: FamilyKey> Default for Groups<P> {
 }
 
 impl<P: FamilyKey> Groups<P> {
-    /// Puts a checking stage before every PeerOut, or takes them all out.
+    /// Puts a checking stage before every PeerOut, or removes all checking stages.
     pub fn check(&mut self, on: bool) {
         self.checking = on;
         for group in self.groups.iter_mut().flatten() {
@@ -171,7 +172,7 @@ impl<P: FamilyKey> Groups<P> {
         Some((index, group.members.binary_search_by_key(&peer, |m| m.peer).ok()?))
     }
 
-    /// A new member, which was told nothing.
+    /// Adds a member with an empty Adj-RIB-Out.
     pub fn join(&mut self, peer: PeerIndex, key: GroupKey, queue_end: u64) {
         self.leave(peer);
         let check = self.checking.then(|| Box::new(CheckStage::new()));
@@ -197,7 +198,7 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Takes members out of their group into one of their own that knows the same.
+    /// Moves members into a new group with the same Adj-RIB-Out.
     fn split(&mut self, index: usize, leaves: impl Fn(&Member) -> bool) -> Option<usize> {
         let group = self.groups[index].as_mut()?;
         let (leaving, staying): (Vec<Member>, Vec<Member>) = group.members.drain(..).partition(leaves);
@@ -218,8 +219,8 @@ impl<P: FamilyKey> Groups<P> {
         Some(self.add(own))
     }
 
-    /// Tells a member everything once more: it asked for that (RFC 2918), or is of another kind from now on, which may be
-    /// told the same routes with other attributes.
+    /// Advertises all routes to a member again: after a ROUTE-REFRESH (RFC 2918), or for a new kind of member, whose routes may have
+    /// different attributes.
     pub fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
         let Some((index, _)) = self.find(peer) else { return };
         if let Some(own) = self.split(index, |m| m.peer == peer)
@@ -230,7 +231,7 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Returns true if a member has anything to be told.
+    /// Returns true if there are changes to advertise to a member.
     pub fn has_output(&self, peer: PeerIndex, queue_end: u64) -> bool {
         let Some((index, position)) = self.find(peer) else { return false };
         self.groups[index].as_ref().is_some_and(|group| {
@@ -239,7 +240,7 @@ impl<P: FamilyKey> Groups<P> {
         })
     }
 
-    /// Adds all members that have anything to be told to `out`. Groups that rest cost nothing, however many members they have.
+    /// Adds all members with changes to advertise to `out`. Groups at rest cost nothing, whatever the number of members.
     pub fn with_output(&self, queue_end: u64, out: &mut Vec<PeerIndex>) {
         for group in self.groups.iter().flatten() {
             // A new_path is sent its End-of-RIB marker together with the end of the dump: no settled group owes one.
@@ -252,14 +253,13 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// The prefixes that a member was told and not taken back, and those alone that its group was told.
+    /// Returns the Adj-RIB-Out of a member: the key and the branch of the group.
     pub fn adj_rib_out(&self, peer: PeerIndex) -> Option<(GroupKey, &Branch)> {
         let (index, _) = self.find(peer)?;
         self.groups[index].as_ref().map(|g| (g.key, &g.branch))
     }
 
-    /// Fills `out` with what `peer` is to be told, up to about `limit` octets; `hop` says which next hops
-    /// it is told.
+    /// Fills `out` with UPDATEs for `peer`, up to about `limit` octets; `hop` has the next hops to advertise to the peer.
     pub fn fill(
         &mut self,
         core: &Core<P>,
@@ -313,7 +313,7 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Keeps a block for the next single routes, if no other group has it.
+    /// Keeps a block for the next single routes, if no group shares the block.
     fn keep(&mut self, mut block: Arc<Block>) {
         if Arc::get_mut(&mut block).is_some_and(|block| block.is_small()) {
             self.spare = Some(block);
@@ -354,7 +354,7 @@ impl<P: FamilyKey> Groups<P> {
         group.blocks.push_back(Pending { block, unread });
     }
 
-    /// A settled group becomes part of another one that is settled too.
+    /// Merges a settled group into a settled group of the same key.
     fn merge(&mut self, index: usize, queue_end: u64) {
         let settled = |g: &Group<P>, key: GroupKey| g.key == key && g.is_settled(queue_end);
         let Some(key) = self.groups[index].as_ref().filter(|g| settled(g, g.key)).map(|g| g.key) else {
@@ -375,8 +375,8 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Takes it that all members know all that there is to tell: they were told by another process. For groups that have told
-    /// nothing yet.
+    /// Assumes that all routes are advertised to all members, by the process before a live upgrade. For groups with empty
+    /// Adj-RIBs-Out.
     pub fn assume_advertised(&mut self, core: &Core<P>) {
         let mut told: Vec<Group<P>> = Vec::new();
         for group in self.groups.drain(..).flatten() {
@@ -398,12 +398,12 @@ impl<P: FamilyKey> Groups<P> {
         }
     }
 
-    /// Every branch's cursor, to move and to take the least of.
+    /// Iterates over the cursors of all branches.
     pub fn cursors(&mut self) -> impl Iterator<Item = &mut u64> {
         self.groups.iter_mut().flatten().map(|g| &mut g.branch.cursor)
     }
 
-    /// For the operator: of each group its key, members, pending blocks and how far it is behind the queue's end.
+    /// Returns a view of each group for operators: key, members, pending blocks, and the distance to the end of the queue.
     pub fn plumbing(&self) -> impl Iterator<Item = (GroupKey, Vec<PeerIndex>, usize, u64, bool)> {
         self.groups.iter().flatten().map(|g| {
             let members = g.members.iter().map(|m| m.peer).collect();
@@ -412,7 +412,7 @@ impl<P: FamilyKey> Groups<P> {
     }
 }
 
-/// Sends the items through the checking stage as changes of the source that is told.
+/// Sends the items through the checking stage as changes of the advertised source.
 #[cold]
 fn run_check<P: FamilyKey>(
     check: &mut CheckStage<Announced<P>>,

@@ -1,4 +1,4 @@
-//! A neighbour: its session, its connections, and what it has read and written.
+//! A neighbor: session, connections, and counts of messages read and written.
 
 use super::config::{Identity, NeighborConfig};
 use crate::attributes::ReceiveRules;
@@ -13,19 +13,19 @@ use crate::writer::Writer;
 use sluice_base::{Duration, Instant, Provenance};
 use smallvec::SmallVec;
 
-/// The time of silence but for KEEPALIVEs after which a neighbor that is up counts as one that has announced all its routes, although it
-/// has sent no End-of-RIB marker. Many speakers send none to a router that does not preserve its forwarding state.
+/// After this time with nothing but KEEPALIVEs, a neighbor counts as having announced all routes, even without an End-of-RIB marker. Many
+/// speakers send no marker to a router that does not preserve forwarding state.
 const QUIET: Duration = Duration::from_secs(3);
-/// The longer time for a neighbor that promised End-of-RIB markers: such a neighbor may defer its first UPDATE until it has heard all
-/// neighbors of its own.
+/// The longer time for a neighbor that promised End-of-RIB markers: the neighbor may defer the first UPDATE until all of the neighbor's own
+/// neighbors have announced their routes (RFC 4724, section 4.1).
 const QUIET_IN_SPITE_OF_PROMISE: Duration = Duration::from_secs(30);
 
-/// What carries the routes of a session that is up: for whoever reads and writes its connection.
+/// The carriers of an established session's routes: the connection's intake and writer.
 #[derive(Debug)]
 pub struct Link {
-    /// For the connection's intake.
+    /// The rules for the connection's intake.
     pub reading: Reading,
-    /// Joins what the tables have for the peer.
+    /// The writer, which joins the tables' UPDATEs for the peer.
     pub writer: Writer,
 }
 
@@ -33,18 +33,18 @@ pub struct Link {
 pub(super) struct Peer {
     pub config: NeighborConfig,
     pub session: Session,
-    /// The session's next deadline, as it is kept among those of all.
+    /// The session's next deadline, as listed among the deadlines of all sessions.
     pub deadline: Option<Instant>,
-    /// The number of the session that is up.
+    /// The number of the established session.
     pub life: Option<SessionEpoch>,
-    /// Families that the neighbour has told all its routes of in this session.
+    /// Families of which the neighbor has announced all routes in this session.
     pub end_of_rib: ByFamily<bool>,
     /// The arrival of this session's last UPDATE; the session's beginning if no UPDATE arrived.
     pub last_update: Instant,
-    /// No longer configured; stays until the tables have forgotten its routes.
+    /// True if the neighbor is no longer configured. The entry stays until the tables have removed the neighbor's routes.
     pub retired: bool,
     connections: SmallVec<[(ConnectionId, Endpoints); 2]>,
-    /// What this session, and earlier ones, read and wrote.
+    /// Counts of messages read and written, in this session and earlier sessions.
     pub read: ReaderCounters,
     pub sent: Sent,
     pub read_before: ReaderCounters,
@@ -93,7 +93,8 @@ impl Peer {
         }
     }
 
-    /// A session is up; what carries its routes, and how it is told them. `source` is the router's number in provenance ids.
+    /// Notes an established session. Returns the carriers of the session's routes and the export to the neighbor. `source` is the router's
+    /// number in provenance ids.
     pub fn up(
         &mut self,
         peer: PeerIndex,
@@ -130,8 +131,8 @@ impl Peer {
         Some((Link { reading, writer: Writer::new(peer, spread.tables()) }, outlet))
     }
 
-    /// Returns the time when the neighbor counts as one that has announced all its routes, if no UPDATE comes until then: at once after
-    /// End-of-RIB markers of all families, else after a time of silence. `None` while there is no session.
+    /// Returns the time at which the neighbor counts as having announced all routes, if no UPDATE arrives before: at once after End-of-RIB
+    /// markers of all families, otherwise after a time of silence. `None` without a session.
     pub fn announced_all_by(&self) -> Option<Instant> {
         let negotiated = self.session.negotiated()?;
         let is_ended = negotiated.families.iter().all(|family| self.end_of_rib[family]);
@@ -161,12 +162,12 @@ impl Peer {
         })
     }
 
-    /// How the neighbour is told routes as it is configured now, if its session is up.
+    /// Returns the export of routes to the neighbor under the present configuration, if the session is established.
     pub fn current_outlet(&self) -> Option<PeerExport> {
         self.outlet(self.session.established()?, self.session.negotiated()?)
     }
 
-    /// Families that both sides want and of which the neighbor is told nothing, as this router has no next hop of its own for them.
+    /// Returns negotiated families without advertisements to the neighbor: this router has no next hop for these families.
     pub fn untold(&self) -> Families {
         let agreed = self.session.negotiated().map(|n| n.families).unwrap_or_default();
         self.current_outlet().map_or(Families::default(), |outlet| agreed.without(outlet.families))
@@ -179,7 +180,7 @@ impl Peer {
         self.life.take()
     }
 
-    /// What was read in all sessions.
+    /// Returns the counts of received messages in all sessions.
     pub fn read(&self) -> ReaderCounters {
         let before = self.read_before;
         let now = self.read;

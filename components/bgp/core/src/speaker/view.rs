@@ -1,4 +1,4 @@
-//! What an operator sees of the router and its neighbours.
+//! Views of the router and the neighbors, for operators.
 
 use super::config::NeighborConfig;
 use super::{Control, Speaker};
@@ -18,36 +18,36 @@ use sluice_base::{Asn, Instant, RouterId};
 /// The router.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Summary {
-    /// Its AS.
+    /// The local AS.
     pub local_as: Asn,
-    /// Its BGP Identifier.
+    /// The BGP Identifier.
     pub router_id: RouterId,
-    /// Configured neighbours.
+    /// The number of configured neighbors.
     pub neighbors: usize,
-    /// Sessions that are up.
+    /// The number of established sessions.
     pub established: usize,
-    /// Neighbours are told that what they are told will go (RFC 8326).
+    /// True during a graceful shutdown (RFC 8326).
     pub graceful_shutdown: bool,
     /// The tables, IPv4 first.
     pub tables: ByFamily<ShardView>,
 }
 
-/// A neighbour.
+/// A neighbor.
 #[derive(Clone, PartialEq, Debug)]
 pub struct NeighborView {
-    /// Its number in the shards.
+    /// The neighbor's number in the shards.
     pub index: PeerIndex,
-    /// Its configuration.
+    /// The configuration.
     pub config: NeighborConfig,
-    /// True if it is in this router's AS.
+    /// True if the neighbor is in this router's AS.
     pub internal: bool,
-    /// The state of its session.
+    /// The state of the session.
     pub state: State,
-    /// Since when the session is up.
+    /// The time at which the session was established.
     pub established_at: Option<Instant>,
-    /// Times that the session was lost.
+    /// The number of times that the session was lost.
     pub flaps: u64,
-    /// The time when and why it last ended.
+    /// Time and reason of the last end of the session.
     pub last_down: Option<(Instant, DownReason)>,
     /// The time when running timers fire.
     pub timers: Vec<(Timer, Instant)>,
@@ -63,15 +63,15 @@ pub struct NeighborView {
     pub reader: ReaderCounters,
     /// The counters of sent UPDATEs.
     pub writer: Sent,
-    /// Prefixes that it announced and was told.
+    /// Counts of prefixes received from and sent to the neighbor.
     pub prefixes: PrefixCounts,
-    /// Families that it has told all its routes of.
+    /// Families of which the neighbor has announced all routes.
     pub end_of_rib: ByFamily<bool>,
-    /// Families that were agreed on and of which it is told nothing: this router has no next hop of its own for them.
+    /// Negotiated families without advertisements to the neighbor: this router has no next hop for these families.
     pub untold: Families,
 }
 
-/// A neighbour's prefixes, by family: what tables know of it.
+/// A neighbor's prefixes by family, as the tables count the prefixes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct PrefixCounts {
     /// The prefixes received from the neighbor.
@@ -81,7 +81,8 @@ pub struct PrefixCounts {
 }
 
 impl NeighborView {
-    /// Returns the reason, in words, for a session that is not up; empty for one that is, and during the first attempt to connect.
+    /// Returns the reason, in words, for a session that is not established; empty for an established session, and during the first attempt
+    /// to connect.
     pub fn reason(&self) -> String {
         let hint = match (self.config.password.is_some(), self.config.ttl_security) {
             (true, true) => " (another password, or ttl-security, looks the same)",
@@ -126,7 +127,7 @@ impl core::iter::Sum for PrefixCounts {
 }
 
 impl Control {
-    /// The router, with these tables.
+    /// Returns the view of the router, with these tables.
     pub fn summary(&self, tables: ByFamily<ShardView>) -> Summary {
         let established = |address: &IpAddr| self.established(*address).is_some();
         Summary {
@@ -139,17 +140,17 @@ impl Control {
         }
     }
 
-    /// The number of a neighbour.
+    /// Returns the number of a neighbor.
     pub fn neighbor_index(&self, address: IpAddr) -> Option<PeerIndex> {
         self.peers.by_address.get(&address).copied()
     }
 
-    /// The address of the neighbour with this number; the router's own number has none.
+    /// Returns the address of the neighbor with this number; `None` for the router's own number.
     pub fn neighbor_address(&self, index: PeerIndex) -> Option<IpAddr> {
         self.peers.peers.get(usize::from(index.0))?.as_ref().map(|p| p.config.address)
     }
 
-    /// A neighbour, with the prefixes that the tables count; `None` if it is not configured.
+    /// Returns the view of a neighbor, with the prefixes that the tables count; `None` for an unknown neighbor.
     pub fn neighbor(&self, address: IpAddr, prefixes: PrefixCounts) -> Option<NeighborView> {
         let index = self.neighbor_index(address)?;
         let peer = self.peers.of(address)?;
@@ -180,17 +181,17 @@ impl Control {
 }
 
 impl Speaker {
-    /// The router.
+    /// Returns the view of the router.
     pub fn summary(&self) -> Summary {
         self.control.summary(ByFamily::from_fn(|family| self.tables().view(family)))
     }
 
-    /// The addresses of the configured neighbours, in order.
+    /// Returns the addresses of the configured neighbors, in order.
     pub fn neighbors(&self) -> impl Iterator<Item = IpAddr> {
         self.control.neighbors()
     }
 
-    /// A neighbour; `None` if it is not configured.
+    /// Returns the view of a neighbor; `None` for an unknown neighbor.
     pub fn neighbor(&self, address: IpAddr) -> Option<NeighborView> {
         let index = self.control.neighbor_index(address)?;
         self.control.neighbor(address, self.tables.iter().map(|t| t.counts(index)).sum())

@@ -1,8 +1,8 @@
-//! Tasks on threads, and no more than readers, writers and tables need of that: between the arrival of a packet and its reading lies as
-//! little code as can be, which matters most where it was not used for a while.
+//! Tasks on threads, for readers, writers and tables only. Little code runs between the arrival of a packet and the read, which matters
+//! most for code that has left the cache.
 //!
-//! A thread that has nothing to do takes the task that was made ready first, or waits for sockets. What a task makes ready is
-//! run by the same thread as soon as the task waits: a reader's table, with what was read still at hand.
+//! An idle thread takes the oldest ready task, or waits for sockets. A task made ready by a running task runs on the same thread as soon as
+//! the running task waits: a reader's table, with the octets still in the cache.
 
 mod halt;
 pub mod pool;
@@ -27,16 +27,16 @@ use task::Task;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::{Notify, oneshot};
 
-/// Tasks that are run before sockets are looked at.
+/// Tasks that run between two looks at sockets.
 const ROUND: usize = 16;
-/// Tasks that make each other ready before others have their turn.
+/// Tasks in a row that make each other ready, before queued tasks have a turn.
 const CHAIN: usize = 4;
 
 /// The tasks that are ready.
 #[derive(Default)]
 struct Queue {
     tasks: VecDeque<Arc<Task>>,
-    /// Threads that wait for sockets, because nothing else was to be done.
+    /// Idle threads, which wait for sockets.
     waiting: usize,
     /// True while the bell is rung for a waiting thread.
     is_rung: bool,
@@ -44,7 +44,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// Returns true if the bell is to be rung for what is here.
+    /// Returns true if the bell has to ring for the ready tasks.
     fn rings(&mut self) -> bool {
         let rings = !self.tasks.is_empty() && self.waiting > 0 && !self.is_rung;
         self.is_rung |= rings;
@@ -55,7 +55,7 @@ impl Queue {
 /// The state of a thread that runs tasks.
 struct Turn {
     executor: Arc<Executor>,
-    /// The task that was made ready first by the one that is running.
+    /// The first task that the running task has made ready.
     next: Option<Arc<Task>>,
 }
 
@@ -75,7 +75,7 @@ fn with_turn<R>(executor: &Executor, act: impl FnOnce(&mut Turn) -> R) -> Option
 pub struct Executor {
     queue: Mutex<Queue>,
     poller: Poller,
-    /// The bell of an executor on a thread that does other things too.
+    /// The bell of an executor that shares a thread with a runtime.
     here: Option<Notify>,
 }
 
@@ -85,14 +85,14 @@ impl Executor {
         Ok(Arc::new(Executor { queue: Mutex::default(), poller: Poller::new()?, here: None }))
     }
 
-    /// Starts a thread more for its tasks.
+    /// Starts another thread for the executor's tasks.
     pub fn start(self: &Arc<Self>, name: String) -> io::Result<()> {
         let executor = Arc::clone(self);
         std::thread::Builder::new().name(name).spawn(move || executor.work())?;
         Ok(())
     }
 
-    /// Makes an executor without threads: its tasks run where [`Executor::drive`] does.
+    /// Makes an executor without threads: tasks run inside [`Executor::drive`].
     pub fn here() -> io::Result<Arc<Self>> {
         let queue = Mutex::new(Queue { waiting: 1, ..Queue::default() });
         Ok(Arc::new(Executor { queue, poller: Poller::new()?, here: Some(Notify::new()) }))
@@ -102,12 +102,12 @@ impl Executor {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the poller by which its threads wait for sockets.
+    /// Returns the poller with which the threads wait for sockets.
     pub fn poller(&self) -> &Poller {
         &self.poller
     }
 
-    /// Starts a task; what it leaves comes to who waits for it, or an error if it panicked.
+    /// Starts a task. The returned handle yields the task's result, or an error after a panic.
     pub fn spawn<F>(self: &Arc<Self>, work: F) -> oneshot::Receiver<F::Output>
     where
         F: Future<Output: Send> + Send + 'static,
@@ -121,7 +121,7 @@ impl Executor {
         ended
     }
 
-    /// A task is to be run: next by this thread, if it is one of these and nothing else is next, or by who is free first.
+    /// Schedules a task: next on this thread, if the thread is the executor's and has no next task, otherwise on the first free thread.
     fn ready(&self, task: Arc<Task>) {
         let mut task = Some(task);
         with_turn(self, |turn| {
@@ -146,7 +146,7 @@ impl Executor {
         }
     }
 
-    /// Runs what is next on this thread, and what that makes ready.
+    /// Runs the thread's next task, and the tasks that the next task makes ready.
     fn run_next(&self) {
         for _ in 0..CHAIN {
             let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() else { break };
@@ -158,22 +158,22 @@ impl Executor {
         }
     }
 
-    /// Runs what the running task has made ready, before that goes on.
+    /// Runs the task that the running task has made ready, before the running task goes on.
     pub fn run_made_ready(&self) {
         if let Some(task) = with_turn(self, |turn| turn.next.take()).flatten() {
             self.run(task);
         }
     }
 
-    /// Runs a task; if it is to be run once more it comes behind all others. Nobody is woken for it: this thread looks for more
-    /// anyway.
+    /// Runs a task, and queues the task again if it was woken meanwhile. No thread is woken for the queued task: this thread looks for
+    /// tasks anyway.
     fn run(&self, task: Arc<Task>) {
         if task.run() {
             self.queue().tasks.push_back(task);
         }
     }
 
-    /// Runs some of what is ready.
+    /// Runs some of the ready tasks.
     fn run_ready(&self) {
         for _ in 0..ROUND {
             let mut queue = self.queue();
@@ -223,7 +223,7 @@ impl Executor {
         TURN.set(Some(turn));
     }
 
-    /// Makes the descriptor that wakes [`Executor::drive`] for sockets, in the runtime in which that runs.
+    /// Makes the descriptor that wakes [`Executor::drive`] for sockets, in the runtime of [`Executor::drive`].
     pub fn watch(&self) -> io::Result<AsyncFd<OwnedFd>> {
         ffi::watch(self.poller.descriptor()?)
     }
@@ -255,7 +255,7 @@ impl Executor {
         }
     }
 
-    /// Ends its threads when they have run what they are running. What is left of its tasks is void.
+    /// Ends the threads after the running tasks have waited. The remaining tasks are dropped.
     pub fn end(&self) {
         let mut queue = self.queue();
         queue.is_over = true;
@@ -267,7 +267,7 @@ impl Executor {
     }
 }
 
-/// Returns true if other tasks wait for the thread of the one that asks, or for any.
+/// Returns true if tasks wait for the calling task's thread, or for any thread.
 pub fn others_wait() -> bool {
     TURN.with_borrow(|turn| {
         let waits = |turn: &Turn| turn.next.is_some() || !turn.executor.queue().tasks.is_empty();
@@ -275,7 +275,7 @@ pub fn others_wait() -> bool {
     })
 }
 
-/// Lets others have their turn.
+/// Yields to the ready tasks.
 pub async fn yield_now() {
     let mut yielded = false;
     poll_fn(|context| {

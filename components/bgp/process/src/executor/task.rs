@@ -1,4 +1,4 @@
-//! A task: a future, and whether it is to be run.
+//! A task: a future with a state.
 
 use super::Executor;
 use std::future::Future;
@@ -18,19 +18,19 @@ type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A task of an executor.
 pub struct Task {
     executor: Weak<Executor>,
-    /// [`WOKEN`] and [`RUNNING`]. One that is woken and not running is in a queue; one that has ended is running for ever.
+    /// [`WOKEN`] and [`RUNNING`]. A woken task that does not run is in a queue; an ended task counts as running for ever.
     state: AtomicU8,
-    /// Nobody waits for this lock: it is taken by who runs the task.
+    /// The lock is never contended: only the thread that runs the task takes the lock.
     work: Mutex<Option<Work>>,
 }
 
 impl Task {
-    /// A task that is to be run: it is in no queue yet.
+    /// Makes a woken task that is in no queue yet.
     pub fn new(executor: Weak<Executor>, work: impl Future<Output = ()> + Send + 'static) -> Arc<Self> {
         Arc::new(Task { executor, state: AtomicU8::new(WOKEN), work: Mutex::new(Some(Box::pin(work))) })
     }
 
-    /// Runs it until it waits; returns whether it wants to be run once more.
+    /// Runs the task until the task waits. Returns true if the task was woken meanwhile.
     pub fn run(self: &Arc<Self>) -> bool {
         self.state.swap(RUNNING, Ordering::AcqRel);
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);

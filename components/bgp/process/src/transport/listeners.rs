@@ -1,5 +1,5 @@
-//! Listeners for neighbours that connect, one a family, as long as there are neighbours of it. A successor gets them as they are, with their
-//! keys: who connects meanwhile waits in the kernel's queue.
+//! Listeners for neighbors that connect: one for each family with neighbors. A replacement process gets the listeners with their keys;
+//! connections that arrive meanwhile wait in the kernel's queue.
 
 use crate::BgpProcess;
 use crate::transport::sockets;
@@ -21,24 +21,24 @@ use tracing::{debug, info, warn};
 
 /// The wait before the first new attempt to open a listener; doubled after each failure.
 const FIRST_RETRY: Duration = Duration::from_secs(1);
-/// The longest such wait.
+/// The longest wait between two attempts.
 const LONGEST_RETRY: Duration = Duration::from_secs(30);
 
 /// A listener without its socket.
 #[derive(Clone, Serialize, Deserialize)]
 struct About {
-    /// The FEA's number for it.
+    /// The FEA's number for the listener.
     socket: u64,
     /// Instance and life of the FEA that knows the listener: that opened or adopted it.
     opened_by: Option<(String, u64)>,
-    /// Keys that are set on it.
+    /// Keys that are set on the listener.
     passwords: BTreeMap<IpAddr, String>,
 }
 
 struct Listener {
     about: About,
     listener: Rc<TcpListener>,
-    /// The task that accepts connections; `None` while none may be accepted.
+    /// The task that accepts connections; `None` while no connection may be accepted.
     task: Option<AbortHandle>,
 }
 
@@ -70,7 +70,7 @@ impl Listener {
 #[derive(Default)]
 pub struct Listening {
     listeners: RefCell<[Option<Listener>; 2]>,
-    /// The FEA that there is.
+    /// The present FEA.
     fea: RefCell<Option<(String, u64)>>,
     /// The reasons for which listeners are closed that neighbors need, IPv4 first.
     problems: RefCell<[Option<String>; 2]>,
@@ -78,7 +78,7 @@ pub struct Listening {
     failures: Cell<u32>,
     /// The next attempt.
     retry: Cell<Option<AbortHandle>>,
-    /// Changes come one after the other.
+    /// The lock that serializes changes.
     turn: Mutex<()>,
 }
 
@@ -93,7 +93,7 @@ impl Listening {
         self.problems.borrow()[usize::from(!ipv4)].clone()
     }
 
-    /// Keeps why a listener is not open and reports each change of that.
+    /// Keeps the reason for a closed listener, and reports each change of the reason.
     fn note(&self, ipv4: bool, problem: Option<String>) {
         let family = if ipv4 { "ipv4" } else { "ipv6" };
         let before = self.problems.borrow_mut()[usize::from(!ipv4)].clone();
@@ -133,19 +133,19 @@ impl Listening {
         }
     }
 
-    /// Nobody is accepted from now on.
+    /// Stops accepting connections.
     pub fn halt(&self) {
         self.listeners.borrow_mut().iter_mut().flatten().for_each(Listener::halt);
     }
 
-    /// Accepts who comes, and who has waited.
+    /// Accepts connections, those that have waited first.
     pub fn go(&self, process: &Rc<BgpProcess>) {
         self.listeners.borrow_mut().iter_mut().flatten().for_each(|listener| listener.go(process));
     }
 }
 
 impl BgpProcess {
-    /// Follows the FEA: its interfaces, of which sessions' next hops are made, and the listeners that it opens. Never ends.
+    /// Follows the FEA: the interfaces, from which sessions' next hops are made, and the opened listeners. Never ends.
     pub(crate) async fn follow_fea(self: Rc<Self>, instance: String) {
         let started = async |life| {
             self.listening.fea_is(&life);
@@ -155,8 +155,8 @@ impl BgpProcess {
     }
 }
 
-/// Opens, closes and keys listeners as the neighbours want it; a new FEA adopts those that are open. Nothing while the process hands over: it is done
-/// when it goes on, or by its successor.
+/// Opens, closes and keys listeners for the configured neighbors; a new FEA adopts open listeners. Does nothing during a live upgrade: the
+/// work is done when the process resumes, or by the replacement.
 pub async fn refresh(process: &Rc<BgpProcess>) {
     let _turn = process.listening.turn.lock().await;
     if process.handover.is_asleep() {
@@ -205,7 +205,7 @@ pub async fn refresh(process: &Rc<BgpProcess>) {
     process.listening.retry_later(process);
 }
 
-/// Gives the successor the listeners. This process keeps them too, for if there is none after all.
+/// Gives the replacement the listeners. This process keeps its copies, in case the upgrade is abandoned.
 pub async fn hand_over(process: &BgpProcess, to: &mut Sink) -> Result<(), HandOverError> {
     let _turn = process.listening.turn.lock().await;
     for place in [0, 1] {
@@ -224,7 +224,7 @@ pub async fn hand_over(process: &BgpProcess, to: &mut Sink) -> Result<(), HandOv
     Ok(())
 }
 
-/// The counterpart of [`hand_over`]: nobody is accepted before [`Listening::go`].
+/// The counterpart of [`hand_over`]: no connection is accepted before [`Listening::go`].
 pub async fn take_over(process: &BgpProcess, from: &mut Source) -> Result<(), HandOverError> {
     for place in [0, 1] {
         let Some(about) = from.take::<Option<About>>().await? else { continue };
