@@ -1,12 +1,12 @@
-//! What an external neighbour is to this AS, and what follows from it: BGP roles (RFC 9234), and the preferences of Gao and
+//! Business relationships with external neighbors: BGP roles (RFC 9234), and the preferences of Gao and
 //! Rexford ("Stable Internet Routing Without Global Coordination", 2001).
 //!
-//! * In: a route's LOCAL_PREF says who it is from, so that a customer's route wins over a peer's and that over a provider's. What came from a peer
-//!   or a provider is marked with ONLY_TO_CUSTOMER, if it does not come marked; what is marked and must not be is a leak
-//!   and counts as withdrawn (RFC 9234, section 5).
-//! * Out: what is marked goes to customers and not to peers and providers; what is told to customers and peers is marked.
+//! * In: LOCAL_PREF follows the relationship, so that a customer's route wins over a peer's route and a peer's route over a provider's. Routes
+//!   from peers and providers get ONLY_TO_CUSTOMER, if the attribute is absent; a route with an ONLY_TO_CUSTOMER that must not be there is
+//!   a leak and counts as withdrawn (RFC 9234, section 5).
+//! * Out: routes with ONLY_TO_CUSTOMER are advertised to customers only; routes advertised to customers and peers get ONLY_TO_CUSTOMER.
 //!
-//! The mark and LOCAL_PREF are attributes, so that other routers of this AS know them too.
+//! ONLY_TO_CUSTOMER and LOCAL_PREF are attributes, so that all routers of this AS see both.
 
 use crate::wire::attribute::DEFAULT_LOCAL_PREF;
 use serde::{Deserialize, Serialize};
@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 pub enum Relationship {
     /// The neighbor buys transit from this AS.
     Customer,
-    /// Each carries the other's customers' traffic.
+    /// Both ASes carry the traffic of each other's customers.
     Peer,
     /// The neighbor sells transit to this AS.
     Provider,
 }
 
-/// Values of the role capability (RFC 9234, section 4.1): what the sender is to the receiver.
+/// Values of the role capability (RFC 9234, section 4.1): the role of the sender.
 mod role {
     pub const PROVIDER: u8 = 0;
     pub const CUSTOMER: u8 = 3;
@@ -31,9 +31,9 @@ mod role {
 }
 
 impl Relationship {
-    /// LOCAL_PREF of its routes. What comes from neighbours without a relationship, and what this AS originates, has
-    /// [`DEFAULT_LOCAL_PREF`], as a customer's have: no neighbour's route may be preferred to one of the AS's own, or two ASes
-    /// that originate the same prefix, each preferring the other's, would never settle. Its shorter path makes the AS's own win.
+    /// Returns the LOCAL_PREF of the neighbor's routes. Routes of neighbors without a relationship, and the AS's own routes, have
+    /// [`DEFAULT_LOCAL_PREF`], as customers' routes have: no neighbor's route may be preferred to an own route, or two ASes
+    /// with one prefix, each preferring the route of the neighbor, would never settle. The shorter path makes the own route win.
     pub const fn local_pref(self) -> u32 {
         match self {
             Relationship::Customer => DEFAULT_LOCAL_PREF,
@@ -42,7 +42,7 @@ impl Relationship {
         }
     }
 
-    /// The role that this router announces (RFC 9234, table 1).
+    /// Returns the role that this router announces (RFC 9234, table 1).
     pub const fn own_role(self) -> u8 {
         match self {
             Relationship::Customer => role::PROVIDER,
@@ -51,7 +51,7 @@ impl Relationship {
         }
     }
 
-    /// The role that the neighbour must have if it announces one (RFC 9234, table 2).
+    /// Returns the required role of a neighbor that announces a role (RFC 9234, table 2).
     pub const fn neighbors_role(self) -> u8 {
         match self {
             Relationship::Customer => role::CUSTOMER,
@@ -60,12 +60,12 @@ impl Relationship {
         }
     }
 
-    /// Returns true if its routes are for customers only.
+    /// Returns true if the neighbor's routes are for customers only.
     pub const fn marks_received(self) -> bool {
         !matches!(self, Relationship::Customer)
     }
 
-    /// Returns true if what it is told is for its customers only.
+    /// Returns true if routes advertised to the neighbor are for the neighbor's customers only.
     pub const fn marks_sent(self) -> bool {
         !matches!(self, Relationship::Provider)
     }

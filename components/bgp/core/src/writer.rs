@@ -1,6 +1,6 @@
-//! The writer of a session: what all tables have for a peer becomes one stream.
+//! The writer of a session: UPDATEs of all tables become one stream.
 //!
-//! Nothing is queued here. The driver asks for octets when the peer's socket can take them; a slow peer is a cursor that
+//! The writer has no queue. The driver requests octets when the peer's socket can take octets; a slow peer is a cursor that
 //! stands still.
 
 use crate::family::{ByFamily, Families, FamilyIndex};
@@ -10,7 +10,7 @@ use crate::wire::attribute::{Flags, code};
 use crate::wire::{MessageType, header};
 use alloc::vec::Vec;
 
-/// The writer of one session: joins what the tables have for a peer into its stream.
+/// The writer of one session: joins the tables' UPDATEs for a peer into one stream.
 #[derive(Debug)]
 pub struct Writer {
     peer: PeerIndex,
@@ -24,22 +24,22 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// A writer of a session that has just come up.
+    /// Makes the writer of a new session.
     pub fn new(peer: PeerIndex, tables: usize) -> Self {
         Writer { peer, turn: 0, tables, told: ByFamily::default(), sent: Sent::default() }
     }
 
-    /// The writer of a session whose peer was told everything, and that so much was sent in.
+    /// Makes the writer of a session from before a live upgrade: all routes are advertised, and `sent` counts the messages.
     pub fn resumed(peer: PeerIndex, tables: usize, sent: Sent) -> Self {
         Writer { told: ByFamily::from_fn(|_| tables), sent, ..Writer::new(peer, tables) }
     }
 
-    /// The peer's number.
+    /// Returns the peer's number.
     pub const fn peer(&self) -> PeerIndex {
         self.peer
     }
 
-    /// Appends messages up to about `limit` octets; returns whether there is more. Tables take turns.
+    /// Appends messages up to about `limit` octets, and returns true if there are more. Tables take turns.
     pub fn fill(&mut self, tables: &mut [Table], limit: usize, out: &mut Vec<u8>) -> bool {
         let end = out.len() + limit;
         for _ in 0..tables.len() {
@@ -53,7 +53,7 @@ impl Writer {
         false
     }
 
-    /// A table has told all its routes of these families: when the last one has, the peer hears it.
+    /// Notes that a table has advertised all routes of these families. After the last table, the End-of-RIB markers are sent.
     #[inline]
     pub fn ended(&mut self, families: Families, out: &mut Vec<u8>) {
         for family in families.iter() {

@@ -1,9 +1,8 @@
-//! A reader of the change queue: what an update group and the RIB's branch have in common.
+//! A branch: a reader of the change queue with an Adj-RIB-Out, for an update group or for the RIB.
 //!
-//! All that a branch remembers of what it told its downstream is, for every entry, the source of the route that it told:
-//! two octets. The export rules are a function of the best path, so that nothing else is needed to keep rule 1
-//! (a deletion only of what was told) and rule 2 (what is told is the best path as it is now). Changes of an entry that
-//! pile up while the branch waits become one.
+//! The Adj-RIB-Out of a branch has, for every entry, the source of the advertised route: two octets. The export rules are a function of
+//! the best path, so that the source is enough to keep rule 1 (only advertised routes are withdrawn) and rule 2 (the advertised route is
+//! the present best path). Several changes of an entry become one while the branch waits.
 
 use super::Core;
 use super::adj_rib_out::AdjRibOut;
@@ -26,7 +25,7 @@ impl Source {
         Source(peer.0 + 1)
     }
 
-    /// The two octets.
+    /// Returns the two octets.
     pub const fn bits(self) -> u16 {
         self.0
     }
@@ -36,7 +35,7 @@ impl Source {
         Source(bits)
     }
 
-    /// The peer; `None` if nothing was told.
+    /// Returns the peer; `None` without an advertised route.
     pub fn peer(self) -> Option<PeerIndex> {
         self.0.checked_sub(1).map(PeerIndex)
     }
@@ -46,20 +45,20 @@ impl Source {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Item {
     pub entry: u32,
-    /// The route that stands now; `None`: there is none.
+    /// The present route; `None` for a withdrawal.
     pub set: Option<SetId>,
-    /// Its source.
+    /// The source of the present route.
     pub source: Source,
-    /// The source of the route that was told before.
+    /// The source of the route advertised before.
     pub before: Source,
     pub provenance: Provenance,
 }
 
-/// A walk over all entries, to tell them to a branch that is new or wants them again.
+/// A walk over all entries, for a new branch or for a refresh.
 #[derive(Clone, Debug)]
 pub(super) struct Dump {
     next: u32,
-    /// True if what was told before is told again (RFC 2918).
+    /// True if advertised routes are advertised again (RFC 2918).
     again: bool,
 }
 
@@ -68,15 +67,15 @@ pub(super) struct Branch {
     adj_rib_out: AdjRibOut,
     /// The number of advertised entries.
     advertised_count: u32,
-    /// The same by source.
+    /// The number of advertised entries by source.
     advertised_by_source: Vec<u32>,
-    /// Its place in the change queue.
+    /// The branch's place in the change queue.
     pub cursor: u64,
     pub dump: Option<Dump>,
 }
 
 impl Branch {
-    /// A branch that was told nothing; the queue ends at `end`.
+    /// Makes a branch with an empty Adj-RIB-Out; the queue ends at `end`.
     pub fn new(end: u64) -> Self {
         Branch {
             adj_rib_out: AdjRibOut::default(),
@@ -87,7 +86,7 @@ impl Branch {
         }
     }
 
-    /// Tells all that stands once more.
+    /// Advertises all present routes again.
     pub fn advertise_again(&mut self) {
         self.dump = Some(Dump { next: 0, again: true });
     }
@@ -116,13 +115,13 @@ impl Branch {
         }
     }
 
-    /// Returns true if all that happened was told.
+    /// Returns true if all changes were advertised.
     pub const fn is_idle(&self, end: u64) -> bool {
         self.cursor == end && self.dump.is_none()
     }
 
-    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump. `export` says which paths the
-    /// downstream may have. An entry comes at most once.
+    /// Takes up to `limit` changes from the queue, then up to `limit` entries of the dump. `export` returns true for exported paths. An
+    /// entry is taken at most once.
     #[inline(always)]
     pub fn gather<P: FamilyKey>(
         &mut self,
@@ -144,7 +143,7 @@ impl Branch {
         }
     }
 
-    /// Fresh events go first; a dump that repeats routes must not meet one of them in the same round.
+    /// Changes go first; a refresh must not advertise a changed entry twice in one round.
     #[inline(never)]
     fn gather_dump<P: FamilyKey>(
         &mut self,

@@ -1,4 +1,4 @@
-//! The decision process: which of a prefix's paths is used (RFC 4271, section 9.1).
+//! The decision process: the choice among the paths of a prefix (RFC 4271, section 9.1).
 
 use super::PeerIn;
 use super::entry::{Path, PeerIndex};
@@ -16,31 +16,31 @@ use smallvec::SmallVec;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Elimination {
-    /// The RIB has not said yet how the next hop is reached.
+    /// The RIB has not answered the question about the next hop yet.
     NextHopWaits,
     /// The next hop cannot be reached (section 9.1.2.1).
     NextHopUnreachable,
-    /// The peer is on this link, and its route's next hop is not (section 6.3 b).
+    /// The peer is on a connected subnet, and the route's next hop is not (section 6.3 b).
     NextHopNotConnected,
     /// The router itself originates the prefix: a matter of local policy (section 9.1.1), and every router's default.
     Originated,
-    /// Another has a higher LOCAL_PREF.
+    /// A competing path has a higher LOCAL_PREF.
     LocalPref,
-    /// Another has a shorter AS path (section 9.1.2.2 a).
+    /// A competing path has a shorter AS path (section 9.1.2.2 a).
     PathLength,
-    /// Another has a lower ORIGIN (b).
+    /// A competing path has a lower ORIGIN (b).
     Origin,
-    /// Another one from the same AS has a lower MULTI_EXIT_DISC (c).
+    /// A competing path from the same AS has a lower MULTI_EXIT_DISC (c).
     Med,
-    /// Another came by EBGP (d).
+    /// A competing path came by EBGP (d).
     External,
-    /// Another's next hop is nearer (e).
+    /// The next hop of a competing path is nearer (e).
     InteriorCost,
-    /// Another path's peer, or originator where the path was reflected, has a lower BGP Identifier (f; RFC 4456, section 9).
+    /// The peer of a competing path, or the originator of a reflected one, has a lower BGP Identifier (f; RFC 4456, section 9).
     RouterId,
-    /// Another path was reflected fewer times: its CLUSTER_LIST is shorter (RFC 4456, section 9).
+    /// A competing path has a shorter CLUSTER_LIST: the path was reflected fewer times (RFC 4456, section 9).
     ClusterList,
-    /// Another's peer has a lower address (g).
+    /// The peer of a competing path has a lower address (g).
     PeerAddress,
 }
 
@@ -85,7 +85,7 @@ struct Candidate {
 }
 
 impl<P: FamilyKey> Tables<'_, P> {
-    /// Returns true if a path takes part at all; its interior cost if it does.
+    /// Returns the interior cost of a path that takes part in the decision, or the reason why the path does not.
     #[inline]
     fn eligible(&self, path: &Path) -> Result<u32, Elimination> {
         if path.peer == PeerIndex::LOCAL {
@@ -103,9 +103,9 @@ impl<P: FamilyKey> Tables<'_, P> {
         }
     }
 
-    /// Returns true if a path that has come leaves the best one the best, whatever others there are. So it is if it loses to that one: whom
-    /// it beats by MULTI_EXIT_DISC had lost to that one anyway. What it replaces must not have come as far as that, or those that it had
-    /// beaten would be back. A path loses nothing to itself.
+    /// Returns true if adding `new` cannot change the best path. Holds if `new` loses to `best` pairwise and the replaced path was
+    /// eliminated before the MED step: otherwise paths eliminated by the replaced path's MED could win again. The best path itself is never
+    /// such a `new`.
     #[inline(never)]
     pub fn best_unchanged(&self, best: &Path, new: &Path, replaced: Option<SetId>) -> bool {
         let loses = |path: Path| {
@@ -117,7 +117,8 @@ impl<P: FamilyKey> Tables<'_, P> {
         loses(*new).is_some() && replaced.is_none_or(did_not_matter)
     }
 
-    /// The best path's index; `None` if none can be used. `lost` hears of every other, and why.
+    /// Returns the index of the best path; `None` without a usable path. Calls `lost` with the index and the reason of every eliminated
+    /// path.
     #[inline]
     pub fn decide(&self, paths: &[Path], mut lost: impl FnMut(usize, Elimination)) -> Option<usize> {
         match paths {
@@ -126,7 +127,7 @@ impl<P: FamilyKey> Tables<'_, P> {
         }
     }
 
-    /// The path that would be the best one if there were none through the next hop of `best`; `None` if there is no other.
+    /// Returns the best path among the paths with a different next hop than `best`; `None` without such a path.
     pub fn backup(&self, paths: &[Path], best: &Path) -> Option<Path> {
         let hop = self.sets[best.set].hop;
         let is_other = |path: &&Path| path.peer != PeerIndex::LOCAL && self.sets[path.set].hop != hop;
@@ -173,7 +174,7 @@ impl<P: FamilyKey> Tables<'_, P> {
     }
 }
 
-/// Drops all but those with the lowest key.
+/// Keeps the candidates with the lowest key.
 fn keep<K: Ord>(
     field: &mut SmallVec<[Candidate; 12]>,
     why: Elimination,
@@ -193,8 +194,8 @@ fn keep<K: Ord>(
     });
 }
 
-/// MULTI_EXIT_DISC counts only among routes of one neighbouring AS, so that it is no order over all of them: all that are
-/// beaten go at once (RFC 4271, section 9.1.2.2 c).
+/// Eliminates candidates by MULTI_EXIT_DISC. The value counts only among routes of one neighboring AS and is no order over all routes:
+/// all beaten candidates go at once (RFC 4271, section 9.1.2.2 c).
 fn keep_lowest_med(field: &mut SmallVec<[Candidate; 12]>, lost: &mut impl FnMut(usize, Elimination)) {
     if field.len() < 2 {
         return;

@@ -10,16 +10,16 @@
 //! policy one in the groups' branches. The stage rules hold between these steps as between objects (see
 //! [`rules`]). A shard shares nothing with others and is driven by one thread.
 //!
-//! * *PeerIn* is a peer's slice of the entries; what it announced before a session went down is stale, known by the
+//! * *PeerIn* is a peer's slice of the entries (the Adj-RIB-In); paths of earlier sessions are stale, marked by the
 //!   generation in the path.
 //! * *Deletion* is one walk over the entries that drops stale paths in slices, however many sessions went down. A route that
 //!   is announced again before the walk gets there replaces the stale path in place.
 //! * *Resolver* and *decision*: see [`resolver`] and [`decision`].
 //! * *Fan-out*: see [`queue`] and [`branch`].
 //!
-//! Most routes of a quiet day come alone, when the processor has done other things for a while: what one costs then is the cache lines
-//! and pages of code on its way. So a step that has one caller is part of it (`inline(always)`), and what one route does not need is not
-//! (`inline(never)`, `cold`).
+//! Most routes of a quiet day come alone, when the processor has run different code for a while: a route then costs the cache lines
+//! and pages of code on the way. So a step with one caller is inlined (`inline(always)`), and code that a single route does not need is kept
+//! apart (`inline(never)`, `cold`).
 
 mod adj_rib_out;
 mod backup;
@@ -68,15 +68,15 @@ use sluice_base::interest::InterestAnswer;
 use sluice_base::{Asn, Prefix, Provenance, RouteBatch, RouterId};
 use sluice_machine::{Budget, Outbox, Progress};
 
-/// Changes that are looked up ahead: what they touch stays in the first cache.
+/// The number of changes that are looked up ahead: the touched memory stays in the first-level cache.
 const AHEAD: usize = 32;
 
 /// The properties of a peer that the decision needs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PeerInfo {
-    /// Its BGP Identifier.
+    /// The BGP Identifier.
     pub router_id: RouterId,
-    /// Its address.
+    /// The address.
     pub address: IpAddr,
     /// True if the peer is in this router's AS.
     pub internal: bool,
@@ -84,14 +84,14 @@ pub struct PeerInfo {
     pub direct: bool,
 }
 
-/// A peer as the shard knows it.
+/// The shard's state of a peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerIn {
     pub info: PeerInfo,
     generation: u16,
-    /// Paths, stale ones included.
+    /// The number of paths, stale paths included.
     paths: u32,
-    /// Paths of sessions that are over.
+    /// The number of stale paths.
     stale: u32,
 }
 
@@ -116,8 +116,8 @@ impl<P: FamilyKey> Core<P> {
         self.index.find(hash, |id| self.entries[id].prefix == prefix)
     }
 
-    /// Looks up what is to be changed next, all of it, for the memory's sake alone: look-ups that follow each other at once wait for
-    /// memory together, those with a decision between them one by one.
+    /// Looks up the prefixes of the next changes to load their entries into the cache: consecutive look-ups wait for memory together,
+    /// look-ups with a decision between them one by one.
     #[inline(never)]
     fn prefetch(&self, changes: &[Change<P>]) {
         let found = changes.iter().filter_map(|change| self.find(change.prefix));
@@ -128,8 +128,8 @@ impl<P: FamilyKey> Core<P> {
         Tables { sets: &self.sets, resolver: &self.resolver, peers: &self.peers }
     }
 
-    /// Decides an entry and queues it if its best route changed from `old` (peer and set). The backup may have changed where the best route has
-    /// not.
+    /// Decides an entry, and queues the entry if the best route changed from `old` (peer and set). The backup may change without the best
+    /// route.
     #[inline]
     fn decide(&mut self, id: u32, old: Option<(PeerIndex, SetId)>, provenance: Provenance) {
         let best = self.tables().decide(self.entries.paths(id), |_, _| {});
@@ -199,7 +199,7 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
-    /// Puts a path of `set` at `prefix`. The caller keeps a reference of its own to the set.
+    /// Puts a path of `set` at `prefix`. The caller keeps a separate reference to the set.
     #[inline(always)]
     fn announce(
         &mut self,
@@ -259,14 +259,14 @@ impl<P: FamilyKey> Core<P> {
         }
     }
 
-    /// Returns true if the best path of an entry remains so, now that there is this one too.
+    /// Returns true if the best path of an entry stays the best beside a new path.
     #[inline]
     fn best_unchanged(&self, id: u32, new: Path, replaced: Option<SetId>) -> bool {
         self.entries.paths(id).len() > 1
             && self.entries.best(id).is_some_and(|best| self.tables().best_unchanged(best, &new, replaced))
     }
 
-    /// The set of a batch in this shard, with a reference for the caller.
+    /// Returns the shard's set for a set of a batch, with a reference for the caller.
     fn intern(&mut self, set: &BatchSet, octets: &[u8], out: &mut Outbox<Interest<P::Hop>>) -> SetId {
         let resolver = &self.resolver;
         let is_hop = |hop| resolver.next_hop(hop) == Some(&set.next_hop);
@@ -278,11 +278,11 @@ impl<P: FamilyKey> Core<P> {
     }
 }
 
-/// The deletion stage: a walk that goes round and round as long as any path is stale.
+/// The deletion stage: a walk that repeats while any path is stale.
 #[derive(Debug, Default)]
 struct Deletion {
     next: u32,
-    /// A path may be stale.
+    /// True if a path may be stale.
     is_on: bool,
 }
 
@@ -292,13 +292,13 @@ pub struct Shard<P: FamilyKey> {
     groups: Groups<P>,
     rib: RibBranch,
     deletion: Deletion,
-    /// Sets of the batch at hand, by their index in it.
+    /// The sets of the present batch, by index in the batch.
     interned: Vec<Option<SetId>>,
     slice: Vec<u32>,
 }
 
 impl<P: FamilyKey> Shard<P> {
-    /// An empty shard of a router of `local_as`; `seed` is the readers'.
+    /// Makes an empty shard of a router of `local_as`; `seed` is the readers' seed.
     pub fn new(local_as: Asn, router_id: RouterId, seed: HashSeed) -> Self {
         let core = Core {
             local_as,
@@ -324,7 +324,7 @@ impl<P: FamilyKey> Shard<P> {
         shard
     }
 
-    /// A session is up; what the peer announced in an earlier one is stale since then.
+    /// Begins a session. Paths of the peer's earlier sessions are stale already.
     pub fn peer_up(&mut self, peer: PeerIndex, info: PeerInfo) {
         let index = usize::from(peer.0);
         while self.core.peers.len() <= index {
@@ -333,8 +333,8 @@ impl<P: FamilyKey> Shard<P> {
         self.core.peers[index].info = info;
     }
 
-    /// A session is down: its routes are stale, and the deletion stage will withdraw them. The peer is told nothing more. Returns the peer's
-    /// address if that is a next hop that no other peer's routes have.
+    /// Ends a session: the peer's routes become stale, and the deletion stage withdraws stale routes. Nothing more is advertised to the peer.
+    /// Returns the peer's address if the address is a next hop of this peer's routes only.
     pub fn peer_down(&mut self, peer: PeerIndex) -> Option<IpAddr> {
         self.leave(peer);
         let known = self.core.peers.get(usize::from(peer.0))?;
@@ -348,7 +348,7 @@ impl<P: FamilyKey> Shard<P> {
         is_lost.then_some(address)
     }
 
-    /// Returns true if the shard has forgotten all routes of a peer, so that its number may be given to another.
+    /// Returns true if all routes of a peer are removed, so that the peer's number may be reused.
     pub fn is_clean(&self, peer: PeerIndex) -> bool {
         self.core.peers.get(usize::from(peer.0)).is_none_or(|p| p.paths == 0)
     }
@@ -388,7 +388,7 @@ impl<P: FamilyKey> Shard<P> {
         self.compact();
     }
 
-    /// Originates `prefix`, or no longer does.
+    /// Originates `prefix`, or ends the origination.
     pub fn originate(
         &mut self,
         prefix: P,
@@ -413,7 +413,7 @@ impl<P: FamilyKey> Shard<P> {
         self.core.release(set, out);
     }
 
-    /// The RIB's answer about next hops; what it changes is decided again in slices.
+    /// Takes the RIB's answer about next hops. Concerned entries are decided again in slices.
     pub fn answer(
         &mut self,
         answer: &InterestAnswer<P::Hop>,
@@ -423,19 +423,19 @@ impl<P: FamilyKey> Shard<P> {
         self.core.resolver.answer(answer, provenance, out);
     }
 
-    /// The RIB's answer for `prefix` holds no longer.
+    /// Notes that the RIB's answer for `prefix` is void.
     pub fn invalid(&mut self, prefix: P::Hop, out: &mut Outbox<Interest<P::Hop>>) {
         self.core.resolver.invalid(prefix, out);
     }
 
-    /// The RIB was restarted: it is asked about all next hops and told all routes again.
+    /// Notes a restart of the RIB: all questions about next hops are asked, and all routes are sent again.
     pub fn rib_restarted(&mut self, out: &mut Outbox<Interest<P::Hop>>) {
         self.core.resolver.ask_again(out);
         self.rib = RibBranch::new(self.core.queue.end());
         self.core.backups.all_due();
     }
 
-    /// Returns true if every path was decided by the RIB's word on its next hop: no answer is awaited, and none has yet to take effect.
+    /// Returns true if every path was decided with the RIB's answer for the next hop: no answer is outstanding or waits to take effect.
     pub fn is_resolved(&self) -> bool {
         self.core.resolver.is_settled()
     }
@@ -446,7 +446,7 @@ impl<P: FamilyKey> Shard<P> {
         self.deletion.is_on || self.core.resolver.has_work()
     }
 
-    /// Background work: entries whose next hop changed are decided again, stale paths are deleted.
+    /// Does background work: decides entries with changed next hops again, and deletes stale paths.
     pub fn run_slice(&mut self, budget: Budget, out: &mut Outbox<Interest<P::Hop>>) -> Progress {
         let limit = budget.0.max(1) as usize;
         self.slice.clear();
@@ -487,7 +487,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Drops what is stale in the queue when there is too much of it.
+    /// Compacts a queue with too many stale items.
     fn compact(&mut self) {
         let rib = &mut self.rib.branch.cursor;
         let Core { queue, entries, .. } = &mut self.core;
@@ -497,7 +497,7 @@ impl<P: FamilyKey> Shard<P> {
         }
     }
 
-    /// Drops what all readers of the queue have passed. The RIB is mostly the last.
+    /// Drops the items that all readers of the queue have passed. The RIB's branch is mostly the last reader.
     #[inline]
     fn trim(&mut self) {
         if self.rib.branch.cursor > self.core.queue.start() {
@@ -525,23 +525,23 @@ impl<P: FamilyKey> Shard<P> {
         self.core.resolver.squeezed(hop, log);
     }
 
-    /// The peer is to be told all routes that a peer of its kind may have.
+    /// Begins to advertise all routes for the peer's update group key to the peer.
     pub fn join(&mut self, peer: PeerIndex, key: GroupKey) {
         self.groups.join(peer, key, self.core.queue.end());
     }
 
-    /// The peer is told nothing more.
+    /// Ends advertisements to the peer.
     pub fn leave(&mut self, peer: PeerIndex) {
         self.groups.leave(peer);
         self.trim();
     }
 
-    /// The peer is told everything once more, as one of `key` from now on if it is given: a key of the same `internal`.
+    /// Advertises all routes to the peer again, under the new `key` if there is one: a key of the same `internal`.
     pub fn refresh(&mut self, peer: PeerIndex, key: Option<GroupKey>) {
         self.groups.refresh(peer, key);
     }
 
-    /// Returns true if [`Shard::fill`] has anything for the peer.
+    /// Returns true if [`Shard::fill`] has UPDATEs for the peer.
     pub fn has_output(&self, peer: PeerIndex) -> bool {
         self.groups.has_output(peer, self.core.queue.end())
     }
@@ -551,7 +551,7 @@ impl<P: FamilyKey> Shard<P> {
         self.groups.with_output(self.core.queue.end(), out);
     }
 
-    /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` says which next hops it is told.
+    /// Appends UPDATEs for `peer` to `out` up to about `limit` octets. `hop` has the next hops to advertise to the peer.
     pub fn fill(
         &mut self,
         peer: PeerIndex,
@@ -565,7 +565,7 @@ impl<P: FamilyKey> Shard<P> {
         filled
     }
 
-    /// Returns true if [`Shard::rib_batch`] has anything.
+    /// Returns true if [`Shard::rib_batch`] has changes.
     pub fn has_rib_changes(&self) -> bool {
         !self.rib.is_idle(self.core.queue.end())
     }
@@ -576,7 +576,7 @@ impl<P: FamilyKey> Shard<P> {
         self.trim();
     }
 
-    /// Puts checking stages before every PeerOut, or takes them out.
+    /// Puts checking stages before every PeerOut, or removes all checking stages.
     pub fn check(&mut self, on: bool) {
         self.groups.check(on);
     }

@@ -1,4 +1,4 @@
-//! The shard's attribute sets: each stored once, counted by the paths that have it.
+//! The shard's attribute sets: each set is stored once, with a count of the paths that use the set.
 
 use crate::attributes::View;
 use crate::index::{Index, half};
@@ -28,7 +28,7 @@ pub(super) struct Sets {
 }
 
 impl Sets {
-    /// The set with these octets and next hop, one reference richer; `None` if there is none yet.
+    /// Returns the set with these octets and next hop, with one more reference; `None` for a new set.
     pub fn find(&mut self, hash: u64, octets: &[u8], is_hop: impl Fn(u32) -> bool) -> Option<SetId> {
         let (slots, strings) = (&self.slots, &self.octets);
         let hash = half(hash);
@@ -54,7 +54,7 @@ impl Sets {
         self.slots[id.0].references += 1;
     }
 
-    /// Gives up a reference; returns the next hop of a set that nobody has any more.
+    /// Releases a reference. Returns the next hop of a set without references, which is removed.
     pub fn release(&mut self, id: SetId) -> Option<u32> {
         let set = &mut self.slots[id.0];
         set.references -= 1;
@@ -68,7 +68,7 @@ impl Sets {
         Some(hop)
     }
 
-    /// The canonical octets of a set.
+    /// Returns the canonical octets of a set.
     pub fn octets(&self, set: &Set) -> &[u8] {
         self.octets.get(set.stored)
     }
