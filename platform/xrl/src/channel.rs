@@ -17,9 +17,9 @@ use tokio::time::Instant;
 use crate::call::{Call, Queued, State};
 use crate::connection::Connection;
 use crate::endpoint::XrlEndpoint;
-use crate::frame::Key;
 use crate::octets::Octets;
 use crate::registry::MethodEntry;
+use crate::seal::Credential;
 use crate::service::{CallContext, Started, TypedHandler};
 use crate::udp::UdpCaller;
 use crate::{Family, XrlError, kill};
@@ -27,19 +27,25 @@ use crate::{Family, XrlError, kill};
 /// Queue length from which abandoned entries are swept out.
 const SWEEP_FROM: usize = 256;
 
+/// A method of the same process, called by the process's own principal.
+pub(crate) struct LocalMethod {
+    pub(crate) entry: Rc<MethodEntry>,
+    pub(crate) principal: Rc<str>,
+}
+
 /// The way to a method of a target.
 #[derive(Clone)]
 pub(crate) enum Route {
-    Local(Rc<MethodEntry>),
+    Local(Rc<LocalMethod>),
     Stream { connection: Rc<Connection>, number: u16, version: u32 },
-    Udp { caller: Rc<UdpCaller>, path: Rc<str>, key: Key },
+    Udp { caller: Rc<UdpCaller>, path: Rc<str>, credential: Credential },
     Kill { pid: u32 },
 }
 
 impl Route {
     fn is_valid(&self) -> bool {
         match self {
-            Route::Local(entry) => entry.is_live(),
+            Route::Local(method) => method.entry.is_live(),
             Route::Stream { connection, version, .. } => {
                 connection.is_open() && connection.version() == *version
             }
@@ -66,12 +72,12 @@ impl Route {
                 Ok(slot) => State::Wire(Rc::clone(connection), slot),
                 Err(e) => State::Ready(Err(e)),
             },
-            Route::Local(entry) => issue_local(entry, request, within),
-            Route::Udp { caller, path, key } => {
-                let (caller, path, key) = (Rc::clone(caller), Rc::clone(path), *key);
+            Route::Local(method) => issue_local(method, request, within),
+            Route::Udp { caller, path, credential } => {
+                let (caller, path, credential) = (Rc::clone(caller), Rc::clone(path), credential.clone());
                 let body = request.encode_to_vec();
                 State::Task(spawn_local(async move {
-                    let reply = caller.call(&path, &key, &body, within).await?;
+                    let reply = caller.call(&path, &credential, &body, within).await?;
                     Rep::decode(&reply[..]).map_err(|e| XrlError::Protocol(e.to_string()))
                 }))
             }
@@ -83,15 +89,17 @@ impl Route {
     }
 }
 
-fn issue_local<Req, Rep>(entry: &MethodEntry, request: Req, within: Option<Duration>) -> State<Rep>
+fn issue_local<Req, Rep>(method: &LocalMethod, request: Req, within: Option<Duration>) -> State<Rep>
 where
     Req: Message + 'static,
     Rep: Message + Default + 'static,
 {
+    let entry = &method.entry;
     let ctx = CallContext {
         connection: 0,
         pid: None,
         uid: None,
+        principal: Rc::clone(&method.principal),
         family: Family::InProcess,
         deadline: within.map(|d| Instant::now() + d),
     };
@@ -332,10 +340,10 @@ impl Client {
                 && route.has_room()
             {
                 // A handler of this process may call by this very client.
-                if let Route::Local(entry) = route {
-                    let entry = Rc::clone(entry);
+                if let Route::Local(method) = route {
+                    let method = Rc::clone(method);
                     drop(cache);
-                    return Call::new(issue_local(&entry, request, inner.within), inner.within);
+                    return Call::new(issue_local(&method, request, inner.within), inner.within);
                 }
                 return Call::new(route.issue(request, inner.within), inner.within);
             }

@@ -16,7 +16,8 @@ use prost::Message;
 
 use crate::XrlError;
 use crate::channel::Channel;
-use crate::frame::{self, Bind, Frame, Key, Kind};
+use crate::frame::{self, Frame, Kind};
+use crate::seal::Credential;
 use crate::stream::{Input, Output, Stream, Turn};
 
 /// Octets of calls that may wait to be written; further calls wait in their callers.
@@ -75,7 +76,7 @@ pub(crate) struct Connection {
     is_closed: Cell<bool>,
     /// Incremented when resolved methods turned out to be stale.
     version: Cell<u32>,
-    bound: RefCell<HashMap<String, (Key, u16)>>,
+    bound: RefCell<HashMap<String, (Credential, u16)>>,
     next_number: Cell<u16>,
     blocked: RefCell<VecDeque<Rc<Channel>>>,
 }
@@ -105,6 +106,11 @@ impl Connection {
         !self.is_closed.get()
     }
 
+    /// Returns the process that answers, and its user, if the family reports them.
+    pub(crate) fn peer(&self) -> (Option<u32>, Option<u32>) {
+        self.stream.peer()
+    }
+
     pub(crate) fn version(&self) -> u32 {
         self.version.get()
     }
@@ -129,10 +135,10 @@ impl Connection {
     }
 
     /// Returns the number of a method on the connection.
-    pub(crate) fn bind(&self, path: &str, key: &Key) -> Result<u16, XrlError> {
+    pub(crate) fn bind(&self, path: &str, credential: &Credential) -> Result<u16, XrlError> {
         let mut bound = self.bound.borrow_mut();
         let number = match bound.get(path) {
-            Some((known, number)) if known == key => return Ok(*number),
+            Some((known, number)) if known == credential => return Ok(*number),
             Some((_, number)) => *number,
             None => {
                 let number = self.next_number.get();
@@ -145,10 +151,10 @@ impl Connection {
         };
         let mut out = self.out.buf.borrow_mut();
         let start = frame::begin(&mut out, Kind::Bind, 0, number);
-        Bind { key: *key, path }.encode(&mut out);
+        credential.bind(path).encode(&mut out);
         frame::end(&mut out, start).map_err(|_| XrlError::UnknownMethod(path.chars().take(100).collect()))?;
         drop(out);
-        bound.insert(path.to_owned(), (*key, number));
+        bound.insert(path.to_owned(), (credential.clone(), number));
         self.out.kick();
         Ok(number)
     }

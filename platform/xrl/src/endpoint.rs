@@ -13,23 +13,30 @@ use tokio::net::{TcpListener, TcpStream, UdpSocket, UnixStream};
 use tokio::sync::watch as signal;
 use tokio::task::{AbortHandle, spawn_local};
 
-use crate::channel::{Channel, Route};
+use crate::channel::{Channel, LocalMethod, Route};
 use crate::connection::Connection;
 use crate::finder::acl::Secret;
 use crate::finder::core::Subject;
+use crate::finder::denials::Denied;
 use crate::finder::{self, random_key};
-use crate::frame::{KEY, Key};
+use crate::frame::Key;
 use crate::idl::finder::v1 as wire;
 use crate::link::{self, LinkState, ask};
-use crate::registry::{ANY_INSTANCE, MethodEntry, NO_KEY, Registry};
+use crate::registry::{ANY_INSTANCE, MethodEntry, Registry};
+use crate::seal::{Credential, Seal, Seals};
 use crate::server::{self, Listener};
+use crate::service::nobody;
 use crate::stream::Stream;
+use crate::target::{Target, offer};
 use crate::udp::{self, UdpCaller};
 use crate::watch::{LifeWatch, WatchState};
-use crate::{Family, Service, XrlError, kill};
+use crate::{CallContext, Family, XrlError, kill, refusals};
 
 /// Calls that may be outstanding on a connection.
 pub const DEFAULT_WINDOW: usize = 256;
+
+/// The longest wait for an instance to register.
+const REGISTRATION: Duration = Duration::from_secs(3);
 
 /// The address of the Finder.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,8 +52,8 @@ pub enum FinderAddress {
 pub struct EndpointOptions {
     /// The address of the Finder.
     pub finder: FinderAddress,
-    /// The process's own secret.
-    pub secret: Secret,
+    /// The process's own secret; `None`: the process has the rights of its user.
+    pub secret: Option<Secret>,
     /// The folder for the process's own Unix socket.
     pub socket_dir: PathBuf,
     /// The address that targets listen on by TCP and UDP.
@@ -59,10 +66,14 @@ pub struct EndpointOptions {
 
 impl EndpointOptions {
     /// The usual choices for a process of the Finder's host.
-    pub fn new(finder: impl Into<PathBuf>, secret: Secret, socket_dir: impl Into<PathBuf>) -> Self {
+    pub fn new(
+        finder: impl Into<PathBuf>,
+        secret: impl Into<Option<Secret>>,
+        socket_dir: impl Into<PathBuf>,
+    ) -> Self {
         EndpointOptions {
             finder: FinderAddress::Unix(finder.into()),
-            secret,
+            secret: secret.into(),
             socket_dir: socket_dir.into(),
             listen: IpAddr::V4(Ipv4Addr::LOCALHOST),
             window: DEFAULT_WINDOW,
@@ -71,64 +82,18 @@ impl EndpointOptions {
     }
 }
 
-/// A callable component instance.
-pub struct Target {
-    /// The class, such as `bgp`.
-    pub class: String,
-    /// The instance's name; `None`: chosen by the Finder.
-    pub instance: Option<String>,
-    /// True if the target must be alone in its class; named instances (`bgp@red`) of the class do not count.
-    pub singleton: bool,
-    /// The target's interfaces.
-    pub services: Vec<Service>,
-    /// Families by which the target can be reached; callers of the same process need none.
-    pub families: Vec<Family>,
-}
-
-impl Target {
-    /// A target reached by Unix socket.
-    pub fn new(class: &str, services: Vec<Service>) -> Self {
-        let class = class.to_owned();
-        Target { class, instance: None, singleton: false, services, families: vec![Family::Unix] }
-    }
-
-    /// Sets the instance's name.
-    #[must_use]
-    pub fn named(mut self, instance: &str) -> Self {
-        self.instance = Some(instance.to_owned());
-        self
-    }
-
-    /// Requires the target to be the only instance of its class.
-    #[must_use]
-    pub fn singleton(mut self) -> Self {
-        self.singleton = true;
-        self
-    }
-
-    /// Sets the families.
-    #[must_use]
-    pub fn families(mut self, families: &[Family]) -> Self {
-        self.families = families.to_vec();
-        self
-    }
-}
-
 /// A target as stored by the endpoint, for registration with every new Finder.
 pub(crate) struct Registered {
     pub(crate) request: wire::RegisterRequest,
-    pub(crate) methods: Vec<(String, Rc<MethodEntry>)>,
+    pub(crate) paths: Vec<String>,
+    seals: Rc<Seals>,
 }
 
 impl Registered {
-    pub(crate) fn take_keys(&mut self, reply: wire::RegisterReply) -> Result<(), XrlError> {
+    /// Takes what the Finder told of a registration: from now on keys of the new seal are valid.
+    pub(crate) fn take_seal(&mut self, reply: wire::RegisterReply) -> Result<(), XrlError> {
         self.request.cookie = reply.cookie;
-        if reply.keys.len() != self.methods.len() {
-            return Err(XrlError::Protocol("a key is missing".to_owned()));
-        }
-        for ((_, entry), key) in self.methods.iter().zip(&reply.keys) {
-            entry.add_key(key_of(key)?);
-        }
+        self.seals.add(Seal::read(&reply.seal)?);
         Ok(())
     }
 }
@@ -161,6 +126,13 @@ impl Drop for TargetHandle {
 #[derive(Clone)]
 pub struct XrlEndpoint(pub(crate) Rc<Inner>);
 
+/// A process and its user, as the kernel reports them to the Finder.
+#[derive(Clone, Copy)]
+struct Process {
+    pid: u32,
+    uid: u32,
+}
+
 /// Target and forced family.
 type ChannelKey = (String, Option<Family>);
 
@@ -170,6 +142,8 @@ pub(crate) struct Inner {
     pub(crate) link: signal::Sender<LinkState>,
     pub(crate) targets: RefCell<BTreeMap<u64, Registered>>,
     pub(crate) watches: RefCell<Vec<Weak<WatchState>>>,
+    /// The name by which the Finder knows the process.
+    pub(crate) principal: RefCell<Rc<str>>,
     channels: RefCell<HashMap<ChannelKey, Weak<Channel>>>,
     connections: RefCell<HashMap<(Family, String), Rc<Connection>>>,
     udp: RefCell<HashMap<SocketAddr, Weak<UdpCaller>>>,
@@ -188,6 +162,7 @@ impl Inner {
             link: signal::Sender::new(LinkState::Down(XrlError::NoFinder)),
             targets: RefCell::default(),
             watches: RefCell::default(),
+            principal: RefCell::new(nobody()),
             channels: RefCell::default(),
             connections: RefCell::default(),
             udp: RefCell::default(),
@@ -205,6 +180,8 @@ impl XrlEndpoint {
         let inner = Rc::new(Inner::new(options, None));
         let task = spawn_local(link::keep(Rc::downgrade(&inner)));
         inner.tasks.borrow_mut().push(task.abort_handle());
+        let task = spawn_local(refusals::report(Rc::downgrade(&inner)));
+        inner.tasks.borrow_mut().push(task.abort_handle());
         inner.link().await?;
         Ok(XrlEndpoint(inner))
     }
@@ -213,7 +190,7 @@ impl XrlEndpoint {
     /// and the operator call reading methods, and refuse further methods with [`XrlError::BadKey`]; calls for the
     /// Finder fail at once.
     pub fn direct(targets: BTreeMap<String, PathBuf>) -> Self {
-        let mut options = EndpointOptions::new(PathBuf::new(), Secret::default(), PathBuf::new());
+        let mut options = EndpointOptions::new(PathBuf::new(), None, PathBuf::new());
         options.patience = Duration::ZERO;
         XrlEndpoint(Rc::new(Inner::new(options, Some(targets))))
     }
@@ -247,18 +224,18 @@ impl XrlEndpoint {
         };
         let reply: wire::RegisterReply = ask(&connection, "Register", &request).await?;
         request.instance.clone_from(&reply.instance);
-        let mut registered = Registered { request, methods: Vec::new() };
+        let mut registered = Registered { request, paths: Vec::new(), seals: Rc::default() };
+        let instance = reply.instance.clone();
+        registered.take_seal(reply)?;
         for service in target.services {
             for method in service.methods {
-                let path = format!("{}/{}/{}", reply.instance, service.name, method.name);
-                let entry = MethodEntry::new(&reply.instance, &method.families, method.handler, method.typed);
-                registered.methods.push((path, Rc::new(entry)));
+                let path = format!("{instance}/{}/{}", service.name, method.name);
+                let seals = &registered.seals;
+                let entry =
+                    MethodEntry::new(&instance, &method.families, method.handler, method.typed, seals);
+                self.0.registry.insert(path.clone(), Rc::new(entry));
+                registered.paths.push(path);
             }
-        }
-        let instance = reply.instance.clone();
-        registered.take_keys(reply)?;
-        for (path, entry) in &registered.methods {
-            self.0.registry.insert(path.clone(), Rc::clone(entry));
         }
         let id = self.0.insert(registered);
         let handle = TargetHandle { router: self.clone(), id, instance: instance.clone() };
@@ -297,6 +274,40 @@ impl XrlEndpoint {
         Ok(reply.targets)
     }
 
+    /// Has the Finder count a call that this process refused its caller, for a reason of its own: `subject` is what the
+    /// caller wanted.
+    pub fn report_refusal(&self, ctx: &CallContext, subject: &str) {
+        self.0.registry.refusals.note(Denied::Right, &ctx.principal, subject, (ctx.pid, ctx.uid));
+    }
+
+    /// Returns the principal that registered an instance. Waits up to 3 s for an instance that registers again with a
+    /// restarted Finder.
+    ///
+    /// # Errors
+    ///
+    /// [`XrlError::UnknownTarget`] for an instance that nobody registers.
+    pub async fn registrant(&self, instance: &str) -> Result<Rc<str>, XrlError> {
+        let until = tokio::time::Instant::now() + REGISTRATION;
+        loop {
+            match self.target(instance).await {
+                Err(XrlError::UnknownTarget(_) | XrlError::NoFinder)
+                    if tokio::time::Instant::now() < until =>
+                {
+                    tokio::time::sleep(REGISTRATION / 30).await;
+                }
+                found => return found.map(|target| target.principal.into()),
+            }
+        }
+    }
+
+    /// Returns a registered target by the name of its instance.
+    pub async fn target(&self, instance: &str) -> Result<wire::TargetInfo, XrlError> {
+        let connection = self.0.link().await?;
+        let request = wire::GetTargetRequest { instance: instance.to_owned() };
+        let reply: wire::GetTargetReply = ask(&connection, "GetTarget", &request).await?;
+        reply.target.ok_or_else(|| XrlError::UnknownTarget(instance.to_owned()))
+    }
+
     /// The description of a target's interface: an encoded `FileDescriptorSet`.
     pub async fn descriptors(&self, target: &str, interface: &str) -> Result<Vec<u8>, XrlError> {
         let connection = self.0.link().await?;
@@ -333,12 +344,13 @@ impl XrlEndpoint {
         let inner = &self.0;
         if let Some(targets) = &inner.direct {
             let address = targets.get(target).ok_or(XrlError::NoFinder)?.to_string_lossy();
-            return inner.route(Family::Unix, &address, &format!("{ANY_INSTANCE}/{path}"), NO_KEY).await;
+            let path = format!("{ANY_INSTANCE}/{path}");
+            return inner.route(Family::Unix, &address, &path, Credential::none(), None).await;
         }
         // Calls fail at once while there is no Finder: what is cached goes on without it.
         let connection = inner.current_link()?;
         if target == finder::TARGET {
-            let number = connection.bind(&format!("{target}/{path}"), &[0; KEY])?;
+            let number = connection.bind(&format!("{target}/{path}"), &Credential::none())?;
             return Ok(Route::Stream { version: connection.version(), connection, number });
         }
         let (interface, method) = path.split_once('/').unwrap_or((path, ""));
@@ -348,12 +360,18 @@ impl XrlEndpoint {
             method: method.to_owned(),
         };
         let reply: wire::ResolveReply = ask(&connection, "Resolve", &request).await?;
-        let key = key_of(&reply.key)?;
+        let principal = Rc::clone(&inner.principal.borrow());
+        let credential = |key: &[u8]| {
+            let principal = Rc::clone(&principal);
+            key_of(key).map(|key| Credential { key, grant: reply.grant, principal })
+        };
+        let (local, network) = (credential(&reply.key)?, credential(&reply.network_key)?);
+        let registered = Process { pid: reply.pid, uid: reply.uid };
         let path = format!("{}/{path}", reply.instance);
         if family.is_none_or(|f| f == Family::InProcess)
             && let Some(entry) = inner.registry.local(&path)
         {
-            return Ok(Route::Local(entry));
+            return Ok(Route::Local(Rc::new(LocalMethod { entry, principal })));
         }
         let mut endpoints: Vec<(Family, String)> = reply
             .endpoints
@@ -364,24 +382,14 @@ impl XrlEndpoint {
         endpoints.sort_by_key(|(f, _)| *f);
         let mut error = XrlError::NoFamily(family.map_or("any".to_owned(), |f| f.to_string()));
         for (family, address) in endpoints {
-            match inner.route(family, &address, &path, key).await {
+            let credential = if family == Family::Unix { &local } else { &network };
+            let route = inner.route(family, &address, &path, credential.clone(), Some(registered));
+            match route.await {
                 Ok(route) => return Ok(route),
                 Err(e) => error = e,
             }
         }
         Err(error)
-    }
-}
-
-fn offer(service: &Service) -> wire::InterfaceOffer {
-    let method = |m: &crate::Method| wire::MethodOffer {
-        name: m.name.to_owned(),
-        families: m.families.iter().map(|f| f.to_wire().into()).collect(),
-    };
-    wire::InterfaceOffer {
-        name: service.name.to_string(),
-        methods: service.methods.iter().map(method).collect(),
-        descriptors: service.descriptors.to_vec(),
     }
 }
 
@@ -412,8 +420,7 @@ impl Inner {
         let Some(registered) = self.targets.borrow_mut().remove(&id) else {
             return;
         };
-        let paths: Vec<String> = registered.methods.into_iter().map(|(path, _)| path).collect();
-        self.registry.remove(&paths);
+        self.registry.remove(&registered.paths);
         if let Ok(connection) = self.current_link() {
             let request = wire::UnregisterRequest { instance: registered.request.instance };
             spawn_local(async move {
@@ -448,9 +455,11 @@ impl Inner {
                     XrlError::Internal(format!("cannot make the socket {}: {e}", path.display()))
                 })?;
                 self.sockets.borrow_mut().push(path.clone());
-                // The user who started the router owns the folder of its sockets.
-                if let Ok(folder) = std::fs::metadata(&self.options.socket_dir) {
-                    self.registry.set_operator(folder.uid());
+                // The user who started the router owns the Finder's socket.
+                if let FinderAddress::Unix(finder) = &self.options.finder
+                    && let Ok(finder) = std::fs::metadata(finder)
+                {
+                    self.registry.set_operator(finder.uid());
                 }
                 let task = spawn_local(server::serve(Listener::Unix(listener), Rc::clone(&self.registry)));
                 (path.to_string_lossy().into_owned(), task)
@@ -472,22 +481,55 @@ impl Inner {
         Ok(Some(endpoint))
     }
 
-    async fn route(&self, family: Family, address: &str, path: &str, key: Key) -> Result<Route, XrlError> {
+    /// Finds the way to a method at an address. At a Unix socket `registered` must answer, if given.
+    async fn route(
+        &self,
+        family: Family,
+        address: &str,
+        path: &str,
+        credential: Credential,
+        registered: Option<Process>,
+    ) -> Result<Route, XrlError> {
         match family {
             Family::Unix | Family::Tcp => {
                 let connection = self.connection(family, address).await?;
-                let number = connection.bind(path, &key)?;
+                if let (Family::Unix, Some(registered)) = (family, registered) {
+                    self.check_peer(&connection, address, registered)?;
+                }
+                let number = connection.bind(path, &credential)?;
                 Ok(Route::Stream { version: connection.version(), connection, number })
             }
             Family::Udp => {
                 let caller = self.udp_caller(parse(address)?).await?;
-                Ok(Route::Udp { caller, path: path.into(), key })
+                Ok(Route::Udp { caller, path: path.into(), credential })
             }
             Family::Kill if path.ends_with(&format!("/{}/{}", kill::INTERFACE, kill::METHOD)) => {
                 Ok(Route::Kill { pid: parse(address)? })
             }
             Family::Kill | Family::InProcess => Err(XrlError::NoFamily(family.to_string())),
         }
+    }
+
+    /// Refuses a socket at which another process listens than the one that registered the target: neither a key nor an
+    /// argument is sent to it.
+    fn check_peer(
+        &self,
+        connection: &Rc<Connection>,
+        address: &str,
+        registered: Process,
+    ) -> Result<(), XrlError> {
+        let (pid, uid) = connection.peer();
+        if pid == Some(registered.pid) && uid == Some(registered.uid) {
+            return Ok(());
+        }
+        let (found, expected) = (pid.unwrap_or(0), registered.pid);
+        self.registry.refusals.note(Denied::Impostor, "", address, (pid, uid));
+        let why = XrlError::Disconnected(format!(
+            "{address}: process {found} listens there, not the target's process {expected}"
+        ));
+        connection.close(why.clone());
+        self.connections.borrow_mut().retain(|_, c| c.is_open());
+        Err(why)
     }
 
     /// Returns the caller of an address. Calls to an address share a caller: at most one call is in flight.

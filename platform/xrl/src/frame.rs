@@ -12,7 +12,7 @@ const LENGTH: usize = 4;
 /// Largest value of the length field.
 pub const MAX_LENGTH: usize = 16 << 20;
 /// The protocol's version, in the Hello frame.
-pub const VERSION: u16 = 1;
+pub const VERSION: u16 = 2;
 /// The body of a Hello frame.
 pub const MAGIC: &[u8; 4] = b"XRL\n";
 /// Methods that a connection may bind: their numbers are lower.
@@ -20,7 +20,7 @@ pub const MAX_METHODS: u16 = 4096;
 /// Octets of a method key.
 pub const KEY: usize = 16;
 
-/// A method's secret: an owner of the key was authorized by the Finder.
+/// The Finder's word that a caller may use a method: a keyed hash of the method and the caller.
 pub type Key = [u8; KEY];
 
 /// The purpose of a frame.
@@ -157,25 +157,50 @@ pub fn put_hello(out: &mut Vec<u8>) {
 /// The body of a Bind frame.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Bind<'a> {
-    /// The method's key.
+    /// The caller's key of the method.
     pub key: Key,
+    /// The number of the grant of rights by which the Finder gave the key.
+    pub grant: u64,
+    /// The name by which the Finder knows the caller; at most 255 octets.
+    pub principal: &'a str,
     /// `INSTANCE/PACKAGE.SERVICE/METHOD`.
     pub path: &'a str,
 }
 
+/// What a caller says of itself.
+type Caller<'a> = (Key, u64, &'a str);
+
 impl<'a> Bind<'a> {
+    fn encode_caller(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.key);
+        out.extend_from_slice(&self.grant.to_be_bytes());
+        let length = self.principal.len().min(usize::from(u8::MAX));
+        out.push(length as u8);
+        out.extend_from_slice(&self.principal.as_bytes()[..length]);
+    }
+
+    fn decode_caller(c: &mut Cursor<'a>, kind: Kind) -> Result<Caller<'a>, FrameError> {
+        let wrong = |_| FrameError::Body(kind);
+        let key = c.array().map_err(wrong)?;
+        let grant = u64::from_be_bytes(c.array().map_err(wrong)?);
+        let length = c.u8().map_err(wrong)?;
+        let principal = c.take(length.into()).map_err(wrong)?;
+        let principal = std::str::from_utf8(principal).map_err(|_| FrameError::Body(kind))?;
+        Ok((key, grant, principal))
+    }
+
     /// Appends the body.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&self.key);
+        self.encode_caller(out);
         out.extend_from_slice(self.path.as_bytes());
     }
 
     /// Reads the body.
     pub fn decode(body: &'a [u8]) -> Result<Self, FrameError> {
         let mut c = Cursor::new(body);
-        let key = c.array().map_err(|_| FrameError::Body(Kind::Bind))?;
+        let (key, grant, principal) = Self::decode_caller(&mut c, Kind::Bind)?;
         let path = std::str::from_utf8(c.rest()).map_err(|_| FrameError::Body(Kind::Bind))?;
-        Ok(Bind { key, path })
+        Ok(Bind { key, grant, principal, path })
     }
 }
 
@@ -191,9 +216,9 @@ pub struct Datagram<'a> {
 }
 
 impl<'a> Datagram<'a> {
-    /// Appends the fields before the arguments: key, milliseconds, u16 length of the path, path.
+    /// Appends the fields before the arguments: the caller as in Bind, milliseconds, u16 length of the path, path.
     pub fn encode_head(bind: &Bind<'_>, within_ms: u32, out: &mut Vec<u8>) {
-        out.extend_from_slice(&bind.key);
+        bind.encode_caller(out);
         out.extend_from_slice(&within_ms.to_be_bytes());
         let length = bind.path.len().min(usize::from(u16::MAX));
         out.extend_from_slice(&(length as u16).to_be_bytes());
@@ -204,12 +229,12 @@ impl<'a> Datagram<'a> {
     pub fn decode(body: &'a [u8]) -> Result<Self, FrameError> {
         let wrong = |_| FrameError::Body(Kind::Datagram);
         let mut c = Cursor::new(body);
-        let key = c.array().map_err(wrong)?;
+        let (key, grant, principal) = Bind::decode_caller(&mut c, Kind::Datagram)?;
         let within_ms = c.u32().map_err(wrong)?;
         let length = c.u16().map_err(wrong)?;
         let path = c.take(length.into()).map_err(wrong)?;
         let path = std::str::from_utf8(path).map_err(|_| FrameError::Body(Kind::Datagram))?;
-        Ok(Datagram { bind: Bind { key, path }, within_ms, arguments: c.rest() })
+        Ok(Datagram { bind: Bind { key, grant, principal, path }, within_ms, arguments: c.rest() })
     }
 }
 
@@ -258,8 +283,18 @@ mod tests {
         }
 
         #[test]
-        fn datagrams_come_back(key: [u8; 16], within_ms: u32, path: String, arguments: Vec<u8>) {
-            let bind = Bind { key, path: &path };
+        fn datagrams_come_back(
+            key: [u8; 16],
+            grant: u64,
+            principal in "[a-zé@]{0,100}",
+            within_ms: u32,
+            path: String,
+            arguments: Vec<u8>,
+        ) {
+            let bind = Bind { key, grant, principal: &principal, path: &path };
+            let mut body = Vec::new();
+            bind.encode(&mut body);
+            prop_assert_eq!(Bind::decode(&body), Ok(bind));
             let mut out = Vec::new();
             Datagram::encode_head(&bind, within_ms, &mut out);
             out.extend_from_slice(&arguments);

@@ -11,8 +11,8 @@ use crate::connection::Connection;
 use crate::endpoint::{DEFAULT_WINDOW, EndpointOptions, FinderAddress, Inner, dial};
 use crate::finder::TARGET;
 use crate::finder::life::LifeEvent;
-use crate::frame::KEY;
 use crate::idl::finder::v1::{self as wire, event};
+use crate::seal::Credential;
 use crate::{Family, XrlError};
 
 /// Pause before the second attempt to reach the Finder; doubled up to [`LAST_PAUSE`].
@@ -48,7 +48,7 @@ pub(crate) async fn ask<Req: Message, Rep: Message + Default>(
     method: &str,
     request: &Req,
 ) -> Result<Rep, XrlError> {
-    let number = connection.bind(&format!("{TARGET}/finder.v1.Finder/{method}"), &[0; KEY])?;
+    let number = connection.bind(&format!("{TARGET}/finder.v1.Finder/{method}"), &Credential::none())?;
     let slot = connection.send(number, request, None)?;
     let reply = Call::new(State::Wire(Rc::clone(connection), slot), None).await;
     reply.map_err(|e: XrlError| match e {
@@ -108,9 +108,10 @@ async fn introduce(
     options: &EndpointOptions,
     inner: &Weak<Inner>,
 ) -> Result<(), XrlError> {
-    let hello = wire::HelloRequest { secret: options.secret.to_vec() };
-    let _known: wire::HelloReply = ask(connection, "Hello", &hello).await?;
+    let hello = wire::HelloRequest { secret: options.secret.map(Vec::from).unwrap_or_default() };
+    let known: wire::HelloReply = ask(connection, "Hello", &hello).await?;
     let lost = || XrlError::Disconnected("the endpoint was dropped".to_owned());
+    inner.upgrade().ok_or_else(lost)?.principal.replace(known.principal.into());
     let known: Vec<(u64, wire::RegisterRequest)> = {
         let router = inner.upgrade().ok_or_else(lost)?;
         let targets = router.targets.borrow();
@@ -122,7 +123,7 @@ async fn introduce(
             Ok(reply) => {
                 let router = inner.upgrade().ok_or_else(lost)?;
                 if let Some(target) = router.targets.borrow_mut().get_mut(&id) {
-                    target.take_keys(reply)?;
+                    target.take_seal(reply)?;
                 }
                 drop(router);
                 let enable = wire::EnableRequest { instance };
@@ -171,6 +172,10 @@ async fn follow(connection: &Rc<Connection>, inner: &Weak<Inner>) -> XrlError {
             let life = match event {
                 event::Event::Invalid(name) => {
                     router.invalidate(&name);
+                    continue;
+                }
+                event::Event::Revoked(grant) => {
+                    router.registry.revoke(grant);
                     continue;
                 }
                 event::Event::Birth(life) => LifeEvent::Birth(life.into()),

@@ -1,21 +1,27 @@
-//! The methods of the process, with their keys.
+//! The methods of the process, and the callers that may use them.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
-use crate::frame::{KEY, Key};
+use crate::finder::denials::Denied;
+use crate::frame::{Bind, KEY, Key};
+use crate::refusals::Refusals;
+use crate::seal::{Holder, Seals};
 use crate::service::Handler;
 use crate::{Family, XrlError};
 
-/// Valid keys of a method: the key of its last registration, and earlier keys, so that callers continue while the
-/// Finder restarts.
-const MAX_KEYS: usize = 4;
 /// Prefixes of the names of reading methods.
-const READING: [&str; 3] = ["Get", "List", "Lookup"];
+pub(crate) const READING: [&str; 3] = ["Get", "List", "Lookup"];
 /// The instance in the path of a caller that reads without the Finder, and so does not know the instance's name.
 pub(crate) const ANY_INSTANCE: &str = "*";
+/// The principal of a caller that reads without a key.
+const OPERATOR: &str = "operator";
+/// Grants from which those without a bound method are forgotten.
+const MAX_GRANTS: usize = 1024;
+/// Grants that were taken away and are remembered: keys made by earlier ones are those of processes that have ended.
+pub(crate) const MAX_REVOKED: usize = 4096;
 /// The key of a caller without a key.
 pub(crate) const NO_KEY: Key = [0; KEY];
 
@@ -25,7 +31,7 @@ pub(crate) struct MethodEntry {
     pub(crate) families: Vec<Family>,
     pub(crate) handler: Rc<dyn Handler>,
     pub(crate) typed: Rc<dyn Any>,
-    keys: RefCell<Vec<Key>>,
+    seals: Rc<Seals>,
     live: Cell<bool>,
 }
 
@@ -35,13 +41,14 @@ impl MethodEntry {
         families: &[Family],
         handler: Rc<dyn Handler>,
         typed: Rc<dyn Any>,
+        seals: &Rc<Seals>,
     ) -> Self {
         MethodEntry {
             instance: instance.to_owned(),
             families: families.to_vec(),
             handler,
             typed,
-            keys: RefCell::new(Vec::new()),
+            seals: Rc::clone(seals),
             live: Cell::new(true),
         }
     }
@@ -51,27 +58,32 @@ impl MethodEntry {
         self.live.get()
     }
 
-    /// Takes the key of the latest registration.
-    pub(crate) fn add_key(&self, key: Key) {
-        let mut keys = self.keys.borrow_mut();
-        if keys.len() == MAX_KEYS {
-            keys.remove(0);
-        }
-        keys.push(key);
-    }
-
     fn offers(&self, family: Family) -> bool {
         self.families.is_empty() || self.families.contains(&family)
     }
 }
 
-/// Compares two keys in a time that does not depend on the first difference.
-fn same(a: &Key, b: &Key) -> bool {
-    let mut difference = 0;
-    for i in 0..KEY {
-        difference |= std::hint::black_box(a[i] ^ b[i]);
+/// Rights of a principal, as the Finder granted them, from the view of a receiver.
+pub(crate) struct Grant {
+    pub(crate) principal: Rc<str>,
+    live: Cell<bool>,
+}
+
+impl Grant {
+    fn new(principal: &str) -> Self {
+        Grant { principal: principal.into(), live: Cell::new(true) }
     }
-    difference == 0
+
+    /// Returns true until the Finder takes the rights away.
+    pub(crate) fn is_live(&self) -> bool {
+        self.live.get()
+    }
+}
+
+/// A method that a caller may call.
+pub(crate) struct Bound {
+    pub(crate) entry: Rc<MethodEntry>,
+    pub(crate) grant: Rc<Grant>,
 }
 
 /// The methods of the process.
@@ -82,6 +94,12 @@ pub(crate) struct Registry {
     open: Option<Open>,
     /// The user who started the router, who may call reading methods without a key, as root may.
     operator: Cell<Option<u32>>,
+    /// The grants by which callers bound methods.
+    grants: RefCell<HashMap<u64, Rc<Grant>>>,
+    /// The latest grants that the Finder took away.
+    revoked: RefCell<VecDeque<u64>>,
+    /// What the Finder was not told of yet.
+    pub(crate) refusals: Refusals,
 }
 
 /// Methods without a key, and the callers with a secret.
@@ -125,36 +143,70 @@ impl Registry {
         }
     }
 
-    /// Returns the method at `path` if the key is right. Root and the operator, `uid` as the kernel tells it, read without a key: so a
-    /// router can be asked while there is no Finder that could give keys.
+    /// Returns the method that a caller binds, if the Finder vouches for the caller. `pid` and `uid` are the kernel's
+    /// words. Root and the operator read without a key: a router can be asked while no Finder could give keys.
     pub(crate) fn find(
         &self,
-        path: &str,
-        key: &Key,
+        bind: &Bind<'_>,
         family: Family,
+        pid: Option<u32>,
         uid: Option<u32>,
-    ) -> Result<Rc<MethodEntry>, XrlError> {
+    ) -> Result<Bound, XrlError> {
         let methods = self.methods.borrow();
-        let entry = if self.may_read(path, key, uid) { lookup(&methods, path) } else { methods.get(path) };
+        let may_read = self.may_read(bind, uid);
+        let entry = if may_read { lookup(&methods, bind.path) } else { methods.get(bind.path) };
+        let holder = match (family, pid, uid) {
+            (Family::Unix, Some(pid), Some(uid)) => Holder::Process { pid, uid },
+            _ => Holder::Network,
+        };
+        let is_vouched = |entry: &MethodEntry| {
+            entry.seals.vouch(bind, holder) && !self.revoked.borrow().contains(&bind.grant)
+        };
+        let entry = entry.filter(|entry| self.open.is_some() || may_read || is_vouched(entry));
         let Some(entry) = entry else {
+            self.refusals.note(Denied::Key, bind.principal, bind.path, (pid, uid));
             // Who has no key need not learn what there is.
             return Err(XrlError::BadKey);
         };
-        let known = entry.keys.borrow().iter().fold(false, |known, k| known | same(k, key));
-        if self.open.is_none() && !known && !self.may_read(path, key, uid) {
-            return Err(XrlError::BadKey);
-        }
         if !entry.offers(family) {
             return Err(XrlError::NoFamily(family.to_string()));
         }
-        Ok(Rc::clone(entry))
+        let grant = match (&self.open, may_read) {
+            (Some(_), _) => Rc::new(Grant::new("")),
+            (None, true) => Rc::new(Grant::new(OPERATOR)),
+            (None, false) => self.grant(bind),
+        };
+        Ok(Bound { entry: Rc::clone(entry), grant })
+    }
+
+    /// Returns the grant of a caller for whom the Finder vouches.
+    fn grant(&self, bind: &Bind<'_>) -> Rc<Grant> {
+        let mut grants = self.grants.borrow_mut();
+        if grants.len() >= MAX_GRANTS {
+            grants.retain(|_, grant| Rc::strong_count(grant) > 1);
+        }
+        Rc::clone(grants.entry(bind.grant).or_insert_with(|| Rc::new(Grant::new(bind.principal))))
+    }
+
+    /// Ends a grant: what was bound by it is refused from now on.
+    pub(crate) fn revoke(&self, grant: u64) {
+        if let Some(grant) = self.grants.borrow_mut().remove(&grant) {
+            grant.live.set(false);
+        }
+        let mut revoked = self.revoked.borrow_mut();
+        if !revoked.contains(&grant) {
+            if revoked.len() == MAX_REVOKED {
+                revoked.pop_front();
+            }
+            revoked.push_back(grant);
+        }
     }
 
     /// Returns true for a call without a key, by root or the operator, of a method that only reads.
-    fn may_read(&self, path: &str, key: &Key, uid: Option<u32>) -> bool {
-        let method = path.rsplit('/').next().unwrap_or_default();
+    fn may_read(&self, bind: &Bind<'_>, uid: Option<u32>) -> bool {
+        let method = bind.path.rsplit('/').next().unwrap_or_default();
         let is_operator = uid.is_some_and(|uid| uid == 0 || Some(uid) == self.operator.get());
-        is_operator && *key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
+        is_operator && bind.key == NO_KEY && READING.iter().any(|word| method.starts_with(word))
     }
 
     /// The method at `path`, for a caller of the same process with the Finder's permission.
@@ -177,21 +229,5 @@ fn lookup<'a>(methods: &'a HashMap<String, Rc<MethodEntry>>, path: &str) -> Opti
             all.find(|(path, _)| path.split_once('/').is_some_and(|(_, rest)| rest == wanted)).map(|(_, e)| e)
         }
         _ => methods.get(path),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::same;
-
-    #[test]
-    fn keys_are_compared_whole() {
-        let key = [7; 16];
-        assert!(same(&key, &key));
-        for i in 0..16 {
-            let mut other = key;
-            other[i] ^= 0x80;
-            assert!(!same(&key, &other));
-        }
     }
 }

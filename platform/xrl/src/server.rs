@@ -19,8 +19,8 @@ use tokio::time::Instant;
 
 use crate::frame::{self, Bind, Frame, Kind};
 use crate::guests::{self, Guests, Place};
-use crate::registry::{MethodEntry, Registry};
-use crate::service::{CallContext, PendingReply, put_octets, put_result};
+use crate::registry::{Bound, Registry};
+use crate::service::{CallContext, PendingReply, nobody, put_octets, put_result};
 use crate::stream::{Input, Output, Stream, Turn};
 use crate::{Family, XrlError};
 
@@ -48,6 +48,7 @@ struct ServerConnection {
     registry: Rc<Registry>,
     shared: Rc<Shared>,
     input: Input,
+    /// The caller of calls on this connection, without the principal, which each bound method has.
     context: CallContext,
     /// The place among the guests, until the caller has shown a secret or a key.
     guest: Option<Guest>,
@@ -56,7 +57,7 @@ struct ServerConnection {
     greeted: bool,
     closing: bool,
     hangup_watch: Option<AbortHandle>,
-    bound: Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
+    bound: Vec<Option<Result<Bound, XrlError>>>,
 }
 
 impl ServerConnection {
@@ -76,7 +77,7 @@ impl ServerConnection {
                 hung_up: Cell::new(false),
             }),
             input: Input::small(guests::MAX_OCTETS),
-            context: CallContext { connection, pid, uid, family, deadline: None },
+            context: CallContext { connection, pid, uid, principal: nobody(), family, deadline: None },
             guest: Some(Guest { _place: place, until: Box::pin(tokio::time::sleep(guests::PATIENCE)) }),
             max_replies: guests::MAX_OCTETS,
             greeted: false,
@@ -125,7 +126,7 @@ impl ServerConnection {
             };
             let result = if self.greeted {
                 let methods = if self.guest.is_some() { guests::MAX_METHODS } else { frame::MAX_METHODS };
-                dispatch(frame, methods, &mut self.bound, &self.registry, &self.shared, self.context)
+                dispatch(frame, methods, &mut self.bound, &self.registry, &self.shared, &self.context)
             } else {
                 self.greeted = true;
                 greeting(frame)
@@ -230,7 +231,11 @@ fn greeting(frame: Frame<'_>) -> Result<(), XrlError> {
         return Err(XrlError::Protocol("expected Hello first".to_owned()));
     }
     if frame.method != frame::VERSION {
-        return Err(XrlError::Protocol(format!("version {}; expected {}", frame.method, frame::VERSION)));
+        let (theirs, ours) = (frame.method, frame::VERSION);
+        let why = format!(
+            "version {theirs} of the XRL protocol; expected {ours}: install a client of this router's version"
+        );
+        return Err(XrlError::Protocol(why));
     }
     Ok(())
 }
@@ -239,11 +244,12 @@ fn greeting(frame: Frame<'_>) -> Result<(), XrlError> {
 fn dispatch(
     frame: Frame<'_>,
     methods: u16,
-    bound: &mut Vec<Option<Result<Rc<MethodEntry>, XrlError>>>,
+    bound: &mut Vec<Option<Result<Bound, XrlError>>>,
     registry: &Registry,
     shared: &Rc<Shared>,
-    mut context: CallContext,
+    context: &CallContext,
 ) -> Result<(), XrlError> {
+    let mut deadline = None;
     let arguments = match frame.kind {
         Kind::Call => frame.body,
         Kind::CallWithin => {
@@ -251,7 +257,7 @@ fn dispatch(
                 .body
                 .split_first_chunk::<4>()
                 .ok_or_else(|| XrlError::Protocol("a call without its time".to_owned()))?;
-            context.deadline = Some(Instant::now() + Duration::from_millis(u32::from_be_bytes(*ms).into()));
+            deadline = Some(Instant::now() + Duration::from_millis(u32::from_be_bytes(*ms).into()));
             arguments
         }
         Kind::Bind => {
@@ -264,7 +270,7 @@ fn dispatch(
                 bound.resize_with(index + 1, || None);
             }
             // A refusal is told to every call that uses the number: the caller need not wait for an answer.
-            bound[index] = Some(registry.find(bind.path, &bind.key, context.family, context.uid));
+            bound[index] = Some(registry.find(&bind, context.family, context.pid, context.uid));
             return Ok(());
         }
         Kind::Cancel => {
@@ -277,19 +283,26 @@ fn dispatch(
         }
         other => return Err(XrlError::Protocol(format!("unexpected {other:?} frame"))),
     };
-    let entry = match bound.get(usize::from(frame.method)) {
-        Some(Some(Ok(entry))) => entry,
+    let refuse = |refusal: &XrlError| {
+        put_result::<()>(&mut shared.out.buf.borrow_mut(), frame.sequence, Err(refusal));
+    };
+    let Bound { entry, grant } = match bound.get(usize::from(frame.method)) {
+        Some(Some(Ok(bound))) => bound,
         Some(Some(Err(refusal))) => {
-            put_result::<()>(&mut shared.out.buf.borrow_mut(), frame.sequence, Err(refusal));
+            refuse(refusal);
             return Ok(());
         }
         _ => return Err(XrlError::Protocol(format!("method number {} is not bound", frame.method))),
     };
     if !entry.is_live() {
-        let gone = XrlError::UnknownTarget(entry.instance.clone());
-        put_result::<()>(&mut shared.out.buf.borrow_mut(), frame.sequence, Err(&gone));
+        refuse(&XrlError::UnknownTarget(entry.instance.clone()));
         return Ok(());
     }
+    if !grant.is_live() {
+        refuse(&XrlError::AccessDenied(format!("the rights of {} were taken away", grant.principal)));
+        return Ok(());
+    }
+    let context = CallContext { principal: Rc::clone(&grant.principal), deadline, ..context.clone() };
     if let Some(pending) = entry.handler.start(context, arguments, frame.sequence, &shared.out.buf) {
         go_on(shared, frame.sequence, pending)?;
     }

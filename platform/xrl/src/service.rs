@@ -27,7 +27,7 @@ thread_local! {
 }
 
 /// The caller from a handler's view.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct CallContext {
     /// The call's connection: unique in the process, 0 for calls from the same process and by UDP.
     pub connection: u64,
@@ -35,10 +35,22 @@ pub struct CallContext {
     pub pid: Option<u32>,
     /// The caller's user, if the family reports it.
     pub uid: Option<u32>,
+    /// The name by which the Finder knows the caller, vouched for by the key of the method. `operator` for root and
+    /// the operator who read without a key; empty for callers of the Finder itself.
+    pub principal: Rc<str>,
     /// The family by which the call arrived.
     pub family: Family,
     /// The time at which the caller gives up and the handler is dropped.
     pub deadline: Option<Instant>,
+}
+
+thread_local! {
+    static NOBODY: Rc<str> = "".into();
+}
+
+/// Returns the principal of a caller that has shown nothing.
+pub(crate) fn nobody() -> Rc<str> {
+    NOBODY.with(Rc::clone)
 }
 
 /// An interface served by a target. Made by generated code.
@@ -51,6 +63,11 @@ pub struct Service {
 impl Service {
     /// The interface `name` (package and service), described by an encoded `FileDescriptorSet`.
     pub fn new(name: &'static str, descriptors: &'static [u8], methods: Vec<Method>) -> Self {
+        Service { name: name.into(), descriptors: descriptors.into(), methods }
+    }
+
+    /// Makes an interface known only at run time.
+    pub fn described(name: String, descriptors: Vec<u8>, methods: Vec<Method>) -> Self {
         Service { name: name.into(), descriptors: descriptors.into(), methods }
     }
 
@@ -71,7 +88,7 @@ impl Service {
 
 /// A method with its handler. Made by generated code.
 pub struct Method {
-    pub(crate) name: &'static str,
+    pub(crate) name: Cow<'static, str>,
     pub(crate) families: Vec<Family>,
     pub(crate) handler: Rc<dyn Handler>,
     /// An `Rc<dyn TypedHandler<Req, Rep>>`, for callers of the same process.
@@ -80,7 +97,7 @@ pub struct Method {
 
 impl Method {
     /// The method `name`, carried out by `handle`.
-    pub fn new<Req, Rep, F, Fut>(name: &'static str, handle: F) -> Self
+    pub fn new<Req, Rep, F, Fut>(name: impl Into<Cow<'static, str>>, handle: F) -> Self
     where
         Req: Message + Default + 'static,
         Rep: Message + Default + 'static,
@@ -89,7 +106,7 @@ impl Method {
     {
         let method = Rc::new(FnHandler { handle, spare: RefCell::new(None), types: PhantomData });
         let typed: Rc<dyn TypedHandler<Req, Rep>> = method.clone();
-        Method { name, families: Vec::new(), handler: method, typed: Rc::new(typed) }
+        Method { name: name.into(), families: Vec::new(), handler: method, typed: Rc::new(typed) }
     }
 }
 
@@ -207,6 +224,7 @@ where
         sequence: u32,
         out: &RefCell<Vec<u8>>,
     ) -> Option<PendingReply> {
+        let deadline = ctx.deadline;
         let begun = match Req::decode(arguments) {
             Ok(request) => self.begin(ctx, request),
             Err(e) => Begun::Ready(Err(XrlError::BadArguments(e.to_string()))),
@@ -217,7 +235,7 @@ where
                 None
             }
             Begun::Pending(running) => {
-                Some(Box::pin(async move { within(ctx.deadline, running).await.map(|r| r.encode_to_vec()) }))
+                Some(Box::pin(async move { within(deadline, running).await.map(|r| r.encode_to_vec()) }))
             }
         }
     }
@@ -227,10 +245,11 @@ where
             Ok(request) => request,
             Err(e) => return Started::Ready(Err(XrlError::BadArguments(e.to_string()))),
         };
+        let deadline = ctx.deadline;
         match self.begin(ctx, request) {
             Begun::Ready(result) => Started::Ready(result.map(|r| r.encode_to_vec())),
             Begun::Pending(running) => Started::Pending(Box::pin(async move {
-                within(ctx.deadline, running).await.map(|r| r.encode_to_vec())
+                within(deadline, running).await.map(|r| r.encode_to_vec())
             })),
         }
     }
@@ -243,9 +262,10 @@ where
     Fut: Future<Output = Result<Rep, XrlError>> + 'static,
 {
     fn start_typed(&self, ctx: CallContext, request: Req) -> Started<Rep> {
+        let deadline = ctx.deadline;
         match self.begin(ctx, request) {
             Begun::Ready(result) => Started::Ready(result),
-            Begun::Pending(running) => Started::Pending(Box::pin(within(ctx.deadline, running))),
+            Begun::Pending(running) => Started::Pending(Box::pin(within(deadline, running))),
         }
     }
 }

@@ -14,8 +14,9 @@ use tokio::sync::Mutex;
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::Instant;
 
-use crate::frame::{self, Bind, Datagram, Frame, HEADER, Key, Kind};
-use crate::registry::Registry;
+use crate::frame::{self, Datagram, Frame, HEADER, Kind};
+use crate::registry::{Bound, Registry};
+use crate::seal::Credential;
 use crate::server::MAX_RUNNING;
 use crate::service::{CallContext, Started, put_octets};
 use crate::{Family, XrlError};
@@ -49,7 +50,7 @@ impl UdpCaller {
     pub(crate) async fn call(
         &self,
         path: &str,
-        key: &Key,
+        credential: &Credential,
         arguments: &[u8],
         within: Option<Duration>,
     ) -> Result<Vec<u8>, XrlError> {
@@ -59,7 +60,7 @@ impl UdpCaller {
         let ms = within.map_or(0, |d| u32::try_from(d.as_millis()).unwrap_or(u32::MAX));
         let mut out = Vec::new();
         let start = frame::begin(&mut out, Kind::Datagram, sequence, 0);
-        Datagram::encode_head(&Bind { key: *key, path }, ms, &mut out);
+        Datagram::encode_head(&credential.bind(path), ms, &mut out);
         out.extend_from_slice(arguments);
         let fits = frame::end(&mut out, start);
         if fits.is_err() || out.len() > MAX_DATAGRAM {
@@ -131,9 +132,13 @@ fn handle(
     };
     let deadline =
         (call.within_ms != 0).then(|| Instant::now() + Duration::from_millis(call.within_ms.into()));
-    let ctx = CallContext { connection: 0, pid: None, uid: None, family: Family::Udp, deadline };
-    let started = match registry.find(call.bind.path, &call.bind.key, Family::Udp, None) {
-        Ok(entry) => entry.handler.start_octets(ctx, call.arguments),
+    let started = match registry.find(&call.bind, Family::Udp, None, None) {
+        Ok(Bound { entry, grant }) => {
+            let principal = Rc::clone(&grant.principal);
+            let ctx =
+                CallContext { connection: 0, pid: None, uid: None, principal, family: Family::Udp, deadline };
+            entry.handler.start_octets(ctx, call.arguments)
+        }
         Err(e) => Started::Ready(Err(e)),
     };
     match started {

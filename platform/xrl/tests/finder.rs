@@ -95,8 +95,10 @@ fn access_list() {
         assert!(matches!(unknown.err(), Some(XrlError::AccessDenied(_))));
         let mut principal = Principal {
             name: "weak".to_owned(),
+            uid: None,
             may_register: vec!["weak".to_owned()],
             may_call: vec!["echo/echo.v1.Echo/Note".to_owned()],
+            guarded: Vec::new(),
         };
         let set = |p: &Principal| {
             world.finder.borrow().as_ref().unwrap().set_principal([2; 16], p.clone());
@@ -176,8 +178,10 @@ fn instances_answer_for_themselves() {
         let (plain, plain_handle) = noter(&world.router().await, echo().singleton()).await;
         let principal = Principal {
             name: "echo@red".to_owned(),
+            uid: None,
             may_register: vec!["echo@red".to_owned()],
             may_call: vec!["*".to_owned()],
+            guarded: Vec::new(),
         };
         world.finder.borrow().as_ref().unwrap().set_principal([2; 16], principal);
         let router = XrlEndpoint::connect(world.options([2; 16])).await.unwrap();

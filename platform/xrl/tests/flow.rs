@@ -13,8 +13,8 @@ use support::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 
-/// The Unix socket and a key of a target's method, from the Finder.
-async fn resolved(world: &World, method: &str) -> (String, [u8; 16]) {
+/// The Unix socket of a target's method, and a caller's key and grant, from the Finder.
+async fn resolved(world: &World, method: &str) -> (String, ([u8; 16], u64)) {
     use sluice_xrl::idl::finder::v1::{FinderClient, ResolveRequest};
     let request = ResolveRequest {
         target: "echo".to_owned(),
@@ -24,14 +24,14 @@ async fn resolved(world: &World, method: &str) -> (String, [u8; 16]) {
     let router = world.router().await;
     let reply = FinderClient::new(&router, "finder").resolve(request).await.unwrap();
     let unix = reply.endpoints.iter().find(|e| e.address.starts_with('/')).unwrap();
-    (unix.address.clone(), reply.key.try_into().unwrap())
+    (unix.address.clone(), (reply.key.try_into().unwrap(), reply.grant))
 }
 
-fn hello_and_bind(key: [u8; 16], method: &str) -> Vec<u8> {
+fn hello_and_bind((key, grant): ([u8; 16], u64), method: &str) -> Vec<u8> {
     let mut out = Vec::new();
     frame::put_hello(&mut out);
     let start = frame::begin(&mut out, Kind::Bind, 0, 0);
-    Bind { key, path: &format!("echo/echo.v1.Echo/{method}") }.encode(&mut out);
+    Bind { key, grant, principal: "tests", path: &format!("echo/echo.v1.Echo/{method}") }.encode(&mut out);
     frame::end(&mut out, start).unwrap();
     out
 }
@@ -136,7 +136,8 @@ async fn register_deaf(mut stream: UnixStream, address: &str) {
     frame::put_hello(&mut out);
     for (n, (method, body)) in (0..).zip(&steps) {
         let start = frame::begin(&mut out, Kind::Bind, 0, n);
-        Bind { key: [0; 16], path: &format!("finder/finder.v1.Finder/{method}") }.encode(&mut out);
+        Bind { key: [0; 16], grant: 0, principal: "", path: &format!("finder/finder.v1.Finder/{method}") }
+            .encode(&mut out);
         frame::end(&mut out, start).unwrap();
         let request = Frame { kind: Kind::Call, sequence: n.into(), method: n, body };
         frame::put(&mut out, request).unwrap();
@@ -237,7 +238,7 @@ fn a_wrong_key_is_refused_for_every_method_and_path() {
         let noter = Rc::new(Noter::default());
         let _handle = serve(&world.router().await, &noter, echo()).await.unwrap();
         let (path, mut key) = resolved(&world, "Note").await;
-        key[15] ^= 1;
+        key.0[15] ^= 1;
         for method in ["Note", "Echo", "Nothing"] {
             let mut stream = UnixStream::connect(&path).await.unwrap();
             let mut out = hello_and_bind(key, method);
@@ -261,7 +262,7 @@ fn a_stranger_announces_no_long_frames() {
         let (_noter, _handle) = noter(&world.router().await, echo()).await;
         let (path, key) = resolved(&world, "Note").await;
         let mut wrong = key;
-        wrong[0] ^= 1;
+        wrong.0[0] ^= 1;
         let mut hello = Vec::new();
         frame::put_hello(&mut hello);
         let cases = [

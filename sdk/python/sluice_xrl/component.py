@@ -212,7 +212,7 @@ async def _live(
     methods: Mapping[str, Method],
     version: str,
 ) -> None:
-    router = await Router.connect(str(run_dir / "finder.sock"), secret, str(run_dir / "xrl"))
+    router = await Router.connect(str(run_dir / "finder.sock"), secret, str(run_dir / "xrl" / name))
     target_class = name.split("@")[0]
     life = _Life(component, target_class, version)
     for number in (signal.SIGTERM, signal.SIGINT):

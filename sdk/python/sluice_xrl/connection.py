@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import socket
 import struct
 from dataclasses import dataclass
 from typing import Awaitable, Callable
 
-from . import frames
+from . import frames, keys
 from .errors import XrlError
 from .frames import Kind
+from .keys import Credential, Holder
 
 # Calls that may be outstanding on one connection; more wait.
 WINDOW = 256
@@ -31,16 +33,26 @@ async def dial(address: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter
         raise XrlError("Disconnected", f"{address}: {error}") from error
 
 
+def peer(writer: asyncio.StreamWriter) -> Holder | None:
+    """The process at the other end of a Unix socket; None for TCP."""
+    end = writer.get_extra_info("socket")
+    if end is None or end.family != socket.AF_UNIX:
+        return None
+    pid, uid, _ = struct.unpack("iII", end.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return Holder(pid, uid)
+
+
 class Caller:
     """The calling side: many calls at once, each with a number of its own."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[bytes]] = {}
-        self._bound: dict[str, tuple[bytes, int]] = {}
+        self._bound: dict[str, tuple[Credential, int]] = {}
         self._next = 0
         self._window = asyncio.Semaphore(WINDOW)
         self.closed = False
+        self.peer = peer(writer)
         writer.write(frames.hello())
         self._task = asyncio.create_task(self._receive(reader))
 
@@ -49,21 +61,23 @@ class Caller:
         """A connection to a target's socket."""
         return Caller(*await dial(address))
 
-    def _bind(self, path: str, key: bytes) -> int:
+    def _bind(self, path: str, credential: Credential) -> int:
         known = self._bound.get(path)
-        if known is not None and known[0] == key:
+        if known is not None and known[0] == credential:
             return known[1]
         number = known[1] if known is not None else len(self._bound)
-        self._bound[path] = (key, number)
-        self._writer.write(frames.encode(Kind.BIND, 0, number, key + path.encode()))
+        self._bound[path] = (credential, number)
+        self._writer.write(frames.encode(Kind.BIND, 0, number, credential.octets() + path.encode()))
         return number
 
-    async def call(self, path: str, key: bytes, arguments: bytes, within: float | None = None) -> bytes:
+    async def call(
+        self, path: str, credential: Credential, arguments: bytes, within: float | None = None
+    ) -> bytes:
         """Calls INSTANCE/INTERFACE/METHOD. Cancelling this cancels the call at the receiver too."""
         async with self._window:
             if self.closed:
                 raise XrlError("Disconnected", "closed")
-            number = self._bind(path, key)
+            number = self._bind(path, credential)
             sequence, self._next = self._next, (self._next + 1) & 0xFFFF_FFFF
             if within is None:
                 frame = frames.encode(Kind.CALL, sequence, number, arguments)
@@ -123,7 +137,7 @@ class Caller:
 class Entry:
     """A method that is served."""
 
-    key: bytes
+    seals: list[bytes]
     handler: Handler
 
 
@@ -132,6 +146,7 @@ class Server:
 
     def __init__(self) -> None:
         self.methods: dict[str, Entry] = {}
+        self.revoked: set[int] = set()
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -177,15 +192,16 @@ class Server:
         writer: asyncio.StreamWriter,
         running: dict[int, asyncio.Task[None]],
     ) -> None:
-        bound: dict[int, Entry | XrlError] = {}
+        bound: dict[int, tuple[Entry, int] | XrlError] = {}
+        holder = peer(writer)
         free = asyncio.Semaphore(MAX_RUNNING)
         frame = await frames.read(reader)
         if frame.kind != Kind.HELLO or frame.method != frames.VERSION or frame.body != frames.MAGIC:
-            raise XrlError("Protocol", "expected Hello of version 1")
+            raise XrlError("Protocol", f"expected Hello of version {frames.VERSION}")
         while True:
             frame = await frames.read(reader)
             if frame.kind == Kind.BIND:
-                bound[frame.method] = self._find(frame.body)
+                bound[frame.method] = self._find(frame.body, holder)
             elif frame.kind == Kind.CANCEL:
                 handler = running.get(frame.sequence)
                 if handler is not None:
@@ -199,7 +215,8 @@ class Server:
                     within, arguments = struct.unpack_from(">I", arguments)[0] / 1000, arguments[4:]
                 if frame.method not in bound:
                     raise XrlError("Protocol", f"method number {frame.method} is not bound")
-                work = self._answer(writer, frame.sequence, bound[frame.method], arguments, within)
+                entry = self._usable(bound[frame.method])
+                work = self._answer(writer, frame.sequence, entry, arguments, within)
                 task = asyncio.create_task(work)
                 running[frame.sequence] = task
 
@@ -213,12 +230,22 @@ class Server:
             else:
                 raise XrlError("Protocol", f"unexpected {frame.kind.name} frame")
 
-    def _find(self, body: bytes) -> "Entry | XrlError":
-        key, path = body[:16], body[16:].decode("utf-8", "replace")
+    def _find(self, body: bytes, holder: Holder | None) -> "tuple[Entry, int] | XrlError":
+        credential, path = keys.read_bind(body)
         entry = self.methods.get(path)
-        if entry is None or not hmac.compare_digest(entry.key, key):
+        if entry is None:
             return XrlError("BadKey")
-        return entry
+        for seal in entry.seals:
+            expected = keys.key(seal, credential.grant, credential.principal, path, holder)
+            if hmac.compare_digest(expected, credential.key) and credential.grant not in self.revoked:
+                return entry, credential.grant
+        return XrlError("BadKey")
+
+    def _usable(self, bound: "tuple[Entry, int] | XrlError") -> "Entry | XrlError":
+        if isinstance(bound, XrlError):
+            return bound
+        entry, grant = bound
+        return XrlError("AccessDenied", "the caller's rights were taken away") if grant in self.revoked else entry
 
     async def _answer(
         self,

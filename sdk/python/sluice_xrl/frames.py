@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 from .errors import XrlError
 
-VERSION = 1
+VERSION = 2
 MAGIC = b"XRL\n"
 MAX_LENGTH = 16 << 20
-NO_KEY = bytes(16)
 _HEAD = struct.Struct(">IBIH")
 
 

@@ -11,7 +11,7 @@ from typing import Any, AsyncIterator, Awaitable, Callable, Mapping, NamedTuple
 from . import codec
 from .connection import Caller, Entry, Server
 from .errors import XrlError
-from .frames import NO_KEY
+from .keys import NONE, Credential
 from .schema import Schema
 
 # A method of a target: takes the request, returns the reply, both as dictionaries.
@@ -32,32 +32,35 @@ class Event(NamedTuple):
 class Router:
     """Made by `await Router.connect(...)`."""
 
-    def __init__(self, link: Caller, schema: Schema, socket_dir: str) -> None:
+    def __init__(self, link: Caller, principal: str, schema: Schema, socket_dir: str) -> None:
         self._link = link
+        self._principal = principal
         self._finder = schema
         self._socket_dir = socket_dir
         self._server = Server()
         self._endpoints: dict[str, str] = {}
-        self._resolved: dict[tuple[str, str], tuple[str, bytes, Caller]] = {}
+        self._resolved: dict[tuple[str, str], tuple[str, Credential, Caller]] = {}
         self._callers: dict[str, Caller] = {}
         self._schemas: dict[tuple[str, str], Schema] = {}
         self._watches: list[asyncio.Queue[Event | None]] = []
         self._events = asyncio.create_task(self._follow())
 
     @staticmethod
-    async def connect(finder: str, secret: bytes, socket_dir: str) -> "Router":
-        """Connects to the Finder's socket and shows it the process's secret."""
+    async def connect(finder: str, secret: bytes | None, socket_dir: str) -> "Router":
+        """Connects to the Finder's socket and shows it the process's secret. Without a secret the process has the rights of its user."""
         link = await Caller.connect(finder)
+        shown = b"\x0a" + bytes([len(secret)]) + secret if secret else b""
         try:
             # Two messages by hand; after that the Finder tells what its messages look like.
             path = f"finder/{_FINDER}/"
-            await link.call(path + "Hello", NO_KEY, b"\x0a" + bytes([len(secret)]) + secret)
-            reply = await link.call(path + "GetDescriptors", NO_KEY, b"\x0a\x06finder")
+            known = await link.call(path + "Hello", NONE, shown)
+            reply = await link.call(path + "GetDescriptors", NONE, b"\x0a\x06finder")
         except BaseException:
             await link.close()
             raise
         descriptors = _only_bytes_field(reply)
-        return Router(link, Schema.from_descriptors(descriptors), socket_dir)
+        principal = _only_bytes_field(known).decode()
+        return Router(link, principal, Schema.from_descriptors(descriptors), socket_dir)
 
     async def close(self) -> None:
         """Ends all connections; the Finder forgets this process's targets."""
@@ -71,7 +74,7 @@ class Router:
 
     async def ask(self, method: str, request: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Calls a method of the Finder."""
-        return await _call(self._finder, self._link, "finder", _FINDER, method, NO_KEY, request or {}, None)
+        return await _call(self._finder, self._link, "finder", _FINDER, method, NONE, request or {}, None)
 
     def platform_schema(self) -> Schema:
         """The interfaces of the platform: what every component answers is among them."""
@@ -126,11 +129,11 @@ class Router:
         reply = await self.ask("Register", request)
         name: str = reply["instance"]
         paths = [f"{i}/{m}" for i, ms in interfaces.items() for m in ms]
-        for path, key in zip(paths, reply["keys"]):
+        for path in paths:
             interface, _, method = path.partition("/")
             described = schema.services[interface].methods[method]
             handler = _typed(schema, described.input, described.output, methods[path])
-            self._server.methods[f"{name}/{path}"] = Entry(key, handler)
+            self._server.methods[f"{name}/{path}"] = Entry([reply["seal"]], handler)
         await self.ask("Enable", {"instance": name})
         return name
 
@@ -152,8 +155,8 @@ class Router:
         finally:
             self._watches.remove(queue)
 
-    async def resolve(self, target: str, interface: str, method: str) -> tuple[str, bytes, Caller]:
-        """Instance, key and connection for a method; kept until the Finder says that it is void."""
+    async def resolve(self, target: str, interface: str, method: str) -> tuple[str, Credential, Caller]:
+        """Instance, credential and connection for a method; kept until the Finder says that it is void."""
         known = self._resolved.get((target, f"{interface}/{method}"))
         if known is not None and not known[2].closed:
             return known
@@ -167,7 +170,13 @@ class Router:
         caller = self._callers.get(address)
         if caller is None or caller.closed:
             caller = self._callers[address] = await Caller.connect(address)
-        found = (reply["instance"], reply["key"], caller)
+        if caller.peer is not None and caller.peer != (reply["pid"], reply["uid"]):
+            # Neither a key nor an argument goes to a process that is not the target.
+            await caller.close()
+            text = f"{address}: process {caller.peer.pid} listens there, not the target's process {reply['pid']}"
+            raise XrlError("Disconnected", text)
+        key = reply["network_key"] if caller.peer is None else reply["key"]
+        found = (reply["instance"], Credential(key, reply["grant"], self._principal), caller)
         self._resolved[(target, f"{interface}/{method}")] = found
         return found
 
@@ -196,6 +205,9 @@ class Router:
                     if event["invalid"] is not None:
                         self.forget(event["invalid"])
                         continue
+                    if event["revoked"] is not None:
+                        self._server.revoked.add(event["revoked"])
+                        continue
                     life = event["birth"] or event["death"]
                     told = Event(event["birth"] is not None, life["class"], life["instance"])
                     for queue in self._watches:
@@ -222,10 +234,10 @@ class Client:
         """Calls a method; `within` is the deadline in seconds."""
         if method not in self._schema.services[self._interface].methods:
             raise XrlError("UnknownMethod", f"{self._target}/{self._interface}/{method}")
-        instance, key, caller = await self._router.resolve(self._target, self._interface, method)
+        instance, credential, caller = await self._router.resolve(self._target, self._interface, method)
         try:
             return await _call(
-                self._schema, caller, instance, self._interface, method, key, request or {}, within
+                self._schema, caller, instance, self._interface, method, credential, request or {}, within
             )
         except XrlError as error:
             if error.name in ("BadKey", "UnknownTarget", "Disconnected"):
@@ -239,13 +251,13 @@ async def _call(
     instance: str,
     interface: str,
     method: str,
-    key: bytes,
+    credential: Credential,
     request: Mapping[str, Any],
     within: float | None,
 ) -> dict[str, Any]:
     described = schema.services[interface].methods[method]
     arguments = codec.encode(schema, described.input, request)
-    reply = await caller.call(f"{instance}/{interface}/{method}", key, arguments, within)
+    reply = await caller.call(f"{instance}/{interface}/{method}", credential, arguments, within)
     return codec.decode(schema, described.output, reply)
 
 

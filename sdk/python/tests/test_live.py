@@ -7,6 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+from sluice_xrl.keys import NONE
 from sluice_xrl import Router, XrlError, application, load
 from sluice_xrl.connection import Caller
 
@@ -143,7 +144,7 @@ class LiveTest(unittest.IsolatedAsyncioTestCase):
         address = receiver._endpoints["UNIX"]
         caller = await Caller.connect(address)
         with self.assertRaises(XrlError) as caught:
-            await caller.call("greeter/greeter.v1.Greeter/Greet", bytes(16), b"")
+            await caller.call("greeter/greeter.v1.Greeter/Greet", NONE, b"")
         self.assertEqual(caught.exception.name, "BadKey")
         await caller.close()
 

@@ -1,15 +1,18 @@
 //! The Finder's state and decisions. Pure: no sockets, no clock, no randomness of its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 
-use super::acl::{Acl, Principal, Secret};
+use super::acl::{Acl, Granted, Identity, Peer, draw_grant, guard_name};
+use super::actions::PeoplesActions;
+use super::denials::{Denials, Denied};
 use super::life::{Life, LifeEvent, LifeQueue};
-use crate::frame::{KEY, Key};
+use crate::frame::Key;
 use crate::idl::finder::v1::{
-    Endpoint, Event, InterfaceInfo, Life as WireLife, RegisterReply, RegisterRequest, ResolveReply,
-    TargetInfo, TransportFamily, event,
+    Endpoint, Event, InterfaceInfo, RegisterReply, RegisterRequest, ResolveReply, TargetInfo,
+    TransportFamily, event,
 };
+use crate::seal::{Holder, Seal};
 use crate::{XrlError, kill};
 use sluice_base::{class_of, instance_of};
 
@@ -22,7 +25,7 @@ const MAX_RESOLVED: usize = 4096;
 /// Methods of a single target.
 const MAX_METHODS: usize = 4096;
 /// Octets of a class, instance, interface or method name.
-const MAX_NAME: usize = 128;
+pub(super) const MAX_NAME: usize = 128;
 
 /// A connection, by its number from the process.
 pub(crate) type ClientId = u64;
@@ -43,21 +46,22 @@ impl Subject {
     }
 }
 
-struct Client {
-    secret: Secret,
-    pid: u32,
-    uid: u32,
-    watches: BTreeSet<Subject>,
+pub(super) struct Client {
+    pub(super) identity: Identity,
+    pub(super) pid: u32,
+    pub(super) uid: u32,
+    pub(super) watches: BTreeSet<Subject>,
     /// The requested name, and the answered instance.
-    resolved: BTreeMap<String, String>,
-    lives: LifeQueue,
-    invalid: BTreeSet<String>,
+    pub(super) resolved: BTreeMap<String, String>,
+    pub(super) lives: LifeQueue,
+    pub(super) invalid: BTreeSet<String>,
+    /// Grants that were taken away, for a client with targets.
+    pub(super) revoked: VecDeque<u64>,
 }
 
 struct MethodRecord {
     name: String,
     families: Vec<i32>,
-    key: Key,
 }
 
 struct InterfaceRecord {
@@ -66,14 +70,15 @@ struct InterfaceRecord {
     descriptors: Rc<[u8]>,
 }
 
-struct TargetRecord {
+pub(super) struct TargetRecord {
     life: Life,
-    owner: ClientId,
+    pub(super) owner: ClientId,
     singleton: bool,
     enabled: bool,
     /// The order of registration; the first instance answers for its class.
     order: u64,
     cookie: Key,
+    seal: Seal,
     endpoints: Vec<Endpoint>,
     interfaces: Vec<InterfaceRecord>,
 }
@@ -81,75 +86,29 @@ struct TargetRecord {
 /// The Finder's state.
 #[derive(Default)]
 pub(crate) struct Core {
-    acl: Acl,
-    clients: BTreeMap<ClientId, Client>,
-    targets: BTreeMap<String, TargetRecord>,
+    pub(super) acl: HashMap<Identity, Granted>,
+    pub(super) clients: BTreeMap<ClientId, Client>,
+    pub(super) targets: BTreeMap<String, TargetRecord>,
     next_order: u64,
     /// Clients with new events since the last call.
-    woken: Vec<ClientId>,
+    pub(super) woken: Vec<ClientId>,
+    /// The latest grants that were taken away.
+    pub(super) revoked: VecDeque<u64>,
+    pub(super) denials: Denials,
+    pub(super) actions: PeoplesActions,
 }
 
 impl Core {
-    pub(crate) fn new(acl: Acl) -> Self {
-        Core { acl, ..Core::default() }
+    pub(crate) fn new(acl: Acl, random: &mut dyn FnMut() -> Key) -> Self {
+        let granted = |(secret, principal)| {
+            (Identity::Secret(secret), Granted { principal, grant: draw_grant(random) })
+        };
+        Core { acl: acl.into_iter().map(granted).collect(), ..Core::default() }
     }
 
     /// Returns the clients with new events.
     pub(crate) fn take_woken(&mut self) -> Vec<ClientId> {
         std::mem::take(&mut self.woken)
-    }
-
-    pub(crate) fn set_principal(&mut self, secret: Secret, principal: Principal) {
-        self.acl.insert(secret, principal);
-        self.invalidate_all_of(&secret);
-    }
-
-    pub(crate) fn remove_principal(&mut self, secret: &Secret) {
-        self.acl.remove(secret);
-        self.invalidate_all_of(secret);
-    }
-
-    /// Invalidates the resolutions of a secret's clients: calls may not be allowed any more.
-    fn invalidate_all_of(&mut self, secret: &Secret) {
-        for (id, client) in self.clients.iter_mut().filter(|(_, c)| c.secret == *secret) {
-            let names = std::mem::take(&mut client.resolved).into_keys();
-            client.invalid.extend(names);
-            self.woken.push(*id);
-        }
-    }
-
-    pub(crate) fn hello(
-        &mut self,
-        id: ClientId,
-        pid: u32,
-        uid: u32,
-        secret: &[u8],
-    ) -> Result<String, XrlError> {
-        let known =
-            <Secret>::try_from(secret).ok().and_then(|s| self.acl.get(&s).map(|p| (s, p.name.clone())));
-        let (secret, name) = known.ok_or_else(|| XrlError::AccessDenied("unknown secret".to_owned()))?;
-        self.clients.entry(id).or_insert_with(|| Client {
-            secret,
-            pid,
-            uid,
-            watches: BTreeSet::new(),
-            resolved: BTreeMap::new(),
-            lives: LifeQueue::default(),
-            invalid: BTreeSet::new(),
-        });
-        Ok(name)
-    }
-
-    /// The client and its rights; an error without a secret or with a revoked secret.
-    fn client(&self, id: ClientId) -> Result<(&Client, &Principal), XrlError> {
-        let denied = || XrlError::AccessDenied("say Hello with a secret first".to_owned());
-        let client = self.clients.get(&id).ok_or_else(denied)?;
-        let principal = self.acl.get(&client.secret).ok_or_else(denied)?;
-        Ok((client, principal))
-    }
-
-    pub(crate) fn check(&self, id: ClientId) -> Result<(), XrlError> {
-        self.client(id).map(|_| ())
     }
 
     pub(crate) fn register(
@@ -167,7 +126,9 @@ impl Core {
             None => &request.class,
         };
         if class_of(name) != class_of(&request.class) || !principal.can_register(name) {
-            return Err(XrlError::AccessDenied(format!("{} may not register {name}", principal.name)));
+            let (why, name) = (format!("{} may not register {name}", principal.name), name.clone());
+            self.deny(id, Denied::Registration, name);
+            return Err(XrlError::AccessDenied(why));
         }
         if self.targets.values().filter(|t| t.owner == id).count() >= MAX_TARGETS {
             return Err(XrlError::Busy(format!("more than {MAX_TARGETS} targets")));
@@ -184,18 +145,13 @@ impl Core {
         if self.targets.contains_key(&instance) {
             self.remove_target(&instance);
         }
-        let mut keys = Vec::new();
         let interfaces = request.interfaces.into_iter().map(|offer| InterfaceRecord {
             name: offer.name,
             descriptors: offer.descriptors.into(),
             methods: offer
                 .methods
                 .into_iter()
-                .map(|m| {
-                    let key = random();
-                    keys.push(key.to_vec());
-                    MethodRecord { name: m.name, families: m.families, key }
-                })
+                .map(|m| MethodRecord { name: m.name, families: m.families })
                 .collect(),
         });
         let interfaces = interfaces.collect();
@@ -205,7 +161,7 @@ impl Core {
         if pid > 1 {
             endpoints.push(Endpoint { family: TransportFamily::Kill.into(), address: pid.to_string() });
         }
-        let cookie = random();
+        let (cookie, seal) = (random(), Seal::draw(random));
         let life =
             Life { class: request.class, instance: instance.clone(), incarnation: request.incarnation };
         let order = self.next_order;
@@ -217,11 +173,21 @@ impl Core {
             enabled: false,
             order,
             cookie,
+            seal: seal.clone(),
             endpoints,
             interfaces,
         };
+        let is_first = !self.targets.values().any(|t| t.owner == id);
         self.targets.insert(instance.clone(), record);
-        Ok(RegisterReply { instance, cookie: cookie.to_vec(), keys })
+        // What was taken away while the process had no target, or no connection, it has not heard yet.
+        if is_first
+            && !self.revoked.is_empty()
+            && let Some(client) = self.clients.get_mut(&id)
+        {
+            client.revoked.clone_from(&self.revoked);
+            self.woken.push(id);
+        }
+        Ok(RegisterReply { instance, cookie: cookie.to_vec(), seal: seal.octets().to_vec() })
     }
 
     fn free_name(&self, request: &RegisterRequest) -> Result<String, XrlError> {
@@ -334,28 +300,58 @@ impl Core {
         interface: &str,
         method: &str,
     ) -> Result<ResolveReply, XrlError> {
-        let (_, principal) = self.client(id)?;
+        let (client, principal) = self.client(id)?;
         let target = self.find(name)?;
         let life = &target.life;
         if !principal.can_call(&life.class, &life.instance, interface, method) {
             let who = &principal.name;
-            return Err(XrlError::AccessDenied(format!("{who} may not call {name}/{interface}/{method}")));
+            let subject = format!("{name}/{interface}/{method}");
+            let why = format!("{who} may not call {subject}");
+            self.deny(id, Denied::Resolution, subject);
+            return Err(XrlError::AccessDenied(why));
         }
+        let target = match principal.is_guarded(&life.class, interface, method) {
+            false => target,
+            // A guard stands before the target that is named like its class; others' calls have no guard, and are refused.
+            true if life.instance == life.class => self.find(&guard_name(&principal.name, &life.class))?,
+            true => {
+                return Err(XrlError::AccessDenied(format!(
+                    "{name}/{interface}/{method} has limits, and no guard"
+                )));
+            }
+        };
+        let life = &target.life;
         let is_kill = |e: &Endpoint| e.family() == TransportFamily::Kill;
-        let (key, endpoints) = if interface == kill::INTERFACE && method == kill::METHOD {
-            ([0; KEY], target.endpoints.iter().filter(|e| is_kill(e)).cloned().collect())
+        let offered: Vec<Endpoint> = if interface == kill::INTERFACE && method == kill::METHOD {
+            target.endpoints.iter().filter(|e| is_kill(e)).cloned().collect()
         } else {
             let found = target.interfaces.iter().find(|i| i.name == interface);
             let found = found.ok_or_else(|| XrlError::UnknownInterface(format!("{name}/{interface}")))?;
             let found = found.methods.iter().find(|m| m.name == method);
             let found =
                 found.ok_or_else(|| XrlError::UnknownMethod(format!("{name}/{interface}/{method}")))?;
-            let offered = |e: &&Endpoint| {
+            let is_offered = |e: &&Endpoint| {
                 !is_kill(e) && (found.families.is_empty() || found.families.contains(&e.family))
             };
-            (found.key, target.endpoints.iter().filter(offered).cloned().collect())
+            target.endpoints.iter().filter(is_offered).cloned().collect()
         };
-        let reply = ResolveReply { instance: life.instance.clone(), key: key.to_vec(), endpoints };
+        let grant = self.acl.get(&client.identity).map_or(0, |granted| granted.grant);
+        let path = format!("{}/{interface}/{method}", life.instance);
+        let key = |holder| target.seal.key(grant, &principal.name, &path, holder).to_vec();
+        let owner = self.clients.get(&target.owner);
+        let reply = ResolveReply {
+            instance: life.instance.clone(),
+            key: key(Holder::Process { pid: client.pid, uid: client.uid }),
+            network_key: key(Holder::Network),
+            grant,
+            endpoints: offered,
+            pid: owner.map_or(0, |owner| owner.pid),
+            uid: owner.map_or(u32::MAX, |owner| owner.uid),
+        };
+        if let Identity::User(_) = client.identity {
+            let (person, peer) = (principal.name.clone(), Peer { pid: client.pid, uid: client.uid });
+            self.actions.note(&person, peer, path);
+        }
         if let Some(client) = self.clients.get_mut(&id) {
             if client.resolved.len() >= MAX_RESOLVED
                 && let Some((oldest, _)) = client.resolved.pop_first()
@@ -403,7 +399,8 @@ impl Core {
         };
         // What is void goes first, so that who acts upon a birth or death resolves anew.
         let invalid = std::mem::take(&mut client.invalid).into_iter().map(event::Event::Invalid);
-        let mut events: Vec<event::Event> = invalid.collect();
+        let revoked = std::mem::take(&mut client.revoked).into_iter().map(event::Event::Revoked);
+        let mut events: Vec<event::Event> = revoked.chain(invalid).collect();
         while let Some(life) = client.lives.pop() {
             events.push(match life {
                 LifeEvent::Birth(life) => event::Event::Birth(life.into()),
@@ -418,9 +415,15 @@ impl Core {
         Ok(self.targets.values().map(|t| self.describe(t)).collect())
     }
 
+    pub(crate) fn target(&self, id: ClientId, instance: &str) -> Result<TargetInfo, XrlError> {
+        self.check(id)?;
+        let found = self.targets.get(instance);
+        found.map(|t| self.describe(t)).ok_or_else(|| XrlError::UnknownTarget(instance.to_owned()))
+    }
+
     fn describe(&self, target: &TargetRecord) -> TargetInfo {
         let owner = self.clients.get(&target.owner);
-        let principal = owner.and_then(|c| self.acl.get(&c.secret)).map(|p| p.name.clone());
+        let principal = owner.and_then(|c| self.acl.get(&c.identity)).map(|g| g.principal.name.clone());
         let info = |i: &InterfaceRecord| InterfaceInfo {
             name: i.name.clone(),
             methods: i.methods.iter().map(|m| m.name.clone()).collect(),
@@ -448,18 +451,6 @@ impl Core {
         found
             .map(|i| Rc::clone(&i.descriptors))
             .ok_or_else(|| XrlError::UnknownInterface(format!("{name}/{interface}")))
-    }
-}
-
-impl From<Life> for WireLife {
-    fn from(life: Life) -> Self {
-        WireLife { class: life.class, instance: life.instance, incarnation: life.incarnation }
-    }
-}
-
-impl From<WireLife> for Life {
-    fn from(life: WireLife) -> Self {
-        Life { class: life.class, instance: life.instance, incarnation: life.incarnation }
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::idl::finder::v1::Life as WireLife;
+
 /// A life of an instance, in an event of birth or death.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Life {
@@ -11,6 +13,18 @@ pub struct Life {
     pub instance: String,
     /// Distinguishes a new life of the same name from the old life.
     pub incarnation: u64,
+}
+
+impl From<Life> for WireLife {
+    fn from(life: Life) -> Self {
+        WireLife { class: life.class, instance: life.instance, incarnation: life.incarnation }
+    }
+}
+
+impl From<WireLife> for Life {
+    fn from(life: WireLife) -> Self {
+        Life { class: life.class, instance: life.instance, incarnation: life.incarnation }
+    }
 }
 
 /// A target's birth or death.

@@ -1,11 +1,14 @@
 //! The Finder: live targets, their addresses, and the rights to call them (XORP, section 6.2).
 //!
 //! The Finder runs inside of the router manager. Every process keeps a connection to it; the end of the connection
-//! ends its registrations at once. The Finder gives keys only to callers permitted by the access list, and receivers
-//! refuse calls without the key. Therefore no caller can bypass the Finder.
+//! ends its registrations at once. The Finder gives keys only to callers permitted by the access list. A key is made for
+//! a single caller, and receivers refuse calls without such a key. Therefore no caller can bypass the Finder.
 
 pub mod acl;
+pub mod actions;
+mod admission;
 pub(crate) mod core;
+pub mod denials;
 pub mod life;
 
 use std::cell::RefCell;
@@ -19,8 +22,10 @@ use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::{AbortHandle, spawn_local};
 
-use self::acl::{Acl, Principal, Secret};
+use self::acl::{Acl, Peer, People, Principal, Secret};
+use self::actions::PeoplesActions;
 use self::core::{ClientId, Core, Subject};
+use self::denials::Denial;
 use crate::frame::Key;
 use crate::idl::finder::v1::{self as wire, finder_service};
 use crate::registry::{MethodEntry, Registry};
@@ -41,6 +46,7 @@ struct State {
     core: RefCell<Core>,
     waiting: RefCell<HashMap<ClientId, Rc<Notify>>>,
     registry: RefCell<Option<Rc<Registry>>>,
+    people: RefCell<Option<People>>,
 }
 
 impl Finder {
@@ -49,9 +55,10 @@ impl Finder {
         let path = path.as_ref().to_owned();
         let listener = crate::listen::unix(&path)?;
         let state = Rc::new(State {
-            core: RefCell::new(Core::new(acl)),
+            core: RefCell::new(Core::new(acl, &mut random_key)),
             waiting: RefCell::default(),
             registry: RefCell::default(),
+            people: RefCell::default(),
         });
         let (known, on_close) = (Rc::downgrade(&state), Rc::downgrade(&state));
         let is_known = move |connection| {
@@ -63,9 +70,10 @@ impl Finder {
             }
         }));
         let service = finder_service(Rc::new(Served(Rc::downgrade(&state))));
+        let seals = Rc::default();
         for method in service.methods {
             let path = format!("{TARGET}/{}/{}", service.name, method.name);
-            let entry = MethodEntry::new(TARGET, &[], method.handler, method.typed);
+            let entry = MethodEntry::new(TARGET, &[], method.handler, method.typed, &seals);
             registry.insert(path, Rc::new(entry));
         }
         *state.registry.borrow_mut() = Some(Rc::clone(&registry));
@@ -94,12 +102,37 @@ impl Finder {
         &self.path
     }
 
-    /// Sets the rights of the owner of `secret`. Earlier resolutions are declared invalid.
+    /// Sets the rights of the owner of `secret`. Earlier resolutions are declared invalid; if a right is lost, earlier
+    /// keys are refused everywhere.
     pub fn set_principal(&self, secret: Secret, principal: Principal) {
-        self.state.change(|core| core.set_principal(secret, principal));
+        self.state.change(|core| core.set_principal(secret, principal, &mut random_key));
     }
 
-    /// Revokes a secret: its owner loses every right.
+    /// Lets users of this host in without a secret, with the rights that `people` returns at each connection.
+    pub fn set_people(&self, people: People) {
+        self.state.people.replace(Some(people));
+    }
+
+    /// Asks `people` again for the rights of each connected user: rights that a user lost end at once.
+    pub fn review_people(&self) {
+        let people = self.state.people.borrow();
+        if let Some(people) = &*people {
+            self.state.change(|core| core.review_people(people, &mut random_key));
+        }
+    }
+
+    /// Takes the connections and the actions of people since the last call.
+    pub fn take_actions(&self) -> PeoplesActions {
+        self.state.core.borrow_mut().take_actions()
+    }
+
+    /// Takes the refusals since the last call with the number of each, and the number of further refusals, which were
+    /// counted together.
+    pub fn take_denials(&self) -> (Vec<(Denial, u64)>, u64) {
+        self.state.core.borrow_mut().take_denials()
+    }
+
+    /// Revokes a secret: its owner loses every right, and receivers refuse the owner's keys.
     pub fn remove_principal(&self, secret: &Secret) {
         self.state.change(|core| core.remove_principal(secret));
     }
@@ -166,9 +199,15 @@ impl wire::Finder for Served {
         ctx: &CallContext,
         request: wire::HelloRequest,
     ) -> Result<wire::HelloReply, XrlError> {
-        let (pid, uid) = (ctx.pid.unwrap_or(0), ctx.uid.unwrap_or(u32::MAX));
+        let peer = Peer { pid: ctx.pid.unwrap_or(0), uid: ctx.uid.unwrap_or(u32::MAX) };
         let state = self.0.upgrade().ok_or(XrlError::NoFinder)?;
-        let principal = state.change(|core| core.hello(ctx.connection, pid, uid, &request.secret))?;
+        let person = match &*state.people.borrow() {
+            Some(people) if request.secret.is_empty() && ctx.uid.is_some() => people(peer),
+            _ => None,
+        };
+        let hello =
+            |core: &mut Core| core.hello(ctx.connection, peer, &request.secret, person, &mut random_key);
+        let principal = state.change(hello)?;
         state.waiting.borrow_mut().entry(ctx.connection).or_default();
         Ok(wire::HelloReply { principal })
     }
@@ -241,6 +280,15 @@ impl wire::Finder for Served {
         }
     }
 
+    async fn report_refusals(
+        &self,
+        ctx: &CallContext,
+        request: wire::ReportRefusalsRequest,
+    ) -> Result<wire::ReportRefusalsReply, XrlError> {
+        self.change(|core| core.report(ctx.connection, request.refusals, request.others))
+            .map(|()| wire::ReportRefusalsReply {})
+    }
+
     async fn list_targets(
         &self,
         ctx: &CallContext,
@@ -248,6 +296,15 @@ impl wire::Finder for Served {
     ) -> Result<wire::ListTargetsReply, XrlError> {
         let targets = self.change(|core| core.list(ctx.connection))?;
         Ok(wire::ListTargetsReply { targets })
+    }
+
+    async fn get_target(
+        &self,
+        ctx: &CallContext,
+        request: wire::GetTargetRequest,
+    ) -> Result<wire::GetTargetReply, XrlError> {
+        let target = self.change(|core| core.target(ctx.connection, &request.instance))?;
+        Ok(wire::GetTargetReply { target: Some(target) })
     }
 
     async fn get_descriptors(

@@ -7,7 +7,9 @@ use crate::idl::common::v1 as common;
 use crate::octets::Octets;
 use crate::{XrlEndpoint, XrlError};
 use prost::Message;
-use prost_reflect::{Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, Value};
+use prost_reflect::{
+    Cardinality, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor, Value,
+};
 use serde_json::{Map, Value as Json, json};
 use sluice_base::IpPrefix;
 use std::net::IpAddr;
@@ -60,6 +62,25 @@ fn request(descriptor: &MessageDescriptor, fields: &[(String, String)]) -> Resul
         atoms.push(Atom { name: name.clone(), kind, value });
     }
     build(descriptor, &atoms)
+}
+
+/// Decodes the arguments of a method described at run time.
+pub struct Decoder(MethodDescriptor);
+
+impl Decoder {
+    /// Finds a method in an encoded `FileDescriptorSet`.
+    pub fn new(descriptors: &[u8], interface: &str, method: &str) -> Result<Self, XrlError> {
+        let service = super::pool(descriptors)?.get_service_by_name(interface);
+        let service = service.ok_or_else(|| XrlError::UnknownInterface(interface.to_owned()))?;
+        let found = service.methods().find(|m| m.name() == method);
+        found.map(Decoder).ok_or_else(|| XrlError::UnknownMethod(format!("{interface}/{method}")))
+    }
+
+    /// Returns encoded arguments as [`plain`] shows them.
+    pub fn plain(&self, arguments: &[u8]) -> Result<Json, XrlError> {
+        let message = DynamicMessage::decode(self.0.input(), arguments);
+        Ok(plain(&message.map_err(|error| XrlError::BadArguments(error.to_string()))?))
+    }
 }
 
 /// A message as plain JSON.

@@ -66,6 +66,8 @@ pub fn run<F: Future<Output = ()>>(test: impl FnOnce(Rc<World>) -> F) {
 #[derive(Default)]
 pub struct Noter {
     pub notes: RefCell<Vec<u32>>,
+    /// The principal of the last call of `Note`.
+    pub principal: RefCell<String>,
     /// The processing time of a note.
     pub work: Cell<Duration>,
     pub hanging: Cell<u32>,
@@ -95,7 +97,8 @@ impl Echo for Noter {
         Ok(request)
     }
 
-    async fn note(&self, _: &CallContext, request: NoteRequest) -> Result<NoteReply, XrlError> {
+    async fn note(&self, ctx: &CallContext, request: NoteRequest) -> Result<NoteReply, XrlError> {
+        *self.principal.borrow_mut() = ctx.principal.to_string();
         self.notes.borrow_mut().push(request.number);
         let begin = std::time::Instant::now();
         while begin.elapsed() < self.work.get() {
