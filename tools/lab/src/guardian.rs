@@ -17,6 +17,8 @@ for ns in "$@"; do
     for pid in $(ip netns pids "$ns" 2>/dev/null); do kill -9 "$pid"; done
     ip netns del "$ns" 2>/dev/null
 done
+# Components of a router are in namespaces of their own.
+for pid in $(pgrep -f -- "--run-dir $dir/"); do kill -9 "$pid"; done
 if [ "$holder" != none ]; then
     for p in /proc/[0-9]*; do
         if [ "$p/ns/user" -ef "/proc/$holder/ns/user" ]; then pids="$pids ${p#/proc/}"; fi

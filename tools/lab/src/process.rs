@@ -4,6 +4,7 @@
 use crate::ffi;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::fs;
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
@@ -71,15 +72,48 @@ fn stat(pid: u32) -> Option<(char, u64)> {
     Some((state, start))
 }
 
-/// Returns the processes in the network namespace of the file `namespace`.
-pub(crate) fn inside(namespace: &Path) -> Vec<ProcessId> {
+/// Returns the processes in the network namespace of the file `namespace`, and their descendants: components of a router
+/// are in empty namespaces of their own.
+pub fn inside(namespace: &Path) -> Vec<ProcessId> {
     let Ok(wanted) = fs::metadata(namespace).map(|m| (m.dev(), m.ino())) else { return Vec::new() };
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    entries
-        .filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok())
-        .filter(|pid| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| (m.dev(), m.ino()) == wanted))
-        .filter_map(ProcessId::of)
-        .collect()
+    let pids: Vec<u32> = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok()).collect();
+    let is_inside =
+        |pid: &u32| fs::metadata(format!("/proc/{pid}/ns/net")).is_ok_and(|m| (m.dev(), m.ino()) == wanted);
+    let mut found: BTreeSet<u32> = pids.iter().copied().filter(is_inside).collect();
+    let parents: Vec<(u32, u32)> = pids.iter().filter_map(|pid| Some((*pid, parent(*pid)?))).collect();
+    loop {
+        let known = found.len();
+        found.extend(
+            parents
+                .iter()
+                .filter(|(_, parent)| found.contains(parent))
+                .map(|(pid, _)| *pid)
+                .collect::<Vec<_>>(),
+        );
+        if found.len() == known {
+            return found.into_iter().filter_map(ProcessId::of).collect();
+        }
+    }
+}
+
+/// Returns the processes with a word that begins with `beginning` on their command line: routers' components outlive
+/// their manager, and have the router's folder there.
+pub(crate) fn with_word(beginning: &Path) -> Vec<ProcessId> {
+    let beginning = beginning.as_os_str().as_encoded_bytes();
+    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
+    let has_word = |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|octet| *octet == 0).any(|word| word.starts_with(beginning))
+    };
+    let pids = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| *pid != std::process::id()).filter(has_word).filter_map(ProcessId::of).collect()
+}
+
+/// The parent of a process.
+fn parent(pid: u32) -> Option<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    text.get(text.rfind(')')? + 1..)?.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -98,5 +132,24 @@ mod tests {
         id.stop();
         assert!(!id.is_running());
         child.wait().unwrap();
+    }
+
+    #[test]
+    fn finds_descendants_and_words() {
+        let word = std::env::temp_dir().join(format!("sluice-words-{}", std::process::id()));
+        // The shell's child is in another network namespace, if the test may make one.
+        let mut child = std::process::Command::new("sh");
+        let mut child =
+            child.args(["-c", "unshare --net sleep 100 || sleep 100"]).arg(&word).spawn().unwrap();
+        let namespace = Path::new("/proc/self/ns/net");
+        let descendant = || inside(namespace).into_iter().find(|p| parent(p.pid) == Some(child.id()));
+        assert!(crate::until(std::time::Duration::from_secs(10), || descendant().is_some()));
+        assert!(with_word(&word).iter().any(|p| p.pid == child.id()));
+        let found = descendant();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if let Some(process) = found {
+            process.kill();
+        }
     }
 }

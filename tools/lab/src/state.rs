@@ -175,6 +175,10 @@ impl State {
                 result = result.and(crate::network::delete_namespace(&self.scope, &node.namespace));
             }
         }
+        // Components of a router whose manager was killed.
+        for process in crate::process::with_word(&self.dir().join("")) {
+            process.kill();
+        }
         self.scope.release();
         if result.is_ok() {
             fs::remove_dir_all(self.dir()).map_err(at(&self.dir()))?;

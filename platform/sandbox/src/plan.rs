@@ -1,0 +1,79 @@
+//! The description of a confinement, from the manager to the launcher.
+
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The confinement of one process. The default confines nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Plan {
+    /// The user of the process, and the group of the same number; `None` keeps the launcher's user and groups.
+    pub user: Option<u32>,
+    /// The capabilities that the process keeps, by the kernel's names (`CAP_NET_ADMIN`).
+    pub capabilities: Vec<String>,
+    /// The network namespace.
+    pub network: Network,
+    /// The accessible files; `None` leaves access to the files' permissions.
+    pub files: Option<Files>,
+    /// The system calls; `None` leaves all.
+    pub calls: Option<CallList>,
+    /// Control groups to enter: files named `cgroup.procs`.
+    pub groups: Vec<PathBuf>,
+    /// Limits that hold for the process itself.
+    pub limits: Limits,
+}
+
+/// The network namespace of a process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub enum Network {
+    /// The launcher's.
+    #[default]
+    Kept,
+    /// A new, empty namespace, made with the launcher's privileges.
+    Empty,
+    /// A new, empty namespace inside a new user namespace, for a launcher without privileges.
+    EmptyInUserNamespace,
+}
+
+/// The files that a process may access. Paths that do not exist are skipped.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Files {
+    /// Files and folders to read.
+    pub read: Vec<PathBuf>,
+    /// Files and folders to read and to execute.
+    pub execute: Vec<PathBuf>,
+    /// Files and folders to read and to write.
+    pub write: Vec<PathBuf>,
+    /// Folders in which the process makes and removes sockets, and no other file.
+    pub sockets: Vec<PathBuf>,
+    /// True if the process sends signals, and connects to abstract Unix sockets, only within its confinement.
+    pub is_scoped: bool,
+}
+
+/// The system calls of a process ([`crate::calls`]).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub enum CallList {
+    /// Of a component of the router's executable: threads, files, Unix sockets.
+    Component,
+    /// Of the FEA: the same, and sockets of all families.
+    Forwarding,
+    /// Of a package's program in any language, with its interpreter.
+    Package,
+}
+
+/// Limits of one process (getrlimit(2)); `None` keeps the launcher's.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Limits {
+    /// Open files.
+    pub open_files: Option<u64>,
+    /// Octets of address space; set where no control group bounds the memory.
+    pub address_space: Option<u64>,
+    /// Processes and threads of the user; set where no control group bounds them.
+    pub processes: Option<u64>,
+    /// Octets of a written file.
+    pub file_size: Option<u64>,
+    /// The nice value, 0 to 19.
+    pub nice: Option<u8>,
+}
