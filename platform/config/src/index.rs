@@ -45,9 +45,11 @@ pub(crate) struct Def {
     /// The expected values, for errors.
     pub expects: String,
     /// True if a constraint depends on the definition beyond the tree's shape; `watched_inside` is true if a constraint
-    /// depends so on a definition inside.
+    /// depends so on a definition inside; `watched_unwritten` is true if the constraint may hold although nothing inside
+    /// is written. A list without entries has nothing that a constraint could be about.
     pub is_watched: bool,
     pub watched_inside: bool,
+    pub watched_unwritten: bool,
     /// True if it is there only under a condition, or something inside is.
     pub conditional_inside: bool,
 }
@@ -244,6 +246,11 @@ pub(crate) fn build(context: &Context, handles: &mut Vec<Handle>) -> Result<(Ind
     for id in (0..defs.len()).rev() {
         let inside = |c: &Id| defs[*c].is_watched || defs[*c].watched_inside;
         defs[id].watched_inside = defs[id].children.iter().any(inside);
+        let unwritten = |c: &Id| {
+            let is_list = matches!(defs[*c].kind, Kind::List { .. });
+            !is_list && (defs[*c].is_watched || defs[*c].watched_unwritten)
+        };
+        defs[id].watched_unwritten = defs[id].children.iter().any(unwritten);
     }
     let index = Index { defs, classes, shared, is_opaque };
     index.check_components(&nodes)?;
@@ -284,6 +291,7 @@ impl<'a> Walk<'a, '_> {
             expects: String::new(),
             is_watched: false,
             watched_inside: false,
+            watched_unwritten: false,
             conditional_inside: false,
         }
     }

@@ -19,6 +19,8 @@ pub struct Package {
     pub version: String,
     /// The description, in a sentence.
     pub description: String,
+    /// The package's folder; empty for a component in the router's own executable.
+    pub folder: PathBuf,
     /// The component's executable; `None` for a component in the router's own executable.
     pub executable: Option<PathBuf>,
     /// YANG modules: names and texts.
@@ -68,6 +70,14 @@ impl Manifest {
 }
 
 impl Package {
+    /// Notes that the package is in another folder from now on.
+    pub fn move_to(&mut self, folder: &Path) {
+        let inside =
+            self.executable.take().and_then(|path| Some(path.strip_prefix(&self.folder).ok()?.to_path_buf()));
+        self.executable = inside.map(|path| folder.join(path));
+        self.folder = folder.into();
+    }
+
     /// Returns the property in which the package collides with an installed package.
     pub(crate) fn collision(&self, others: &[Package]) -> Option<String> {
         let module = |name: &String| others.iter().find(|p| p.modules.iter().any(|(n, _)| n == name));
@@ -111,19 +121,22 @@ pub fn read_folder(dir: &Path) -> Result<Vec<Result<Package, Refused>>, SchemaEr
     };
     let mut folders = Vec::new();
     for entry in entries {
-        let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
-            folders.push(path);
+        let entry = entry.map_err(failed)?;
+        // Hidden: a package that is being installed, or was replaced.
+        if entry.path().is_dir() && !entry.file_name().as_encoded_bytes().starts_with(b".") {
+            folders.push(entry.path());
         }
     }
     folders.sort();
-    let read = |path: &PathBuf| {
-        read_one(path).map_err(|error| Refused {
-            name: path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
-            reason: error.to_string(),
-        })
-    };
-    Ok(folders.iter().map(read).collect())
+    Ok(folders.iter().map(|folder| read(folder)).collect())
+}
+
+/// Reads the package in a folder.
+pub fn read(folder: &Path) -> Result<Package, Refused> {
+    read_one(folder).map_err(|error| Refused {
+        name: folder.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        reason: error.to_string(),
+    })
 }
 
 /// The reason why a package cannot be read.
@@ -192,6 +205,7 @@ fn read_one(folder: &Path) -> Result<Package, PackageError> {
         class: manifest.class,
         version: manifest.version,
         description: manifest.description,
+        folder: folder.into(),
         executable,
         modules,
         rights: optional(folder, "rights.toml")?,

@@ -25,7 +25,8 @@ const PLATFORM: [Module; 2] = [
     Module { name: "sluice-router", text: include_str!("../yang/sluice-router.yang") },
 ];
 
-/// The modules of the router, and the extensions for the manager. libyang requires use by a single thread.
+/// The modules of the router, and the extensions for the manager. libyang requires use by a single
+/// thread at a time.
 pub struct Schema {
     pub(crate) yang: Yang,
     pub(crate) index: Arc<Index>,

@@ -31,8 +31,8 @@ impl Schema {
 
     pub(crate) fn check(&self, before: Option<&Tree>, after: &Tree) -> Result<(), Fault> {
         let index = &*self.index;
-        let mut checker =
-            Checker { index, trail: Vec::new(), is_watched: before.is_none() && index[ROOT].watched_inside };
+        let is_watched = before.is_none() && index[ROOT].watched_unwritten;
+        let mut checker = Checker { index, trail: Vec::new(), is_watched };
         if before.is_none() || before.is_some_and(|tree| !Arc::ptr_eq(&tree.root, &after.root)) {
             checker.block(ROOT, before.map(|tree| &tree.root), &after.root)?;
             if checker.is_watched || index.is_opaque {
@@ -169,7 +169,7 @@ impl Checker<'_> {
         let index = self.index;
         let def = &index[id];
         if before.is_none() {
-            self.is_watched |= def.is_watched || def.watched_inside;
+            self.is_watched |= def.is_watched || def.watched_unwritten;
         }
         self.case(&def.body, after)?;
         let nothing = Block::default();
@@ -327,5 +327,19 @@ fn alternatives(index: &Index, cases: &[Case]) -> String {
     match names.as_slice() {
         [one] => one.clone(),
         all => format!("one of {}", all.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Schema;
+    use crate::index::ROOT;
+
+    /// A large configuration without routing instances is not given to libyang for the sake of their conditions.
+    #[test]
+    fn conditions_of_a_list_wait_for_its_entries() {
+        let schema = Schema::of(&[]).unwrap();
+        let root = &schema.index[ROOT];
+        assert_eq!((root.watched_inside, root.watched_unwritten), (true, false));
     }
 }

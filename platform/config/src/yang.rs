@@ -155,6 +155,10 @@ pub(crate) struct Yang {
     handles: Vec<Handle>,
 }
 
+// SAFETY: the pointers lead into `context` and nowhere else, and go with it. libyang binds a context to no thread; one thread at
+// a time uses this one, because nothing here is `Sync`.
+unsafe impl Send for Yang {}
+
 /// The reason why a value is refused.
 #[derive(Clone, PartialEq, Eq, Debug, Error)]
 pub(crate) enum ValueError {
@@ -269,6 +273,9 @@ pub(crate) fn dependencies(node: &SchemaNode<'_>) -> Option<Vec<usize>> {
                 if !leafrefs(raw, module, inner.type_, &mut found) {
                     return None;
                 }
+                // A reference is about the value of a leaf; a container on the way to the leaf has none.
+                let container = ffi::LYS_CONTAINER as u16;
+                found.retain(|node| (*(*node as *const ffi::lysc_node)).nodetype != container);
                 (elements(inner.musts), elements(inner.when))
             }
             SchemaNodeKind::Choice => (&[], elements((*raw.cast::<ffi::lysc_node_choice>()).when)),
