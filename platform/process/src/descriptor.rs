@@ -1,11 +1,12 @@
 //! Descriptors from the FEA's socket broker.
 //!
 //! The FEA answers a call that opens a socket with a token of 16 octets. The caller connects to `fea.fd` in the
-//! router's run-time folder (a SOCK_SEQPACKET Unix socket), sends the token and receives one octet with the descriptor
+//! folder of the FEA's sockets (a SOCK_SEQPACKET Unix socket), sends the token and receives one octet with the descriptor
 //! beside it (SCM_RIGHTS, unix(7)). A token serves once, for a few seconds, and only for the calling process; a
 //! connection closed without an answer is a refusal. A token for [`give`] goes the other way: the descriptor is beside
 //! the token.
 
+use crate::socket_folder;
 use rustix::io::Errno;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
@@ -30,7 +31,7 @@ const AGAIN: Duration = Duration::from_millis(10);
 
 /// Returns the path of the socket at which the FEA hands descriptors out.
 pub fn socket_path(run_dir: &Path) -> PathBuf {
-    run_dir.join("fea.fd")
+    socket_folder(run_dir, "fea").join("fea.fd")
 }
 
 /// The descriptor for `token`.

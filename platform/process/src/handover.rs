@@ -61,9 +61,9 @@ impl HandOverError {
     }
 }
 
-/// Returns the path of a successor's socket.
-pub fn socket_path(run_dir: &Path, successor: u32) -> PathBuf {
-    run_dir.join("xrl").join(format!("{successor}-handover"))
+/// Returns the path of a successor's socket in the folder of the component's sockets.
+pub fn socket_path(folder: &Path, successor: u32) -> PathBuf {
+    folder.join(format!("{successor}-handover"))
 }
 
 /// The first value.
@@ -157,9 +157,10 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Connects to the successor with a process number, and announces the state of `class` in version `state`.
+    /// Connects to the successor with a process number, whose socket is in `folder`, and announces the state of `class` in
+    /// version `state`.
     pub async fn connect(
-        run_dir: &Path,
+        folder: &Path,
         successor: u32,
         class: &str,
         state: u32,
@@ -167,7 +168,7 @@ impl Sink {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
             .map_err(io::Error::from)?;
-        let address = SocketAddrUnix::new(socket_path(run_dir, successor)).map_err(io::Error::from)?;
+        let address = SocketAddrUnix::new(socket_path(folder, successor)).map_err(io::Error::from)?;
         rustix::net::connect(&socket, &address).map_err(io::Error::from)?;
         // The event loop's type for Unix sockets; it does not mind that this one keeps messages apart.
         let socket = UnixStream::from_std(socket.into())?;
@@ -262,11 +263,11 @@ pub(crate) struct Waiting {
 }
 
 impl Waiting {
-    /// Listens for the process of this number.
-    pub(crate) fn new(run_dir: &Path, predecessor: u32) -> io::Result<Self> {
+    /// Listens in `folder` for the process of this number.
+    pub(crate) fn new(folder: &Path, predecessor: u32) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        rustix::net::bind(&listener, &SocketAddrUnix::new(socket_path(run_dir, std::process::id()))?)?;
+        rustix::net::bind(&listener, &SocketAddrUnix::new(socket_path(folder, std::process::id()))?)?;
         rustix::net::listen(&listener, 1)?;
         let listener = UnixListener::from_std(listener.into())?;
         Ok(Waiting { listener, predecessor })
@@ -378,7 +379,7 @@ mod tests {
     /// Passes values from end to end in a single process, its own successor; `state` is the expected version.
     async fn pass(state: u32) -> (Result<(), HandOverError>, Result<String, HandOverError>) {
         let folder = std::env::temp_dir().join(format!("sluice-handover-{}-{state}", std::process::id()));
-        std::fs::create_dir_all(folder.join("xrl")).expect("a folder");
+        std::fs::create_dir_all(&folder).expect("a folder");
         let me = std::process::id();
         let waiting = Waiting::new(&folder, me).expect("listens");
         let giving = async {

@@ -32,7 +32,7 @@ pub use process::{CORES, CORES_DIR, Component, Frame, Prepared, run, start_log};
 pub use process_end::process_end;
 pub use profile::{Point, Profile};
 pub use rib_origin::{RibChange, RibOrigin, RibOriginSettings};
-pub use run_options::RunOptions;
+pub use run_options::{RunOptions, socket_folder};
 pub use sluice_part as part;
 pub use sluice_xrl::idl::common::v1::{Effect, EffectKind};
 pub use snapshot::InterfaceSnapshot;

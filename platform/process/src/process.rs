@@ -1,12 +1,12 @@
 //! The life of a component's process: the process shows its secret to the Finder, registers, takes its configuration,
 //! ends in order; or takes over from a predecessor, and hands over to a successor (`succession.rs`).
 
-use crate::RunOptions;
 use crate::clock;
 use crate::handover::{HandOverError, Sink, Source};
 use crate::part::{Change, Part, Planned};
 use crate::profile::Profile;
 use crate::succession::{PREDECESSOR, Succession};
+use crate::{RunOptions, socket_folder};
 use sluice_base::{Instant, Provenance, TableId, component_name};
 use sluice_xrl::idl::common::v1::{self as pb, Effect, EffectKind};
 use sluice_xrl::{CallContext, EndpointOptions, Service, Target, TargetHandle, XrlEndpoint, XrlError};
@@ -142,7 +142,7 @@ where
     let secret = read_secret()?;
     // Its folder may be another one from here on.
     options.run_dir = std::path::absolute(&options.run_dir)?;
-    confine();
+    confine()?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         // Background slices are ready all the time; sockets must not wait for many of them.
@@ -151,13 +151,14 @@ where
     let local = tokio::task::LocalSet::new();
     local.block_on(&runtime, async move {
         let finder = options.run_dir.join("finder.sock");
-        let router =
-            XrlEndpoint::connect(EndpointOptions::new(finder, secret, options.run_dir.join("xrl"))).await?;
+        let name = component_name(C::CLASS, options.instance.as_deref());
+        let sockets = socket_folder(&options.run_dir, &name);
+        let router = XrlEndpoint::connect(EndpointOptions::new(finder, secret, sockets)).await?;
         let frame = Frame {
             router: router.clone(),
             profile: Profile::default(),
             run_dir: options.run_dir,
-            name: component_name(C::CLASS, options.instance.as_deref()),
+            name,
             table: options.table,
             provenance: first_provenance(),
         };
@@ -190,11 +191,9 @@ fn predecessor() -> Option<u32> {
     std::env::var(PREDECESSOR).ok()?.parse().ok()
 }
 
-/// Gives up privileges that no component needs: no program run by the process can gain rights, and no process of the
-/// same user can trace the process or read its memory, unless cores are wanted. Where the kernel refuses, the component
-/// still runs as its own user.
-fn confine() {
-    let _ = nix::sys::prctl::set_no_new_privs();
+/// Confines the process further than its launcher did, now that its program runs: no further program, no process
+/// without rights over its memory by others of the same user, unless cores are wanted.
+fn confine() -> anyhow::Result<()> {
     if std::env::var(CORES).is_ok_and(|v| v == "1") {
         let _ = nix::sys::prctl::set_dumpable(true);
         if let Some(folder) = std::env::var_os(CORES_DIR) {
@@ -204,6 +203,11 @@ fn confine() {
     } else if !nix::unistd::geteuid().is_root() {
         let _ = nix::sys::prctl::set_dumpable(false);
     }
+    // Started by hand, as tests do: nothing was confined.
+    if nix::sys::prctl::get_no_new_privs()? {
+        sluice_sandbox::calls::forbid_programs()?;
+    }
+    Ok(())
 }
 
 /// The 16 octets that the manager writes to a component's standard input, as hex.
@@ -252,7 +256,8 @@ pub(crate) struct Life<C: Component> {
     pub(crate) name: String,
     profile: Rc<Profile>,
     pub(crate) router: XrlEndpoint,
-    pub(crate) run_dir: PathBuf,
+    /// The folder of the component's sockets.
+    pub(crate) sockets: PathBuf,
     started: Instant,
     pub(crate) readiness: Cell<pb::Readiness>,
     reason: RefCell<String>,
@@ -273,10 +278,10 @@ impl<C: Component> Life<C> {
         Rc::new_cyclic(|me| Life {
             me: me.clone(),
             component,
+            sockets: socket_folder(&frame.run_dir, &frame.name),
             name: frame.name,
             profile: Rc::new(frame.profile),
             router: frame.router,
-            run_dir: frame.run_dir,
             started: clock::now(),
             readiness: Cell::new(pb::Readiness::Starting),
             reason: RefCell::new(String::new()),

@@ -1,8 +1,11 @@
-//! The permissions of a component: read from its `rights.toml`, handed to the Finder and the FEA. Anything not named is
-//! refused.
+//! The permissions of a component: read from its `rights.toml`, handed to the Finder, the FEA and the RIB. Anything not
+//! named is refused.
 
-pub use sluice_clients::SocketRights;
+mod words;
 
+pub use sluice_clients::{GrantedRoutes, Limit, Permitted, Plain, Rate, RouteRights, SocketRights};
+
+use serde::de::Error as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -22,18 +25,78 @@ pub struct Rights {
     /// The calls allowed: from target (`*`: any) to methods (`interface/method`, `*` at the end stands for anything).
     #[serde(default)]
     pub calls: BTreeMap<String, Vec<String>>,
+    /// Limits on the arguments of some of the calls.
+    #[serde(default)]
+    pub limit: Vec<Limit>,
     /// The sockets that the FEA may open for the component.
     #[serde(default)]
     pub sockets: SocketRights,
+    /// The routes that the RIB accepts from the component.
+    #[serde(default)]
+    pub routes: RouteRights,
+    /// The bounds of a package's process; a router's own component has bounds only if it names some.
+    #[serde(default)]
+    pub resources: Option<Resources>,
     /// True if the process keeps the right to configure the network; only the FEA has that.
     #[serde(default)]
     pub network_admin: bool,
 }
 
+/// Bounds on a component's process and its children. A component over its bound of memory is ended and started anew;
+/// the other bounds slow the component down or refuse it what it asks for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Resources {
+    /// Memory in MiB.
+    pub memory_mib: u32,
+    /// Processor time in percent of one processor.
+    pub processor_percent: u32,
+    /// Processes and threads.
+    pub processes: u32,
+    /// Open files of one process.
+    pub open_files: u32,
+}
+
+impl Default for Resources {
+    fn default() -> Self {
+        Resources { memory_mib: 256, processor_percent: 25, processes: 32, open_files: 1024 }
+    }
+}
+
+impl Resources {
+    /// Returns the bound on the memory in octets.
+    pub fn memory(&self) -> u64 {
+        u64::from(self.memory_mib) << 20
+    }
+}
+
 impl Rights {
     /// Reads a `rights.toml`. An error names the line.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        toml::from_str(text)
+        let rights: Rights = toml::from_str(text)?;
+        for (index, limit) in rights.limit.iter().enumerate() {
+            let call = &limit.call;
+            let is_allowed =
+                || rights.call_patterns().iter().any(|pattern| sluice_xrl::matches(pattern, call));
+            let reason = if limit.parts().is_none() {
+                "a limit is for one method: \"target/interface/method\", without `*`"
+            } else if !is_allowed() {
+                "[calls] does not allow this call"
+            } else if rights.limit[..index].iter().any(|other| other.call == *call) {
+                "there is a limit for this call already"
+            } else if limit.arguments.is_empty() && limit.rate.is_none() {
+                "it limits nothing: name arguments, or a rate"
+            } else {
+                continue;
+            };
+            return Err(ParseError::custom(format!("[[limit]] call = \"{call}\": {reason}")));
+        }
+        Ok(rights)
+    }
+
+    /// Returns the bounds of the process: a package's, if the file names none, are the defaults.
+    pub fn resources(&self, is_packaged: bool) -> Option<Resources> {
+        self.resources.or_else(|| is_packaged.then(Resources::default))
     }
 
     /// Returns the patterns `target/interface/method` that the Finder lets the component resolve.
@@ -108,6 +171,16 @@ mod tests {
         let error =
             Rights::parse("class = \"x\"\n[sockets]\nudp = [\n  520,\n  70000,\n]\n").expect_err("not valid");
         assert!(error.to_string().contains("line 5"), "{error}");
+    }
+
+    #[test]
+    fn bounds_have_defaults_for_packages_only() {
+        let rights = |text: &str| Rights::parse(&format!("class = \"x\"\n{text}")).expect("valid");
+        assert_eq!(rights("").resources(false), None);
+        assert_eq!(rights("").resources(true), Some(Resources::default()));
+        let more = rights("[resources]\nmemory_mib = 512\n").resources(true).expect("bounds");
+        assert_eq!((more.memory(), more.processes), (512 << 20, 32));
+        assert!(Rights::parse("class = \"x\"\n[resources]\nmemory = 1\n").is_err());
     }
 
     #[test]

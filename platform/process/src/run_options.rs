@@ -1,7 +1,13 @@
 //! The command line of a component's process, written by the router manager.
 
 use sluice_base::{TableId, class_of, instance_of};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+
+/// Returns the folder in the run-time folder where the component `name` makes its sockets. Only the component's user can
+/// write there.
+pub fn socket_folder(run_dir: &Path, name: &str) -> PathBuf {
+    run_dir.join("xrl").join(name)
+}
 
 /// Options of a component's process.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -98,7 +98,7 @@ impl<C: Component> Life<C> {
     }
 
     async fn give(&self, successor: u32) -> Result<Sink, HandOverError> {
-        let mut sink = Sink::connect(&self.run_dir, successor, &self.name, C::STATE).await?;
+        let mut sink = Sink::connect(&self.sockets, successor, &self.name, C::STATE).await?;
         match self.give_all(&mut sink).await {
             Ok(()) => Ok(sink),
             Err(error) => Err(sink.explain(error).await),
@@ -175,7 +175,7 @@ impl<C: Component> Life<C> {
     /// Takes over the state of the process `predecessor`. On return the current process holds the whole state. Exits on
     /// failure: the state is still the predecessor's, and must not be closed in order.
     pub(crate) async fn succeed(self: &Rc<Self>, predecessor: u32) -> anyhow::Result<()> {
-        let waiting = Waiting::new(&self.run_dir, predecessor)?;
+        let waiting = Waiting::new(&self.sockets, predecessor)?;
         let target = Target::new(&successor_class(&self.name), self.common_services().into()).singleton();
         self.succession.name.set(Some(self.router.register(target).await?));
         match timeout(HAND_OVER + NEXT_STEP, self.take_in(waiting)).await {

@@ -10,8 +10,8 @@ pub struct Tasks(RefCell<Vec<AbortHandle>>);
 
 impl Tasks {
     /// Replaces the tasks; those of an earlier registration are aborted.
-    pub fn replace<const N: usize>(&self, tasks: [JoinHandle<()>; N]) {
-        let tasks = tasks.iter().map(JoinHandle::abort_handle).collect();
+    pub fn replace(&self, tasks: impl IntoIterator<Item = JoinHandle<()>>) {
+        let tasks = tasks.into_iter().map(|task| task.abort_handle()).collect();
         self.0.replace(tasks).iter().for_each(AbortHandle::abort);
     }
 }

@@ -161,9 +161,16 @@ impl pb::Interfaces for Served {
 
     async fn subscribe(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::SubscribeRequest,
     ) -> Result<pb::SubscribeReply, XrlError> {
+        // Events go to targets of the caller only: nobody can have others flooded.
+        let router = &self.0.frame.router;
+        if router.registrant(&request.target).await? != ctx.principal {
+            let subject = format!("interfaces for {}: it is no target of {}", request.target, ctx.principal);
+            router.report_refusal(ctx, &subject);
+            return Err(XrlError::AccessDenied(subject));
+        }
         self.0.subscribers.add(&self.0, &request.target);
         Ok(pb::SubscribeReply {})
     }

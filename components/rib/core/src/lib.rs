@@ -43,6 +43,7 @@ mod queue;
 pub mod registrations;
 pub mod request;
 mod resolve;
+pub mod rights;
 pub mod set;
 mod share;
 pub mod subscriber;

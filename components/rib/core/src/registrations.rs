@@ -22,6 +22,8 @@ pub struct Registrations<C> {
 struct Registration<C> {
     number: u64,
     client: Option<C>,
+    /// The principal that registered the origin.
+    owner: String,
     is_refreshed: bool,
 }
 
@@ -32,11 +34,12 @@ impl<C> Default for Registrations<C> {
 }
 
 impl<C: PartialEq> Registrations<C> {
-    /// Registers an origin of `client`, or of an unnamed program. Returns the registration's number for
+    /// Registers an origin of `client`, or of an unnamed program, for the principal `owner`. Returns the registration's number for
     /// [`Registrations::registration_ended`].
-    pub fn register(&mut self, origin: OriginKey, client: Option<C>) -> u64 {
+    pub fn register(&mut self, origin: OriginKey, client: Option<C>, owner: &str) -> u64 {
         self.newest += 1;
-        let registration = Registration { number: self.newest, client, is_refreshed: false };
+        let registration =
+            Registration { number: self.newest, client, owner: owner.into(), is_refreshed: false };
         self.origins.insert(origin, registration);
         self.newest
     }
@@ -44,6 +47,11 @@ impl<C: PartialEq> Registrations<C> {
     /// Returns the client that owns an origin.
     pub fn client(&self, origin: &OriginKey) -> Option<&C> {
         self.origins.get(origin)?.client.as_ref()
+    }
+
+    /// Returns the principal that registered an origin, while its program lives.
+    pub fn owner(&self, origin: &OriginKey) -> Option<&str> {
+        self.origins.get(origin).map(|registration| registration.owner.as_str())
     }
 
     /// Records that an origin has announced its whole table.
@@ -93,9 +101,9 @@ mod tests {
     #[test]
     fn origins_belong_to_their_newest_registration() {
         let mut registrations = Registrations::default();
-        let first = registrations.register(origin("bgp"), Some("bgp-1"));
-        let second = registrations.register(origin("bgp"), Some("bgp-2"));
-        registrations.register(origin("static"), Some("static-1"));
+        let first = registrations.register(origin("bgp"), Some("bgp-1"), "bgp");
+        let second = registrations.register(origin("bgp"), Some("bgp-2"), "bgp");
+        registrations.register(origin("static"), Some("static-1"), "static");
         assert!(registrations.client_died(&"bgp-1").is_empty());
         assert!(!registrations.registration_ended(&origin("bgp"), first));
         assert_eq!(registrations.client(&origin("bgp")), Some(&"bgp-2"));
@@ -107,13 +115,13 @@ mod tests {
     fn all_are_refreshed_when_each_registered_origin_is() {
         let mut registrations = Registrations::default();
         assert!(!registrations.are_all_refreshed(), "nobody has registered yet");
-        registrations.register(origin("bgp"), Some(1));
-        registrations.register(origin("mine"), None);
+        registrations.register(origin("bgp"), Some(1), "bgp");
+        registrations.register(origin("mine"), None, "mine");
         registrations.refreshed(&origin("bgp"));
         assert!(!registrations.are_all_refreshed());
         registrations.refreshed(&origin("mine"));
         assert!(registrations.are_all_refreshed());
-        registrations.register(origin("bgp"), Some(2));
+        registrations.register(origin("bgp"), Some(2), "bgp");
         assert!(!registrations.are_all_refreshed(), "a new life announces everything again");
         registrations.unregister(&origin("bgp"));
         assert!(registrations.are_all_refreshed());

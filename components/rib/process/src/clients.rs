@@ -4,10 +4,11 @@ use crate::RibProcess;
 use sluice_base::{FamilyId, Ipv4Prefix, Ipv6Prefix, TableId};
 use sluice_rib::registrations::{OriginKey, Registrations};
 use sluice_rib::request::{Subscribe, TakeSubscribed};
+use sluice_rib::rights::{Refusal, RoutePolicy};
 use sluice_rib::subscriber::SubscribedOrigin;
 use sluice_rib::{Input, SubscriptionId, TableKey, WatcherId};
 use sluice_xrl::idl::rib::v1::{self as pb, InterestHolderClient, OriginOwnerClient, RouteSubscriberClient};
-use sluice_xrl::{LifeEvent, XrlEndpoint, XrlError};
+use sluice_xrl::{CallContext, LifeEvent, XrlEndpoint, XrlError};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -17,12 +18,17 @@ use tracing::{debug, warn};
 /// Routes for a subscriber in a single call.
 const SUBSCRIBED_BATCH: usize = 1024;
 
+/// Instances of a single principal that are clients.
+const MAX_CLIENTS: usize = 64;
+
 /// The clients of the RIB.
 pub struct Clients {
     router: XrlEndpoint,
     known: RefCell<BTreeMap<String, Client>>,
     /// The origins; a client is identified by the name of its instance at the Finder.
     registrations: RefCell<Registrations<String>>,
+    /// The principals of the subscriptions.
+    subscriptions: RefCell<BTreeMap<SubscriptionId, Rc<str>>>,
     next_watcher: Cell<u32>,
     wake: Notify,
 }
@@ -34,6 +40,8 @@ struct Client {
     subscriber: RouteSubscriberClient,
     owner: OriginOwnerClient,
     watcher: WatcherId,
+    /// The principal that registered the instance at the Finder.
+    principal: Rc<str>,
 }
 
 /// Starts a call without waiting for its end.
@@ -67,6 +75,7 @@ impl Clients {
             router: router.clone(),
             known: RefCell::default(),
             registrations: RefCell::default(),
+            subscriptions: RefCell::default(),
             next_watcher: Cell::new(1),
             wake: Notify::new(),
         }
@@ -99,11 +108,31 @@ impl Clients {
 }
 
 impl RibProcess {
-    /// Returns the client of a name, and watches the client: when it dies, its origins become stale and its requests
-    /// are forgotten.
-    pub(crate) fn client(self: &Rc<Self>, name: &str) -> WatcherId {
-        if let Some(client) = self.clients.by_name(name) {
-            return client.watcher;
+    /// Returns the client of an instance of the caller. Refuses an instance that the caller's principal has not
+    /// registered: what belongs to an instance is not for others to ask for.
+    pub(crate) async fn client(
+        self: &Rc<Self>,
+        ctx: &CallContext,
+        name: &str,
+    ) -> Result<WatcherId, XrlError> {
+        if self.clients.by_name(name).is_none() {
+            let principal = self.clients.router.registrant(name).await?;
+            let of_principal = |c: &&Client| c.principal == principal;
+            if self.clients.known.borrow().values().filter(of_principal).count() >= MAX_CLIENTS {
+                return Err(XrlError::Busy(format!("{principal} has {MAX_CLIENTS} clients here already")));
+            }
+            self.add_client(name, principal);
+        }
+        match self.clients.by_name(name) {
+            Some(client) if client.principal == ctx.principal => Ok(client.watcher),
+            _ => Err(XrlError::AccessDenied(format!("{name} is no target of {}", ctx.principal))),
+        }
+    }
+
+    /// Adds a client, and watches it: when it dies, its origins become stale and its requests are forgotten.
+    fn add_client(self: &Rc<Self>, name: &str, principal: Rc<str>) {
+        if self.clients.by_name(name).is_some() {
+            return;
         }
         let watcher = WatcherId(self.clients.next_watcher.get());
         self.clients.next_watcher.set(watcher.0 + 1);
@@ -113,6 +142,7 @@ impl RibProcess {
             subscriber: RouteSubscriberClient::new(router, name),
             owner: OriginOwnerClient::new(router, name),
             watcher,
+            principal,
         };
         self.clients.known.borrow_mut().insert(name.to_string(), client);
         let (me, name) = (Rc::clone(self), name.to_string());
@@ -125,7 +155,43 @@ impl RibProcess {
             }
             me.client_died(&name, watcher);
         });
-        watcher
+    }
+
+    /// Returns an error unless the caller may use an origin.
+    pub(crate) async fn check_origin(
+        &self,
+        ctx: &CallContext,
+        table: TableId,
+        origin: &str,
+    ) -> Result<Rc<RoutePolicy>, XrlError> {
+        let policy = self.policy().await;
+        let key = (table, origin.to_string());
+        policy
+            .check_origin(&ctx.principal, &key, &self.clients.registrations.borrow())
+            .map_err(self.denied(ctx, origin))?;
+        Ok(policy)
+    }
+
+    /// Returns the error of a refused call about an origin, and has the refusal counted.
+    pub(crate) fn denied<'a>(
+        &'a self,
+        ctx: &'a CallContext,
+        origin: &'a str,
+    ) -> impl Fn(Refusal) -> XrlError + 'a {
+        move |refusal| {
+            let why = format!("{}, origin {origin}: {refusal}", ctx.principal);
+            debug!(pid = ctx.pid, "denied: {why}");
+            self.clients.router.report_refusal(ctx, &format!("origin {origin}: {refusal}"));
+            XrlError::AccessDenied(why)
+        }
+    }
+
+    /// Returns an error unless the caller made a subscription.
+    pub(crate) fn check_subscription(&self, ctx: &CallContext, id: SubscriptionId) -> Result<(), XrlError> {
+        match self.clients.subscriptions.borrow().get(&id) {
+            Some(principal) if *principal == ctx.principal => Ok(()),
+            _ => Err(XrlError::AccessDenied(format!("{} has no subscription {}", ctx.principal, id.0))),
+        }
     }
 
     fn client_died(&self, name: &str, watcher: WatcherId) {
@@ -149,16 +215,14 @@ impl RibProcess {
         self.fib.wake();
     }
 
-    /// Records the program of an origin: the instance `client`, if the program named an instance, and the process
-    /// `pid`, if the call's family reports the process. The routes become stale as soon as either ends.
-    pub(crate) fn own_origin(self: &Rc<Self>, table: TableId, origin: &str, client: &str, pid: Option<u32>) {
+    /// Records the program of an origin: the caller's principal, the instance `client`, if the program named an
+    /// instance, and the caller's process, if the call's family reports it. The routes become stale as soon as either ends.
+    pub(crate) fn own_origin(self: &Rc<Self>, ctx: &CallContext, table: TableId, origin: &str, client: &str) {
         let key = (table, origin.to_string());
         let named = (!client.is_empty()).then(|| client.to_string());
-        let registration = self.clients.registrations.borrow_mut().register(key.clone(), named);
-        if !client.is_empty() {
-            self.client(client);
-        }
-        let Some(pid) = pid else { return };
+        let registration =
+            self.clients.registrations.borrow_mut().register(key.clone(), named, &ctx.principal);
+        let Some(pid) = ctx.pid else { return };
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
             if let Err(error) = sluice_process::process_end(pid).await {
@@ -185,8 +249,8 @@ impl RibProcess {
         id: SubscriptionId,
         client: &str,
     ) {
-        self.client(client);
-        let Some(subscriber) = self.clients.by_name(client).map(|c| c.subscriber) else { return };
+        let Some(Client { subscriber, principal, .. }) = self.clients.by_name(client) else { return };
+        self.clients.subscriptions.borrow_mut().insert(id, principal);
         let me = Rc::clone(self);
         tokio::task::spawn_local(async move {
             loop {
@@ -195,12 +259,12 @@ impl RibProcess {
                 if !ready {
                     wait.await;
                     if !me.driver.read(|rib| rib.has_subscription(id)) {
-                        return;
+                        break;
                     }
                     continue;
                 }
                 let taken = me.driver.request(TakeSubscribed::<P>::new(table, id, SUBSCRIBED_BATCH));
-                let Some((batch, dump_done)) = taken else { return };
+                let Some((batch, dump_done)) = taken else { break };
                 let request = pb::SubscribedRoutesRequest {
                     subscription: id.0,
                     family: P::ID.0.into(),
@@ -211,9 +275,10 @@ impl RibProcess {
                 };
                 if subscriber.subscribed_routes(request).await.is_err() {
                     me.driver.input(Input::Unsubscribe(id));
-                    return;
+                    break;
                 }
             }
+            me.clients.subscriptions.borrow_mut().remove(&id);
         });
         self.clients.wake();
     }

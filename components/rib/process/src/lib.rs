@@ -4,6 +4,7 @@
 //! forwarding engine ([`fib`]) and a pump for each subscriber ([`clients`]). No decision about a route is made here.
 
 mod clients;
+mod configuration;
 mod convert;
 mod fib;
 mod handover;
@@ -18,6 +19,7 @@ use sluice_process::{
     Component, Driver, Frame, HandOverError, InterfaceSnapshot, Point, Prepared, RunOptions, Sink, Source,
     Tasks,
 };
+use sluice_rib::rights::RoutePolicy;
 use sluice_rib::{Input, Output, Rib};
 use sluice_xrl::Service;
 use sluice_xrl::idl::fea::v1::{fib_owner_service, interface_observer_service};
@@ -37,6 +39,8 @@ pub struct RibProcess {
     interfaces: InterfaceSnapshot,
     instance: RefCell<String>,
     rest: handover::Rest,
+    /// Who may announce which routes; nobody is answered about it before the first configuration.
+    policy: tokio::sync::watch::Sender<Option<Rc<RoutePolicy>>>,
     /// The tasks that run while the process is registered.
     tasks: Tasks,
     arriving: Point,
@@ -64,6 +68,7 @@ pub fn run(options: RunOptions) -> anyhow::Result<()> {
                 interfaces: InterfaceSnapshot::new(),
                 instance: RefCell::new(String::new()),
                 rest: handover::Rest::default(),
+                policy: tokio::sync::watch::Sender::new(None),
                 tasks: Tasks::default(),
                 arriving: frame.profile.point("route_arrives_rib", "Arriving at the RIB"),
                 queued: frame.profile.point("route_queued_fea", "Queued for transmission to the FEA"),
@@ -80,6 +85,23 @@ impl RibProcess {
     fn input(&self, input: Input) {
         self.driver.input(input);
         self.pass_on();
+    }
+
+    fn set_policy(&self, policy: RoutePolicy) {
+        self.policy.send_replace(Some(Rc::new(policy)));
+    }
+
+    /// Returns who may announce which routes, as soon as the configuration says it.
+    pub(crate) async fn policy(&self) -> Rc<RoutePolicy> {
+        if let Some(policy) = &*self.policy.borrow() {
+            return Rc::clone(policy);
+        }
+        let mut changes = self.policy.subscribe();
+        match changes.wait_for(Option::is_some).await.as_deref() {
+            Ok(Some(policy)) => Rc::clone(policy),
+            // The sender lives as long as the process.
+            _ => Rc::default(),
+        }
     }
 
     /// Sends the core's messages to clients and the FEA, as far as there is room.
@@ -125,9 +147,9 @@ impl Component for RibProcess {
     const CLASS: &'static str = "rib";
     const STATE: u32 = 2;
 
-    type Settings = ();
+    type Settings = RoutePolicy;
 
-    type Error = std::convert::Infallible;
+    type Error = configuration::ConfigurationError;
 
     fn services(self: &Rc<Self>) -> Vec<Service> {
         vec![
@@ -159,15 +181,18 @@ impl Component for RibProcess {
         }
     }
 
-    async fn take_over(self: Rc<Self>, (): (), from: &mut Source) -> Result<(), HandOverError> {
-        self.take_over_from(from).await
+    async fn take_over(self: Rc<Self>, policy: RoutePolicy, from: &mut Source) -> Result<(), HandOverError> {
+        self.take_over_from(from).await?;
+        self.set_policy(policy);
+        Ok(())
     }
 
-    fn prepare(self: &Rc<Self>, _planned: &Planned<'_>) -> Result<Prepared<()>, Self::Error> {
-        Ok(Prepared::quiet(())) // what routes there are, their origins say
+    fn prepare(self: &Rc<Self>, planned: &Planned<'_>) -> Result<Prepared<RoutePolicy>, Self::Error> {
+        configuration::read(&planned.whole()).map(Prepared::quiet)
     }
 
-    async fn apply(self: Rc<Self>, (): ()) -> Result<(), Self::Error> {
+    async fn apply(self: Rc<Self>, policy: RoutePolicy) -> Result<(), Self::Error> {
+        self.set_policy(policy);
         Ok(())
     }
 }

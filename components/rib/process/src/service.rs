@@ -6,6 +6,7 @@ use sluice_base::{
     Provenance, RouteAction, RouteBatch, TableId,
 };
 use sluice_rib::request::{RegisterInterest, UpdateRoutes};
+use sluice_rib::rights::RoutePolicy;
 use sluice_rib::view::PageQuery;
 use sluice_rib::{Input, OriginSettings, Scope, SubscriptionId, TableKey};
 use sluice_xrl::convert::family_id;
@@ -46,14 +47,24 @@ impl RibProcess {
         }
     }
 
-    fn update<P: TableKey + Into<IpPrefix>>(&self, request: pb::UpdateRoutesRequest) -> Result<(), XrlError> {
+    fn update<P: TableKey + Into<IpPrefix>>(
+        &self,
+        ctx: &CallContext,
+        policy: &RoutePolicy,
+        request: pb::UpdateRoutesRequest,
+    ) -> Result<(), XrlError> {
         let batch: RouteBatch<P> = match request.packed.is_empty() {
             false => routes::decode_routes(&request.packed)?,
             true => routes::routes_from_messages(&request.sets, &request.routes)?,
         };
+        let key = (table(request.table), request.origin);
+        self.driver
+            .read(|rib| policy.check_batch(&ctx.principal, &key, &batch, rib))
+            .map_err(self.denied(ctx, &key.1))?;
         self.note_arrival(&batch, &self.arriving);
         let kept = self.queued.is_on().then(|| batch.clone());
-        self.driver.request(UpdateRoutes { table: table(request.table), origin: request.origin, batch });
+        let (table, origin) = key;
+        self.driver.request(UpdateRoutes { table, origin, batch });
         if let Some(batch) = kept {
             self.note_arrival(&batch, &self.queued);
         }
@@ -81,7 +92,14 @@ impl pb::Rib for Served {
             grace: Duration::from_secs(request.grace_seconds.into()),
             kinds: request.kinds,
         };
-        self.own_origin(table, &request.origin, &request.target, ctx.pid);
+        let policy = self.check_origin(ctx, table, &request.origin).await?;
+        policy
+            .check_distance(&ctx.principal, settings.distance)
+            .map_err(self.denied(ctx, &request.origin))?;
+        if !request.target.is_empty() {
+            self.client(ctx, &request.target).await?;
+        }
+        self.own_origin(ctx, table, &request.origin, &request.target);
         self.input(Input::RegisterOrigin(table, settings));
         let stale = self.driver.read(|rib| {
             let table = rib.table(table)?;
@@ -93,10 +111,11 @@ impl pb::Rib for Served {
 
     async fn unregister_origin(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::UnregisterOriginRequest,
     ) -> Result<pb::UnregisterOriginReply, XrlError> {
         let table = table(request.table);
+        self.check_origin(ctx, table, &request.origin).await?;
         self.disown_origin(table, &request.origin);
         self.input(Input::UnregisterOrigin(table, request.origin));
         Ok(pb::UnregisterOriginReply {})
@@ -104,15 +123,16 @@ impl pb::Rib for Served {
 
     async fn update_routes(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::UpdateRoutesRequest,
     ) -> Result<pb::UpdateRoutesReply, XrlError> {
         self.rest.over().await;
+        let policy = self.check_origin(ctx, table(request.table), &request.origin).await?;
         let family = family_id(request.family.into())?;
         let gather = self.driver.read(|rib| rib.gather_time(table(request.table), family, &request.origin));
         match family {
-            FamilyId::IPV4 => self.update::<Ipv4Prefix>(request)?,
-            FamilyId::IPV6 => self.update::<Ipv6Prefix>(request)?,
+            FamilyId::IPV4 => self.update::<Ipv4Prefix>(ctx, &policy, request)?,
+            FamilyId::IPV6 => self.update::<Ipv6Prefix>(ctx, &policy, request)?,
             _ => return Err(no_tables(family)),
         }
         Ok(pb::UpdateRoutesReply { coalesce_ms: u32::try_from(gather.as_millis()).unwrap_or(u32::MAX) })
@@ -120,10 +140,11 @@ impl pb::Rib for Served {
 
     async fn end_of_refresh(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::EndOfRefreshRequest,
     ) -> Result<pb::EndOfRefreshReply, XrlError> {
         let table = table(request.table);
+        self.check_origin(ctx, table, &request.origin).await?;
         if !request.even_all && self.driver.read(|rib| rib.would_sweep_all(table, &request.origin)) {
             let reason = format!(
                 "{} has announced no route since it registered, and all of before would be swept; announce them first, or say `even_all`",
@@ -138,9 +159,10 @@ impl pb::Rib for Served {
 
     async fn set_gateways_usable(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::SetGatewaysUsableRequest,
     ) -> Result<pb::SetGatewaysUsableReply, XrlError> {
+        self.check_origin(ctx, table(request.table), &request.origin).await?;
         for gateway in &request.gateways {
             let gateway = Address::try_from(gateway).map_err(wrong("gateways"))?;
             let table = table(request.table);
@@ -151,11 +173,11 @@ impl pb::Rib for Served {
 
     async fn register_interest(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::RegisterInterestRequest,
     ) -> Result<pb::RegisterInterestReply, XrlError> {
         self.interfaces.known().await;
-        let watcher = self.client(&request.target);
+        let watcher = self.client(ctx, &request.target).await?;
         let scope = if request.all_origins { Scope::All } else { Scope::Internal };
         let mut answers = Vec::with_capacity(request.addrs.len());
         for addr in &request.addrs {
@@ -169,10 +191,10 @@ impl pb::Rib for Served {
 
     async fn deregister_interest(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::DeregisterInterestRequest,
     ) -> Result<pb::DeregisterInterestReply, XrlError> {
-        let watcher = self.client(&request.target);
+        let watcher = self.client(ctx, &request.target).await?;
         for net in &request.valid {
             let range = AnyPrefix::try_from(net).map_err(wrong("valid"))?;
             self.driver.input(Input::DeregisterInterest(table(request.table), watcher, range));
@@ -182,9 +204,10 @@ impl pb::Rib for Served {
 
     async fn subscribe(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::SubscribeRequest,
     ) -> Result<pb::SubscribeReply, XrlError> {
+        self.client(ctx, &request.target).await?;
         let family = family_id(request.family.into())?;
         let id = self.subscribe_family(table(request.table), family, request.origins, &request.target);
         let id = id.ok_or_else(|| no_tables(family))?;
@@ -193,10 +216,12 @@ impl pb::Rib for Served {
 
     async fn unsubscribe(
         &self,
-        _ctx: &CallContext,
+        ctx: &CallContext,
         request: pb::UnsubscribeRequest,
     ) -> Result<pb::UnsubscribeReply, XrlError> {
-        self.driver.input(Input::Unsubscribe(SubscriptionId(request.subscription)));
+        let id = SubscriptionId(request.subscription);
+        self.check_subscription(ctx, id)?;
+        self.driver.input(Input::Unsubscribe(id));
         self.clients.wake();
         Ok(pb::UnsubscribeReply {})
     }

@@ -112,7 +112,7 @@ impl RibProcess {
         let origin = from.process.class().name;
         match call {
             ToRib::RegisterOrigin(settings) => {
-                self.registrations.register((table, settings.name.clone()), Some(from));
+                self.registrations.register((table, settings.name.clone()), Some(from), &settings.name);
                 self.input(base, fabric, Input::RegisterOrigin(table, settings));
                 base.tell_instance(fabric, from, FromRib::Registered);
             }

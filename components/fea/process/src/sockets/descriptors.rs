@@ -65,6 +65,9 @@ impl Descriptors {
     /// Listens in the router's run-time folder, and serves for as long as the process lives. Needs a `LocalSet`.
     pub fn serve(self: &Rc<Self>, run_dir: &Path) -> io::Result<()> {
         let path = socket_path(run_dir);
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
         match fs::remove_file(&path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
             _ => {}
